@@ -59,9 +59,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Draws, and says how long that took.
 fn measure(what: &str, results: &Path, plots: &Path) -> Result<(), Box<dyn Error>> {
-    let bytes: std::io::Result<u64> = match results.is_dir() {
-        true => std::fs::read_dir(results)?.map(|entry| Ok(entry?.metadata()?.len())).sum(),
-        false => std::fs::metadata(results).map(|metadata| metadata.len()),
+    let bytes: std::io::Result<u64> = if results.is_dir() {
+        std::fs::read_dir(results)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+    } else {
+        std::fs::metadata(results).map(|metadata| metadata.len())
     };
     let bytes = bytes?;
     let began = Instant::now();

@@ -63,11 +63,12 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
 
 /// Refuses several devices, where `what` needs one.
 pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
-    match endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
-        true => Err(Failure::bad_input(format!(
+    if endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
+        Err(Failure::bad_input(format!(
             "`rocebench {what}` takes one device, but --device names several"
         ))
-        .with_hint("name one of them")),
-        false => Ok(()),
+        .with_hint("name one of them"))
+    } else {
+        Ok(())
     }
 }

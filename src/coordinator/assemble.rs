@@ -175,10 +175,7 @@ fn paths(
     let of_rounds = set_up
         .and_then(|set_up| set_up.path)
         .map(|(mtu_bytes, outstanding_reads)| PathFacts { mtu_bytes, outstanding_reads });
-    match case.flows.is_empty() {
-        true => vec![of_rounds],
-        false => flows.collect(),
-    }
+    if case.flows.is_empty() { vec![of_rounds] } else { flows.collect() }
 }
 
 /// Every message that a QP sent must have been received on its peer, once.
@@ -269,9 +266,12 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         let initiator = ends.remove(&(index, Side::Initiator));
         let both = initiator.as_ref().zip(target.as_ref());
         // What comes of a ping-pong's messages are their answers.
-        let there = both.and_then(|(initiator, target)| match flow.is_answered() {
-            true => Arrived::of(flow, initiator, initiator),
-            false => Arrived::of(flow, initiator, target),
+        let there = both.and_then(|(initiator, target)| {
+            if flow.is_answered() {
+                Arrived::of(flow, initiator, initiator)
+            } else {
+                Arrived::of(flow, initiator, target)
+            }
         });
         let back = both.and_then(|(initiator, target)| Arrived::of(flow, target, initiator));
         let Some(forward) = flows.next() else { return };

@@ -154,9 +154,10 @@ pub(crate) fn together(windows: &[Span]) -> Option<Together> {
     let common = (first_closed - last_open).clamp(0, longest);
     let ns = |span: i128| u64::try_from(span).unwrap_or(u64::MAX);
     let (late, early) = (last_open - first_open, last_closed - first_closed);
-    let furthest = match late >= early {
-        true => Furthest::Opened(opened().position(|it| it == last_open)?, ns(late)),
-        false => Furthest::Closed(closed().position(|it| it == first_closed)?, ns(early)),
+    let furthest = if late >= early {
+        Furthest::Opened(opened().position(|it| it == last_open)?, ns(late))
+    } else {
+        Furthest::Closed(closed().position(|it| it == first_closed)?, ns(early))
     };
     Some(Together { overlap: common as f64 / longest as f64, furthest })
 }

@@ -41,10 +41,7 @@ pub(crate) struct Node {
 impl Node {
     /// What stands before something that is said of it: nothing for this end's own.
     pub(crate) fn whose(&self) -> String {
-        match self.is_own {
-            true => String::new(),
-            false => place_of(&self.name),
-        }
+        if self.is_own { String::new() } else { place_of(&self.name) }
     }
 }
 
@@ -362,10 +359,7 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
                 error => error.to_string(),
             };
             RunFailure {
-                message: match said.starts_with(&place) {
-                    true => said,
-                    false => place + &said,
-                },
+                message: if said.starts_with(&place) { said } else { place + &said },
                 ..error.into()
             }
         }

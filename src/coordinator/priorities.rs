@@ -30,9 +30,8 @@ pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> 
             }
         }
     }
-    let line = |(text, names): (String, Vec<&str>)| match names.len() == nodes.len() {
-        true => text,
-        false => format!("{}: {text}", names.join(", ")),
+    let line = |(text, names): (String, Vec<&str>)| {
+        if names.len() == nodes.len() { text } else { format!("{}: {text}", names.join(", ")) }
     };
     said.into_iter().map(line).collect()
 }

@@ -64,10 +64,7 @@ pub(crate) fn run(
     if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
         observer.failed(failure);
     }
-    let reports = match notes.is_running {
-        true => finish(links, &notes, &mut failure),
-        false => Vec::new(),
-    };
+    let reports = if notes.is_running { finish(links, &notes, &mut failure) } else { Vec::new() };
     let Notes { warm_up, clocks, .. } = notes;
     let learnt = Learnt { warm_up, clocks };
     assemble(nodes, members, case, blank, &learnt, reports, failure)

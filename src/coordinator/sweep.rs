@@ -131,8 +131,5 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
             search::of_case(sweeper, index, case, searches)?;
         }
     }
-    match sweeper.options.quick {
-        true => quick::measure_again(sweeper),
-        false => Ok(()),
-    }
+    if sweeper.options.quick { quick::measure_again(sweeper) } else { Ok(()) }
 }

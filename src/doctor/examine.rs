@@ -223,12 +223,13 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
             let found =
                 format!("{} port {}: {}{gid}", choice.device, choice.port, choice.device_because);
             let finding = Finding::new("device used", state, found, WHY_DEVICE);
-            match choice.is_in_place_of_another {
-                true => finding.remedy(
-                    "fix the adapter's port, or give --device soft0: its figures are this machine's, not the \
-                     adapter's",
-                ),
-                false => finding,
+            if choice.is_in_place_of_another {
+                finding.remedy(
+                "fix the adapter's port, or give --device soft0: its figures are this machine's, not the \
+                 adapter's",
+            )
+            } else {
+                finding
             }
         }
         None => {
@@ -244,18 +245,17 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
 
 /// Not a problem: most adapters lack one, and a sweep of it is refused.
 fn services(choice: &Choice) -> Finding {
-    let found = match choice.lacks.is_empty() {
-        true => "RC, UC and UD".to_owned(),
-        false => choice.lacks.join("; "),
-    };
+    let found =
+        if choice.lacks.is_empty() { "RC, UC and UD".to_owned() } else { choice.lacks.join("; ") };
     Finding::new("services", State::Ok, found, WHY_SERVICES)
 }
 
 /// Not a problem: every sweep without those options runs on a device that has none of them.
 fn extended_verbs(choice: &Choice) -> Finding {
-    let found = match choice.extended_verbs.is_empty() {
-        true => "none".to_owned(),
-        false => choice.extended_verbs.join(", "),
+    let found = if choice.extended_verbs.is_empty() {
+        "none".to_owned()
+    } else {
+        choice.extended_verbs.join(", ")
     };
     Finding::new("extended verbs", State::Ok, found, WHY_EXTENDED)
 }

@@ -78,10 +78,8 @@ impl LessonWriter {
         let name = self.mistake.map_or("", Mistake::name);
         let text = self.language.filled(verdict.key(), &[("name", name), ("mistakes", &mistakes)]);
         for line in wrapped(&text, self.presentation.columns) {
-            let line = match verdict.is_good() {
-                true => self.style.state(&line),
-                false => self.style.error(&line),
-            };
+            let line =
+                if verdict.is_good() { self.style.state(&line) } else { self.style.error(&line) };
             out += &line;
             out.push('\n');
         }
@@ -262,10 +260,7 @@ impl LessonWriter {
     fn packets(&self, out: &mut String, recorded: &[RecordedPacket], qpn: u32) {
         let columns = self.presentation.columns.saturating_sub(CALL);
         for (line, is_heading) in packets::lines(recorded, qpn, self.language, columns) {
-            let line = match is_heading {
-                true => self.style.heading(&line),
-                false => self.style.code(&line),
-            };
+            let line = if is_heading { self.style.heading(&line) } else { self.style.code(&line) };
             line_at(out, CALL, &line);
         }
         if let Some(sent) = recorded.iter().find(|packet| packet.outwards) {
@@ -277,10 +272,7 @@ impl LessonWriter {
     }
 
     fn unseen(&self, out: &mut String, netdev: Option<&str>, software: bool) {
-        let how = match software {
-            true => Key::UnseenSoftware,
-            false => Key::UnseenHardware,
-        };
+        let how = if software { Key::UnseenSoftware } else { Key::UnseenHardware };
         self.paragraph(out, INDENT, "", self.language.text(how));
         out.push('\n');
         let netdev = netdev.unwrap_or("any");

@@ -62,10 +62,8 @@ fn packet_lines(
     columns: usize,
 ) -> Vec<(String, bool)> {
     let after = duration(passed.at_ns.saturating_sub(start_ns));
-    let (arrow, direction) = match passed.outwards {
-        true => ("→", Key::PacketSent),
-        false => ("←", Key::PacketReceived),
-    };
+    let (arrow, direction) =
+        if passed.outwards { ("→", Key::PacketSent) } else { ("←", Key::PacketReceived) };
     let head = format!(
         "{}  {arrow} {}",
         padded(&format!("+{after}"), 11),
@@ -122,10 +120,7 @@ fn packet_lines(
             line("", "…".to_owned());
         }
     }
-    let icrc = match passed.icrc_ok {
-        true => Key::PacketIcrcOk,
-        false => Key::PacketIcrcWrong,
-    };
+    let icrc = if passed.icrc_ok { Key::PacketIcrcOk } else { Key::PacketIcrcWrong };
     let crc = passed.bytes.last_chunk::<4>().copied().unwrap_or_default();
     line("ICRC", format!("{:#010x}  {}", u32::from_le_bytes(crc), language.text(icrc)));
     lines

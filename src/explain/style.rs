@@ -18,9 +18,10 @@ impl Style {
     }
 
     fn marked(self, code: &str, text: &str) -> String {
-        match self.coloured && !text.is_empty() {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.coloured && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 

@@ -111,10 +111,7 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
             is_launchers: told.is_launchers,
         },
     };
-    let hosts = match told.hosts.len() == ranks as usize {
-        true => told.hosts,
-        false => Vec::new(),
-    };
+    let hosts = if told.hosts.len() == ranks as usize { told.hosts } else { Vec::new() };
     Ok(Some(Launched { launcher, rank, ranks, host: told.host, hosts, rank_0 }))
 }
 
@@ -139,13 +136,14 @@ impl Launched {
             Ok(address) => is_here(address),
             Err(_) => host == here || self.host.as_ref().is_none_or(|own| own == host),
         };
-        match hosts.iter().any(is_of_this_host) {
-            true => Ok(()),
-            false => Err(LaunchError::Rank0Elsewhere {
+        if hosts.iter().any(is_of_this_host) {
+            Ok(())
+        } else {
+            Err(LaunchError::Rank0Elsewhere {
                 launcher: self.launcher,
                 here: self.host.as_deref().unwrap_or(here).to_owned(),
                 hosts: hosts.join(" or "),
-            }),
+            })
         }
     }
 }

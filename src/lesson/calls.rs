@@ -166,10 +166,7 @@ pub(crate) fn post_send(transfer: &Transfer, memory: &MemoryRegion) -> Call {
     if profile.receives {
         return call;
     }
-    let key = match transfer.wrong_rkey {
-        true => Note::WrongRkey,
-        false => Note::TheirRkey,
-    };
+    let key = if transfer.wrong_rkey { Note::WrongRkey } else { Note::TheirRkey };
     let address = format!("{:#x}", transfer.address);
     call.given_as("wr.rdma.remote_addr", address, Note::TheirAddress).given_as(
         "wr.rdma.rkey",

@@ -99,10 +99,8 @@ impl LessonClient<'_> {
         let mut parts =
             vec![Part::Arrays(Box::new(Array { ours: ours.clone(), theirs: theirs.clone() }))];
         let expected = u32::try_from(ours.qps.len()).unwrap_or(u32::MAX);
-        let needed = match self.lesson.op.profile().receives {
-            true => 0,
-            false => self.lesson.length_bytes.into(),
-        };
+        let needed =
+            if self.lesson.op.profile().receives { 0 } else { self.lesson.length_bytes.into() };
         let Err(error) = theirs.check(expected, needed) else {
             (self.tell)(Topic::Exchange, parts);
             return Ok(None);
@@ -132,10 +130,8 @@ impl LessonClient<'_> {
         if let Some(receive) = &other.receive {
             parts.push(Part::Call(calls::post_receive(receive)));
         }
-        let held = match self.lesson.op.profile().fetches {
-            true => self.lesson.length_bytes as usize,
-            false => 0,
-        };
+        let held =
+            if self.lesson.op.profile().fetches { self.lesson.length_bytes as usize } else { 0 };
         parts.push(self.memory(End::Other, false, other.address, other.memory, held));
         (self.tell)(Topic::Ready, parts);
     }
@@ -267,10 +263,7 @@ impl LessonClient<'_> {
         }
         parts.push(Part::States(End::Other, vec![observed.state]));
         (self.tell)(Topic::Look, parts);
-        match self.lesson.op.profile().fetches {
-            true => own_holds,
-            false => theirs_holds,
-        }
+        if self.lesson.op.profile().fetches { own_holds } else { theirs_holds }
     }
 
     fn memory(

@@ -294,10 +294,7 @@ fn seen(completion: &Completion) -> SeenCompletion {
         wr_id: completion.wr_id(),
         status: completion.status().0,
         opcode: if good { completion.opcode_name() } else { "" }.to_owned(),
-        byte_len: match good && completion.is_receive() {
-            true => completion.byte_len(),
-            false => 0,
-        },
+        byte_len: if good && completion.is_receive() { completion.byte_len() } else { 0 },
         qpn: completion.qpn(),
         vendor_error: completion.vendor_error(),
     }

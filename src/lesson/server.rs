@@ -40,10 +40,7 @@ pub(crate) fn serve_lesson(
         ..RunFailure::new(format!("the server refuses the lesson: {reason}"), None)
     })?;
     let profile = lesson.op.profile();
-    let access = match profile.receives {
-        true => Access::LocalWrite,
-        false => target_access(profile),
-    };
+    let access = if profile.receives { Access::LocalWrite } else { target_access(profile) };
     let mut states = Vec::new();
     let mut note_states = |_: Topic, parts: Vec<Part>| {
         for part in parts {
@@ -65,9 +62,10 @@ pub(crate) fn serve_lesson(
     theirs.check(1, 0)?;
     let connection = Connection::sound(&objects, lesson, &ours, &theirs)?.at_server(lesson.mistake);
     objects.to_rtr(&connection, lesson.mistake, &mut note_states)?;
-    let receive = match lesson.posts_receive() {
-        true => Some(objects.post_receive(lesson.length_bytes, RECEIVE_ID)?),
-        false => None,
+    let receive = if lesson.posts_receive() {
+        Some(objects.post_receive(lesson.length_bytes, RECEIVE_ID)?)
+    } else {
+        None
     };
     objects.to_rts(&connection.reliability, &mut note_states)?;
     let ready = OtherEnd {

@@ -72,10 +72,7 @@ impl Cores {
         let own: Vec<_> = self.held_now().iter().map(|held| held.core()).collect();
         let is_free = |core: &usize| !own.contains(core) && self.locks.workers_on(*core) == 0;
         let free: Vec<_> = self.allowed.iter().copied().filter(is_free).collect();
-        match free.is_empty() {
-            true => self.allowed.clone(),
-            false => free,
-        }
+        if free.is_empty() { self.allowed.clone() } else { free }
     }
 
     /// Records for the workers of a run how many other workers share their cores now.

@@ -129,9 +129,10 @@ impl DeviceLimits {
         roles: EndRoles,
         needs: &Needs,
     ) -> Result<(), VerbsError> {
-        let sges_of_sends = match flow.op.profile().fetches && self.sges_of_a_read > 0 {
-            true => self.sges.min(self.sges_of_a_read),
-            false => self.sges,
+        let sges_of_sends = if flow.op.profile().fetches && self.sges_of_a_read > 0 {
+            self.sges.min(self.sges_of_a_read)
+        } else {
+            self.sges
         };
         for (what, limit, needed, flags) in [
             ("QPs", self.qps, u64::from(flow.qps), "--qps"),

@@ -65,11 +65,7 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
         Timestamps::Cpu => 0,
         Timestamps::Device => effective_workers(flow),
     };
-    notices
-        + match flow.is_closed_loop() {
-            true => each,
-            false => 2 * each + flow.qps as usize,
-        }
+    notices + if flow.is_closed_loop() { each } else { 2 * each + flow.qps as usize }
 }
 
 /// Quantities that a flow takes at one end.
@@ -93,10 +89,7 @@ impl Needs {
         let receives = if roles.receives { flow.rx_depth } else { 0 };
         let inline = |(bytes, _)| sends_inline(flow, bytes);
         let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
-        let received = match roles.receives {
-            true => flow.receives_of(qps_per_cq),
-            false => 0,
-        };
+        let received = if roles.receives { flow.receives_of(qps_per_cq) } else { 0 };
         let completions = u64::from(sends) * u64::from(qps_per_cq) + received;
         let all = u32::try_from(completions).unwrap_or(u32::MAX).max(1);
         Needs {

@@ -105,9 +105,8 @@ impl<'a> OpenLoop<'a> {
         latency: Option<&Recorder>,
         lateness: Option<&Recorder>,
     ) -> (Load, Option<Doubt>) {
-        let per_second = |messages: u64, seconds: f64| match seconds > 0.0 {
-            true => messages as f64 / seconds,
-            false => 0.0,
+        let per_second = |messages: u64, seconds: f64| {
+            if seconds > 0.0 { messages as f64 / seconds } else { 0.0 }
         };
         let offered = self.sum(|load| load.offered);
         let mut load = Load {
@@ -133,13 +132,13 @@ impl<'a> OpenLoop<'a> {
         let missing = missing_per_second * self.planned_seconds.unwrap_or(seconds);
         let is_overload = Load::is_overload(offered as f64, missing);
         let late = latency.zip(lateness).and_then(|(all, late)| spoilt(all, late));
-        let why = match is_overload && missing <= self.away_part * offered as f64 {
-            true => Some((NotKeptBy::Away, self.away(missing))),
-            false => self
-                .not_posted(&load)
+        let why = if is_overload && missing <= self.away_part * offered as f64 {
+            Some((NotKeptBy::Away, self.away(missing)))
+        } else {
+            self.not_posted(&load)
                 .or_else(|| wrong_gaps(&load))
                 .map(|(by, text)| (by, late.clone().unwrap_or(text)))
-                .or_else(|| Some((NotKeptBy::Lateness, late?))),
+                .or_else(|| Some((NotKeptBy::Lateness, late?)))
         };
         load.not_kept_by = why.as_ref().map(|(by, _)| *by);
         load.verdict = match &why {

@@ -254,9 +254,12 @@ fn messages_received(worker: &WorkerReport) -> u64 {
 /// nothing.
 pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
     let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
-    let messages = |worker: &WorkerReport| match sends {
-        true => worker.qps.iter().map(|qp| qp.completed).sum(),
-        false => messages_received(worker),
+    let messages = |worker: &WorkerReport| {
+        if sends {
+            worker.qps.iter().map(|qp| qp.completed).sum()
+        } else {
+            messages_received(worker)
+        }
     };
     let mut all: BTreeMap<usize, WorkerResult> = BTreeMap::new();
     for finished in ends {

@@ -99,10 +99,7 @@ impl NodeResources {
 
     /// The threads that serve each of its rails, of so many.
     pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
-        match self.has_rails() {
-            true => rails::threads(&self.numa_nodes, count),
-            false => Vec::new(),
-        }
+        if self.has_rails() { rails::threads(&self.numa_nodes, count) } else { Vec::new() }
     }
 
     /// The network in which the nodes have agreed to take their ports.
@@ -164,9 +161,10 @@ impl NodeResources {
         };
         for port in &self.rails.ports {
             let faults = port.embedded.as_ref().and_then(|it| it.faults);
-            let place = match self.has_rails() {
-                true => format!("on {}", port.context.name()),
-                false => "at this end".to_owned(),
+            let place = if self.has_rails() {
+                format!("on {}", port.context.name())
+            } else {
+                "at this end".to_owned()
             };
             if let Some(faults) = faults {
                 text += &format!("; on purpose {place}: {faults}");

@@ -283,10 +283,7 @@ impl RunningNode {
         for receives in self.ends().filter_map(|end| end.objects.shared_receives()) {
             receives.rearm().map_err(RunFailure::from)?;
         }
-        match failed {
-            true => Err(EarlyEnd::Workers),
-            false => Ok(()),
-        }
+        if failed { Err(EarlyEnd::Workers) } else { Ok(()) }
     }
 
     fn judge(&self, context: &Context, event: AsyncEvent, failed: bool) -> Result<(), EarlyEnd> {

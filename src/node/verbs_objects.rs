@@ -86,10 +86,7 @@ impl VerbsObjects {
             fill_for_reads(offered, flow, &sizes);
         }
         let node_threads = threads;
-        let workers = match roles.sends || roles.receives {
-            true => effective_workers(flow),
-            false => 0,
-        };
+        let workers = if roles.sends || roles.receives { effective_workers(flow) } else { 0 };
         let threads = node_threads.threads_for(workers);
         let service = service(flow)?;
         let Queues { cqs, srq, qps } = Queues::create(
@@ -376,8 +373,5 @@ impl VerbsObjects {
 
 /// The peer's access to the memory of an end with these roles.
 fn remote_access(flow: &Settings, roles: EndRoles) -> Access {
-    match roles.offers_memory {
-        true => target_access(flow.op.profile()),
-        false => Access::LocalRead,
-    }
+    if roles.offers_memory { target_access(flow.op.profile()) } else { Access::LocalRead }
 }

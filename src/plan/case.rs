@@ -47,10 +47,7 @@ impl Case {
             moving.op = settings.op.transfer().into();
             moving.set_stop(Stop::DurationNs(TimeSpan::MAX.ns()));
         }
-        let flows = match settings.has_traffic() {
-            true => vec![Flow::forward(moving)],
-            false => Vec::new(),
-        };
+        let flows = if settings.has_traffic() { vec![Flow::forward(moving)] } else { Vec::new() };
         Case { id, settings, flows }
     }
 

@@ -132,12 +132,13 @@ impl FlowTable {
 
 fn read_name(value: &Value<'_>) -> Result<String, Fault> {
     let name = text("name", value)?;
-    match Flow::is_name(name) {
-        true => Ok(name.to_owned()),
-        false => Err(fault(
+    if Flow::is_name(name) {
+        Ok(name.to_owned())
+    } else {
+        Err(fault(
             value.span(),
             format!("`name`: `{name}` is not 1 to 32 letters, digits, dots, dashes or underscores"),
-        )),
+        ))
     }
 }
 
@@ -151,12 +152,13 @@ fn read_node(key: &str, value: &Value<'_>) -> Result<String, Fault> {
 
 fn read_device(key: &str, value: &Value<'_>) -> Result<FlowDevice, Fault> {
     let name = text(key, value)?.to_owned();
-    match FlowDevice::is_name(&name) {
-        true => Ok(FlowDevice { name, ib_port: None }),
-        false => Err(fault(
+    if FlowDevice::is_name(&name) {
+        Ok(FlowDevice { name, ib_port: None })
+    } else {
+        Err(fault(
             value.span(),
             format!("`{key}`: `{name}` is not the name of a device, such as mlx5_0"),
-        )),
+        ))
     }
 }
 

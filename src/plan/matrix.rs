@@ -284,9 +284,10 @@ impl<'a> Axes<'a> {
     /// The closed loop of a case, by a name of its own.
     fn named(&self, mut closed: Case, of: &Case) -> Case {
         let round = of.id.rfind(ROUND).map_or("", |at| &of.id[at..]);
-        closed.id = match self.flows.is_empty() {
-            true => format!("{}{round}", self.id(&closed.settings)),
-            false => format!("{}-closed", closed.id),
+        closed.id = if self.flows.is_empty() {
+            format!("{}{round}", self.id(&closed.settings))
+        } else {
+            format!("{}-closed", closed.id)
         };
         closed
     }

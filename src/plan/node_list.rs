@@ -57,10 +57,7 @@ fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
             items.extend(items_of(word.trim_end_matches(','))?);
         }
     }
-    match items.is_empty() {
-        true => Err(ListError::Empty(path)),
-        false => Ok(items),
-    }
+    if items.is_empty() { Err(ListError::Empty(path)) } else { Ok(items) }
 }
 
 fn items_of(text: &str) -> Result<Vec<String>, ListError> {
@@ -124,10 +121,7 @@ fn push_expanded(item: &str, items: &mut Vec<String>) -> Result<(), ListError> {
         made = longer;
     }
     items.extend(made.into_iter().map(|text| text + rest));
-    match items.len() > MOST_NODES as usize {
-        true => Err(ListError::TooMany),
-        false => Ok(()),
-    }
+    if items.len() > MOST_NODES as usize { Err(ListError::TooMany) } else { Ok(()) }
 }
 
 /// `01-03` is 01, 02, 03; `7` is itself.

@@ -125,9 +125,10 @@ impl Nodes {
     pub fn names_in_short(&self) -> String {
         const SHOWN: usize = 8;
         let names = self.names();
-        match names.len() > SHOWN {
-            true => format!("{} … ({} in all)", names[..SHOWN].join(", "), names.len()),
-            false => names.join(", "),
+        if names.len() > SHOWN {
+            format!("{} … ({} in all)", names[..SHOWN].join(", "), names.len())
+        } else {
+            names.join(", ")
         }
     }
 

@@ -93,10 +93,8 @@ fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
     let mut rounds = Vec::new();
     for round in 0..seats.saturating_sub(1) {
         // The last seat stays, and the others turn around it.
-        let turned = |seat: u32| match seat == seats - 1 {
-            true => seat,
-            false => (seat + round) % (seats - 1),
-        };
+        let turned =
+            |seat: u32| if seat == seats - 1 { seat } else { (seat + round) % (seats - 1) };
         let pairs = (0..seats / 2).map(|seat| (turned(seat), turned(seats - 1 - seat)));
         let there: Vec<Link> = pairs.filter(|(one, other)| *one.max(other) < count).collect();
         let back = there.iter().map(|(from, to)| (*to, *from)).collect();

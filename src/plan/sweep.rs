@@ -32,10 +32,7 @@ fn check(case: &Case) -> Result<(), PlanError> {
     let is_alone = matches!(case.flows.as_slice(), [flow] if flow.name == Flow::FORWARD);
     case.flows.iter().try_for_each(|flow| {
         let checked = misfit(flow, Scope::Flow);
-        checked.map_err(|error| match is_alone {
-            true => error,
-            false => error.in_flow(&flow.name),
-        })
+        checked.map_err(|error| if is_alone { error } else { error.in_flow(&flow.name) })
     })
 }
 

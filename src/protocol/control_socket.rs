@@ -47,14 +47,13 @@ mod tests {
     fn segments_are_small_at_both_ends_also_where_only_one_asks() {
         let any = "127.0.0.1:0".parse().unwrap();
         for (own_listens, own_connects) in [(true, true), (true, false), (false, true)] {
-            let listener = match own_listens {
-                true => listen(any).unwrap(),
-                false => TcpListener::bind(any).unwrap(),
-            };
+            let listener =
+                if own_listens { listen(any).unwrap() } else { TcpListener::bind(any).unwrap() };
             let address = listener.local_addr().unwrap();
-            let client = match own_connects {
-                true => connect(&address, Duration::from_secs(1)).unwrap(),
-                false => TcpStream::connect(address).unwrap(),
+            let client = if own_connects {
+                connect(&address, Duration::from_secs(1)).unwrap()
+            } else {
+                TcpStream::connect(address).unwrap()
             };
             let (server, _) = listener.accept().unwrap();
             for end in [client, server] {

@@ -119,10 +119,7 @@ impl RunFailure {
     pub fn from_verbs(error: &VerbsError) -> Self {
         // So the embedded device says that it has no thread: calls that would wait do not fail by it.
         let has_no_thread = matches!(error, VerbsError::Call { source, .. } if source.raw_os_error() == Some(libc::EAGAIN));
-        let hint = match has_no_thread {
-            true => Some(threads::REMEDY.to_owned()),
-            false => error.hint(),
-        };
+        let hint = if has_no_thread { Some(threads::REMEDY.to_owned()) } else { error.hint() };
         RunFailure { bad_input: error.is_bad_input(), ..RunFailure::new(error.to_string(), hint) }
     }
 

@@ -95,10 +95,7 @@ const MOST_TOLD: usize = 8;
 
 fn first_of(errors: &[ConnectError]) -> String {
     let told: Vec<String> = errors.iter().take(MOST_TOLD).map(ConnectError::to_string).collect();
-    match errors.len() > MOST_TOLD {
-        true => told.join("; ") + " …",
-        false => told.join("; "),
-    }
+    if errors.len() > MOST_TOLD { told.join("; ") + " …" } else { told.join("; ") }
 }
 
 impl ConnectError {

@@ -75,10 +75,7 @@ impl Join {
         let lacks = |of: &[String], other: &[String]| {
             let lacking: Vec<&str> =
                 other.iter().filter(|option| !of.contains(option)).map(String::as_str).collect();
-            match lacking.is_empty() {
-                true => "none of them".to_owned(),
-                false => lacking.join(" "),
-            }
+            if lacking.is_empty() { "none of them".to_owned() } else { lacking.join(" ") }
         };
         (self.options != own.options).then(|| {
             let text = format!(

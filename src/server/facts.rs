@@ -22,10 +22,7 @@ pub(super) fn facts(
     let named = devices.iter().map(|device| resources.port_of(Some(device)));
     let named: Vec<Port> = named.collect::<Result<_, _>>()?;
     let port = resources.port();
-    let used = match named.is_empty() {
-        true => slice::from_ref(port),
-        false => &named,
-    };
+    let used = if named.is_empty() { slice::from_ref(port) } else { &named };
     let networks = used.iter().flat_map(|port| &port.choice.networks);
     let device = outcome::device(port);
     Ok(NodeFacts {

@@ -156,9 +156,10 @@ impl NodeRun<'_> {
             meter.tell(|| progress(node, ns));
             if is_auto {
                 for ((detector, is_steady), (flow, counts)) in steady.iter_mut().zip(node.sent()) {
-                    *is_steady |= match flow.is_closed_loop() {
-                        true => detector.push(ns, counts.completed),
-                        false => elapsed >= OPEN_LOOP_WARM_UP,
+                    *is_steady |= if flow.is_closed_loop() {
+                        detector.push(ns, counts.completed)
+                    } else {
+                        elapsed >= OPEN_LOOP_WARM_UP
                     };
                 }
             }

@@ -160,10 +160,7 @@ fn rounds(
     let mut meter = Meter::new(run.link);
     let mut watch = Watch::new(run.link, run.stop, node, || {
         notes.borrow_mut().sample(node);
-        meter.tell(|| match has_traffic {
-            true => progress_of_windows(node),
-            false => waiting(started),
-        });
+        meter.tell(|| if has_traffic { progress_of_windows(node) } else { waiting(started) });
     });
     loop {
         round(objects, connector, &mut watch, tally)?;

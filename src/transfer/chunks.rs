@@ -140,9 +140,10 @@ pub(super) fn send(
             let Some(slot) = worker.qps[place].window.free_slot() else {
                 continue;
             };
-            let index = match exhausted {
-                true => progress.chunks,
-                false => progress.next.fetch_add(1, Ordering::Relaxed),
+            let index = if exhausted {
+                progress.chunks
+            } else {
+                progress.next.fetch_add(1, Ordering::Relaxed)
             };
             if index >= progress.chunks {
                 exhausted = true;

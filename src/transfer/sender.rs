@@ -138,9 +138,10 @@ pub fn send_files(
     let sent = (0..options.files.len()).try_for_each(|index| session.file(index));
     if let Err(failure) = &sent {
         let told = RunFailure {
-            message: match failure.interrupted {
-                true => "the sender was stopped".into(),
-                false => failure.message.clone(),
+            message: if failure.interrupted {
+                "the sender was stopped".into()
+            } else {
+                failure.message.clone()
             },
             ..failure.clone()
         };
@@ -178,9 +179,10 @@ impl Session<'_> {
             plain_tcp::warm(&opened.file, source, self.stop)?;
         }
         let (digest, rdma) = self.by_rdma(index, &opened)?;
-        let tcp = match self.options.against_tcp {
-            false => None,
-            true => Some(self.by_tcp(index, &opened, digest)?),
+        let tcp = if self.options.against_tcp {
+            Some(self.by_tcp(index, &opened, digest)?)
+        } else {
+            None
         };
         self.observer.finished(&FileReport {
             name: source.name.clone(),

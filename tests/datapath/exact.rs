@@ -210,9 +210,10 @@ impl Truth {
             windows.clone().filter(|window| window.opened_in.is_some_and(|look| look < looks));
         let first_ns = opened.map(|window| window.start_ns).min();
         let is_closed = |window: &Watch| window.closed_in.is_some_and(|look| look < looks);
-        let last_ns = match windows.clone().all(is_closed) {
-            true => windows.map(|window| window.end_ns).max().unwrap(),
-            false => at_ns.min(edges.closes_raw),
+        let last_ns = if windows.clone().all(is_closed) {
+            windows.map(|window| window.end_ns).max().unwrap()
+        } else {
+            at_ns.min(edges.closes_raw)
         };
         let first_ns = first_ns.unwrap_or(u64::MAX).min(edges.opens_raw);
         last_ns.saturating_sub(first_ns)

@@ -52,10 +52,8 @@ fn one_starved_qp_has_its_share_and_is_named() {
             *counts.iter().max().unwrap() as f64 * qps / all as f64,
         ];
         let named: Vec<u32> = fairness.starved.iter().map(|qp| qp.index).collect();
-        let expected_names = match is_too_few(*least, all as f64 / qps, qps) {
-            true => vec![starved as u32],
-            false => vec![],
-        };
+        let expected_names =
+            if is_too_few(*least, all as f64 / qps, qps) { vec![starved as u32] } else { vec![] };
         assert_eq!(named, expected_names, "seed {seed}: {counts:?}");
         named_in_many += u32::from(qps == 256.0 && !named.is_empty());
         for qp in &fairness.starved {

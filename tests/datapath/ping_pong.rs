@@ -27,9 +27,10 @@ fn a_latency_is_half_of_the_time_until_the_answer_and_none_is_under_way_beside()
             qps: choices.upto(5) as u32,
             tx_depth: 1,
             size_bytes: choices.one(&[1, 64, 6_000]),
-            recv_queue: match op.profile().receives {
-                true => choices.one(RecvQueue::ALL),
-                false => RecvQueue::PerQp,
+            recv_queue: if op.profile().receives {
+                choices.one(RecvQueue::ALL)
+            } else {
+                RecvQueue::PerQp
             },
             ..small(op)
         });

@@ -192,10 +192,7 @@ impl Expected {
     /// From planned times that reach beyond the window.
     pub fn of(planned: &[Vec<u64>], ran: &Ran) -> Expected {
         let (edges, away) = (ran.edges, &ran.away);
-        let seen = |at_ns: u64| match away.contains(&at_ns) {
-            true => away.end,
-            false => at_ns,
-        };
+        let seen = |at_ns: u64| if away.contains(&at_ns) { away.end } else { at_ns };
         let served = served_by_qp(&ran.over);
         let window = edges.opens_raw..edges.closes_raw;
         let in_window = |at_ns: u64| at_ns.clamp(window.start, window.end);
@@ -222,10 +219,10 @@ impl Expected {
         let mut looks = ran.over.history.looks.iter();
         let last = looks.rfind(|look| look.thread == 0 && look.at_ns < away.end);
         let absence = last.map_or(NEVER, |look| look.at_ns..away.end);
-        let absence = match absence.end - absence.start > longest_pass_ns(window.end - window.start)
-        {
-            true => absence,
-            false => NEVER,
+        let absence = if absence.end - absence.start > longest_pass_ns(window.end - window.start) {
+            absence
+        } else {
+            NEVER
         };
         for (planned, served) in planned.iter().zip(&served) {
             // A full queue had room when the worker came back, which may have been so since its last look.
@@ -233,9 +230,10 @@ impl Expected {
             let waits = waits.find(|(planned_ns, it)| {
                 **planned_ns <= absence.start && absence.start < it.posted_ns
             });
-            let absence = match waits.is_some_and(|(_, it)| it.posted_ns == absence.end) {
-                true => absence.clone(),
-                false => NEVER,
+            let absence = if waits.is_some_and(|(_, it)| it.posted_ns == absence.end) {
+                absence.clone()
+            } else {
+                NEVER
             };
             let away_ns = in_window(absence.end) - in_window(absence.start);
             // Since when its messages have waited for room.
@@ -251,9 +249,10 @@ impl Expected {
                     match served {
                         Some(it) => {
                             let late_until_ns = backlog_ns.unwrap_or(it.posted_ns);
-                            let away_ns = match it.posted_ns >= absence.end {
-                                true => absence.end.saturating_sub(planned_ns.max(absence.start)),
-                                false => 0,
+                            let away_ns = if it.posted_ns >= absence.end {
+                                absence.end.saturating_sub(planned_ns.max(absence.start))
+                            } else {
+                                0
                             };
                             told.lateness
                                 .record(late_until_ns.saturating_sub(planned_ns) + away_ns);

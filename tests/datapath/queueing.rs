@@ -41,14 +41,14 @@ const WAITS: [f64; 4] = [0.0, 0.5, 2.0, 5.0];
 /// The mean wait and P(wait at most so many) of a queue at this load, in services.
 fn truth(is_exponential: bool, load: f64) -> [f64; 5] {
     let queue = Md1::new(load).unwrap();
-    let at_most = WAITS.map(|wait| match is_exponential {
-        true => 1.0 - load * (-(1.0 - load) * wait).exp(),
-        false => queue.wait_at_most(wait),
+    let at_most = WAITS.map(|wait| {
+        if is_exponential {
+            1.0 - load * (-(1.0 - load) * wait).exp()
+        } else {
+            queue.wait_at_most(wait)
+        }
     });
-    let mean = match is_exponential {
-        true => load / (1.0 - load),
-        false => queue.mean_wait(),
-    };
+    let mean = if is_exponential { load / (1.0 - load) } else { queue.mean_wait() };
     [mean, at_most[0], at_most[1], at_most[2], at_most[3]]
 }
 
@@ -72,9 +72,10 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
             tx_depth: 256,
             ..at_rate(seed, rate, WINDOW_NS)
         });
-        let times: Vec<u64> = match is_exponential {
-            true => (0..4_000).map(|_| exponential(seed, SERVICE_NS)).collect(),
-            false => vec![SERVICE_NS],
+        let times: Vec<u64> = if is_exponential {
+            (0..4_000).map(|_| exponential(seed, SERVICE_NS)).collect()
+        } else {
+            vec![SERVICE_NS]
         };
         let service_ns = |index: usize| times[index % times.len()];
         let set_up = seed.bench(&case, list(times.clone(), false));

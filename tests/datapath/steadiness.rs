@@ -61,9 +61,10 @@ fn a_server_that_stays_as_it_is_does_not_drift() {
         let is_constant = seed.number % 2 == 0;
         let (_, drift) = window(
             seed,
-            match is_constant {
-                true => ServiceTimes::Constant(mean_ns),
-                false => ServiceTimes::Exponential(mean_ns as f64),
+            if is_constant {
+                ServiceTimes::Constant(mean_ns)
+            } else {
+                ServiceTimes::Exponential(mean_ns as f64)
             },
         );
         assert!(drift.is_none() || !is_constant, "{drift:?}");

@@ -116,9 +116,10 @@ fn settings_page() -> String {
             Some(bytes) => settings::Size::from_bytes(bytes).unwrap().to_string(),
             None => value.to_string(),
         };
-        let range = match row.has_range() {
-            true => format!("{} to {}", number(row.range.0), number(row.range.1)),
-            false => String::new(),
+        let range = if row.has_range() {
+            format!("{} to {}", number(row.range.0), number(row.range.1))
+        } else {
+            String::new()
         };
         let scope = match row.scope {
             settings::Scope::Flow => "flow",

@@ -10,10 +10,7 @@ fn boxes(page: &str) -> Vec<String> {
 
 /// Instead of a second. Messages are counted: beside other tests, a window may pass while a worker waits for its core.
 fn how_long(script: &str) -> &'static str {
-    match script.contains("--op connect") {
-        true => "-D 400ms --warmup 0",
-        false => "-n 300 --warmup 0",
-    }
+    if script.contains("--op connect") { "-D 400ms --warmup 0" } else { "-n 300 --warmup 0" }
 }
 
 #[test]

@@ -23,10 +23,7 @@ fn some_are_lost(ended: &Ended) {
 #[test]
 fn every_cell_of_services_operations_cq_modes_and_poll_modes_is_verified() {
     for (words, cases) in cells::of_services() {
-        let size = match words.contains("--service ud") {
-            true => 3000,
-            false => 9000,
-        };
+        let size = if words.contains("--service ud") { 3000 } else { 9000 };
         let how = "-q 3 --workers 2 -n 40 -t 16 --warmup 0 --verify --quiet";
         call(&format!("-d soft0 {words} -s {size} {how}")).is_whole(cases);
     }

@@ -46,10 +46,7 @@ impl Stage {
     /// A transfer, once the server is free: the sender before may be gone first.
     pub fn call(&self, files: &[&PathBuf], words: &str) -> Call {
         self.server.is_idle();
-        let timeout = match words.contains("--timeout") {
-            true => "",
-            false => "--timeout 18",
-        };
+        let timeout = if words.contains("--timeout") { "" } else { "--timeout 18" };
         let rest = format!("{} -d soft0 {timeout} {words}", self.server.name);
         let send = files.iter().fold(call("send"), |send, file| send.arg(file));
         rest.split_whitespace().fold(send, Call::arg)

@@ -158,9 +158,10 @@ pub fn kept_what_was_measured(ended: &Ended, node: Option<&str>) {
 /// A launcher may kill rank 0 while it writes its result: then its journal has the whole runs.
 #[track_caller]
 pub fn kept_result_or_journal(ended: &Ended, node: Option<&str>) {
-    match ended.results().iter().any(|it| it.ends_with(".json")) {
-        true => kept_what_was_measured(ended, node),
-        false => kept_its_journal(ended),
+    if ended.results().iter().any(|it| it.ends_with(".json")) {
+        kept_what_was_measured(ended, node)
+    } else {
+        kept_its_journal(ended)
     }
 }
 

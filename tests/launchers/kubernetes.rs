@@ -46,9 +46,10 @@ fn is_before_indexed_jobs() -> bool {
 
 /// As its client's types have it; they lose a field that they do not know.
 fn typed(object: &str) -> Value {
-    match object.contains("kind: Service") {
-        true => kubectl(&["set", "selector", "job-name=rocebench"], object),
-        false => kubectl(&["set", "env", "CHECKED=1"], object),
+    if object.contains("kind: Service") {
+        kubectl(&["set", "selector", "job-name=rocebench"], object)
+    } else {
+        kubectl(&["set", "env", "CHECKED=1"], object)
     }
 }
 

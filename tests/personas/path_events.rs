@@ -100,10 +100,8 @@ impl Planted {
             let names = fs::read_dir(&folder).into_iter().flatten();
             let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
             for name in names.filter(|name| name != "lifespan") {
-                let (before, after) = match is_near(&name) {
-                    true => (u64::from(u32::MAX) - 5, STEP - 6),
-                    false => (0, STEP),
-                };
+                let (before, after) =
+                    if is_near(&name) { (u64::from(u32::MAX) - 5, STEP - 6) } else { (0, STEP) };
                 counters.0.push((folder.join(name), before, after));
             }
         }

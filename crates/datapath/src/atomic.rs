@@ -26,9 +26,10 @@ impl Exchange {
     /// The exchange with this number, from 0, of QP `qp` on one word.
     pub(super) fn of(qp: u32, number: u64) -> Exchange {
         let held = u64::from(qp) + 1;
-        match number.is_multiple_of(2) {
-            true => Exchange { expected: 0, new: held },
-            false => Exchange { expected: held, new: 0 },
+        if number.is_multiple_of(2) {
+            Exchange { expected: 0, new: held }
+        } else {
+            Exchange { expected: held, new: 0 }
         }
     }
 
@@ -52,9 +53,10 @@ impl Exchange {
 /// The word at `offset`; [`AWAITED`] outside of the memory.
 pub(super) fn word(memory: &MemoryRegion, offset: usize) -> u64 {
     let mut bytes = [0; ATOMIC_BYTES as usize];
-    match memory.read_at(offset, &mut bytes) == bytes.len() {
-        true => u64::from_ne_bytes(bytes),
-        false => AWAITED,
+    if memory.read_at(offset, &mut bytes) == bytes.len() {
+        u64::from_ne_bytes(bytes)
+    } else {
+        AWAITED
     }
 }
 

@@ -118,35 +118,35 @@ impl Layout {
 
     /// Offset of a QP's bytes within their MR.
     pub fn start_of(&self, qp: u32) -> usize {
-        match self.is_mr_of_qp {
-            true => 0,
-            false => qp as usize * self.qp_bytes(),
-        }
+        if self.is_mr_of_qp { 0 } else { qp as usize * self.qp_bytes() }
     }
 
     /// Where WR `position` accesses the target, as an offset in the memory announced to its QP: the same cell as here, except
     /// for the words of atomic operations.
     pub fn within_target(&self, flow: &Settings, position: u32) -> usize {
-        match flow.op.profile().is_atomic() && flow.atomic_target != AtomicTarget::Spread {
-            true => self.within_qp(0, 0),
-            false => self.within_qp(position, 0),
+        if flow.op.profile().is_atomic() && flow.atomic_target != AtomicTarget::Spread {
+            self.within_qp(0, 0)
+        } else {
+            self.within_qp(position, 0)
         }
     }
 
     /// The target's QP whose bytes QP `qp` accesses.
     pub fn target_of(flow: &Settings, qp: u32) -> u32 {
-        match flow.op.profile().is_atomic() && flow.atomic_target == AtomicTarget::Shared {
-            true => 0,
-            false => qp,
+        if flow.op.profile().is_atomic() && flow.atomic_target == AtomicTarget::Shared {
+            0
+        } else {
+            qp
         }
     }
 }
 
 /// Bytes of a receive's buffer, with what the device puts before the payload: none where that lands elsewhere.
 pub fn received_bytes(flow: &Settings) -> u32 {
-    match flow.op.profile().fills_receives() {
-        true => flow.service.receive_header_bytes() + flow.size_bytes,
-        false => 0,
+    if flow.op.profile().fills_receives() {
+        flow.service.receive_header_bytes() + flow.size_bytes
+    } else {
+        0
     }
 }
 

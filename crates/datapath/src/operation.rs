@@ -30,10 +30,7 @@ pub fn send_opcode(profile: &Profile, remote: RemoteMemory) -> SendOpcode {
 
 /// The device's access to the initiator's memory.
 pub fn initiator_access(profile: &Profile) -> MemoryAccess {
-    match profile.fetches {
-        true => MemoryAccess::LocalWrite,
-        false => MemoryAccess::LocalRead,
-    }
+    if profile.fetches { MemoryAccess::LocalWrite } else { MemoryAccess::LocalRead }
 }
 
 /// The device's access to the memory that the target offers. Without access, the target has only receive buffers.

@@ -82,9 +82,10 @@ impl SharedReceives {
     /// # Errors
     /// The failed call.
     pub fn rearm(&self) -> Result<(), VerbsError> {
-        match self.is_armed.swap(true, Relaxed) {
-            true => Ok(()),
-            false => self.srq.arm(self.depth / LIMIT_PART),
+        if self.is_armed.swap(true, Relaxed) {
+            Ok(())
+        } else {
+            self.srq.arm(self.depth / LIMIT_PART)
         }
     }
 

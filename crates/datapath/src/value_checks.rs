@@ -112,10 +112,7 @@ impl SenderCheck {
         let key = PatternKey {
             qp: self.qp,
             position: position as u16,
-            sequence: match self.profile.fetches {
-                true => self.lap_of(count),
-                false => count as u16,
-            },
+            sequence: if self.profile.fetches { self.lap_of(count) } else { count as u16 },
         };
         key.fill(
             &self.memory,

@@ -122,10 +122,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 _ => PlannedQps::default(),
             },
             turns: Turns::new(shared),
-            stamps: match LATENCY && shared.sends() {
-                true => Stamps::new(shared),
-                false => None,
-            },
+            stamps: if LATENCY && shared.sends() { Stamps::new(shared) } else { None },
             worker_qps: WorkerQps::new(shared, place.worker, records),
             counts: WorkerCounts::default(),
             pace: Pace::new(),
@@ -182,9 +179,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         let mut most_found = 0;
         for cq in &self.spec.cqs {
             self.counts.polls += 1;
-            let polled = match LATENCY && self.stamps.is_some() {
-                true => cq.poll_stamped(batch),
-                false => cq.poll(batch).map(|completions| (completions, &[][..])),
+            let polled = if LATENCY && self.stamps.is_some() {
+                cq.poll_stamped(batch)
+            } else {
+                cq.poll(batch).map(|completions| (completions, &[][..]))
             };
             match polled {
                 Ok(([], _)) => self.counts.empty_polls += 1,

@@ -40,9 +40,10 @@ pub enum Shape {
 
 impl std::fmt::Display for Drift {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (verb, percent) = match self.change < 0.0 {
-            true => ("fell", -self.change * 100.0),
-            false => ("rose", self.change * 100.0),
+        let (verb, percent) = if self.change < 0.0 {
+            ("fell", -self.change * 100.0)
+        } else {
+            ("rose", self.change * 100.0)
         };
         let place = match self.shape {
             Shape::Line => "through the window",

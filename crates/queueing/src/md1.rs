@@ -22,9 +22,10 @@ impl Md1 {
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..40 {
             let mid = f64::midpoint(low, high);
-            match Md1::new(mid).is_some_and(|queue| queue.wait_at_most(wait) >= quantile) {
-                true => low = mid,
-                false => high = mid,
+            if Md1::new(mid).is_some_and(|queue| queue.wait_at_most(wait) >= quantile) {
+                low = mid
+            } else {
+                high = mid
             }
         }
         low

@@ -9,9 +9,10 @@ use super::size::bytes;
 /// Why such a range has no values.
 pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, RangeError>> {
     let (first, last) = text.split_once("..")?;
-    let number = |text: &str| match is_size {
-        true => bytes(text).ok().flatten(),
-        false => {
+    let number = |text: &str| {
+        if is_size {
+            bytes(text).ok().flatten()
+        } else {
             let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
             text.parse::<u64>().ok().filter(|_| is_whole)
         }

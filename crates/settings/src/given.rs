@@ -55,10 +55,7 @@ impl Given {
             return Err(GivenError::Empty);
         }
         let items: Vec<&str> = text.split(',').collect();
-        match items.contains(&"") {
-            true => Err(GivenError::EmptyItem),
-            false => Ok(items),
-        }
+        if items.contains(&"") { Err(GivenError::EmptyItem) } else { Ok(items) }
     }
 
     /// With these values of a setting.

@@ -95,9 +95,10 @@ impl FromStr for Pattern {
                 return Err(PatternError::Unknown { word, nearest });
             }
         };
-        match pattern.node().is_none() && is_named {
-            true => Err(PatternError::Node(text.to_owned())),
-            false => Ok(pattern),
+        if pattern.node().is_none() && is_named {
+            Err(PatternError::Node(text.to_owned()))
+        } else {
+            Ok(pattern)
         }
     }
 }

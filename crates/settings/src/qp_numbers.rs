@@ -42,9 +42,10 @@ impl FromStr for QpNumbers {
             })
         };
         let numbers = text.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
-        match numbers.len() <= MOST_ENTRIES {
-            true => Ok(QpNumbers(numbers)),
-            false => Err(format!("the list has more than {MOST_ENTRIES} entries")),
+        if numbers.len() <= MOST_ENTRIES {
+            Ok(QpNumbers(numbers))
+        } else {
+            Err(format!("the list has more than {MOST_ENTRIES} entries"))
         }
     }
 }

@@ -158,9 +158,10 @@ impl<S> Row<S> {
     /// Its value as a number, sizes in bytes; `None` for words.
     pub fn number(&self, settings: &S) -> Option<f64> {
         let text = self.text(settings);
-        match self.is_size {
-            true => bytes(&text).ok().flatten().map(|bytes| bytes as f64),
-            false => text.parse().ok(),
+        if self.is_size {
+            bytes(&text).ok().flatten().map(|bytes| bytes as f64)
+        } else {
+            text.parse().ok()
         }
     }
 
@@ -182,9 +183,10 @@ impl<S> Row<S> {
 impl<S: Default> Row<S> {
     /// Text for its value, written as `value`; empty if there is nothing to show.
     pub fn words(&self, settings: &S, value: &str) -> String {
-        match self.is_quiet && self.is_equal(settings, &S::default()) {
-            true => String::new(),
-            false => self.labelled(value),
+        if self.is_quiet && self.is_equal(settings, &S::default()) {
+            String::new()
+        } else {
+            self.labelled(value)
         }
     }
 

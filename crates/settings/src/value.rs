@@ -27,9 +27,10 @@ pub(crate) trait Value: Sized {
 fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
     let syntax = |message: String| SettingError::Syntax(message);
     let value = if row.is_size {
-        let bytes = match row.range.1 <= Size::MAX.bytes().into() {
-            true => text.parse::<Size>().map(|size| size.bytes().into()),
-            false => text.parse::<MemorySize>().map(|size| size.0),
+        let bytes = if row.range.1 <= Size::MAX.bytes().into() {
+            text.parse::<Size>().map(|size| size.bytes().into())
+        } else {
+            text.parse::<MemorySize>().map(|size| size.0)
         };
         bytes.map_err(|error| syntax(error.to_string()))?
     } else if text.bytes().all(|byte| byte.is_ascii_digit())
@@ -40,10 +41,7 @@ fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
         return Err(syntax(format!("`{text}` is not a whole number")));
     };
     let (min, max) = row.range;
-    match (min..=max).contains(&value) {
-        true => Ok(value),
-        false => Err(out_of_range(row, value, max)),
-    }
+    if (min..=max).contains(&value) { Ok(value) } else { Err(out_of_range(row, value, max)) }
 }
 
 fn out_of_range<S>(row: &Row<S>, value: u64, max: u64) -> SettingError {

@@ -95,9 +95,10 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 /// What stands beside the rate of many QPs.
 fn of_four(qps: usize, share: f64) -> String {
-    match qps > 4 && share.is_finite() {
-        true => format!("{share:.2} of the rate of 4 QPs"),
-        false => String::new(),
+    if qps > 4 && share.is_finite() {
+        format!("{share:.2} of the rate of 4 QPs")
+    } else {
+        String::new()
     }
 }
 
@@ -112,14 +113,16 @@ fn main() {
         |name: &str| only.is_none_or(|only| name.to_lowercase().contains(&only.to_lowercase()));
     // For profiling the device alone.
     let alone = std::env::var_os("ALONE").is_some();
-    let udp = || match alone {
-        true => 1.0,
-        false => apart(|| plain_udp::one_way(4112, 15, time)).unwrap().gbyte_per_s,
+    let udp = || {
+        if alone { 1.0 } else { apart(|| plain_udp::one_way(4112, 15, time)).unwrap().gbyte_per_s }
     };
 
-    let small_udp = |bytes| match alone {
-        true => 1.0,
-        false => apart(|| plain_udp::one_way(bytes, 32, time)).unwrap().mpackets_per_s,
+    let small_udp = |bytes| {
+        if alone {
+            1.0
+        } else {
+            apart(|| plain_udp::one_way(bytes, 32, time)).unwrap().mpackets_per_s
+        }
     };
 
     println!("{:<44} {:>10} {:>12} {:>8}", "what", "device", "plain UDP", "ratio");

@@ -100,9 +100,10 @@ impl<'a> Asked<'a> {
     /// In which direction the medians differ; `None` without a ratio.
     pub(super) fn direction(&self) -> Option<Direction> {
         let is_up = self.logs.as_ref()?.ratio() > 1.0;
-        Some(match is_up == self.question.higher_is_better {
-            true => Direction::Better,
-            false => Direction::Worse,
+        Some(if is_up == self.question.higher_is_better {
+            Direction::Better
+        } else {
+            Direction::Worse
         })
     }
 

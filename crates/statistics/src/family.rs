@@ -58,9 +58,10 @@ impl<'a> Family<'a> {
         for (one, tests) in asked.iter().zip(&mut tested) {
             for (direction, test) in Direction::BOTH.into_iter().zip(tests) {
                 if let (Some([base, new]), Some(test)) = (one.enough(), test) {
-                    let p = match one.is_upwards(direction) {
-                        true => students_p_above(base, new),
-                        false => students_p_above(new, base),
+                    let p = if one.is_upwards(direction) {
+                        students_p_above(base, new)
+                    } else {
+                        students_p_above(new, base)
                     };
                     test.p = test.p.max((p * asked.len() as f64).min(1.0));
                 }
@@ -146,9 +147,7 @@ fn word(
         return is_equal.then_some(Verdict::Equal);
     };
     let test = tests[direction as usize]?;
-    let is_apart = match one.is_upwards(direction) {
-        true => shift.is_above(0.0),
-        false => shift.is_below(0.0),
-    };
+    let is_apart =
+        if one.is_upwards(direction) { shift.is_above(0.0) } else { shift.is_below(0.0) };
     (test.p <= levels[direction as usize] && is_apart).then_some(direction.word())
 }

@@ -128,9 +128,8 @@ impl Sitting {
         // Blocks are dealt side by side, so each has a sample of the same size.
         let alone = numbers.len() == 1;
         let blocks = (1..).zip(&numbers).map(|(stream, number)| {
-            Block::new(series, *number, |base, new| match alone {
-                true => deals.of(base, new),
-                false => Rc::new(Deals::drawn(base, new, stream)),
+            Block::new(series, *number, |base, new| {
+                if alone { deals.of(base, new) } else { Rc::new(Deals::drawn(base, new, stream)) }
             })
         });
         Sitting { blocks: blocks.collect(), series: series.len(), least: least as f64 }

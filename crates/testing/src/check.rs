@@ -63,10 +63,7 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
     let of_config: Vec<&str> = config.flows.iter().map(|flow| &*flow.name).collect();
     assert_eq!(names, of_config, "{place}");
     if names.first() == Some(&FORWARD) {
-        let wanted = match config.bidirectional {
-            true => &[FORWARD, REVERSE][..],
-            false => &[FORWARD],
-        };
+        let wanted = if config.bidirectional { &[FORWARD, REVERSE][..] } else { &[FORWARD] };
         assert_eq!(names, wanted, "{place}");
     }
     for (index, (flow, told)) in run.flows.iter().zip(&config.flows).enumerate() {

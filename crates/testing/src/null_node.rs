@@ -33,10 +33,7 @@ pub fn wait_until(shared: &Shared, mut done: impl FnMut() -> bool) -> Outcome<()
         let failed = shared.has_failed();
         (failed || done()).then_some(failed)
     });
-    match ended {
-        true => Err("the null library failed a WR".into()),
-        false => Ok(()),
-    }
+    if ended { Err("the null library failed a WR".into()) } else { Ok(()) }
 }
 
 /// QPs with their rings, and the CQs. `null0` accepts WRs in any state, so nothing is connected.

@@ -142,9 +142,10 @@ pub fn sweep(line: &str) -> Call {
 /// there is no time-out.
 pub fn patient(line: &str) -> String {
     let has = |flag| words(line).contains(&flag);
-    match has("--timeout") || has("--service") {
-        true => line.to_owned(),
-        false => format!("{line} --timeout 18"),
+    if has("--timeout") || has("--service") {
+        line.to_owned()
+    } else {
+        format!("{line} --timeout 18")
     }
 }
 
@@ -440,9 +441,12 @@ impl Ended {
     /// Its result; null where nothing ran.
     #[track_caller]
     pub fn json(&self) -> &Value {
-        self.json.get_or_init(|| match self.results().is_empty() {
-            true => Value::Null,
-            false => serde_json::from_str(&self.file(".json")).unwrap(),
+        self.json.get_or_init(|| {
+            if self.results().is_empty() {
+                Value::Null
+            } else {
+                serde_json::from_str(&self.file(".json")).unwrap()
+            }
         })
     }
 

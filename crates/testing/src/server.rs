@@ -97,9 +97,10 @@ impl Server {
         let address = lines.iter().find_map(|line| line.split_once(SAYS));
         let address = address.unwrap().1.split(' ').next().unwrap();
         let address: SocketAddr = address.parse().unwrap();
-        let name = match address.ip().is_unspecified() {
-            true => format!("127.0.0.1:{}", address.port()),
-            false => address.to_string(),
+        let name = if address.ip().is_unspecified() {
+            format!("127.0.0.1:{}", address.port())
+        } else {
+            address.to_string()
         };
         Server { client, port: address.port(), name, program }
     }

@@ -283,10 +283,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };
-        let waits = match overloaded {
-            true => 4e8,
-            false => 1e9 / maximum * share / (1.0 - share),
-        };
+        let waits = if overloaded { 4e8 } else { 1e9 / maximum * share / (1.0 - share) };
         let mut flow =
             flow(&config.flows[0], &config, achieved, latency(rng, 2_200.0 + waits, 4000, true));
         flow.service_ns = flow.latency_ns.clone();
@@ -323,10 +320,7 @@ fn search(maximum: f64) -> LoadSearch {
     let trial = |share: f64| Trial {
         asked_per_second: maximum * share,
         achieved_per_second: maximum * share,
-        outcome: match share > 0.6 {
-            true => TrialOutcome::Broke,
-            false => TrialOutcome::Kept,
-        },
+        outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
         p50_ns: Some((5_000.0 * share) as u64),
         p99_ns: Some((16_300.0 * share) as u64),
         lateness_p99_ns: Some(300),

@@ -61,10 +61,7 @@ impl Way<'_> {
     /// Starts one whose run has counted messages when this returns. Once a server's window is open, it says how far it is,
     /// or, where it only receives, that it has measured.
     pub fn client_in_the_window(self, line: &str) -> Program {
-        let kind = match words(line).contains(&"-b") {
-            true => "progress",
-            false => "measured",
-        };
+        let kind = if words(line).contains(&"-b") { "progress" } else { "measured" };
         let client = self.client_at(Step::first(From::Server, kind), line);
         Traffic::of("rxe0").await_packets(PACKETS);
         client

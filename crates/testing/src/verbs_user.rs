@@ -210,10 +210,7 @@ impl End {
     pub fn ah(&self, attr: &mut ibv_ah_attr) -> Result<Owned<ibv_ah>, c_int> {
         // SAFETY: a live PD.
         let ah = unsafe { (self.library.create_ah)(self.pd.raw, attr) };
-        match ah.is_null() {
-            true => Err(errno()),
-            false => Ok(Owned::new(ah, self.library.destroy_ah)),
-        }
+        if ah.is_null() { Err(errno()) } else { Ok(Owned::new(ah, self.library.destroy_ah)) }
     }
 
     pub fn init_attr(&self, qp_type: u32) -> ibv_qp_init_attr {

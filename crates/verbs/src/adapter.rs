@@ -245,9 +245,6 @@ impl Adapters {
         }
         // SAFETY: the list came from this library; open contexts outlive it (ibv_free_device_list(3)).
         unsafe { (library.free_device_list)(list) };
-        match adapters.names.is_empty() {
-            true => Err(VerbsError::NoDevice),
-            false => Ok(adapters),
-        }
+        if adapters.names.is_empty() { Err(VerbsError::NoDevice) } else { Ok(adapters) }
     }
 }

@@ -148,9 +148,10 @@ impl Context {
         raw: NonNull<ibv_context>,
         name: String,
     ) -> Arc<Context> {
-        let driver = match library.is_embedded() {
-            true => None,
-            false => sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::of(&it)),
+        let driver = if library.is_embedded() {
+            None
+        } else {
+            sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::of(&it))
         };
         Arc::new(Context { library, raw, name, driver, closed: false })
     }

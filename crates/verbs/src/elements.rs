@@ -50,10 +50,7 @@ fn pieces(length_bytes: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
     let is_wide = length_bytes / count >= 8;
     let boundary = move |piece: u32| {
         let even = u64::from(length_bytes) * u64::from(piece) / u64::from(count);
-        match is_wide && piece < count {
-            true => even as u32 & !7,
-            false => even as u32,
-        }
+        if is_wide && piece < count { even as u32 & !7 } else { even as u32 }
     };
     (0..count).map(move |piece| (boundary(piece), boundary(piece + 1) - boundary(piece)))
 }

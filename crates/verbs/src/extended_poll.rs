@@ -65,10 +65,7 @@ pub(super) unsafe fn create(
 pub(super) fn poll_function(context: &Context) -> PollFunction {
     // When it finds no more, `ibv_next_poll` of Soft-RoCE's library moves the consumer index, and `ibv_end_poll` moves it again
     // (up to rdma-core 54; "rxe: fix completion queue consumer index overrun").
-    match context.is_soft_roce() {
-        true => poll_cq_one_by_one,
-        false => poll_cq,
-    }
+    if context.is_soft_roce() { poll_cq_one_by_one } else { poll_cq }
 }
 
 /// As [`poll_cq`], without `ibv_next_poll`.

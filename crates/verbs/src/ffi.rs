@@ -59,9 +59,10 @@ pub(super) unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, port: u16) 
         // SAFETY: names with their zeros; the library stays open.
         let found = unsafe {
             let library = libc::dlopen(c"libmlx5.so.1".as_ptr(), libc::RTLD_NOW);
-            match library.is_null() {
-                true => return None,
-                false => libc::dlsym(library, c"mlx5dv_modify_qp_udp_sport".as_ptr()),
+            if library.is_null() {
+                return None;
+            } else {
+                libc::dlsym(library, c"mlx5dv_modify_qp_udp_sport".as_ptr())
             }
         };
         // SAFETY: libmlx5's function of this name has this type.

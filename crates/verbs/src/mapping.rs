@@ -244,10 +244,7 @@ mod tests {
             let calls = Cell::new(0);
             let alive = || {
                 calls.set(calls.get() + 1);
-                match calls.get() == last && told.is_err() {
-                    true => Err("gone"),
-                    false => Ok(()),
-                }
+                if calls.get() == last && told.is_err() { Err("gone") } else { Ok(()) }
             };
             assert_eq!(mapping.touch(alive), told);
             assert_eq!(calls.get(), last);

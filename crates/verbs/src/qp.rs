@@ -177,14 +177,13 @@ impl QueuePair {
         let in_domain = parts.domain.map_or(pd.raw(), |domain| domain.raw());
         // SAFETY: PD, CQs, SRQ and domain are alive and belong to one context; `attr` is filled.
         let (raw, operation) = unsafe {
-            match parts.extended_post {
-                true => (
+            if parts.extended_post {
+                (
                     extended_post::create(pd.context(), in_domain, &attr, service),
                     Operation::CreateQpEx,
-                ),
-                false => {
-                    (NonNull::new((library.create_qp)(in_domain, &mut attr)), Operation::CreateQp)
-                }
+                )
+            } else {
+                (NonNull::new((library.create_qp)(in_domain, &mut attr)), Operation::CreateQp)
             }
         };
         let raw = raw.ok_or_else(|| {

@@ -89,10 +89,8 @@ pub struct GateArgs {
 impl GateArgs {
     /// How results are compared at a look that has this part of the chance of error.
     pub fn options(&self, part: f64) -> Options {
-        let metrics = match self.metrics.is_empty() {
-            true => GATE_METRICS.to_vec(),
-            false => self.metrics.clone(),
-        };
+        let metrics =
+            if self.metrics.is_empty() { GATE_METRICS.to_vec() } else { self.metrics.clone() };
         let margins = self.margin.clone().unwrap_or_default();
         let is_of_machine = |it: &Switch| ["lib", "run"].contains(&it.key);
         let machines_differ = self.base.iter().chain(&self.new).any(is_of_machine);
@@ -105,9 +103,10 @@ impl GateArgs {
 
     /// The words of the sweep.
     pub fn words(&self) -> Vec<String> {
-        let mut words = match self.sweep.is_empty() {
-            true => USUAL_SWEEP.split(' ').map(str::to_owned).collect(),
-            false => self.sweep.clone(),
+        let mut words = if self.sweep.is_empty() {
+            USUAL_SWEEP.split(' ').map(str::to_owned).collect()
+        } else {
+            self.sweep.clone()
         };
         if let Some(name) = &self.device {
             words.splice(..0, ["--device".to_owned(), name.clone()]);

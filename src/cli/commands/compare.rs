@@ -126,9 +126,10 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
     if regressed > 0 || !over_all.is_empty() {
         let names = over_all.iter().map(|figures| figures.metric.short_name());
         let names: Vec<&str> = names.collect();
-        let over_all = match names.is_empty() {
-            true => String::new(),
-            false => format!("over all cases {} regressed; ", names.join(", ")),
+        let over_all = if names.is_empty() {
+            String::new()
+        } else {
+            format!("over all cases {} regressed; ", names.join(", "))
         };
         return Err(Failure::failed(format!("{over_all}{regressed} of {of} cases regressed")));
     }

@@ -52,9 +52,8 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
         unwritten = pager.print(&lesson_writer.end(*verdict)).err();
     }
     let ended = pager.end();
-    let verdict = verdict.map_err(|failure| match failure.interrupted {
-        true => Failure::failed("interrupted"),
-        false => failure.into(),
+    let verdict = verdict.map_err(|failure| {
+        if failure.interrupted { Failure::failed("interrupted") } else { failure.into() }
     })?;
     if let Some(failure) = unwritten {
         return Err(failure);
@@ -103,8 +102,5 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
 
 /// Colours for a person at a terminal who does not refuse them.
 fn style() -> Style {
-    match screen(&std::io::stdout()).is_coloured {
-        true => Style::coloured(),
-        false => Style::plain(),
-    }
+    if screen(&std::io::stdout()).is_coloured { Style::coloured() } else { Style::plain() }
 }

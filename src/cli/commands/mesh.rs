@@ -234,10 +234,7 @@ fn host_name() -> String {
 fn as_name(text: &str) -> String {
     let is_of_names = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let name: String = text.chars().take(253).collect();
-    match name.is_empty() {
-        true => "localhost".to_owned(),
-        false => name.replace(|c| !is_of_names(c), "-"),
-    }
+    if name.is_empty() { "localhost".to_owned() } else { name.replace(|c| !is_of_names(c), "-") }
 }
 
 /// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.
@@ -265,9 +262,10 @@ fn options(matches: &ArgMatches) -> Vec<String> {
         }
         let values = matches.get_raw(id).into_iter().flatten();
         let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
-        options.push(match values.is_empty() {
-            true => format!("--{flag}"),
-            false => format!("--{flag}={}", values.join(",")),
+        options.push(if values.is_empty() {
+            format!("--{flag}")
+        } else {
+            format!("--{flag}={}", values.join(","))
         });
     }
     options

@@ -78,10 +78,7 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
             return Err(RacksError::TooMany { file: file() });
         }
     }
-    match racks.is_empty() {
-        true => Err(RacksError::Empty { file: file() }),
-        false => Ok(racks),
-    }
+    if racks.is_empty() { Err(RacksError::Empty { file: file() }) } else { Ok(racks) }
 }
 
 #[cfg(test)]

@@ -128,9 +128,10 @@ fn line(report: &FileReport) -> String {
 
 /// How fast RDMA was, from its rate over TCP's.
 fn compared(ratio: f64) -> String {
-    match ratio >= 1.0 {
-        true => format!("{ratio:.2} times faster than TCP"),
-        false => format!("{:.2} times slower than TCP", 1.0 / ratio),
+    if ratio >= 1.0 {
+        format!("{ratio:.2} times faster than TCP")
+    } else {
+        format!("{:.2} times slower than TCP", 1.0 / ratio)
     }
 }
 

@@ -76,9 +76,12 @@ fn in_own_words(
 fn asks(own: &OwnWords, flags: &[&str]) -> bool {
     let is_one = |word: &OsString| {
         let word = word.to_string_lossy();
-        flags.iter().any(|flag| match flag.starts_with("--") {
-            true => word.split('=').next() == Some(flag),
-            false => word.starts_with(flag),
+        flags.iter().any(|flag| {
+            if flag.starts_with("--") {
+                word.split('=').next() == Some(flag)
+            } else {
+                word.starts_with(flag)
+            }
         })
     };
     own.words.iter().any(is_one)

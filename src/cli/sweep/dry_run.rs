@@ -82,9 +82,10 @@ fn memory(plan: &RunPlan) -> Option<String> {
         Some(Devices::All) => None,
         None => resources.request.device.as_ref(),
     };
-    let device = match first.is_some_and(|name| is_embedded(name)) {
-        true => DeviceKind::Embedded,
-        false => DeviceKind::System,
+    let device = if first.is_some_and(|name| is_embedded(name)) {
+        DeviceKind::Embedded
+    } else {
+        DeviceKind::System
     };
     let is_remote = matches!(plan.ends.target, Target::Remote(..));
     let nodes_here = match &plan.sweep.nodes {
@@ -165,10 +166,8 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
     for cells in &table {
         let mut line = String::new();
         for ((cell, width), (_, is_word)) in cells.iter().zip(&widths).zip(&heads) {
-            line += &match is_word {
-                true => format!("{cell:<width$}  "),
-                false => format!("{cell:>width$}  "),
-            };
+            line +=
+                &if *is_word { format!("{cell:<width$}  ") } else { format!("{cell:>width$}  ") };
         }
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -177,9 +176,10 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
 
 fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let columns = columns.saturating_add(1);
-    match flows::are_shown(&plan.sweep) {
-        true => flows::write(&plan.sweep, out)?,
-        false => write_table(&plan.sweep.cases, columns, out)?,
+    if flows::are_shown(&plan.sweep) {
+        flows::write(&plan.sweep, out)?
+    } else {
+        write_table(&plan.sweep.cases, columns, out)?
     }
     writeln!(out)?;
     for line in std::iter::once(footer(plan)).chain(memory(plan)) {

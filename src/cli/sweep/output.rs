@@ -190,10 +190,8 @@ impl Output {
         let said_all = said.all();
         let problems: Vec<&Finding> = said_all.iter().filter(|it| it.is_wrong()).collect();
         self.show(|table| {
-            let mut out: Box<dyn Write> = match to_stderr {
-                true => Box::new(io::stderr()),
-                false => Box::new(io::stdout()),
-            };
+            let mut out: Box<dyn Write> =
+                if to_stderr { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
             if only_problems {
                 let mut sentences = problems.iter().map(|it| sentence(it));
                 return sentences.try_for_each(|it| writeln!(out, "{it}"));
@@ -230,9 +228,10 @@ impl Output {
 /// The settings of all rows to come: those of flows, or of the case where it measures set-up.
 fn shown(cases: &[Case]) -> Vec<Settings> {
     let of_case = |case: &Case| -> Vec<Settings> {
-        match case.is_set_up() {
-            true => vec![case.settings.clone()],
-            false => case.flows.iter().map(|flow| flow.settings.clone()).collect(),
+        if case.is_set_up() {
+            vec![case.settings.clone()]
+        } else {
+            case.flows.iter().map(|flow| flow.settings.clone()).collect()
         }
     };
     cases.iter().flat_map(of_case).collect()

@@ -130,9 +130,12 @@ impl Ground {
 fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
-    let over = |given, flows: &[FlowTable]| match args.quick && flows.is_empty() {
-        true => Ok(quick::with_usual(given)),
-        false => ground.over(given, flows),
+    let over = |given, flows: &[FlowTable]| {
+        if args.quick && flows.is_empty() {
+            Ok(quick::with_usual(given))
+        } else {
+            ground.over(given, flows)
+        }
     };
     let Some(path) = &args.config else {
         let given = over(flags.clone(), &[])?;

@@ -53,10 +53,7 @@ impl Failure {
         is_bad_input: bool,
         hint: Option<String>,
     ) -> Failure {
-        let failure = match is_bad_input {
-            true => Failure::bad_input(error),
-            false => Failure::failed(error),
-        };
+        let failure = if is_bad_input { Failure::bad_input(error) } else { Failure::failed(error) };
         Failure { hint, ..failure }
     }
 

@@ -15,14 +15,15 @@ pub(in crate::cli) fn screen(stream: &(impl AsFd + IsTerminal)) -> Screen {
         let columns = std::env::var("COLUMNS").ok()?.parse().ok();
         columns.filter(|columns| *columns > 0)
     };
-    let columns = match stream.is_terminal() {
-        true => rustix::termios::tcgetwinsize(stream)
+    let columns = if stream.is_terminal() {
+        rustix::termios::tcgetwinsize(stream)
             .ok()
             .map(|size| usize::from(size.ws_col))
             .filter(|columns| *columns > 0)
             .or_else(of_variable)
-            .unwrap_or(USUAL_COLUMNS),
-        false => of_variable().unwrap_or(Screen::ENDLESS.columns),
+            .unwrap_or(USUAL_COLUMNS)
+    } else {
+        of_variable().unwrap_or(Screen::ENDLESS.columns)
     };
     Screen { columns, is_coloured: stream.is_terminal() && takes_colours() }
 }

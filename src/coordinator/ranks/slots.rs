@@ -90,10 +90,7 @@ impl Slot {
 
     /// How long it may be absent.
     pub(super) fn limit(&self) -> Duration {
-        match self.was_here {
-            true => AGAIN_LIMIT,
-            false => FIRST_LIMIT,
-        }
+        if self.was_here { AGAIN_LIMIT } else { FIRST_LIMIT }
     }
 }
 

@@ -105,9 +105,10 @@ impl Bounds {
 
     /// Where the limit is by what is known or, before bounds are, by what is believed.
     pub(super) fn within(&self) -> (u64, u64) {
-        let (low, high) = match self.is_bracketed {
-            true => (self.lower.load, self.upper.load),
-            false => (self.kept, self.broke.min(self.highest)),
+        let (low, high) = if self.is_bracketed {
+            (self.lower.load, self.upper.load)
+        } else {
+            (self.kept, self.broke.min(self.highest))
         };
         let (lower, upper) = self.found();
         (lower.unwrap_or(low), upper.unwrap_or(high))

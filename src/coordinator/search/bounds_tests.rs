@@ -188,10 +188,8 @@ fn the_estimate_shrinks_and_is_never_nothing() {
     let mut estimates = Vec::new();
     while let Next::Try { load, is_short } = bounds.next() {
         estimates.push(bounds.trials_left());
-        let (outcome, excess) = match load <= 640_000 {
-            true => (TrialOutcome::Kept, 0.1),
-            false => (TrialOutcome::Broke, 9.0),
-        };
+        let (outcome, excess) =
+            if load <= 640_000 { (TrialOutcome::Kept, 0.1) } else { (TrialOutcome::Broke, 9.0) };
         bounds.add(load, is_short, outcome, excess);
     }
     assert!(estimates.iter().all(|left| *left > 0));

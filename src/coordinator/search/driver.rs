@@ -238,10 +238,7 @@ impl Searching<'_> {
 
     /// A trial, which is in the result then; once more if it fails.
     fn trial(&mut self, load: u64, is_short: bool, bounds: Option<&Bounds>) -> Result<Trial, Cut> {
-        let span = match is_short {
-            true => self.short(load),
-            false => self.span,
-        };
+        let span = if is_short { self.short(load) } else { self.span };
         let mut failed = false;
         loop {
             let number = u32::try_from(self.told.trials.len()).unwrap_or(u32::MAX);

@@ -152,9 +152,10 @@ fn a_limit_that_no_load_keeps_or_all_keep() {
 #[test]
 fn where_the_schedule_is_not_kept_its_load_is_told() {
     let mut trials = fake(|load, _| {
-        Ok(match load < 500_000 {
-            true => kept_but(200),
-            false => run_of(&[10_000; 1_000], LoadVerdict::NotKept),
+        Ok(if load < 500_000 {
+            kept_but(200)
+        } else {
+            run_of(&[10_000; 1_000], LoadVerdict::NotKept)
         })
     });
     let not_kept = found(&slo("p99<20us"), 1e6, &mut trials);
@@ -219,10 +220,7 @@ impl Trials for Queued {
         let poisson = self.is_poisson.then_some(rng);
         let mut queue = Queue::new(self.service_ns, 1e9 / told.load as f64, poisson);
         // At the limits of this test queues forget how they began within a hundred services.
-        let opens_ns = match self.is_poisson {
-            true => 500.0 * self.service_ns,
-            false => 0.0,
-        };
+        let opens_ns = if self.is_poisson { 500.0 * self.service_ns } else { 0.0 };
         let closes_ns = opens_ns + ask.span.ns() as f64;
         let latencies: Vec<u64> = std::iter::repeat_with(|| queue.arrival())
             .take_while(|(at_ns, _)| *at_ns < closes_ns)
@@ -246,17 +244,15 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
     let service_ns = rng.u64(15_000..25_000);
     // 9 of 10 messages take less than 2 to 4 services.
     let limit_ns = service_ns * rng.u64(200..400) / 100;
-    let goal = match is_knee {
-        true => Goal::Knee(format!("{:.1}", 1.5 + 2.0 * rng.f64()).parse().unwrap()),
-        false => slo(&format!("p90<{limit_ns}ns")),
+    let goal = if is_knee {
+        Goal::Knee(format!("{:.1}", 1.5 + 2.0 * rng.f64()).parse().unwrap())
+    } else {
+        slo(&format!("p90<{limit_ns}ns"))
     };
     let span_ns = service_ns * if is_knee { 12_000 } else { 3_000 };
     let mut queue = Queued { service_ns: service_ns as f64, is_poisson, seed, p99s: Vec::new() };
     let capacity = 1e9 / service_ns as f64;
-    let maximum = match is_poisson {
-        true => capacity,
-        false => capacity * (1.05 + rng.f64()),
-    };
+    let maximum = if is_poisson { capacity } else { capacity * (1.05 + rng.f64()) };
     let span = TimeSpan::from_ns(span_ns).unwrap();
     let (found, done) = search(&goal, maximum, span, &mut queue);
     assert!(done.is_ok());

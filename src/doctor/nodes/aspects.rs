@@ -148,10 +148,8 @@ pub(super) const ASPECTS: &[Aspect] = &[
         heading: "kept clock",
         difference: State::Warning,
         value: |node| {
-            let word = match node.examination.clock_is_kept? {
-                true => "synchronised",
-                false => "not synchronised",
-            };
+            let word =
+                if node.examination.clock_is_kept? { "synchronised" } else { "not synchronised" };
             Some(word.to_owned())
         },
         why: "measurements begin at an agreed time, and an unsynchronised clock drifts",

@@ -97,9 +97,10 @@ impl Spread {
                     .filter(|group| *group != most)
                     .map(|group| format!("{} at {}", group.value, named(names, &group.nodes)))
                     .collect();
-                parts.push(match self.known() < self.values.len() {
-                    true => format!("{} at {} others", most.value, most.nodes.len()),
-                    false => format!("{} at all others", most.value),
+                parts.push(if self.known() < self.values.len() {
+                    format!("{} at {} others", most.value, most.nodes.len())
+                } else {
+                    format!("{} at all others", most.value)
                 });
                 parts.join(", ")
             }

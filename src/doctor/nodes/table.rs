@@ -120,9 +120,10 @@ impl Column {
 
     fn of_spread(spread: &Spread) -> Column {
         let cells = spread.values.iter().enumerate().map(|(node, value)| {
-            let mark = match spread.is_odd(node) && spread.aspect.difference != State::Ok {
-                true => " *",
-                false => "",
+            let mark = if spread.is_odd(node) && spread.aspect.difference != State::Ok {
+                " *"
+            } else {
+                ""
             };
             format!("{}{mark}", value.as_deref().unwrap_or("?"))
         });

@@ -90,9 +90,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         {
             samples.record(self.shared.clock.ns_between(posted_raw, seen_raw));
         }
-        let awaited = match self.facts.several_per_slot {
-            true => take_awaited::<CONTENDED>(&geometry, sender, slot),
-            false => 1,
+        let awaited = if self.facts.several_per_slot {
+            take_awaited::<CONTENDED>(&geometry, sender, slot)
+        } else {
+            1
         };
         if self.facts.is_mixed {
             let place = (slot + 1) * geometry.completions_per_slot() - awaited;
@@ -152,9 +153,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.counts.received += 1;
         let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
         worker_qp.tally.count_received(self.facts.is_mixed, payload_bytes);
-        let first = match VERIFY {
-            true => Some(id.slot() as usize),
-            false => next_chain(&mut worker_qp.tally.pending_receives, ring),
+        let first = if VERIFY {
+            Some(id.slot() as usize)
+        } else {
+            next_chain(&mut worker_qp.tally.pending_receives, ring)
         };
         if VERIFY {
             self.look_at_received(receiver, completion, ring, id.slot());
@@ -180,9 +182,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let payload_bytes = payload_bytes(completion, self.facts.header_bytes);
         worker_qp.tally.count_received(self.facts.is_mixed, payload_bytes);
         let receiver = worker_qp.qp_context.receiver.as_ref();
-        let first = match VERIFY {
-            true => Some(slot as usize),
-            false => next_chain(&mut self.worker_qps.pending_shared, &receives.ring),
+        let first = if VERIFY {
+            Some(slot as usize)
+        } else {
+            next_chain(&mut self.worker_qps.pending_shared, &receives.ring)
         };
         if VERIFY && let Some(receiver) = receiver {
             self.look_at_received(receiver, completion, &receives.ring, slot);

@@ -172,10 +172,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     /// CPU time of this thread; none in virtual time.
     fn cpu_seconds(&self) -> f64 {
-        match self.shared.clock.is_virtual() {
-            true => 0.0,
-            false => cpu::thread_seconds(),
-        }
+        if self.shared.clock.is_virtual() { 0.0 } else { cpu::thread_seconds() }
     }
 
     /// Closes the window with the counts so far, if it is open.

@@ -61,9 +61,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         turn.is_open = !self.turns.is_target;
         self.pace.set(turn.posted_raw);
         let position = turn.position.into();
-        let posted = match VERIFY {
-            true => post_verified(&mut self.scratch, sender, position, 1, None),
-            false => sender.ring.post(position as usize),
+        let posted = if VERIFY {
+            post_verified(&mut self.scratch, sender, position, 1, None)
+        } else {
+            sender.ring.post(position as usize)
         };
         match posted {
             Ok(()) => {

@@ -51,9 +51,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.pace.since_stamp = COMPLETION_WEIGHT * completions.len() as u32;
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
-            match completion.is_success() && !id.is_receive() {
-                true => self.sent_as_planned(id, seen_raw),
-                false => self.completed(completion, seen_raw),
+            if completion.is_success() && !id.is_receive() {
+                self.sent_as_planned(id, seen_raw)
+            } else {
+                self.completed(completion, seen_raw)
             }
         }
         self.publish();
@@ -98,10 +99,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Posts what is due. Called once a pass, after the CQs were polled; one of them had `most_found` completions.
     #[inline(always)] // as `Service::pass`, its only caller
     pub(super) fn post_due(&mut self, most_found: usize) {
-        let most_posts = match most_found < POLL_BATCH {
-            true => MOST_POSTS,
-            false => MOST_POSTS_WHEN_BEHIND,
-        };
+        let most_posts = if most_found < POLL_BATCH { MOST_POSTS } else { MOST_POSTS_WHEN_BEHIND };
         // The reading before a small batch of completions is still good.
         if most_found > 0 {
             self.pace.renew(&self.shared.clock);
@@ -197,9 +195,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
             planned.posted_raw.store(posted_raw, Relaxed);
             planned.planned_raw.store(planned_raw, Relaxed);
-            let result = match VERIFY {
-                true => post_verified(&mut self.scratch, sender, slot, 1, None),
-                false => sender.ring.post(slot as usize),
+            let result = if VERIFY {
+                post_verified(&mut self.scratch, sender, slot, 1, None)
+            } else {
+                sender.ring.post(slot as usize)
             };
             slot += 1;
             if slot == self.facts.geometry.slots {
@@ -239,10 +238,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     fn look_for_room(&mut self) {
         let looks = self.paced.full.len().min(MOST_LOOKS);
         for _ in 0..looks {
-            let place = match self.paced.look_at < self.paced.full.len() {
-                true => self.paced.look_at,
-                false => 0,
-            };
+            let place =
+                if self.paced.look_at < self.paced.full.len() { self.paced.look_at } else { 0 };
             self.paced.look_at = place + 1;
             let Some(&index) = self.paced.full.get(place) else {
                 return;

@@ -280,10 +280,7 @@ impl<'s> PlannedQps<'s> {
             return 0;
         }
         let next_raw = self.next.first().time;
-        match next_raw < self.last_raw {
-            true => next_raw.saturating_sub(self.wake_early_raw),
-            false => NEVER,
-        }
+        if next_raw < self.last_raw { next_raw.saturating_sub(self.wake_early_raw) } else { NEVER }
     }
 
     /// Whether a message planned before `last_raw` is not posted.

@@ -38,9 +38,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             if is_recorded {
                 clocks.notice(clock.ns_between(done_raw, seen_raw));
             }
-            match FEED == feed::PLANNED && is_sent {
-                true => self.sent_as_planned(id, done_raw),
-                false => self.completed(completion, done_raw),
+            if FEED == feed::PLANNED && is_sent {
+                self.sent_as_planned(id, done_raw)
+            } else {
+                self.completed(completion, done_raw)
             }
         }
         self.stamps = Some(clocks);

@@ -40,9 +40,10 @@ impl Turns {
         let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
         Turns {
             fetches: flow.op.profile().fetches,
-            of_qps: match flow.ping_pong {
-                true => vec![Turn::default(); shared.qp_contexts.len()].into(),
-                false => Box::default(),
+            of_qps: if flow.ping_pong {
+                vec![Turn::default(); shared.qp_contexts.len()].into()
+            } else {
+                Box::default()
             },
             is_target: shared.answers,
             awaits_bytes: flow.awaits_bytes(),

@@ -60,12 +60,11 @@ impl Fabric {
         let mut turn = std::mem::take(&mut self.active);
         let first = (self.random() % turn.len() as u64) as usize;
         turn.rotate_left(first);
-        match self.service.is_in_order() {
-            true => self.step_in_order(&turn, now_ns),
-            false => {
-                for qpn in &turn {
-                    while self.step(*qpn, now_ns) == Step::Done {}
-                }
+        if self.service.is_in_order() {
+            self.step_in_order(&turn, now_ns)
+        } else {
+            for qpn in &turn {
+                while self.step(*qpn, now_ns) == Step::Done {}
             }
         }
         turn.retain(|qpn| self.qps.get(qpn).is_some_and(|qp| !qp.sends.is_empty()));
@@ -103,10 +102,8 @@ impl Fabric {
             return Some(self.look_again_ns);
         }
         let oldest = self.active.iter().filter_map(|qpn| self.qps.get(qpn)?.sends.front());
-        let events = oldest.filter_map(|wr| match wr.has_waited {
-            true => wr.fails_ns,
-            false => Some(wr.due_ns),
-        });
+        let events =
+            oldest.filter_map(|wr| if wr.has_waited { wr.fails_ns } else { Some(wr.due_ns) });
         events.min()
     }
 
@@ -306,10 +303,7 @@ impl Fabric {
     fn take_receive(&mut self, responder: &Responder) -> Option<RecvWr> {
         let peer = self.qps.get_mut(&responder.qpn)?;
         let srq = peer.srq;
-        match srq.is_null() {
-            true => peer.receives.pop_front(),
-            false => self.take_shared_receive(srq),
-        }
+        if srq.is_null() { peer.receives.pop_front() } else { self.take_shared_receive(srq) }
     }
 
     fn receive_done(

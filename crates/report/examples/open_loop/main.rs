@@ -92,9 +92,10 @@ fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
         })
     });
     let measured = measured.collect::<Vec<_>>();
-    match measured.is_empty() {
-        true => Err(format!("no open loop with 100 messages in {}", files.join(" "))),
-        false => Ok(measured),
+    if measured.is_empty() {
+        Err(format!("no open loop with 100 messages in {}", files.join(" ")))
+    } else {
+        Ok(measured)
     }
 }
 

@@ -82,10 +82,7 @@ fn quantile_of_sum(queue: &Md1, service_us: f64, rest: &Histogram<u64>, quantile
     let (mut low, mut high) = (0.0, most_us);
     for _ in 0..40 {
         let mid = f64::midpoint(low, high);
-        match at_most(mid) < quantile {
-            true => low = mid,
-            false => high = mid,
-        }
+        if at_most(mid) < quantile { low = mid } else { high = mid }
     }
     high
 }

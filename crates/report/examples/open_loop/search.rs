@@ -58,12 +58,13 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let [lower, upper, trials, seconds] = off.map(|values| median(&values).unwrap_or(f64::NAN));
     println!("| median | | | {lower:+.1} % | | {upper:+.1} % | {trials:.0} | {seconds:.0} | |");
     println!("\n{hold} of {} searches found bounds that hold the truth.", searches.len());
-    Ok(match hold as f64 >= HOLD * searches.len() as f64 {
-        true => Vec::new(),
-        false => vec![format!(
+    Ok(if hold as f64 >= HOLD * searches.len() as f64 {
+        Vec::new()
+    } else {
+        vec![format!(
             "{hold} of {} searches hold the truth, not {:.0} %",
             searches.len(),
             HOLD * 100.0
-        )],
+        )]
     })
 }

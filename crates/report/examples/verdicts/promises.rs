@@ -39,10 +39,7 @@ pub fn check(what: &str, usual: usize, tables: impl FnOnce(usize, &mut Promises)
     for text in &promises.broken {
         eprintln!("not as promised: {text}");
     }
-    match promises.broken.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    if promises.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Prints the head of a table, whose first column has words and the others figures.

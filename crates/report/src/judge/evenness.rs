@@ -175,10 +175,7 @@ impl<'a> Counts<'a> {
         let expected = self.expected(qp, &intervals);
         let counts = self.messages[qp][intervals].iter();
         let moved: f64 = counts.map(|&count| count as f64).sum();
-        match expected > 0.0 {
-            true => moved / expected,
-            false => 0.0,
-        }
+        if expected > 0.0 { moved / expected } else { 0.0 }
     }
 
     fn expected(&self, qp: usize, intervals: &Range<usize>) -> f64 {

@@ -27,9 +27,10 @@ pub(crate) fn exact(value: f64) -> String {
 /// A figure with so many digits after the point, or with more where it would have less than two that count.
 pub(crate) fn fixed(value: f64, digits: usize) -> String {
     let magnitude = value.abs().log10().floor();
-    let least = match value.is_finite() && value != 0.0 {
-        true => (1.0 - magnitude).clamp(0.0, 9.0) as usize,
-        false => 0,
+    let least = if value.is_finite() && value != 0.0 {
+        (1.0 - magnitude).clamp(0.0, 9.0) as usize
+    } else {
+        0
     };
     format!("{value:.*}", digits.max(least))
 }

@@ -36,10 +36,7 @@ pub fn alike(all: &[Settings], followed: bool) -> Vec<String> {
             || row.flag == "workers"
             || followed && row.may_follow && !row.column.is_empty()
             || one.unusual().any(|it| it.field == row.field);
-        let value = match row.text(one).is_empty() {
-            true => String::new(),
-            false => cell(row, one),
-        };
+        let value = if row.text(one).is_empty() { String::new() } else { cell(row, one) };
         is_told.then(|| row.words(one, &value))
     });
     told.filter(|words| !words.is_empty()).collect()

@@ -71,9 +71,10 @@ impl<'a> Observed<'a> {
 
     /// A figure in each run that counts and has it. Figures of set-up are the case's, and stand at its first flow.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
-        match metric.is_of_setup() && !self.flow.is_first() {
-            true => Vec::new(),
-            false => self.counted().filter_map(|it| it.value(metric)).collect(),
+        if metric.is_of_setup() && !self.flow.is_first() {
+            Vec::new()
+        } else {
+            self.counted().filter_map(|it| it.value(metric)).collect()
         }
     }
 

@@ -24,9 +24,10 @@ pub(super) fn first(result: &ResultFile) -> Option<(String, String)> {
 fn of_config(config: &CaseConfig) -> Option<(usize, String)> {
     let mut names = HashSet::new();
     config.flows.iter().enumerate().find_map(|(index, flow)| {
-        let fault = match names.insert(&flow.name) {
-            true => flow.fault(&config.settings)?,
-            false => format!("another flow of the case is called {:?} too", flow.name),
+        let fault = if names.insert(&flow.name) {
+            flow.fault(&config.settings)?
+        } else {
+            format!("another flow of the case is called {:?} too", flow.name)
         };
         Some((index, fault))
     })

@@ -31,9 +31,10 @@ pub struct Found {
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
-        let files = match path.is_dir() {
-            true => json_files_of(path).map_err(ReadError::io(path)),
-            false => Ok(vec![path.to_owned()]),
+        let files = if path.is_dir() {
+            json_files_of(path).map_err(ReadError::io(path))
+        } else {
+            Ok(vec![path.to_owned()])
         };
         match files {
             Ok(files) => files.into_iter().for_each(|file| found.add(file)),
@@ -45,9 +46,10 @@ pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
 
 impl Found {
     fn add(&mut self, path: PathBuf) {
-        let read = match has_extension(&path, journal::EXTENSION) {
-            true => journal::read(&path),
-            false => json::read(&path),
+        let read = if has_extension(&path, journal::EXTENSION) {
+            journal::read(&path)
+        } else {
+            json::read(&path)
         };
         match read {
             Ok(mut result) => {

@@ -71,10 +71,7 @@ pub(super) fn write_in_turns(
     let last = std::iter::once(last).chain(verdicts.iter().map(String::as_str));
     for (row, last) in rows.iter().zip(last) {
         for (cell, (width, is_word)) in row.iter().zip(&columns) {
-            match is_word {
-                true => write!(out, "{cell:<width$} ")?,
-                false => write!(out, "{cell:>width$} ")?,
-            }
+            if *is_word { write!(out, "{cell:<width$} ")? } else { write!(out, "{cell:>width$} ")? }
         }
         writeln!(out, "{last}")?;
     }

@@ -148,9 +148,12 @@ fn text(cell: &Cell, quantity: Metric) -> String {
 }
 
 fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
-    let name = |cell: &Cell| match cell.from == cell.to {
-        true => matrix.name(cell.from).to_owned(),
-        false => format!("{}>{}", matrix.name(cell.from), matrix.name(cell.to)),
+    let name = |cell: &Cell| {
+        if cell.from == cell.to {
+            matrix.name(cell.from).to_owned()
+        } else {
+            format!("{}>{}", matrix.name(cell.from), matrix.name(cell.to))
+        }
     };
     let names: Vec<String> = cells.iter().map(|cell| name(cell)).collect();
     let width = names.iter().map(|name| name.chars().count()).max();
@@ -184,9 +187,10 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         let worse = |node: &usize| {
             let (sends, receives) = sides.get(*node).copied().unwrap_or_default();
             let sides = [sends, receives].into_iter().flatten();
-            match quantity.higher_is_better() {
-                true => sides.fold(f64::INFINITY, f64::min),
-                false => -sides.fold(0.0, f64::max),
+            if quantity.higher_is_better() {
+                sides.fold(f64::INFINITY, f64::min)
+            } else {
+                -sides.fold(0.0, f64::max)
             }
         };
         nodes.sort_by(|one, two| worse(one).total_cmp(&worse(two)));

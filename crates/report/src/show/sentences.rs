@@ -61,10 +61,7 @@ fn best(
         };
         return format!("{all} have about the same {noun}: {range}.");
     }
-    let most = match metric.higher_is_better() {
-        true => "Most",
-        false => "Lowest",
-    };
+    let most = if metric.higher_is_better() { "Most" } else { "Lowest" };
     match names {
         [name] if cases == 1 => format!("{most} {noun}: {range} with {name}."),
         [] => format!("{most} {noun}: {range} in {cases} of {of} cases."),

@@ -34,9 +34,10 @@ impl Screen {
             Mark::Bad => "1;31",
             Mark::Plain => "",
         };
-        match self.is_coloured && !code.is_empty() && !text.is_empty() {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.to_owned(),
+        if self.is_coloured && !code.is_empty() && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
         }
     }
 }

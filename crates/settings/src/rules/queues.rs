@@ -121,9 +121,6 @@ fn cq_entries(settings: &Settings) -> u64 {
         CqMode::PerWorker => settings.qps.div_ceil(settings.workers),
         CqMode::PerQp => 1,
     };
-    let receives = match settings.op.profile().receives {
-        true => settings.receives_of(qps),
-        false => 0,
-    };
+    let receives = if settings.op.profile().receives { settings.receives_of(qps) } else { 0 };
     u64::from(qps) * u64::from(settings.tx_depth) + receives
 }

@@ -75,10 +75,7 @@ pub fn run(program: &str, arguments: &str) -> Pair {
 #[track_caller]
 pub fn finish_well(server: Running, client: Ended) -> Pair {
     // If the client failed, its server may wait for ever.
-    let server = match client.succeeded() {
-        true => server.end(),
-        false => server.kill(),
-    };
+    let server = if client.succeeded() { server.end() } else { server.kill() };
     let pair = Pair { server, client };
     let succeeded = [&pair.server, &pair.client].map(Ended::succeeded);
     assert_eq!(succeeded, [true; 2], "{pair}");

@@ -78,10 +78,7 @@ fn the_end_that_survives_sees_the_other_go() {
         let program = format!("{} {program}", captures.variable());
         let (server, client) = start_pair(&program, &format!("-F {arguments}"));
         wait_until("messages of both ends", SOON, || captures.moves(2));
-        let (victim, survivor) = match kill_server {
-            true => (server, client),
-            false => (client, server),
-        };
+        let (victim, survivor) = if kill_server { (server, client) } else { (client, server) };
         victim.kill();
         let survivor = survivor.end();
         let report = survivor.to_string();

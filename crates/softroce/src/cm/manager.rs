@@ -265,10 +265,7 @@ impl Manager {
             }
         }
         self.keep(connection);
-        match fits {
-            true => Ok(()),
-            false => Err(CmError::State),
-        }
+        if fits { Ok(()) } else { Err(CmError::State) }
     }
 
     /// Puts a connection into the tables, or takes a closed one out of them.

@@ -91,10 +91,7 @@ pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
         return number.checked_mul(*unit_ns).ok_or_else(wrong);
     }
     let ns = number.parse::<f64>().map_err(|_| wrong())? * *unit_ns as f64;
-    match (0.0..1e18).contains(&ns) {
-        true => Ok(ns.round() as u64),
-        false => Err(wrong()),
-    }
+    if (0.0..1e18).contains(&ns) { Ok(ns.round() as u64) } else { Err(wrong()) }
 }
 
 /// Which packets are marked.
@@ -120,9 +117,10 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
     };
     let delay_ns = time_ns(part, delay.trim())?;
     let jitter_ns = time_ns(part, jitter.trim())?;
-    match jitter_ns <= delay_ns {
-        true => Ok((delay_ns, jitter_ns)),
-        false => Err(FaultsError::of(part, faults_error::JITTER)),
+    if jitter_ns <= delay_ns {
+        Ok((delay_ns, jitter_ns))
+    } else {
+        Err(FaultsError::of(part, faults_error::JITTER))
     }
 }
 

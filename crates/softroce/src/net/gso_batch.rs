@@ -182,14 +182,8 @@ impl GsoBatch {
     /// The CRC seed of the packet at `place`.
     fn seed_at(&self, place: usize, bytes: usize) -> Option<IcrcSeed> {
         let flow = self.flow.as_ref()?;
-        let seed = match bytes == self.segment_bytes {
-            true => self.seed?,
-            false => flow.seed(bytes),
-        };
-        Some(match flow.destination.is_ipv4() {
-            true => seed.flip_identification(place as u16),
-            false => seed,
-        })
+        let seed = if bytes == self.segment_bytes { self.seed? } else { flow.seed(bytes) };
+        Some(if flow.destination.is_ipv4() { seed.flip_identification(place as u16) } else { seed })
     }
 
     /// Whether all packets are so short that they are copied.

@@ -364,9 +364,6 @@ impl Check {
                 self.identification.takes(source.ip(), guess, difference, body.len())
             }
         };
-        match good {
-            true => Verdict::Good,
-            false => Verdict::BadIcrc,
-        }
+        if good { Verdict::Good } else { Verdict::BadIcrc }
     }
 }

@@ -114,9 +114,10 @@ impl Socket {
     /// The time to live or hop limit of packets that set none.
     pub fn hop_limit(&self) -> io::Result<u8> {
         let v6 = self.get(libc::SOL_SOCKET, libc::SO_DOMAIN)? == libc::AF_INET6;
-        let limit = match v6 {
-            true => self.get(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS),
-            false => self.get(libc::IPPROTO_IP, libc::IP_TTL),
+        let limit = if v6 {
+            self.get(libc::IPPROTO_IPV6, libc::IPV6_UNICAST_HOPS)
+        } else {
+            self.get(libc::IPPROTO_IP, libc::IP_TTL)
         };
         Ok(limit? as u8)
     }

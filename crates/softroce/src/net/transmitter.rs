@@ -109,10 +109,7 @@ impl Transmitter {
 
     /// The most packets of a GSO batch of this flow: 1 if the system allows no GSO batches.
     pub fn max_gso_batch_packets(&self, flow: &Flow) -> usize {
-        match self.no_gso_batches.load(Ordering::Relaxed) {
-            true => 1,
-            false => flow.max_packets,
-        }
+        if self.no_gso_batches.load(Ordering::Relaxed) { 1 } else { flow.max_packets }
     }
 
     /// Sends the batch as a whole or not at all, and clears it; never blocks. One that finds no room waits as a copy;

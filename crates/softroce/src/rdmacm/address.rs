@@ -36,15 +36,16 @@ fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> R
     }
     let space = entry.space;
     let mut ip = address.ip();
-    let device = match ip.is_unspecified() {
-        true => None,
-        false => match state.devices.open(ip) {
+    let device = if ip.is_unspecified() {
+        None
+    } else {
+        match state.devices.open(ip) {
             Err(libc::ENODEV) if ip.is_loopback() => {
                 ip = any_like(ip);
                 None
             }
             opened => Some(opened?),
-        },
+        }
     };
     let mut tries = if address.port() == 0 { TRIES } else { 1 };
     let port = loop {
@@ -89,10 +90,8 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
     if entry.listens || entry.remote.is_some() {
         return Err(libc::EINVAL);
     }
-    let mut addresses = match local.ip().is_unspecified() {
-        true => state.devices.open_all()?,
-        false => vec![local.ip()],
-    };
+    let mut addresses =
+        if local.ip().is_unspecified() { state.devices.open_all()? } else { vec![local.ip()] };
     addresses.retain(|address| local.is_ipv6() || address.is_ipv4());
     for address in addresses {
         let listens = state.claim(key, address, local.port()).and_then(|()| {

@@ -89,10 +89,7 @@ unsafe fn look_up(
             (found.ai_dst_addr, found.ai_dst_len) = (address, first.ai_addrlen);
         }
         libc::freeaddrinfo(list);
-        match address.is_null() {
-            true => Err(libc::ENOMEM),
-            false => Ok(()),
-        }
+        if address.is_null() { Err(libc::ENOMEM) } else { Ok(()) }
     }
 }
 

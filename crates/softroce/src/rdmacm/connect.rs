@@ -71,9 +71,10 @@ unsafe fn wanted<'a>(
     // SAFETY: as long as the program says.
     let data = unsafe { bytes(wanted.private_data, wanted.private_data_len) };
     let has_room = data.len() <= room_bytes;
-    match has_room && can_be(wanted.responder_resources) && can_be(wanted.initiator_depth) {
-        true => Ok((wanted, data)),
-        false => Err(libc::EINVAL),
+    if has_room && can_be(wanted.responder_resources) && can_be(wanted.initiator_depth) {
+        Ok((wanted, data))
+    } else {
+        Err(libc::EINVAL)
     }
 }
 
@@ -220,9 +221,10 @@ pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_
 pub unsafe extern "C" fn establish(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
     minus_one_or_zero(unsafe {
-        match (*id).qp.is_null() {
-            false => Err(libc::EINVAL),
-            true => of_connection(id, |it, _, out| it.establish(out)),
+        if (*id).qp.is_null() {
+            of_connection(id, |it, _, out| it.establish(out))
+        } else {
+            Err(libc::EINVAL)
         }
     })
 }

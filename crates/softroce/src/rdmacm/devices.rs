@@ -186,9 +186,6 @@ impl Devices {
             let _ = self.open_listed(device);
         }
         let all: Vec<IpAddr> = self.by_address.keys().copied().collect();
-        match all.is_empty() {
-            true => Err(libc::ENODEV),
-            false => Ok(all),
-        }
+        if all.is_empty() { Err(libc::ENODEV) } else { Ok(all) }
     }
 }

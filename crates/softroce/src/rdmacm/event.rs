@@ -54,10 +54,7 @@ unsafe fn hand_over(notice: &Notice) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         (*id).context = (*listener).context;
-        match Id::of(listener).is_sync() {
-            true => migrate(id, std::ptr::null_mut()),
-            false => Ok(()),
-        }
+        if Id::of(listener).is_sync() { migrate(id, std::ptr::null_mut()) } else { Ok(()) }
     }
 }
 

@@ -20,10 +20,7 @@ use crate::verbs::refuse;
 fn channel_or_own(
     channel: *mut rdma_event_channel,
 ) -> Result<(*mut rdma_event_channel, Arc<Queue<Notice>>), c_int> {
-    let channel = match channel.is_null() {
-        true => channel::create()?,
-        false => channel,
-    };
+    let channel = if channel.is_null() { channel::create()? } else { channel };
     Ok((channel, channel::queue(channel)?))
 }
 

@@ -36,10 +36,8 @@ pub(super) struct Parameters {
 
 /// Where private data are, and their length.
 fn place(private_data: &[u8]) -> (*const c_void, u8) {
-    let place = match private_data.is_empty() {
-        true => std::ptr::null(),
-        false => private_data.as_ptr().cast(),
-    };
+    let place =
+        if private_data.is_empty() { std::ptr::null() } else { private_data.as_ptr().cast() };
     (place, u8::try_from(private_data.len()).unwrap_or(u8::MAX))
 }
 

@@ -272,9 +272,10 @@ pub unsafe extern "C" fn create_srq(
     // SAFETY: a live id, attributes, and a domain or null.
     unsafe {
         let pd = if pd.is_null() { (*id).pd } else { pd };
-        let srq = match pd.is_null() {
-            true => pointer_or_errno(Err(libc::EINVAL)),
-            false => verbs::create_srq(pd, init),
+        let srq = if pd.is_null() {
+            pointer_or_errno(Err(libc::EINVAL))
+        } else {
+            verbs::create_srq(pd, init)
         };
         if srq.is_null() {
             return -1;

@@ -67,10 +67,7 @@ impl Cq {
         most: usize,
         take: impl FnMut(&Completion, u64),
     ) -> Result<usize, BrokenCq> {
-        match self.has_some()? {
-            true => self.take_stamped(most, take),
-            false => Ok(0),
-        }
+        if self.has_some()? { self.take_stamped(most, take) } else { Ok(0) }
     }
 
     /// The same without the device's work.

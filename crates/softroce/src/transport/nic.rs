@@ -102,9 +102,10 @@ impl Nic {
     /// When it has something to do that no packet announces, 0 for answers that are due; `u64::MAX` for never.
     pub(super) fn next_due_ns(&self) -> u64 {
         let inbound = self.core.inbound.try_lock();
-        match inbound.is_some_and(|it| !it.owing.is_empty()) {
-            true => 0,
-            false => self.core.activity.next_due_ns(),
+        if inbound.is_some_and(|it| !it.owing.is_empty()) {
+            0
+        } else {
+            self.core.activity.next_due_ns()
         }
     }
 

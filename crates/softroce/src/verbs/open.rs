@@ -89,9 +89,10 @@ pub(crate) fn open(
     let events = Arc::new(Queue::bounded(MOST_EVENTS, events_are_lost)?);
     let queue = Arc::clone(&events);
     let port_listener: Arc<PortListener> = Arc::new(move |is_up| {
-        let kind = match is_up {
-            true => ibv_event_type::IBV_EVENT_PORT_ACTIVE,
-            false => ibv_event_type::IBV_EVENT_PORT_ERR,
+        let kind = if is_up {
+            ibv_event_type::IBV_EVENT_PORT_ACTIVE
+        } else {
+            ibv_event_type::IBV_EVENT_PORT_ERR
         };
         let source = Source::Port;
         queue.raise(Occurrence { kind, source }, None);

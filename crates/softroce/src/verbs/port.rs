@@ -51,9 +51,10 @@ fn active_mtu(interface_mtu_bytes: u32, ipv4: bool) -> ibv_mtu::Type {
 fn attributes(active_mtu: ibv_mtu::Type, is_up: bool) -> ibv_port_attr {
     // SAFETY: integers only.
     let mut attr: ibv_port_attr = unsafe { std::mem::zeroed() };
-    (attr.state, attr.phys_state) = match is_up {
-        true => (ibv_port_state::IBV_PORT_ACTIVE, PHYS_STATE_LINK_UP),
-        false => (ibv_port_state::IBV_PORT_DOWN, PHYS_STATE_DISABLED),
+    (attr.state, attr.phys_state) = if is_up {
+        (ibv_port_state::IBV_PORT_ACTIVE, PHYS_STATE_LINK_UP)
+    } else {
+        (ibv_port_state::IBV_PORT_DOWN, PHYS_STATE_DISABLED)
     };
     attr.max_mtu = ibv_mtu::IBV_MTU_4096;
     attr.active_mtu = active_mtu;

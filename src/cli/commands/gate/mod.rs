@@ -94,9 +94,10 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
         let comparison = compared(args, sides, part)?;
         let is_settled = comparison.is_settled();
         if is_settled || is_last {
-            let why = match is_settled {
-                true => "it is clear",
-                false => "the budget or the launches are used up, and not every case is clear",
+            let why = if is_settled {
+                "it is clear"
+            } else {
+                "the budget or the launches are used up, and not every case is clear"
             };
             note(format!("{rounds} launches a side in {seconds:.0} s: {why}"));
             return Ok((comparison, part));

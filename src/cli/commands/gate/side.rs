@@ -39,10 +39,7 @@ impl<'a> Side<'a> {
     pub(super) fn title(&self) -> String {
         let switches = self.switches.iter();
         let words: Vec<_> = switches.map(|it| format!("{}={}", it.key, it.value)).collect();
-        match words.is_empty() {
-            true => "this program".to_owned(),
-            false => words.join(" "),
-        }
+        if words.is_empty() { "this program".to_owned() } else { words.join(" ") }
     }
 
     fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {

@@ -101,16 +101,18 @@ fn case(
     let settings = settings.into_iter().map(|text| (Aspect::Settings, text));
     let facts = facts::differences(&base.facts(in_base), &new.facts(in_new));
     for (aspect, text) in facts.into_iter().chain(settings) {
-        match options.across.contains(&aspect) {
-            true => found.across.push(text),
-            false => found.not_comparable.push(format!("{text} [{aspect}]")),
+        if options.across.contains(&aspect) {
+            found.across.push(text)
+        } else {
+            found.not_comparable.push(format!("{text} [{aspect}]"))
         }
     }
     let base = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
     let new = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
-    found.observation = match base.len().min(new.len()) >= turns::LEAST {
-        true => Observation::Launch,
-        false => Observation::Run,
+    found.observation = if base.len().min(new.len()) >= turns::LEAST {
+        Observation::Launch
+    } else {
+        Observation::Run
     };
     let units = [&base, &new].map(|side| units(side, found.observation));
     [found.base_count, found.new_count] = units.each_ref().map(Vec::len);
@@ -118,9 +120,10 @@ fn case(
         return (found, units);
     }
     if let Some(reason) = order(&base, &new) {
-        match options.across.contains(&Aspect::Time) {
-            true => found.across.push(reason),
-            false => found.no_verdict = Some(reason),
+        if options.across.contains(&Aspect::Time) {
+            found.across.push(reason)
+        } else {
+            found.no_verdict = Some(reason)
         }
     }
     for flow in first.flows() {
@@ -176,9 +179,10 @@ fn add(
         (lacking, runs(side).count())
     });
     let mut lacking = all().filter(|run| figure(run).is_none());
-    let (verdict, verb) = match lacking.all(|run| metric.has_samples(run, run.flow(flow))) {
-        true => (Verdict::Unclear, "have too few samples for it"),
-        false => (Verdict::NotComparable, "lack it"),
+    let (verdict, verb) = if lacking.all(|run| metric.has_samples(run, run.flow(flow))) {
+        (Verdict::Unclear, "have too few samples for it")
+    } else {
+        (Verdict::NotComparable, "lack it")
     };
     found.missing.push(MissingMetric {
         metric,

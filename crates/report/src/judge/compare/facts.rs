@@ -38,9 +38,10 @@ pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
     let Some((first, others)) = result.nodes.split_first() else {
         return Vec::new();
     };
-    let machines = match others.iter().all(|node| node.host == first.host) {
-        true => "one machine",
-        false => "several machines",
+    let machines = if others.iter().all(|node| node.host == first.host) {
+        "one machine"
+    } else {
+        "several machines"
     };
     let nodes: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
     let all = [("all nodes on", text(machines)), ("nodes", text(nodes.join(", ")))];

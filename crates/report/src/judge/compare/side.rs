@@ -80,9 +80,10 @@ impl<'a> SideFiles<'a> {
         let left_out: Vec<String> = stopped.into_iter().chain(doubtful).collect();
         if launches.is_empty() && bad.is_empty() {
             let reason = format!("the {name} side has no run that counts");
-            bad.push(match left_out.is_empty() {
-                true => reason,
-                false => format!("{reason}: {}", left_out.join("; ")),
+            bad.push(if left_out.is_empty() {
+                reason
+            } else {
+                format!("{reason}: {}", left_out.join("; "))
             });
         } else {
             notes.extend(left_out.into_iter().map(|text| text + " and do not count"));

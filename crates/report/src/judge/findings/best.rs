@@ -23,9 +23,10 @@ pub(super) fn best(
     if subjects.len() < 2 {
         return None;
     }
-    let best = match metric.higher_is_better() {
-        true => subjects.iter().max_by(by_median),
-        false => subjects.iter().min_by(by_median),
+    let best = if metric.higher_is_better() {
+        subjects.iter().max_by(by_median)
+    } else {
+        subjects.iter().min_by(by_median)
     }?;
     let is_like_best = |it: &&Subject<'_>| it.figures.may_equal(&best.figures);
     let mut like_best: Vec<&Subject<'_>> = subjects.iter().filter(is_like_best).collect();

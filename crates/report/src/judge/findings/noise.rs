@@ -28,10 +28,7 @@ impl Figures {
         Some(Figures {
             median: all.median,
             are_of_few_runs,
-            tolerance: match are_of_few_runs {
-                true => of_few_runs(metric),
-                false => metric.default_margin(),
-            },
+            tolerance: if are_of_few_runs { of_few_runs(metric) } else { metric.default_margin() },
             reach: [all.low / beyond, all.high * beyond],
         })
     }

@@ -49,10 +49,8 @@ pub(super) fn slow(result: &ResultFile) -> Vec<SlowRail> {
 
 fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
     let is_closed = |case: &&CaseResult| case.config.is_closed_loop();
-    let metric = match cases.first().is_some_and(is_closed) {
-        true => Metric::GbitPerS,
-        false => Metric::P50Ns,
-    };
+    let metric =
+        if cases.first().is_some_and(is_closed) { Metric::GbitPerS } else { Metric::P50Ns };
     let mut ends: BTreeMap<End, Moved> = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
         for run in &case.runs {

@@ -41,10 +41,7 @@ pub(super) fn scaling(
         shape,
         from: at(from),
         to: at(to),
-        of: match fixed.is_empty() {
-            true => String::new(),
-            false => best.named(fixed),
-        },
+        of: if fixed.is_empty() { String::new() } else { best.named(fixed) },
     })
 }
 

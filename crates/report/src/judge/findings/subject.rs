@@ -49,9 +49,10 @@ impl<'a> Compared<'a> {
         }
         let is_set_up = |(case, _): &(&CaseResult, _)| case.config.is_set_up();
         let (set_ups, transfers): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_set_up);
-        let (cases, metrics) = match transfers.is_empty() {
-            true => (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns]),
-            false => (transfers, [Metric::GbitPerS, Metric::P99Ns]),
+        let (cases, metrics) = if transfers.is_empty() {
+            (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns])
+        } else {
+            (transfers, [Metric::GbitPerS, Metric::P99Ns])
         };
         let settings = cases.iter().map(|(case, _)| case.config.settings.clone());
         let mut rows = telling_apart(&settings.collect::<Vec<_>>());
@@ -77,9 +78,10 @@ fn of_run(run: &Run, metric: Metric) -> Option<f64> {
     }
     let flows = run.flows.iter();
     let figures: Vec<f64> = flows.map(|flow| metric.of(run, Some(flow))).collect::<Option<_>>()?;
-    figures.into_iter().reduce(match metric.higher_is_better() {
-        true => |one, other| one + other,
-        false => f64::max,
+    figures.into_iter().reduce(if metric.higher_is_better() {
+        |one, other| one + other
+    } else {
+        f64::max
     })
 }
 
@@ -98,10 +100,7 @@ impl Subject<'_> {
     pub(super) fn named(&self, rows: &[&Row]) -> String {
         let told = rows.iter().map(|row| words(row, self.settings()));
         let told: Vec<String> = told.filter(|words| !words.is_empty()).collect();
-        match told.is_empty() {
-            true => self.case.id.clone(),
-            false => told.join(", "),
-        }
+        if told.is_empty() { self.case.id.clone() } else { told.join(", ") }
     }
 }
 

@@ -32,10 +32,7 @@ impl Figures {
     pub(super) fn and(self, other: Figures) -> Figures {
         Figures::new(|metric| {
             let (one, two) = (self.of(metric)?, other.of(metric)?);
-            Some(match metric.higher_is_better() {
-                true => one + two,
-                false => one.max(two),
-            })
+            Some(if metric.higher_is_better() { one + two } else { one.max(two) })
         })
     }
 

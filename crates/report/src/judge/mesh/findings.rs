@@ -355,10 +355,7 @@ impl Matrix {
             }
         }
         let expected = self.nodes.len() * self.nodes.len().saturating_sub(1);
-        let absent = match self.is_full() {
-            true => expected.saturating_sub(self.cells.len()),
-            false => 0,
-        };
+        let absent = if self.is_full() { expected.saturating_sub(self.cells.len()) } else { 0 };
         let found = [
             (Why::Lost, lost.len(), self.names(lost, Place::Node)),
             (Why::Doubtful, doubtful.len(), self.names(doubtful, Place::From)),

@@ -98,9 +98,10 @@ impl Matrix {
                     cpu[*place].extend(cpu_share(node));
                 }
             }
-            let losing = match run.path_events.is_empty() || !is_pairs {
-                true => HashSet::new(),
-                false => losing(run, of_run.keys().copied(), &nodes),
+            let losing = if run.path_events.is_empty() || !is_pairs {
+                HashSet::new()
+            } else {
+                losing(run, of_run.keys().copied(), &nodes)
             };
             for (place, figures) in of_run {
                 let Some(cell) = cells.get_mut(&place) else {
@@ -142,10 +143,7 @@ impl Matrix {
 
     /// Whether the pattern has a flow from one node to another; it may not have been begun.
     pub fn has(&self, from: usize, to: usize) -> bool {
-        match self.is_full() {
-            true => from != to,
-            false => self.cell(from, to).is_some(),
-        }
+        if self.is_full() { from != to } else { self.cell(from, to).is_some() }
     }
 
     /// Whether it is full: each node has a flow to each other one.
@@ -161,10 +159,7 @@ impl Matrix {
     /// What the runs are compared by: bandwidth of closed loops. In an open loop all have the rate that they were
     /// offered, and p50 shows it.
     pub fn quantity(&self) -> Metric {
-        match self.settings.is_closed_loop() {
-            true => Metric::GbitPerS,
-            false => Metric::P50Ns,
-        }
+        if self.settings.is_closed_loop() { Metric::GbitPerS } else { Metric::P50Ns }
     }
 
     /// The median over all cells; `None` where none has the figure.

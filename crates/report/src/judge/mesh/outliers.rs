@@ -101,9 +101,10 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
         })
     });
     let flows: Vec<Observed<'_>> = flows.collect();
-    let floor = match quantity.higher_is_better() {
-        true => -(1.0 - floor(quantity)).ln(),
-        false => (1.0 + floor(quantity)).ln(),
+    let floor = if quantity.higher_is_better() {
+        -(1.0 - floor(quantity)).ln()
+    } else {
+        (1.0 + floor(quantity)).ln()
     };
     let most = runs.iter().map(Vec::len).max().unwrap_or(0);
     let rule = Rule {

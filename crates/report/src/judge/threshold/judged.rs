@@ -179,9 +179,10 @@ impl Measured<'_> {
         Judged {
             name: self.name.to_owned(),
             gbit_per_s,
-            failures: match has_figure {
-                true => about_it.filter_map(|it| self.failure(it, usual)).collect(),
-                false => vec![Failure::NoRun],
+            failures: if has_figure {
+                about_it.filter_map(|it| self.failure(it, usual)).collect()
+            } else {
+                vec![Failure::NoRun]
             },
         }
     }

@@ -11,9 +11,10 @@ pub(super) fn of_flow(moved: &FlowResult, window: f64) -> Found {
     };
     let (what, ends) = ("a timeline", &told.at_seconds);
     times(what, told.interval_seconds, ends, window)?;
-    match ends.is_empty() && told.messages.is_empty() {
-        true => Ok(()),
-        false => counts(what, ends, &told.messages, "messages", moved.totals.messages),
+    if ends.is_empty() && told.messages.is_empty() {
+        Ok(())
+    } else {
+        counts(what, ends, &told.messages, "messages", moved.totals.messages)
     }
 }
 

@@ -36,18 +36,12 @@ impl CaseResult {
 impl CaseConfig {
     /// The settings shown with figures of a flow: its own, or the case's if that measured set-up.
     pub(crate) fn shown(&self, index: usize) -> Settings {
-        match self.is_set_up() {
-            true => self.settings.clone(),
-            false => self.flow(index),
-        }
+        if self.is_set_up() { self.settings.clone() } else { self.flow(index) }
     }
 
     /// The flow's name, if a case needs it to distinguish its flows; else empty.
     pub fn flow_label<'a>(&self, name: &'a str) -> &'a str {
-        match self.flows.len() < 2 && name == FORWARD {
-            true => "",
-            false => name,
-        }
+        if self.flows.len() < 2 && name == FORWARD { "" } else { name }
     }
 }
 

@@ -61,9 +61,10 @@ pub(super) fn summary(comparison: &Comparison) -> String {
         (!names.is_empty()).then(|| format!("{} {}", listed(&names), verdict.name()))
     });
     let changed: Vec<String> = changed.into_iter().flatten().collect();
-    let over_all = match changed.is_empty() {
-        true => String::new(),
-        false => format!("over all cases {}; ", changed.join(", ")),
+    let over_all = if changed.is_empty() {
+        String::new()
+    } else {
+        format!("over all cases {}; ", changed.join(", "))
     };
     match comparison.cases.len() {
         0 => over_all + "no case is on both sides",
@@ -86,10 +87,7 @@ pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
         *counts.entry(verdict).or_default() += 1;
     }
     let told = counts.iter().rev().map(|(it, count)| format!("{count} {}", it.name()));
-    match counts.is_empty() {
-        true => "no figure".to_owned(),
-        false => told.collect::<Vec<_>>().join(", "),
-    }
+    if counts.is_empty() { "no figure".to_owned() } else { told.collect::<Vec<_>>().join(", ") }
 }
 
 /// The cases, worst first; among equals in the order of the base.
@@ -109,9 +107,10 @@ pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
     let word = Verdict::NoVerdict.name();
     let told = each_once(all()).into_iter().map(|reason| {
         let cases = all().filter(|it| *it == reason).count();
-        match cases == comparison.cases.len() {
-            true => format!("{reason}: {word}"),
-            false => format!("{reason}: {word} ({})", counted(cases, "case")),
+        if cases == comparison.cases.len() {
+            format!("{reason}: {word}")
+        } else {
+            format!("{reason}: {word} ({})", counted(cases, "case"))
         }
     });
     told.collect()
@@ -136,10 +135,7 @@ fn margins(comparison: &Comparison) -> Option<String> {
         format!("{} {percent} %", metric.short_name())
     });
     let told = told.collect::<Vec<_>>().join(", ");
-    let half = match comparison.over_all.is_empty() {
-        true => "",
-        false => "; over all cases half of that",
-    };
+    let half = if comparison.over_all.is_empty() { "" } else { "; over all cases half of that" };
     (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
 }
 

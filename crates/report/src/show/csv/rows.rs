@@ -121,9 +121,10 @@ impl Columns {
         let mut next = 0;
         for (column, cell) in row.0 {
             let is_next = self.0.get(next).is_some_and(|(name, _)| *name == column);
-            let known = match is_next {
-                true => Some(next),
-                false => self.0.iter().position(|(name, _)| *name == column),
+            let known = if is_next {
+                Some(next)
+            } else {
+                self.0.iter().position(|(name, _)| *name == column)
             };
             let at = known.unwrap_or_else(|| {
                 self.0.insert(next, (column, false));

@@ -93,9 +93,10 @@ fn is_uncounted(observed: &Observed<'_>) -> bool {
 /// The case and its flow, and why it has no figures.
 fn name(observed: &Observed<'_>) -> String {
     let reason = doubts::remark(&observed.left_out());
-    match is_uncounted(observed) && !reason.is_empty() {
-        true => format!("{}: {reason}", observed.flow.subject()),
-        false => observed.flow.subject(),
+    if is_uncounted(observed) && !reason.is_empty() {
+        format!("{}: {reason}", observed.flow.subject())
+    } else {
+        observed.flow.subject()
     }
 }
 

@@ -111,8 +111,5 @@ impl Y {
 /// Gb/s of large messages, else the message rate.
 pub(crate) fn rate_of(groups: &Groups<'_>) -> Metric {
     let mut sizes = groups.samples().map(|it| it.observed.flow.settings.mean_bytes());
-    match sizes.any(|bytes| bytes >= LARGE_BYTES) {
-        true => Metric::GbitPerS,
-        false => Metric::MmsgPerS,
-    }
+    if sizes.any(|bytes| bytes >= LARGE_BYTES) { Metric::GbitPerS } else { Metric::MmsgPerS }
 }

@@ -19,10 +19,7 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     }
     let file = |loaded: &Loaded| {
         let cases = loaded.result.cases.iter();
-        let cases = cases.map(|case| match is_of_pattern(case) {
-            true => sum(case),
-            false => case.clone(),
-        });
+        let cases = cases.map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
         Loaded { path: loaded.path.clone(), result: loaded.result.with_cases(cases.collect()) }
     };
     Cow::Owned(results.iter().map(file).collect())

@@ -26,10 +26,7 @@ fn failure(failure: &Failure) -> String {
         }
         Failure::NotKnown { metric, has_samples } => {
             let name = metric.short_name();
-            let what = match metric.is_of_setup() {
-                true => "rounds",
-                false => "messages",
-            };
+            let what = if metric.is_of_setup() { "rounds" } else { "messages" };
             match has_samples {
                 true => {
                     format!("{name} is unknown: too few {what} were timed; measure more (-D, -n)")

@@ -27,10 +27,7 @@ pub fn of_nodes(finding: &NodesFinding) -> String {
 }
 
 fn no_figure(why: Why, of: &[String], flows: usize) -> String {
-    let names = match of.len() > MOST {
-        true => some_of(of, MOST),
-        false => listed(of),
-    };
+    let names = if of.len() > MOST { some_of(of, MOST) } else { listed(of) };
     let nodes: Vec<&String> = of.iter().filter(|name| !name.contains('>')).collect();
     match (why, flows) {
         (Why::NotBegun, 1) => "1 flow did not start.".to_owned(),
@@ -66,9 +63,10 @@ fn rest(metric: Metric, flows: usize, kind: Rest, [least, middle, most]: [f64; 3
 fn slow(slow: &Slow) -> String {
     let Slow { metric, usual, .. } = slow;
     let is_rate = metric.higher_is_better();
-    let [sends, to, receives, from] = match slow.is_read {
-        true => ["reads", "from", "is read", "by"],
-        false => ["sends", "to", "receives", "from"],
+    let [sends, to, receives, from] = if slow.is_read {
+        ["reads", "from", "is read", "by"]
+    } else {
+        ["sends", "to", "receives", "from"]
     };
     let (Some(first), Some(last)) = (slow.values.first(), slow.values.last()) else {
         return String::new();
@@ -96,9 +94,10 @@ fn slow(slow: &Slow) -> String {
         (Part::Receives, false) => (format!("Messages to {name} take {than}"), "from"),
         (Part::Node, false) => (format!("Messages from and to {name} take {than}"), "with"),
     };
-    let extent = match slow.slow == slow.flows {
-        true => format!("{way} all of them"),
-        false => format!("in {} of {} flows", slow.slow, slow.flows),
+    let extent = if slow.slow == slow.flows {
+        format!("{way} all of them")
+    } else {
+        format!("in {} of {} flows", slow.slow, slow.flows)
     };
     let values = slow.values.iter().map(|value| number(*metric, *value));
     let values = values.collect::<Vec<_>>().join(" and ");

@@ -211,10 +211,7 @@ impl<W: Write> Table<W> {
 
 fn padded(column: &Column, cell: &str) -> String {
     let width = column.width;
-    match column.is_word {
-        true => format!("{cell:<width$}"),
-        false => format!("{cell:>width$}"),
-    }
+    if column.is_word { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
 }
 
 /// A line that goes on with figures in brackets: the first bracket takes the space before them.

@@ -97,10 +97,7 @@ fn moderation(result: &ResultFile) -> Option<String> {
 
 /// ` (2 of 3 cases)`; empty for all cases.
 fn of_cases(count: usize, all: usize) -> String {
-    match count == all {
-        true => String::new(),
-        false => format!(" ({count} of {all} cases)"),
-    }
+    if count == all { String::new() } else { format!(" ({count} of {all} cases)") }
 }
 
 /// Whether latencies are those of ping-pongs.

@@ -21,14 +21,12 @@ pub(super) fn is_both_ways(config: &CaseConfig) -> bool {
 
 /// The flow's own name, with its nodes if there are more than two.
 pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
-    let label = match is_both_ways(config) {
-        true => "",
-        false => config.flow_label(&flow.name),
-    };
+    let label = if is_both_ways(config) { "" } else { config.flow_label(&flow.name) };
     let nodes = config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
-    match nodes.collect::<BTreeSet<_>>().len() > 2 {
-        true => format!("{label} {} → {}", flow.from, flow.to),
-        false => label.to_owned(),
+    if nodes.collect::<BTreeSet<_>>().len() > 2 {
+        format!("{label} {} → {}", flow.from, flow.to)
+    } else {
+        label.to_owned()
     }
 }
 

@@ -77,9 +77,10 @@ fn so_far(why: &str, lower: Option<f64>, upper: Option<f64>) -> String {
     let keeps = lower.map(|rate| format!("{} keeps it", rate_text(rate)));
     let breaks = upper.map(|rate| format!("{} breaks it", rate_text(rate)));
     let known: Vec<String> = keeps.into_iter().chain(breaks).collect();
-    match known.is_empty() {
-        true => format!("{why} before a bound was known"),
-        false => format!("{why}; so far {}", known.join(", ")),
+    if known.is_empty() {
+        format!("{why} before a bound was known")
+    } else {
+        format!("{why}; so far {}", known.join(", "))
     }
 }
 

@@ -63,9 +63,10 @@ impl Fuzzed {
         let Fuzzed { pair, connection, .. } = self;
         assert!(pair.is_quiet());
         pair.sent = Default::default();
-        match numbers.bool() {
-            true => pair.disconnect(0, connection.0),
-            false => pair.disconnect(1, connection.1),
+        if numbers.bool() {
+            pair.disconnect(0, connection.0)
+        } else {
+            pair.disconnect(1, connection.1)
         }
         pair.is_over();
         while pair.pass() {}

@@ -84,9 +84,10 @@ impl Engine {
             libc::pthread_getcpuclockid(thread.as_pthread_t(), &raw mut clock) != 0
                 || libc::clock_gettime(clock, &raw mut time) != 0
         };
-        match failed {
-            true => 0,
-            false => time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned(),
+        if failed {
+            0
+        } else {
+            time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
         }
     }
 }

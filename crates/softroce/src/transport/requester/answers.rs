@@ -172,10 +172,7 @@ impl Requester {
         let mtu = path.mtu_bytes;
         let packet = psn.distance_from(wqe.first_psn).max(0).cast_unsigned();
         let offset = packet * mtu;
-        let expected = match read {
-            true => mtu.min(wqe.length_bytes - offset),
-            false => 8,
-        };
+        let expected = if read { mtu.min(wqe.length_bytes - offset) } else { 8 };
         if bytes.len() != expected as usize {
             return;
         }

@@ -16,10 +16,7 @@ impl Requester {
         if !(least_bytes..=MAX_MESSAGE_BYTES).contains(&wqe.length_bytes) {
             return Some(Status::LocalLengthError);
         }
-        let need = match wqe.is_fetch() {
-            true => Access::LOCAL_WRITE,
-            false => Access::NONE,
-        };
+        let need = if wqe.is_fetch() { Access::LOCAL_WRITE } else { Access::NONE };
         match self.queue.bytes(index) {
             Bytes::Inline(_) => None,
             Bytes::Registered(sges) => {

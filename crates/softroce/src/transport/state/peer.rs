@@ -128,9 +128,10 @@ impl Peer {
         self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
         let window = self.window_bytes.load(Ordering::Relaxed);
         if window < self.largest_bytes {
-            let more = match window < self.threshold_bytes.load(Ordering::Relaxed) {
-                true => bytes,
-                false => (STEP_BYTES * bytes / window.max(1)).max(1),
+            let more = if window < self.threshold_bytes.load(Ordering::Relaxed) {
+                bytes
+            } else {
+                (STEP_BYTES * bytes / window.max(1)).max(1)
             };
             let window = (window + more).min(self.largest_bytes);
             self.window_bytes.store(window, Ordering::Relaxed);

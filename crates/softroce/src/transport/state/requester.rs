@@ -193,17 +193,15 @@ impl Requester {
     /// Takes the bytes of the next `answered` packets of the oldest request.
     pub(crate) fn settle_part(&mut self, answered: u32) -> i64 {
         let before = self.answered_packets();
-        let sent = match self.queue.head == self.next {
-            true => self.sent_packets,
-            false => u32::MAX,
-        };
+        let sent = if self.queue.head == self.next { self.sent_packets } else { u32::MAX };
         let Some(wqe) = self.queue.get_mut(self.queue.head) else {
             return 0;
         };
         let waiting = sent.min(wqe.packets).saturating_sub(before);
-        let part = match answered < waiting {
-            true => u64::from(wqe.charge_bytes) * u64::from(answered) / u64::from(waiting),
-            false => wqe.charge_bytes.into(),
+        let part = if answered < waiting {
+            u64::from(wqe.charge_bytes) * u64::from(answered) / u64::from(waiting)
+        } else {
+            wqe.charge_bytes.into()
         };
         wqe.charge_bytes -= part as u32;
         let part = part.cast_signed();

@@ -97,10 +97,7 @@ impl SendingRate {
 
     fn give(&mut self, until_ns: u64) {
         let given = until_ns.saturating_sub(self.given_ns) as f64 * self.current;
-        let saved_ns = match self.highest < FULL {
-            true => SAVED_OF_LIMIT_NS,
-            false => SAVED_NS,
-        };
+        let saved_ns = if self.highest < FULL { SAVED_OF_LIMIT_NS } else { SAVED_NS };
         let most = saved_ns as f64 * self.current;
         self.saved_bytes = (self.saved_bytes + given).min(most);
         self.given_ns = self.given_ns.max(until_ns);
@@ -112,10 +109,7 @@ impl SendingRate {
 
     /// How many bytes may be sent now; 0 if none. To be called after [`SendingRate::recover`].
     pub(crate) fn allowance_bytes(&self) -> usize {
-        match self.saved_bytes >= 0.0 {
-            true => self.saved_bytes as usize + LEAST_BYTES,
-            false => 0,
-        }
+        if self.saved_bytes >= 0.0 { self.saved_bytes as usize + LEAST_BYTES } else { 0 }
     }
 
     pub(crate) fn spend(&mut self, bytes: usize) {

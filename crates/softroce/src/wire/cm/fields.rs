@@ -67,9 +67,10 @@ impl Fields<'_> {
     /// A program's data in a field of so many bytes: the rest of it is 0, and what has no room is left out.
     pub(super) fn data(&mut self, at: usize, bytes: usize, value: &mut Vec<u8>) {
         let field = self.bytes.iter_mut().skip(at).take(bytes);
-        match self.writes {
-            true => field.zip(value).for_each(|(to, from)| *to = *from),
-            false => *value = field.map(|byte| *byte).collect(),
+        if self.writes {
+            field.zip(value).for_each(|(to, from)| *to = *from)
+        } else {
+            *value = field.map(|byte| *byte).collect()
         }
     }
 }

@@ -49,10 +49,7 @@ pub fn packet(
     let mut bytes = vec![0; first + headers + payload_bytes + pad_bytes];
     numbers.fill(&mut bytes);
     let (sends, expects) = at.psns;
-    let psn = match opcode.is_answer() {
-        true => sends.wrapping_sub(numbers.u32(..8)),
-        false => expects,
-    };
+    let psn = if opcode.is_answer() { sends.wrapping_sub(numbers.u32(..8)) } else { expects };
     let lengths = [payload_bytes as u32, payload_bytes as u32, 5000, u32::MAX];
     let syndrome = [0x1f, 0x1f, 0x1f, 0x2c, 0x60, 0x62][numbers.usize(..6)];
     let mut put = |at: usize, field: &[u8]| {
@@ -87,10 +84,7 @@ pub fn mutate(bytes: &mut Vec<u8>, numbers: &mut Rng) {
     for _ in 0..=numbers.usize(..4) {
         let at = numbers.usize(..=bytes.len());
         // The opcode and the flags determine how the rest is parsed.
-        let place = match numbers.bool() {
-            true => at,
-            false => numbers.usize(..2),
-        };
+        let place = if numbers.bool() { at } else { numbers.usize(..2) };
         match (numbers.u8(..5), bytes.get_mut(place)) {
             (0 | 1, Some(byte)) => *byte ^= 1 << numbers.u8(..8),
             (2, _) => bytes.truncate(at),

@@ -36,15 +36,17 @@ fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Inca
     for message in 0..MESSAGES {
         for (number, sender) in senders.iter().enumerate() {
             let (here, there) = (message * BYTES, (number * MESSAGES + message) * BYTES);
-            match reads {
-                true => target.post(number, sender.read_from(here), &[target.sge(there, BYTES)]),
-                false => sender.post(0, target.write_to(there), &[sender.sge(here, BYTES)]),
+            if reads {
+                target.post(number, sender.read_from(here), &[target.sge(there, BYTES)])
+            } else {
+                sender.post(0, target.write_to(there), &[sender.sge(here, BYTES)])
             }
         }
     }
-    match reads {
-        true => target.succeeds(SENDERS * MESSAGES),
-        false => senders.iter().for_each(|sender| sender.succeeds(MESSAGES)),
+    if reads {
+        target.succeeds(SENDERS * MESSAGES)
+    } else {
+        senders.iter().for_each(|sender| sender.succeeds(MESSAGES))
     }
     let world = plan.world.as_ref().unwrap();
     let ended_ns = world.now_ns();

@@ -145,9 +145,10 @@ impl Player<'_> {
 
     fn make_room(&mut self, end: usize, requests: &[Request]) {
         let needed = requests.iter().map(|request| {
-            let bytes = match request.chained {
-                true => LONGEST_BYTES,
-                false => request.length.bytes(self.setup.mtu_bytes),
+            let bytes = if request.chained {
+                LONGEST_BYTES
+            } else {
+                request.length.bytes(self.setup.mtu_bytes)
             };
             bytes + request.receive_spare + 4 * (request.gap + 8)
         });
@@ -180,9 +181,10 @@ impl Player<'_> {
             immediate: send.immediate,
             signaled: send.signaled,
             fence: send.fence,
-            payload: match send.inline {
-                true => Payload::Inline(&send.sges),
-                false => Payload::Registered(&send.sges),
+            payload: if send.inline {
+                Payload::Inline(&send.sges)
+            } else {
+                Payload::Registered(&send.sges)
             },
             ..request(send.expected.wr_id, send.operation, &send.sges)
         });

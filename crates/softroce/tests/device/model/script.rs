@@ -67,9 +67,10 @@ impl Script {
         let element = self.testbed.sides[own].element(here);
         let (address, rkey) = self.testbed.sides[1 - own].remote(there);
         let (here, there) = ((own, here), (1 - own, there));
-        let (operation, from, to) = match reads {
-            true => (Operation::Read { address, rkey }, there, here),
-            false => (Operation::Write { address, rkey }, here, there),
+        let (operation, from, to) = if reads {
+            (Operation::Read { address, rkey }, there, here)
+        } else {
+            (Operation::Write { address, rkey }, here, there)
         };
         if status == Status::Success {
             let data = self.testbed.sides[from.0].memory.expected(from.1).to_vec();

@@ -147,10 +147,8 @@ impl Testbed {
         let link: Faults = setup.link.parse().unwrap();
         let world = World::new(setup.seed, link.transmit);
         let first = world.nic(&faults, None).unwrap();
-        let second = match setup.same_nic {
-            true => Arc::clone(&first),
-            false => world.nic(&faults, None).unwrap(),
-        };
+        let second =
+            if setup.same_nic { Arc::clone(&first) } else { world.nic(&faults, None).unwrap() };
         let overrun = Arc::new(AtomicBool::new(false));
         let room = setup.pairs.iter().flatten().map(|end| end.capacities);
         let room: u32 = room.map(|room| room.send_wrs + room.recv_wrs).sum();
@@ -167,10 +165,8 @@ impl Testbed {
         let mut numbers = Rng::with_seed(setup.seed);
         let first_cqs = cqs(&first);
         // With one device and one CQ per side, both sides share the CQ.
-        let second_cqs = match setup.same_nic && setup.one_cq {
-            true => first_cqs.clone(),
-            false => cqs(&second),
-        };
+        let second_cqs =
+            if setup.same_nic && setup.one_cq { first_cqs.clone() } else { cqs(&second) };
         let sides = [
             Side::new(first, setup, first_cqs, ALL_ACCESS, &mut numbers),
             Side::new(second, setup, second_cqs, setup.region_access, &mut numbers),

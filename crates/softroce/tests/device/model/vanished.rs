@@ -26,9 +26,10 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
         script.testbed.drained();
         vanish(&script.testbed.endpoints[1].qp);
         script.receive(0, 10, None, Status::FlushError);
-        match reads {
-            true => script.read(0, 3000, Status::RetryExceededError),
-            false => script.write(0, 3000, Status::RetryExceededError),
+        if reads {
+            script.read(0, 3000, Status::RetryExceededError)
+        } else {
+            script.write(0, 3000, Status::RetryExceededError)
         }
         for _ in 0..others {
             script.write(0, 3000, Status::FlushError);

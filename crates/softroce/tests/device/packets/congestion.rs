@@ -82,9 +82,10 @@ fn cnps_of_others_and_for_others_change_nothing() {
         (&right[..24], true, "unparsed"),
         (&right, false, "bad_icrc"),
     ] {
-        match crc_is_right {
-            true => peer.send_bytes(&device, PORT, 0, bytes),
-            false => peer.send_damaged(&device, bytes),
+        if crc_is_right {
+            peer.send_bytes(&device, PORT, 0, bytes)
+        } else {
+            peer.send_damaged(&device, bytes)
         }
         device.counts(counter, 1);
     }

@@ -89,9 +89,10 @@ impl Channel {
                 listener: (*raw).listen_id,
                 parameters,
                 datagrams,
-                private_data: match data.is_null() {
-                    true => Vec::new(),
-                    false => std::slice::from_raw_parts(data, length).to_vec(),
+                private_data: if data.is_null() {
+                    Vec::new()
+                } else {
+                    std::slice::from_raw_parts(data, length).to_vec()
                 },
             };
             ok(rdmacm::ack_cm_event(raw));

@@ -55,9 +55,10 @@ impl Scale {
             min = if max > 0.0 { max / 10.0 } else { 1.0 };
         }
         max = max.max(min);
-        match max / min < 1.01 {
-            true => Scale::of(kind, min / pad, max * pad),
-            false => Scale::of(kind, min, max),
+        if max / min < 1.01 {
+            Scale::of(kind, min / pad, max * pad)
+        } else {
+            Scale::of(kind, min, max)
         }
     }
 

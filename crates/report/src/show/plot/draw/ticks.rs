@@ -77,9 +77,10 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
     let tick = |index: usize| {
         let value = (first + index as f64) * step;
-        let figure = match (1e-9..1e9).contains(&step) {
-            true => number::fixed(value, digits),
-            false => number::short(value),
+        let figure = if (1e-9..1e9).contains(&step) {
+            number::fixed(value, digits)
+        } else {
+            number::short(value)
         };
         Tick { value: value * factor, label: named(&figure, name) }
     };
@@ -103,18 +104,16 @@ fn plain(value: f64) -> String {
     }
     if (1e-4..1e6).contains(&value) {
         let text = number::short(value);
-        return match text.contains('.') {
-            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-            false => text,
+        return if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
         };
     }
     let exponent = value.log10().floor();
     let mantissa = value / 10f64.powf(exponent);
     let power = format!("10^{exponent}").replace('-', "−");
-    match (mantissa - 1.0).abs() < 1e-6 {
-        true => power,
-        false => format!("{mantissa:.0}×{power}"),
-    }
+    if (mantissa - 1.0).abs() < 1e-6 { power } else { format!("{mantissa:.0}×{power}") }
 }
 
 fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {

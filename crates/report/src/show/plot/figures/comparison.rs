@@ -105,10 +105,8 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     let low = ends().map(|it| it.0).fold(least, f64::min);
     let high = ends().map(|it| it.1).fold(most, f64::max);
     let (low, high) = (low.max(least / span), high.min(most * span));
-    let better = match ratios.metric.higher_is_better() {
-        true => "right is better",
-        false => "left is better",
-    };
+    let better =
+        if ratios.metric.higher_is_better() { "right is better" } else { "left is better" };
     let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
     let band = Mark::Band(Band {
         name: "too small to matter",

@@ -48,10 +48,7 @@ pub(super) fn steadiness_of_rates(rates: impl Iterator<Item = f64>) -> f64 {
 /// three standard deviations of a Poisson count, is not held against them.
 pub(super) fn steadiness_of_arrivals(messages: &[u64]) -> f64 {
     let (middle, slow) = middle_and_slow(messages.iter().map(|&count| count as f64).collect());
-    match middle > 0.0 {
-        true => ((slow + 3.0 * middle.sqrt()) / middle).min(1.0),
-        false => 1.0,
-    }
+    if middle > 0.0 { ((slow + 3.0 * middle.sqrt()) / middle).min(1.0) } else { 1.0 }
 }
 
 fn middle_and_slow(mut values: Vec<f64>) -> (f64, f64) {

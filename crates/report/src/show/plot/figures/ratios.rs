@@ -50,9 +50,10 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
         let metrics = case.metrics.iter();
         metrics.filter_map(move |figures| {
             let row = RatioRow {
-                case: match figures.metric.is_of_search() {
-                    true => format!("{}, {}", case.id, figures.flow),
-                    false => subject(&case.config, &case.id, &figures.flow),
+                case: if figures.metric.is_of_search() {
+                    format!("{}, {}", case.id, figures.flow)
+                } else {
+                    subject(&case.config, &case.id, &figures.flow)
                 },
                 medians: [figures.base_median, figures.new_median],
                 ratio: figures.ratio?,

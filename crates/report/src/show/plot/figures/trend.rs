@@ -202,9 +202,6 @@ fn scale(metric: Metric, least: f64, most: f64) -> Scale {
 }
 
 fn step_look(better: bool) -> Look {
-    let (colour, marker) = match better {
-        true => (BETTER, Marker::Circle),
-        false => (WORSE, Marker::Square),
-    };
+    let (colour, marker) = if better { (BETTER, Marker::Circle) } else { (WORSE, Marker::Square) };
     Look { colour, marker, hollow: true, ..Look::default() }
 }

@@ -338,9 +338,10 @@ fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bo
     let (least, most) = pitches
         .fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| (least.min(pitch), most.max(pitch)));
     let widest = spans.iter().map(|span| span.1 - span.0).fold(0.0, f64::max);
-    let every = match by_turns && most < least * 1.01 {
-        true => ((widest + gap) / least).ceil().max(1.0) as usize,
-        false => 1,
+    let every = if by_turns && most < least * 1.01 {
+        ((widest + gap) / least).ceil().max(1.0) as usize
+    } else {
+        1
     };
     let mut written: Vec<usize> = Vec::new();
     let first = first.iter().copied().filter(|at| *at < spans.len());
@@ -358,9 +359,10 @@ fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bo
 
 /// A name, shortened to a width; empty where nothing of it has room.
 fn with_room(name: &str, room: f64) -> String {
-    match width(name) <= room || room >= width("mm…") {
-        true => shortened(name, SMALL_PX, false, room),
-        false => String::new(),
+    if width(name) <= room || room >= width("mm…") {
+        shortened(name, SMALL_PX, false, room)
+    } else {
+        String::new()
     }
 }
 

@@ -216,9 +216,10 @@ fn name(sittings: &mut [Vec<Placed<'_>>]) {
     };
     let files: Vec<&Loaded> = sittings.iter().filter_map(|it| first(it)).collect();
     let short: Vec<String> = files.iter().map(|it| named(it)).collect();
-    let names = match distinct(short.iter().map(String::as_str)).len() == files.len() {
-        true => short,
-        false => files.iter().map(|it| dated(it)).collect(),
+    let names = if distinct(short.iter().map(String::as_str)).len() == files.len() {
+        short
+    } else {
+        files.iter().map(|it| dated(it)).collect()
     };
     for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
         let samples = points.iter_mut().map(|(_, sample)| sample);

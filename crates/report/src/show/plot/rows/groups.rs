@@ -93,10 +93,7 @@ impl<'a> Groups<'a> {
         let common = name_by(line, &without_side(&self.inside));
         let index = self.looks.iter().position(|name| *name == common);
         let own = look(index.unwrap_or_default());
-        match line.is_of_base() {
-            true => own.of_base(),
-            false => own,
-        }
+        if line.is_of_base() { own.of_base() } else { own }
     }
 
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Line<'a>> {

@@ -69,10 +69,7 @@ impl<'a> Sample<'a> {
     /// Runs that count, of all, as a cell.
     pub(crate) fn runs_cell(&self) -> Cell {
         let (all, counted) = (self.observed.runs.len(), self.counted().count());
-        Cell::Text(match counted == all {
-            true => all.to_string(),
-            false => format!("{counted} of {all}"),
-        })
+        Cell::Text(if counted == all { all.to_string() } else { format!("{counted} of {all}") })
     }
 
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {

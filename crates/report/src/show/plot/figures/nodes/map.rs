@@ -96,10 +96,7 @@ impl Map<'_> {
             let value = self.value(row, column);
             let value = value.map(|it| (it, Shade::of(shades, self.told.share(it))));
             let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
-            let hint = match is_single {
-                true => self.hint(row, column),
-                false => String::new(),
-            };
+            let hint = if is_single { self.hint(row, column) } else { String::new() };
             let text = value.filter(|_| is_single);
             Tile {
                 within: text.map(|(value, shade)| (self.told.plain(value), shade.ink)),
@@ -155,9 +152,12 @@ impl Map<'_> {
         }
         let valued = |(row, column)| Some((row, column, self.value(row, column)?));
         let mut worst: Vec<(usize, usize, f64)> = self.places().filter_map(valued).collect();
-        worst.sort_by(|one, other| match self.quantity.higher_is_better() {
-            true => one.2.total_cmp(&other.2),
-            false => other.2.total_cmp(&one.2),
+        worst.sort_by(|one, other| {
+            if self.quantity.higher_is_better() {
+                one.2.total_cmp(&other.2)
+            } else {
+                other.2.total_cmp(&one.2)
+            }
         });
         let rows = worst.into_iter().take(WORST_ROWS).map(|(from, to, value)| {
             let share = Cell::Number(self.told.share(value) * 100.0, 1);

@@ -60,10 +60,7 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
         let mut points = fan.points.iter();
         points.any(|point| matrix.cases.contains(&point.case))
     });
-    let title = match is_one {
-        true => String::new(),
-        false => format!("{}: ", matrix.title),
-    };
+    let title = if is_one { String::new() } else { format!("{}: ", matrix.title) };
     let fan = fan.map(NodesFinding::Fan);
     let all = subject.findings.iter().chain(&fan);
     all.map(|said| title.clone() + &of_nodes(said)).collect()
@@ -72,10 +69,7 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     // In an open loop all have the rate that they were offered.
     let is_closed = subject.matrix.settings.is_closed_loop();
-    let quantity = match is_closed {
-        true => Metric::GbitPerS,
-        false => Metric::P99Ns,
-    };
+    let quantity = if is_closed { Metric::GbitPerS } else { Metric::P99Ns };
     let is_map = map::is_worth_a_map(subject);
     let has_late = is_map && is_closed && subject.has_slow(Metric::P99Ns);
     let map = |quantity, id| map::figure(subject, quantity, format!("nodes-{id}-{number}"));
