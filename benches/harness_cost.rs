@@ -67,8 +67,7 @@ fn main() -> Outcome<()> {
             return Err(format!("a round failed: {}", output.status).into());
         }
         for (cell, line) in cells.iter_mut().zip(String::from_utf8(output.stdout)?.lines()) {
-            let figures = line.split(' ').map(str::parse);
-            let figures = figures.collect::<Result<Vec<f64>, _>>()?;
+            let figures = line.split(' ').map(str::parse).collect::<Result<Vec<f64>, _>>()?;
             let lists = [&mut cell.on_ns, &mut cell.off_ns, &mut cell.floor_ns];
             for (list, figure) in lists.into_iter().zip(figures) {
                 list.push(figure);
@@ -208,11 +207,11 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     // The figure is worthless if messages are missing. A message posted in the window has a sample even if it
     // completes later.
     let signalled = u64::from(case.signal_every);
-    let expected = if !case.no_latency {
+    let expected = if case.no_latency {
+        0..=0
+    } else {
         let in_flight = u64::from(case.tx_depth) * u64::from(case.qps);
         messages / signalled..=(messages + in_flight) / signalled
-    } else {
-        0..=0
     };
     if messages == 0 || !expected.contains(&samples) {
         return Err(format!("{messages} messages gave {samples} samples, not {expected:?}").into());

@@ -47,8 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     for (pattern, nodes, cases) in ROWS {
         let nodes = nodes.to_string();
-        let is_wanted = |word: &&String| [pattern, &nodes].contains(&word.as_str());
-        if !wanted.iter().all(is_wanted) {
+        if !wanted.iter().all(|word| [pattern, &nodes].contains(&word.as_str())) {
             continue;
         }
         // A process of its own: memory is that of this row alone. A network of its own: loopback carries nothing but its

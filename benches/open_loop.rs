@@ -66,10 +66,10 @@ fn main() -> Outcome<()> {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for op in Op::BASIC {
         for qps in [1, 4, 64] {
-            let has = |word: &String| *word == op.name() || *word == format!("q{qps}");
-            if words.iter().all(has) {
-                let run = |rate| measure(&port, &clock, &case(op, qps, rate), &cores);
-                print_row(op, qps, paused, &run)?;
+            if words.iter().all(|word| *word == op.name() || *word == format!("q{qps}")) {
+                print_row(op, qps, paused, &|rate| {
+                    measure(&port, &clock, &case(op, qps, rate), &cores)
+                })?;
             }
         }
     }

@@ -18,6 +18,5 @@ pub(crate) fn starts(text: impl AsRef<str>, words: &str) {
 
 /// Settings that are written as `qps=4 op=write`.
 pub(crate) fn asked<'a, T: FromIterator<(&'a str, &'a str)>>(flags: &'a str) -> T {
-    let pairs = flags.split(' ').filter_map(|it| it.split_once('='));
-    pairs.collect()
+    flags.split(' ').filter_map(|it| it.split_once('=')).collect()
 }

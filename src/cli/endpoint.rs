@@ -1,9 +1,8 @@
 //! This end as flags and the environment ask for it: device, faults, capture and cores. It must not know sweeps.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use crate::node::resources::{Faults, NodeOptions, PortRequest};
+use crate::node::resources::{NodeOptions, PortRequest};
 use crate::plan::Devices;
 use verbs::address_of_environment;
 
@@ -31,10 +30,9 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         (faults == FaultsOfDevices::default(), std::env::var_os(FAULTS_VARIABLE))
         && !text.is_empty()
     {
-        let wrong = |error: <Faults as FromStr>::Err| {
+        faults.all = Some(text.to_string_lossy().parse().map_err(|error| {
             Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
-        };
-        faults.all = Some(text.to_string_lossy().parse().map_err(wrong)?);
+        })?);
     }
     if let Some(Devices::Named(names)) = &args.device
         && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))

@@ -100,18 +100,16 @@ fn is_short(words: &[OsString], command: &clap::Command) -> bool {
 /// `--help`, `--version`, or what is wrong with the command line. Of a launcher's ranks the first says it.
 fn usage(told: &clap::Error) -> Result<(), Failure> {
     if mesh::is_further_rank(std::env::args_os()) {
-        return match told.use_stderr() {
-            true => {
-                let text = told.to_string();
-                let line = text.lines().next().unwrap_or_default();
-                Err(Failure::bad_input(line.trim_start_matches("error: ").to_owned()))
-            }
-            false => Ok(()),
+        return if told.use_stderr() {
+            let text = told.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            Err(Failure::bad_input(line.trim_start_matches("error: ").to_owned()))
+        } else {
+            Ok(())
         };
     }
     if told.use_stderr() {
-        let is_control = |word: OsString| word.to_string_lossy().contains(char::is_control);
-        if std::env::args_os().any(is_control) {
+        if std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control)) {
             errors::say(told.to_string().trim_end());
             std::process::exit(told.exit_code());
         }
@@ -125,9 +123,8 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
     let Some(command) = matches.subcommand_name() else {
         return Ok(());
     };
-    let is_given =
-        |id: &clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
-    if !matches.ids().any(is_given) {
+    if !matches.ids().any(|id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine))
+    {
         return Ok(());
     }
     Err(Failure::bad_input(format!("`{command}` must come first, before options and HOST"))

@@ -29,8 +29,11 @@ pub(super) fn files_may_not_grow() -> io::Result<()> {
 /// Those by which a person, a launcher or a lost terminal asks for the end. `nohup` has SIGHUP ignored, and it stays so.
 fn wishes_to_stop() -> io::Result<Signals> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let stays = |signal: &i32| *signal != SIGHUP || !is_ignored(&status, SIGHUP);
-    Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(stays))
+    Signals::new(
+        [SIGINT, SIGTERM, SIGHUP]
+            .into_iter()
+            .filter(|signal| *signal != SIGHUP || !is_ignored(&status, SIGHUP)),
+    )
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal: proc(5), `SigIgn`, a mask in hex.

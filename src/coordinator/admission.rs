@@ -57,8 +57,8 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     }
     for (number, node) in elsewhere.into_iter().chain(here) {
         let memory = &node.facts.memory;
-        let of_node = |case| (MemoryNeeds::of(case, number, memory.device), case);
-        let largest = sweep.cases.iter().map(of_node);
+        let largest =
+            sweep.cases.iter().map(|case| (MemoryNeeds::of(case, number, memory.device), case));
         if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
             let place = node.whose().replace(':', "");
             memory.check(&format!("{place}the case {}", case.id), &needs)?;

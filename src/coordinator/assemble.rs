@@ -105,8 +105,10 @@ pub(crate) fn assemble(
     let goes_on =
         reports.len() == members.len() && failure.as_ref().is_none_or(|it| it.interrupted);
     let config = config(case, nodes);
-    let set_up = reports.iter_mut().find(|(node, _)| *node == 0);
-    let set_up = set_up.and_then(|(_, report)| report.set_up.take());
+    let set_up = reports
+        .iter_mut()
+        .find(|(node, _)| *node == 0)
+        .and_then(|(_, report)| report.set_up.take());
     let mut run = Run {
         flows: config.flows.iter().map(FlowResult::of).collect(),
         nodes: members
@@ -140,8 +142,10 @@ pub(crate) fn assemble(
         (flow.window.warmup_seconds, flow.window.warmup_steady) = (seconds, steady);
     }
     if let Some(set_up) = set_up.filter(|set_up| set_up.is_measured) {
-        let other = reports.iter_mut().find(|(node, _)| *node == 1);
-        let other = other.and_then(|(_, report)| report.set_up.take());
+        let other = reports
+            .iter_mut()
+            .find(|(node, _)| *node == 1)
+            .and_then(|(_, report)| report.set_up.take());
         run.connect = Some(connect(case, set_up, other.unwrap_or_default()));
     }
     let failure = failure.or_else(|| empty_window(case, &run));
@@ -184,8 +188,12 @@ fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option
         return None;
     }
     let (sent, received) = (&initiator.posted_in_all, &target.received_in_all);
-    let qps = sent.iter().zip(received).enumerate();
-    let (qp, (sent, received)) = qps.into_iter().find(|(_, (sent, received))| sent != received)?;
+    let (qp, (sent, received)) = sent
+        .iter()
+        .zip(received)
+        .enumerate()
+        .into_iter()
+        .find(|(_, (sent, received))| sent != received)?;
     Some(RunFailure::new(
         format!("QP {qp} sent {sent} messages and its peer received {received}"),
         Some("completions were lost or doubled: look at both ends' `dmesg`, and report it".into()),

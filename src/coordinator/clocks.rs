@@ -69,9 +69,11 @@ impl Clocks {
         let nodes = u32::try_from(self.offsets.len()).unwrap_or(u32::MAX);
         let at = elapsed + LEAD + LEAD_OF_A_NODE.saturating_mul(nodes);
         let at_ns = i128::try_from(at.as_nanos()).unwrap_or(i128::MAX);
-        let of_node = |(_, offset): &(u32, ClockOffset)| at_ns.saturating_add(offset.offset_ns);
-        let times = self.offsets.iter().map(of_node);
-        times.map(|ns| u64::try_from(ns).unwrap_or(0)).collect()
+        self.offsets
+            .iter()
+            .map(|(_, offset)| at_ns.saturating_add(offset.offset_ns))
+            .map(|ns| u64::try_from(ns).unwrap_or(0))
+            .collect()
     }
 
     fn offset(&self, node: u32) -> Option<&ClockOffset> {
@@ -167,11 +169,10 @@ mod tests {
     use super::*;
 
     fn spans(spans: &[(i128, i128)]) -> Vec<Span> {
-        let span = |(opened_ns, closed_ns): &(i128, i128)| Span {
-            opened_ns: *opened_ns,
-            closed_ns: *closed_ns,
-        };
-        spans.iter().map(span).collect()
+        spans
+            .iter()
+            .map(|(opened_ns, closed_ns)| Span { opened_ns: *opened_ns, closed_ns: *closed_ns })
+            .collect()
     }
 
     #[test]

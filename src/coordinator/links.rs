@@ -94,8 +94,10 @@ impl<'a> Links<'a> {
         on_progress: OnProgress<'_>,
     ) -> Result<Vec<T>, StepFailure> {
         let mut answers: Vec<Option<T>> = self.nodes().map(|_| None).collect();
-        let begun = |node: &Node| Patience::new(node.link.peer_progress(), Instant::now());
-        let mut patience: Vec<Patience> = self.nodes().map(begun).collect();
+        let mut patience: Vec<Patience> = self
+            .nodes()
+            .map(|node| Patience::new(node.link.peer_progress(), Instant::now()))
+            .collect();
         while let Some(first) = answers.iter().position(Option::is_none) {
             if self.stops() {
                 return Err(StepFailure::Interrupted);

@@ -45,12 +45,13 @@ impl Rated {
         let Some(closed) = case.closed_loop() else {
             return Ok(Rated { case: case.clone(), maxima: vec![None; case.flows.len()] });
         };
-        let is_same = |it: &&Case| it.settings == closed.settings && it.flows == closed.flows;
-        let id = cases.iter().find(is_same).map(|it| &it.id);
+        let id = cases
+            .iter()
+            .find(|it| it.settings == closed.settings && it.flows == closed.flows)
+            .map(|it| &it.id);
         let runs = (measured.cases.iter()).filter(|it| Some(&it.id) == id).flat_map(|it| &it.runs);
         let maximum =
             |flow: &Flow| median_per_second(runs.clone(), |run| run.flow(&flow.name)?.mmsg_per_s());
-        let known = |flow: &Flow| flow.rate.share().and_then(|_| maximum(flow));
         let rated = case.with_maxima(maximum).ok_or_else(|| {
             let id = id.map_or("the closed loop", |id| id);
             let text =
@@ -58,13 +59,19 @@ impl Rated {
             let hint = "fix that case first, or give --rate in messages a second";
             RunFailure::new(text, Some(hint.to_owned()))
         })?;
-        Ok(Rated { maxima: case.flows.iter().map(known).collect(), case: rated })
+        Ok(Rated {
+            maxima: case
+                .flows
+                .iter()
+                .map(|flow| flow.rate.share().and_then(|_| maximum(flow)))
+                .collect(),
+            case: rated,
+        })
     }
 
     /// Tells a run's flows what their shares are of.
     pub(super) fn tell(&self, run: &mut Run) {
-        let flows = self.case.flows.iter().zip(&self.maxima);
-        let directions = flows.flat_map(|(flow, maximum)| {
+        let directions = self.case.flows.iter().zip(&self.maxima).flat_map(|(flow, maximum)| {
             std::iter::repeat_n(maximum, if flow.bidirectional { 2 } else { 1 })
         });
         for (flow, maximum) in run.flows.iter_mut().zip(directions) {
@@ -90,8 +97,8 @@ mod tests {
         let missed = Some(DoubtKind::EdgeMissed);
         let runs =
             [run(1, true, None), run(3, true, None), run(9, true, missed), run(7, false, None)];
-        let rate = |run: &Run| Some(f64::from(run.run));
-        let of = |runs: &[Run]| median_per_second(runs.iter(), rate);
+        let of =
+            |runs: &[Run]| median_per_second(runs.iter(), |run: &Run| Some(f64::from(run.run)));
         assert_eq!(of(&runs), Some(2e6));
         assert_eq!(of(&runs[2..]), Some(9e6));
         assert_eq!(of(&runs[3..]), None);

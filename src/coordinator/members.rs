@@ -78,15 +78,22 @@ pub(crate) fn of_peers<T: Clone>(
         }
         known.extend(member.ends.iter().copied().zip(told));
     }
-    let of_peer = |(flow, side): &(u32, Side)| {
-        let other = match side {
-            Side::Initiator => Side::Target,
-            Side::Target => Side::Initiator,
-        };
-        known.get(&(*flow, other)).map(|told| (*told).clone())
-    };
-    let of_member = |member: &Member<'_>| member.ends.iter().map(of_peer).collect();
-    let all: Option<Vec<Vec<T>>> = members.iter().map(of_member).collect();
+    let all: Option<Vec<Vec<T>>> = members
+        .iter()
+        .map(|member| {
+            member
+                .ends
+                .iter()
+                .map(|(flow, side)| {
+                    let other = match side {
+                        Side::Initiator => Side::Target,
+                        Side::Target => Side::Initiator,
+                    };
+                    known.get(&(*flow, other)).map(|told| (*told).clone())
+                })
+                .collect()
+        })
+        .collect();
     all.ok_or_else(wrong)
 }
 

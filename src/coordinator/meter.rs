@@ -69,8 +69,7 @@ impl Meter {
         if !is_first && before_ns.is_none() {
             return None;
         }
-        let p99s = self.of_nodes.iter_mut().map(|pace| pace.p99_ns.take());
-        p99s.flatten().max()
+        self.of_nodes.iter_mut().filter_map(|pace| pace.p99_ns.take()).max()
     }
 }
 

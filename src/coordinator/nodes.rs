@@ -124,25 +124,27 @@ impl NodePlaces {
         }
         // Those of this process one after the other: each opens its device before the next, so that on the embedded one their
         // addresses are in their order.
-        let here = self.places.iter().enumerate().map(|(number, place)| match place {
-            Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
-            Place::Remote(..) | Place::Rank => Ok(None),
-        });
-        let here: Result<Vec<Option<Node>>, Unconnected> = here.collect();
+        let here: Result<Vec<Option<Node>>, Unconnected> = self
+            .places
+            .iter()
+            .enumerate()
+            .map(|(number, place)| match place {
+                Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
+                Place::Remote(..) | Place::Rank => Ok(None),
+            })
+            .collect();
         let both = here.and_then(|here| Ok((here, self.ask(&others, stop)?)));
         let (here, told) = both.inspect_err(|error| {
             // They are told why, and do not find out by the end of their links.
             let failure = RunFailure::from(error.clone());
-            let links = others.iter().flatten();
-            links.for_each(|(link, _)| failure.tell(link));
+            others.iter().flatten().for_each(|(link, _)| failure.tell(link));
         })?;
-        let there = others.into_iter().zip(told).enumerate();
-        let there = there.map(|(number, (other, told))| {
+        let there = others.into_iter().zip(told).enumerate().map(|(number, (other, told))| {
             let ((link, peer), facts) = other.zip(told)?;
             Some(self.node(number, link, peer, facts))
         });
-        let nodes = here.into_iter().zip(there);
-        let mut nodes: Vec<Node> = nodes.filter_map(|(here, there)| here.or(there)).collect();
+        let mut nodes: Vec<Node> =
+            here.into_iter().zip(there).filter_map(|(here, there)| here.or(there)).collect();
         if self.network.is_none() && self.toward.is_empty() {
             self.network = common(nodes.iter().map(|node| &node.facts.networks[..]));
             if let Err(failure) = self.move_nodes(&mut nodes, stop) {
@@ -162,16 +164,19 @@ impl NodePlaces {
                 let networks = &facts.networks;
                 networks.contains(&network) && networks.first() != Some(&network)
             };
-            let moving = (0..).zip(&*nodes);
-            let moving = moving.filter(|(_, node)| is_elsewhere(&node.facts));
-            let moving: Vec<usize> = moving.map(|(number, _)| number).collect();
+            let moving: Vec<usize> = (0..)
+                .zip(&*nodes)
+                .filter(|(_, node)| is_elsewhere(&node.facts))
+                .map(|(number, _)| number)
+                .collect();
             return self.ask_again(nodes, &moving, stop);
         }
         for (moving, other) in [(1..nodes.len(), 0), (0..nodes.len().min(1), 1)] {
             let toward = nodes.get(other).and_then(|it| rdma_address(&it.facts));
-            let has_ports = |number: &usize| !nodes[*number].facts.networks.is_empty();
-            let moving: Vec<usize> =
-                moving.filter(has_ports).filter(|_| toward.is_some()).collect();
+            let moving: Vec<usize> = moving
+                .filter(|number| !nodes[*number].facts.networks.is_empty())
+                .filter(|_| toward.is_some())
+                .collect();
             for number in &moving {
                 self.toward[*number] = toward;
             }
@@ -200,9 +205,9 @@ impl NodePlaces {
 
     /// The network in which the first node takes its port, on a machine with this library.
     pub(crate) fn network_of_first(&self, library: &VerbsLibrary) -> Option<Network> {
-        let toward = || self.toward.first().copied().flatten();
-        let source = || (library.source)(toward()?).map(Network::alone);
-        self.network.or_else(source)
+        self.network.or_else(|| {
+            (library.source)(self.toward.first().copied().flatten()?).map(Network::alone)
+        })
     }
 
     /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
@@ -257,12 +262,12 @@ impl NodePlaces {
                 asked.map_err(|error| self.failure(number, error))?;
             }
         }
-        let take = |(number, other): (usize, &Option<Reached>)| {
-            let told = other.as_ref().map(|(link, _)| take_facts(link, stop));
-            let told = told.transpose();
-            told.map_err(|error| self.failure(number, error))
-        };
-        others().map(take).collect()
+        others()
+            .map(|(number, other)| {
+                let told = other.as_ref().map(|(link, _)| take_facts(link, stop)).transpose();
+                told.map_err(|error| self.failure(number, error))
+            })
+            .collect()
     }
 
     /// Asks a node what it has.
@@ -302,8 +307,9 @@ impl NodePlaces {
         };
         let (link, peer) = reach(&local.address(), facts, stop, busy_limit)?;
         let asked = self.ask_facts(number, &link);
-        let told = asked.and_then(|()| take_facts(&link, stop));
-        let told = told.map_err(|error| self.failure(number, error))?;
+        let told = asked
+            .and_then(|()| take_facts(&link, stop))
+            .map_err(|error| self.failure(number, error))?;
         Ok(self.node(number, link, peer, told))
     }
 
@@ -370,17 +376,17 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
 fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
     let links = || links.iter().flatten().map(|(link, _)| link);
     let route = links().find(|link| !link.is_within_host());
-    let route = route.or_else(|| links().next()).map(Link::route);
-    Ok(route.transpose()?)
+    Ok(route.or_else(|| links().next()).map(Link::route).transpose()?)
 }
 
 /// The devices of each node that is listed with several.
 fn rails(nodes: &Nodes) -> Vec<Option<Devices>> {
-    let devices = (0..nodes.count()).map(|number| {
-        let devices = nodes.devices(u32::try_from(number).ok()?);
-        devices.filter(|it| it.only().is_none()).cloned()
-    });
-    devices.collect()
+    (0..nodes.count())
+        .map(|number| {
+            let devices = nodes.devices(u32::try_from(number).ok()?);
+            devices.filter(|it| it.only().is_none()).cloned()
+        })
+        .collect()
 }
 
 /// The devices that the flows of a sweep ask for at each node.

@@ -9,9 +9,11 @@ use crate::plan::Case;
 
 /// A line for each kind of packets of the cases, where a port has PFC; nodes that would say the same say it together.
 pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> {
-    let flows = cases.iter().flat_map(|case| &case.flows);
-    let kinds: BTreeSet<(u8, u8)> =
-        flows.map(|flow| (flow.traffic_class, flow.service_level)).collect();
+    let kinds: BTreeSet<(u8, u8)> = cases
+        .iter()
+        .flat_map(|case| &case.flows)
+        .map(|flow| (flow.traffic_class, flow.service_level))
+        .collect();
     let with_pfc = nodes.iter().filter(|(_, lossless)| {
         let pfc = lossless.pfc_priorities.as_ref();
         pfc.is_some_and(|pfc| !pfc.is_empty())
@@ -30,10 +32,11 @@ pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> 
             }
         }
     }
-    let line = |(text, names): (String, Vec<&str>)| {
-        if names.len() == nodes.len() { text } else { format!("{}: {text}", names.join(", ")) }
-    };
-    said.into_iter().map(line).collect()
+    said.into_iter()
+        .map(|(text, names)| {
+            if names.len() == nodes.len() { text } else { format!("{}: {text}", names.join(", ")) }
+        })
+        .collect()
 }
 
 #[cfg(test)]

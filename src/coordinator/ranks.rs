@@ -71,8 +71,12 @@ impl Ranks {
         let mut state = self.slots.lock();
         state.is_complete = true;
         let of_others = state.slots.iter().map(|it| it.host.clone());
-        let hosts = std::iter::once(Some(self.slots.own.host.clone())).chain(of_others);
-        Ok(names(hosts.map(Option::unwrap_or_default).collect()))
+        Ok(names(
+            std::iter::once(Some(self.slots.own.host.clone()))
+                .chain(of_others)
+                .map(Option::unwrap_or_default)
+                .collect(),
+        ))
     }
 
     /// The links to ranks 1, 2 and so on, once all are there.
@@ -126,8 +130,8 @@ impl Ranks {
         drop(parked);
         // Each comes again, sees that the port is closed or hears the same; one that was never there would come for long.
         let started = Instant::now();
-        let all_know = || self.slots.lock().slots.iter().all(|slot| slot.is_done);
-        while !all_know() && started.elapsed() < limit {
+        while !self.slots.lock().slots.iter().all(|slot| slot.is_done) && started.elapsed() < limit
+        {
             thread::sleep(TICK);
         }
     }
@@ -212,8 +216,9 @@ fn names(hosts: Vec<String>) -> Vec<String> {
     for host in &hosts {
         *count.entry(host.clone()).or_default() += 1;
     }
-    let named = hosts.into_iter().enumerate();
-    named
+    hosts
+        .into_iter()
+        .enumerate()
         .map(|(rank, host)| match count.get(&host) {
             Some(2..) => format!("{host}.{rank}"),
             _ => host,

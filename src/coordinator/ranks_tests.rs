@@ -172,8 +172,9 @@ fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
 #[test]
 fn idle_connections_keep_no_rank_out() {
     let ranks = open(3, None);
-    let idle = (0..100).map(|_| std::net::TcpStream::connect(("127.0.0.1", ranks.port)).unwrap());
-    let idle: Vec<_> = idle.collect();
+    let idle: Vec<_> = (0..100)
+        .map(|_| std::net::TcpStream::connect(("127.0.0.1", ranks.port)).unwrap())
+        .collect();
     let _heard = [1, 2].map(|number| joins(&ranks, rank(number, 3), None));
     gathered(&ranks).unwrap();
     drop(idle);
@@ -205,8 +206,9 @@ fn wait_for(heard: &mpsc::Receiver<String>) -> String {
 fn what_speaks_otherwise_is_told_and_does_no_harm() {
     let ranks = open(2, None);
     let (port, terms) = (ranks.port, json!({}));
-    let error = crate::protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON);
-    let error = error.unwrap_err().to_string();
+    let error = crate::protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON)
+        .unwrap_err()
+        .to_string();
     has(error, ["rank 0 of a launcher's job"]);
     let heard = joins(&ranks, rank(1, 2), None);
     gathered(&ranks).unwrap();

@@ -29,15 +29,19 @@ pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(
     links.tell_all(&Message::SetUp)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let body = || {
+        let back = threads::spawn_scoped(scope, "relay", || {
             let done = pass_on(second, first, || is_over.load(Ordering::Relaxed), |_| false);
             is_over.store(true, Ordering::Relaxed);
             done
-        };
-        let back = threads::spawn_scoped(scope, "relay", body).map_err(RunFailure::from)?;
+        })
+        .map_err(RunFailure::from)?;
         let mut shown = Shown { meter: Meter::new(1), observer };
-        let ends = || is_over.load(Ordering::Relaxed) || links.stop.load(Ordering::Relaxed);
-        let forth = pass_on(first, second, ends, |message| shown.takes(message));
+        let forth = pass_on(
+            first,
+            second,
+            || is_over.load(Ordering::Relaxed) || links.stop.load(Ordering::Relaxed),
+            |message| shown.takes(message),
+        );
         is_over.store(true, Ordering::Relaxed);
         let back = back.join().unwrap_or(Ok(()));
         // Where both failed, the node that followed did so first, or its failure says more than what came of it.

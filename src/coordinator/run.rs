@@ -99,11 +99,15 @@ fn connect(
             member.node.send(&member.prepare(case, run))?;
         }
         for member in wave {
-            let prepared = |answer| match answer {
-                Message::Prepared => Ok(Some(())),
-                other => Err(other),
-            };
-            links.only(member).answers(SETUP_LIMIT, "prepared", prepared, &mut |_, _| {})?;
+            links.only(member).answers(
+                SETUP_LIMIT,
+                "prepared",
+                |answer| match answer {
+                    Message::Prepared => Ok(Some(())),
+                    other => Err(other),
+                },
+                &mut |_, _| {},
+            )?;
         }
     }
     let created =
@@ -121,11 +125,15 @@ fn connect(
     for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &arrays)?) {
         member.node.send(&Message::Connect(of_peers))?;
     }
-    let ready = |answer| match answer {
-        Message::Ready => Ok(Some(())),
-        other => Err(other),
-    };
-    links.answers(SETUP_LIMIT, "ready", ready, &mut |_, _| {})?;
+    links.answers(
+        SETUP_LIMIT,
+        "ready",
+        |answer| match answer {
+            Message::Ready => Ok(Some(())),
+            other => Err(other),
+        },
+        &mut |_, _| {},
+    )?;
     Ok(())
 }
 
@@ -147,17 +155,19 @@ fn drive(
             drain(links, case, observer)?;
         }
     }
-    let measuring = |answer| match answer {
+    links.exchange(&Message::Measure, ANSWER_LIMIT, "measure", |answer| match answer {
         Message::Measure => Ok(Some(())),
         other => Err(other),
-    };
-    links.exchange(&Message::Measure, ANSWER_LIMIT, "measure", measuring)?;
+    })?;
     notes.clocks = Clocks::ask(links)?;
     match measure(links, case, &notes.clocks, observer) {
         Ok(measured) => {
-            let members = measured.iter().zip(links.members);
-            let senders = members.filter(|(_, member)| member.sends(case));
-            let empty = senders.map(|(measured, _)| *measured).find(|(messages, _)| *messages == 0);
+            let empty = measured
+                .iter()
+                .zip(links.members)
+                .filter(|(_, member)| member.sends(case))
+                .map(|(measured, _)| *measured)
+                .find(|(messages, _)| *messages == 0);
             match empty {
                 None => come_to_rest(links, case, observer, notes),
                 // The session goes on where the nodes soon come to rest; a long drain would be for nothing.
@@ -189,13 +199,17 @@ fn warm_up(
     observer.phase("warm-up", Some(case.warmup.longest()));
     links.tell_all(&Message::Start)?;
     let mut meter = Meter::new(links.members.len());
-    let warm = |answer| match answer {
-        Message::Warm(warm) => Ok(Some(warm)),
-        other => Err(other),
-    };
-    let warm = links.answers(WORK_LIMIT, "warm", warm, &mut |node, progress| {
-        meter.show(node, progress, observer);
-    })?;
+    let warm = links.answers(
+        WORK_LIMIT,
+        "warm",
+        |answer| match answer {
+            Message::Warm(warm) => Ok(Some(warm)),
+            other => Err(other),
+        },
+        &mut |node, progress| {
+            meter.show(node, progress, observer);
+        },
+    )?;
     let all_steady =
         warm.iter().filter_map(|warm| warm.is_steady).reduce(|one, other| one && other);
     Ok(WarmUp {
@@ -220,13 +234,17 @@ fn measure(
         member.node.send(&Message::Open { at_ns, live_latency: observer.shows_latency() })?;
     }
     let mut meter = Meter::new(links.members.len());
-    let measured = |answer| match answer {
-        Message::Measured { messages, seconds } => Ok(Some((messages, seconds))),
-        other => Err(other),
-    };
-    links.answers(WORK_LIMIT, "measured", measured, &mut |node, progress| {
-        meter.show(node, progress, observer);
-    })
+    links.answers(
+        WORK_LIMIT,
+        "measured",
+        |answer| match answer {
+            Message::Measured { messages, seconds } => Ok(Some((messages, seconds))),
+            other => Err(other),
+        },
+        &mut |node, progress| {
+            meter.show(node, progress, observer);
+        },
+    )
 }
 
 fn come_to_rest(
@@ -246,24 +264,32 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
     links.tell_all(&Message::Stop)?;
     let mut meter = Meter::new(links.members.len());
     let mut long = LongDrain::new(links.members.len());
-    let drained = |answer| match answer {
-        Message::Drained(drained) => Ok(Some(drained)),
-        // The stop has overtaken the answer to an earlier step.
-        Message::Warm(_) | Message::Clock { .. } | Message::Measured { .. } => Ok(None),
-        other => Err(other),
-    };
-    let drained = links.answers(WORK_LIMIT, "drained", drained, &mut |node, progress| {
-        meter.show(node, progress, observer);
-        long.remark(node, progress, case, observer);
-    })?;
+    let drained = links.answers(
+        WORK_LIMIT,
+        "drained",
+        |answer| match answer {
+            Message::Drained(drained) => Ok(Some(drained)),
+            // The stop has overtaken the answer to an earlier step.
+            Message::Warm(_) | Message::Clock { .. } | Message::Measured { .. } => Ok(None),
+            other => Err(other),
+        },
+        &mut |node, progress| {
+            meter.show(node, progress, observer);
+            long.remark(node, progress, case, observer);
+        },
+    )?;
     for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &drained)?) {
         member.node.send(&Message::Settle(of_peers))?;
     }
-    let settled = |answer| match answer {
-        Message::Settled => Ok(Some(())),
-        other => Err(other),
-    };
-    links.answers(WORK_LIMIT, "settled", settled, &mut |_, _| {})?;
+    links.answers(
+        WORK_LIMIT,
+        "settled",
+        |answer| match answer {
+            Message::Settled => Ok(Some(())),
+            other => Err(other),
+        },
+        &mut |_, _| {},
+    )?;
     Ok(())
 }
 

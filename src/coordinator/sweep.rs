@@ -102,13 +102,13 @@ pub fn run_sweep(
 
 /// A node and its host.
 fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
-    let host = match node.is_in_process {
-        true => own_host.clone(),
-        // A node that says something else about itself still runs cases.
-        false => serde_json::from_value(node.peer.host.clone()).unwrap_or_else(|_| Host {
+    let host = if node.is_in_process {
+        own_host.clone()
+    } else {
+        serde_json::from_value(node.peer.host.clone()).unwrap_or_else(|_| Host {
             hostname: node.peer.address.ip().to_string(),
             ..Host::default()
-        }),
+        })
     };
     Node { name: node.name.clone(), host, devices: vec![node.facts.device.clone()] }
 }

@@ -10,7 +10,7 @@ use crate::node::cores::sharing_warning;
 use crate::plan::{Case, Sweep};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
-use report::results::model::{CaseResult, ResultFile, Run, WorkerResult};
+use report::results::model::{CaseResult, ResultFile, Run};
 
 use super::assemble::{Assembled, PathFacts, config};
 use super::maxima::Rated;
@@ -143,16 +143,19 @@ impl Sweeper<'_> {
     /// Says once that the workers of other nodes have no cores of their own. On one host this end's workers mostly have
     /// the same company, which was said before the run.
     fn note_cores(&mut self, nodes: &[Node], case: &Case, run: &Run) {
-        let is_shared = |worker: &WorkerResult| worker.core_shared_with.is_some_and(|it| it > 0);
         let result_of = |node: &&Node| run.node(&node.name);
         let both = || nodes.iter().filter_map(|node| Some((node, result_of(&node)?)));
-        let is_said = both().any(|(node, it)| node.is_own && it.workers.iter().any(is_shared));
+        let is_said = both().any(|(node, it)| {
+            node.is_own
+                && it.workers.iter().any(|worker| worker.core_shared_with.is_some_and(|it| it > 0))
+        });
         for (node, result) in both().filter(|(node, _)| !node.is_own) {
             if is_said && node.link.is_within_host() {
                 continue;
             }
-            let workers = result.workers.iter();
-            let workers: Vec<_> = workers
+            let workers: Vec<_> = result
+                .workers
+                .iter()
                 .filter_map(|worker| Some((worker.core? as usize, worker.core_shared_with?)))
                 .collect();
             if let Some(text) = sharing_warning(case.poll, &workers) {

@@ -66,16 +66,18 @@ impl Choice {
 }
 
 fn lacks(port: &Port) -> Vec<String> {
-    let refused = port.adapter.refused_services().iter();
-    let told = refused.map(|(service, error)| {
-        let answer = match error {
-            VerbsError::Call { source, .. } => source.to_string(),
-            other => other.to_string(),
-        };
-        let words = answer.split(" (os error").next();
-        format!("no {}: {}", service.name(), words.unwrap_or(&answer))
-    });
-    told.collect()
+    port.adapter
+        .refused_services()
+        .iter()
+        .map(|(service, error)| {
+            let answer = match error {
+                VerbsError::Call { source, .. } => source.to_string(),
+                other => other.to_string(),
+            };
+            let words = answer.split(" (os error").next();
+            format!("no {}: {}", service.name(), words.unwrap_or(&answer))
+        })
+        .collect()
 }
 
 fn extended_verbs(port: &Port) -> Vec<&'static str> {
@@ -86,6 +88,5 @@ fn extended_verbs(port: &Port) -> Vec<&'static str> {
         (has.thread_domains, "thread domains"),
         (has.stamps, "time stamps of completions"),
     ];
-    let has = all.into_iter().filter(|(has, _)| *has);
-    has.map(|(_, name)| name).collect()
+    all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
 }

@@ -75,8 +75,7 @@ pub enum ExaminationEvent<'a> {
 impl Report {
     /// How many findings have this state.
     pub fn count(&self, state: State) -> usize {
-        let findings = self.findings.iter();
-        findings.filter(|finding| finding.state == state).count()
+        self.findings.iter().filter(|finding| finding.state == state).count()
     }
 }
 

@@ -283,8 +283,9 @@ mod tests {
         let both = (port.active_mtu_bytes, port.netdev.as_deref());
         assert_eq!(both, (Some(1024), Some("v0")));
         assert_eq!(all[0].note, None);
-        let is_shut = |device: &DeviceEntry| format!("{} is shut", device.name);
-        let shut = merged(vec![known], Vec::new(), is_shut);
+        let shut = merged(vec![known], Vec::new(), |device: &DeviceEntry| {
+            format!("{} is shut", device.name)
+        });
         assert_eq!(shut[0].note.as_deref(), Some("rxe0 is shut"));
     }
 

@@ -106,11 +106,12 @@ impl Machine {
 
     /// Whether this process has a capability, by its number (capabilities(7), linux/capability.h).
     pub(super) fn has_capability(&self, number: u32) -> bool {
-        let effective = |status: String| {
-            let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
-            u64::from_str_radix(line.trim(), 16).ok()
-        };
-        self.text("proc/self/status").and_then(effective).is_some_and(|set| set >> number & 1 == 1)
+        self.text("proc/self/status")
+            .and_then(|status| {
+                let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+                u64::from_str_radix(line.trim(), 16).ok()
+            })
+            .is_some_and(|set| set >> number & 1 == 1)
     }
 
     /// Whether a file or folder exists.
@@ -126,8 +127,9 @@ impl Machine {
 
     /// Names in a folder, numbers in them counted as numbers: `mlx5_2` before `mlx5_10`.
     pub fn list(&self, path: impl AsRef<Path>) -> Vec<String> {
-        let entries = fs::read_dir(self.path(path)).into_iter().flatten();
-        let mut names: Vec<String> = entries
+        let mut names: Vec<String> = fs::read_dir(self.path(path))
+            .into_iter()
+            .flatten()
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
@@ -143,9 +145,11 @@ impl Machine {
 
     /// Numbers and names of the visible processes.
     pub fn processes(&self) -> Vec<(u32, String)> {
-        let numbers = self.list("proc");
-        let numbers = numbers.iter().filter_map(|name| name.parse().ok());
-        numbers.filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?))).collect()
+        self.list("proc")
+            .iter()
+            .filter_map(|name| name.parse().ok())
+            .filter_map(|pid: u32| Some((pid, self.text(format!("proc/{pid}/comm"))?)))
+            .collect()
     }
 
     /// PFC and DSCP of a network interface; `None` where its driver tells nothing of them.

@@ -126,8 +126,9 @@ mod tests {
             ("chronyc", "Leap status     : Normal\n", Some(true)),
             ("chronyc", unsynchronised, Some(false)),
         ] {
-            let tools = move |name: &str, _: &[&str]| (name == program).then(|| told.to_owned());
-            let tree = Tree::new(&[]).with_tools(tools);
+            let tree = Tree::new(&[]).with_tools(move |name: &str, _: &[&str]| {
+                (name == program).then(|| told.to_owned())
+            });
             assert_eq!(clock_is_kept(&tree.machine), kept, "{told}");
         }
     }

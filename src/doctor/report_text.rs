@@ -18,8 +18,7 @@ pub fn lines(event: &ExaminationEvent<'_>, all_reasons: bool) -> String {
 
 fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(chars).collect()
+    chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
 }
 
 /// The lines of a finding, of at most `width` columns.

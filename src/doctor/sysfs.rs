@@ -76,16 +76,14 @@ fn port(machine: &Machine, name: &str, number: u8) -> PortEntry {
         ..PortEntry::default()
     };
     let of_gids = port.gids.iter().find_map(|gid| gid.netdev.clone());
-    let of_device = || {
+    let netdev = of_gids.or_else(|| machine.text(format!("{CLASS}/{name}/parent"))).or_else(|| {
         let folder = format!("{CLASS}/{name}/device/net");
         // With several interfaces on one card, it could be any of them.
         match machine.list(folder).as_slice() {
             [only] => Some(only.clone()),
             _ => None,
         }
-    };
-    let netdev =
-        of_gids.or_else(|| machine.text(format!("{CLASS}/{name}/parent"))).or_else(of_device);
+    });
     if let Some(netdev) = netdev {
         fill_netdev(machine, &mut port, netdev);
     }
@@ -105,21 +103,24 @@ pub(super) fn fill_netdev(machine: &Machine, port: &mut PortEntry, netdev: Strin
 
 fn gids(machine: &Machine, folder: &str, is_ethernet: bool) -> Vec<GidRow> {
     let indices = machine.list(format!("{folder}/gids"));
-    let row = |index: &String| {
-        let gid = Gid::parse(&machine.text(format!("{folder}/gids/{index}"))?)?;
-        if gid.is_zero() {
-            return None;
-        }
-        let gid_type = match machine.text(format!("{folder}/gid_attrs/types/{index}")).as_deref() {
-            Some("RoCE v2") => GidType::RoceV2,
-            _ if is_ethernet => GidType::RoceV1,
-            _ => GidType::Infiniband,
-        };
-        let entry = GidEntry { index: index.parse().ok()?, gid, gid_type, interface: None };
-        let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
-        Some(GidRow::of(&entry, netdev))
-    };
-    indices.iter().filter_map(row).collect()
+    indices
+        .iter()
+        .filter_map(|index| {
+            let gid = Gid::parse(&machine.text(format!("{folder}/gids/{index}"))?)?;
+            if gid.is_zero() {
+                return None;
+            }
+            let gid_type =
+                match machine.text(format!("{folder}/gid_attrs/types/{index}")).as_deref() {
+                    Some("RoCE v2") => GidType::RoceV2,
+                    _ if is_ethernet => GidType::RoceV1,
+                    _ => GidType::Infiniband,
+                };
+            let entry = GidEntry { index: index.parse().ok()?, gid, gid_type, interface: None };
+            let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
+            Some(GidRow::of(&entry, netdev))
+        })
+        .collect()
 }
 
 /// `ACTIVE` of `4: ACTIVE`.
@@ -218,8 +219,7 @@ pub(super) mod tests {
         assert_eq!(port.physical_state.as_deref(), Some("LinkUp"));
         let netdev = (port.netdev.as_deref(), port.netdev_mtu_bytes);
         assert_eq!(netdev, (Some("eth2"), Some(4200)));
-        let rows = port.gids.iter();
-        let rows = rows.map(|row| (row.index, &*row.gid_type, &*row.family));
+        let rows = port.gids.iter().map(|row| (row.index, &*row.gid_type, &*row.family));
         let expected = [
             (0, "RoCE v1", "link-local"),
             (1, "RoCE v2", "link-local"),

@@ -44,9 +44,12 @@ pub(super) fn write(out: &mut String, call: &Call, presentation: &Presentation) 
 fn fields(out: &mut String, fields: &[Field], presentation: &Presentation) {
     let style = presentation.style;
     let names = fields.iter().map(|field| width(field.name)).max();
-    let noted = fields.iter().filter(|field| field.note.is_some());
-    let values =
-        noted.map(|field| width(&field.value)).filter(|width| *width <= WIDEST_VALUE).max();
+    let values = fields
+        .iter()
+        .filter(|field| field.note.is_some())
+        .map(|field| width(&field.value))
+        .filter(|width| *width <= WIDEST_VALUE)
+        .max();
     for field in fields {
         let name = padded(field.name, names.unwrap_or(0));
         let Some(note) = field.note else {

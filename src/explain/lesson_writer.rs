@@ -157,8 +157,9 @@ impl LessonWriter {
     }
 
     fn is_told(&self, step: &Step) -> bool {
-        let concerns = |mistake| topics::concerns(mistake, step.topic);
-        self.is_whole() || is_mistaken(step) || self.mistake.is_some_and(concerns)
+        self.is_whole()
+            || is_mistaken(step)
+            || self.mistake.is_some_and(|mistake| topics::concerns(mistake, step.topic))
     }
 
     /// A line for the steps up to `last` that were left out; empty if there are none.
@@ -312,11 +313,10 @@ impl LessonWriter {
 
 /// Whether the mistake is made in this step, or an error is shown in it.
 fn is_mistaken(step: &Step) -> bool {
-    let is_mark = |part: &Part| {
+    step.parts.iter().any(|part| {
         matches!(
             part,
             Part::OnPurpose | Part::Failed(_) | Part::Silence(_) | Part::Error(_) | Part::Theirs(_)
         )
-    };
-    step.parts.iter().any(is_mark)
+    })
 }

@@ -187,8 +187,8 @@ mod tests {
         ];
         let mut other = packets.to_vec();
         other[2].outwards = false;
-        let lines = lines(&other, 7, Language::En, PAGE).into_iter();
-        let lines: Vec<String> = lines.map(|(line, _)| line).collect();
+        let lines: Vec<String> =
+            lines(&other, 7, Language::En, PAGE).into_iter().map(|(line, _)| line).collect();
         insta::assert_snapshot!(lines.join("\n"));
     }
 

@@ -84,13 +84,14 @@ fn of_open_mpi(reader: &Reader<'_>, rank: &'static str) -> Result<Option<Told>, 
 
 /// The addresses in `JOB.0;tcp://A,B:PORT;tcp6://[C]:PORT`, where mpirun of Open MPI 4 listens.
 fn hosts_of_uri(uri: &str) -> Vec<String> {
-    let transports = uri.split(';').filter_map(|part| part.split_once("://"));
-    let addresses = transports
+    uri.split(';')
+        .filter_map(|part| part.split_once("://"))
         .filter(|(name, _)| name.starts_with("tcp"))
         .filter_map(|(_, place)| place.rsplit_once(':'))
-        .flat_map(|(addresses, _)| addresses.split(','));
-    let addresses = addresses.map(|it| it.trim_matches(['[', ']']).to_owned());
-    addresses.filter(|it| !it.is_empty()).collect()
+        .flat_map(|(addresses, _)| addresses.split(','))
+        .map(|it| it.trim_matches(['[', ']']).to_owned())
+        .filter(|it| !it.is_empty())
+        .collect()
 }
 
 /// The host in `prterun-HOST-PID@JOB`, where mpirun of Open MPI 5 runs.

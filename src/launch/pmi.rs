@@ -62,8 +62,9 @@ pub struct Reply {
 impl Reply {
     /// Reads a line without its end. Words that are no `KEY=VALUE` are passed over; of two with one key the last counts.
     pub fn parse(line: &str) -> Option<Reply> {
-        let words = line.split([' ', '\t']).filter_map(|it| it.split_once('='));
-        let mut fields: BTreeMap<String, String> = words
+        let mut fields: BTreeMap<String, String> = line
+            .split([' ', '\t'])
+            .filter_map(|it| it.split_once('='))
             .filter(|(key, _)| !key.is_empty())
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect();
@@ -119,8 +120,7 @@ fn agree_over(
 }
 
 fn field(reply: &Reply, key: &str, expected: &'static str) -> Result<String, PmiError> {
-    let value = reply.fields.get(key).filter(|it| !it.is_empty());
-    value.cloned().ok_or_else(|| PmiError::Unexpected {
+    reply.fields.get(key).filter(|it| !it.is_empty()).cloned().ok_or_else(|| PmiError::Unexpected {
         expected,
         got: format!("{} without {key}", reply.command),
     })
@@ -146,11 +146,9 @@ impl<'a> Store<'a> {
         let line = format!("{command}\n");
         self.stream.write_all(line.as_bytes()).map_err(|error| PmiError::Io(Arc::new(error)))?;
         let line = self.line()?;
-        let reply = Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused());
-        reply.ok_or_else(|| PmiError::Unexpected {
-            expected,
-            got: report::text::printable(&line, 100),
-        })
+        Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused()).ok_or_else(
+            || PmiError::Unexpected { expected, got: report::text::printable(&line, 100) },
+        )
     }
 
     fn line(&mut self) -> Result<String, PmiError> {

@@ -3,9 +3,10 @@ use super::*;
 use crate::tests::has;
 
 fn variables(text: &str) -> Variables {
-    let pairs = text.split_whitespace().filter_map(|it| it.split_once('='));
-    let pairs = pairs.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    pairs.collect()
+    text.split_whitespace()
+        .filter_map(|it| it.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 fn found(text: &str) -> Launched {
@@ -67,8 +68,7 @@ fn open_mpi_5_tells_the_host_of_mpirun_by_its_namespace() {
     let pmix_alone = variables("PMIX_RANK=1 PMIX_NAMESPACE=prterun-a-1@1");
     let untold = LaunchError::NumberUntold(Launcher::OpenMpi);
     assert_eq!(find(&pmix_alone, &Asked::default()), Err(untold));
-    let launched = find(&pmix_alone, &asked(None, Some(2), None));
-    let launched = launched.unwrap().unwrap();
+    let launched = find(&pmix_alone, &asked(None, Some(2), None)).unwrap().unwrap();
     assert_eq!((launched.ranks, at(&launched).0), (2, vec!["a"]));
 }
 
@@ -80,8 +80,7 @@ fn mpich_has_a_store() {
     assert_eq!(launched.host.as_deref(), Some("10.0.0.2"));
     let store = Rank0::Store { descriptor: 8, port: None };
     assert_eq!(launched.rank_0, store);
-    let launched = find(&variables(MPICH), &asked(Some("h:7"), None, None));
-    let launched = launched.unwrap().unwrap();
+    let launched = find(&variables(MPICH), &asked(Some("h:7"), None, None)).unwrap().unwrap();
     assert_eq!(at(&launched), (vec!["h"], 7));
 }
 
@@ -154,8 +153,7 @@ fn what_contradicts_itself_is_an_error() {
         has(error.to_string(), [words]);
         assert!(!error.hint().is_empty());
     }
-    let error = find(&variables(SLURM), &asked(None, Some(8), None));
-    let error = error.unwrap_err().to_string();
+    let error = find(&variables(SLURM), &asked(None, Some(8), None)).unwrap_err().to_string();
     assert_eq!(error, "--ranks is 8, but srun started 4");
 }
 

@@ -222,18 +222,15 @@ impl LessonClient<'_> {
 
     fn show_packets(&mut self, objects: &LessonObjects, recorded: bool) {
         let port = &objects.port;
-        let part = match recorded {
-            true => {
-                Part::Packets { packets: port.context.recorded_packets(), qpn: objects.qp.qpn() }
-            }
-            false => {
-                let gid_index = port.gid.map(|entry| entry.index.into());
-                let (root, name) = (port.context.root(), port.context.name());
-                let facts = device::read(root, name, port.info.port, gid_index);
-                Part::Unseen {
-                    netdev: facts.netdev,
-                    software: port.context.driver().is_some_and(Driver::is_software),
-                }
+        let part = if recorded {
+            Part::Packets { packets: port.context.recorded_packets(), qpn: objects.qp.qpn() }
+        } else {
+            let gid_index = port.gid.map(|entry| entry.index.into());
+            let (root, name) = (port.context.root(), port.context.name());
+            let facts = device::read(root, name, port.info.port, gid_index);
+            Part::Unseen {
+                netdev: facts.netdev,
+                software: port.context.driver().is_some_and(Driver::is_software),
             }
         };
         (self.tell)(Topic::Wire, vec![part]);

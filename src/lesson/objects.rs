@@ -69,12 +69,11 @@ impl LessonObjects {
         tell(Topic::Cq, vec![Part::Call(Call::new(code, "cq"))]);
         let mut parts = Vec::new();
         let qp = create_qp(&pd, &cq, &mut parts)?;
-        let superfluous = match superfluous {
-            true => {
-                parts.insert(0, Part::OnPurpose);
-                Some((create_qp(&pd, &cq, &mut parts)?, psn()?))
-            }
-            false => None,
+        let superfluous = if superfluous {
+            parts.insert(0, Part::OnPurpose);
+            Some((create_qp(&pd, &cq, &mut parts)?, psn()?))
+        } else {
+            None
         };
         tell(Topic::Qp, parts);
         let made = LessonObjects {

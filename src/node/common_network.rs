@@ -27,8 +27,10 @@ pub fn common<'a>(nodes: impl IntoIterator<Item = &'a [Network]>) -> Option<Netw
             *count += usize::from(!networks[..index].contains(network));
         }
     }
-    let shared = found.into_iter().filter(|(_, (count, _))| *count >= 2);
-    let best = shared.min_by_key(|(_, (count, place))| (std::cmp::Reverse(*count), *place));
+    let best = found
+        .into_iter()
+        .filter(|(_, (count, _))| *count >= 2)
+        .min_by_key(|(_, (count, place))| (std::cmp::Reverse(*count), *place));
     best.map(|(network, _)| network)
 }
 
@@ -119,11 +121,12 @@ mod tests {
             (&["10.1.0.0/16", "10.1.0.0/24"], None),
             (&["10.1.0.0/24 fd00::/64", "fd00::/64"], Some("fd00::/64")),
         ] {
-            let parse = |text: &&str| -> Vec<Network> {
-                let words = text.split_whitespace();
-                words.map(|word| word.parse().unwrap()).collect()
-            };
-            let networks: Vec<_> = nodes.iter().map(parse).collect();
+            let networks: Vec<_> = nodes
+                .iter()
+                .map(|text| -> Vec<Network> {
+                    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+                })
+                .collect();
             let found = common(networks.iter().map(Vec::as_slice));
             let taken = taken.map(|text| text.parse().unwrap());
             assert_eq!(found, taken, "{nodes:?}");

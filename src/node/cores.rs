@@ -70,8 +70,12 @@ impl Cores {
     /// waits for.
     pub(crate) fn without_workers(&self) -> Vec<usize> {
         let own: Vec<_> = self.held_now().iter().map(|held| held.core()).collect();
-        let is_free = |core: &usize| !own.contains(core) && self.locks.workers_on(*core) == 0;
-        let free: Vec<_> = self.allowed.iter().copied().filter(is_free).collect();
+        let free: Vec<_> = self
+            .allowed
+            .iter()
+            .copied()
+            .filter(|core| !own.contains(core) && self.locks.workers_on(*core) == 0)
+            .collect();
         if free.is_empty() { self.allowed.clone() } else { free }
     }
 
@@ -88,15 +92,14 @@ impl Cores {
         let held = self.held_now();
         let workers: Vec<_> =
             held.iter().take(workers).map(|held| (held.core(), held.others())).collect();
-        let unlocked = || {
+        let text = sharing_warning(poll, &workers).or_else(|| {
             let error = self.locks.check().err()?;
             Some(format!(
                 "cores may be shared with other processes: cannot lock a file in {}: {error}; name \
                  another folder in {FOLDER_VARIABLE}",
                 self.locks.folder().display()
             ))
-        };
-        let text = sharing_warning(poll, &workers).or_else(unlocked)?;
+        })?;
         lock(&self.said).insert(text.clone()).then_some(text)
     }
 }

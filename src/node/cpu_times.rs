@@ -18,12 +18,11 @@ pub(crate) struct CpuTimes {
 
 impl CpuTimes {
     fn read(contexts: &[Arc<Context>]) -> CpuTimes {
-        let of_engine = |context: &Arc<Context>| {
-            let counters = context.counters()?.into_iter();
-            let mut own = counters.filter(|(name, _)| *name == ENGINE_CPU_NS);
+        let of_engines = contexts.iter().filter_map(|context| {
+            let mut own =
+                context.counters()?.into_iter().filter(|(name, _)| *name == ENGINE_CPU_NS);
             own.next().map(|(_, ns)| ns as f64 * 1e-9)
-        };
-        let of_engines = contexts.iter().filter_map(of_engine);
+        });
         CpuTimes {
             engine_seconds: of_engines.reduce(|one, other| one + other),
             machine_seconds: machine::cpu::machine_seconds(),

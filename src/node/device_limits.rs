@@ -20,8 +20,9 @@ impl DeviceKind {
 }
 
 fn refused_services(port: &Port) -> Vec<Service> {
-    let refused = port.adapter.refused_services().iter();
-    refused
+    port.adapter
+        .refused_services()
+        .iter()
         .map(|(service, _)| match service {
             verbs::Service::ReliableConnection => Service::Rc,
             verbs::Service::UnreliableConnection => Service::Uc,
@@ -223,8 +224,8 @@ impl DeviceLimits {
 
     /// Checks that the device can limit QPs of `service` to this rate.
     fn check_pace(&self, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
-        let of_service = |paces: &&PacedRates| paces.services.contains(&service);
-        let Some(paces) = self.paces.as_ref().filter(of_service) else {
+        let Some(paces) = self.paces.as_ref().filter(|paces| paces.services.contains(&service))
+        else {
             return Err(self.lacks(
                 "rate limit for QPs with this --service, as --pace device needs",
                 "take --pace worker, or another --service or device",

@@ -92,8 +92,9 @@ impl RunningEnd {
         let flow = self.shared.flow();
         if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, flow.stop()) {
             let geometry = Geometry::of(flow);
-            let contexts = self.shared.qp_contexts().iter();
-            for sender in contexts.filter_map(|qp_context| qp_context.sender.as_ref()) {
+            for sender in
+                self.shared.qp_contexts().iter().filter_map(|qp_context| qp_context.sender.as_ref())
+            {
                 sender.set_budget(&geometry, messages);
             }
         }
@@ -132,9 +133,10 @@ impl RunningEnd {
         let mut qps = (0..).zip(contexts).take(of_qps.len());
         let written = qps.find_map(|(qp, qp_context)| {
             link.progressed();
-            let arrived = || qp_context.receiver.as_ref()?.check_counts(posts_of);
             let objects = &self.end.objects;
-            objects.check_written(qp, posts_of(qp)).or_else(arrived)
+            objects
+                .check_written(qp, posts_of(qp))
+                .or_else(|| qp_context.receiver.as_ref()?.check_counts(posts_of))
         });
         written.or_else(|| self.end.objects.check_sums(posts.of_qps()))
     }

@@ -6,7 +6,7 @@ use std::fmt;
 
 use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 
-use crate::plan::{Case, Flow, Sweep};
+use crate::plan::{Case, Sweep};
 use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use machine::memory::{available, text};
 use metrics::histogram::digits_for;
@@ -162,13 +162,18 @@ impl MemoryNeeds {
         nodes: &[(u32, DeviceKind)],
     ) -> Option<(&'s Case, MemoryNeeds)> {
         let of = |case| {
-            let nodes = nodes.iter().map(|(node, device)| MemoryNeeds::of(case, *node, *device));
-            nodes.fold(MemoryNeeds::default(), MemoryNeeds::and)
+            nodes
+                .iter()
+                .map(|(node, device)| MemoryNeeds::of(case, *node, *device))
+                .fold(MemoryNeeds::default(), MemoryNeeds::and)
         };
         let results: u64 = sweep.cases.iter().map(result_bytes).sum();
         let results = results.saturating_mul(sweep.runs().into());
-        let cases = sweep.cases.iter().map(|case| (case, of(case)));
-        let (case, needs) = cases.max_by_key(|(_, needs)| needs.total())?;
+        let (case, needs) = sweep
+            .cases
+            .iter()
+            .map(|case| (case, of(case)))
+            .max_by_key(|(_, needs)| needs.total())?;
         Some((case, needs.with(Kind::Results, results)))
     }
 
@@ -178,8 +183,7 @@ impl MemoryNeeds {
     }
 
     fn largest(&self) -> Kind {
-        let kinds = Kind::ALL.into_iter();
-        kinds.max_by_key(|kind| self.0[*kind as usize]).unwrap_or(Kind::Buffers)
+        Kind::ALL.into_iter().max_by_key(|kind| self.0[*kind as usize]).unwrap_or(Kind::Buffers)
     }
 
     fn with(mut self, kind: Kind, bytes: u64) -> MemoryNeeds {
@@ -369,27 +373,33 @@ fn of_cq(flow: &Settings, device: DeviceKind, entries: u32) -> u64 {
 
 /// Memory of each run of a case in the result.
 fn result_bytes(case: &Case) -> u64 {
-    let of_qps = |flow: &Flow| {
-        let directions = if flow.bidirectional { 2 } else { 1 };
-        let histograms = match (flow.no_latency, flow.is_closed_loop()) {
-            (true, _) => 0,
-            (false, true) => 1,
-            (false, false) => 3,
-        };
-        let histogram = histograms * HISTOGRAM_TEXT_BYTES;
-        directions * u64::from(flow.qps) * (size_of::<QpResult>() as u64 + histogram)
-    };
     let samples = match case.stop() {
         Stop::DurationNs(ns) => (ns / timeline::INTERVAL_NS).min(timeline::MOST_SAMPLES as u64),
         Stop::MessagesPerQp(_) => SAMPLES_OF_COUNTED,
     };
     // Flows with senders at different nodes have counts of their own.
-    let counts = |flow: &Flow| {
-        let each = qp_timeline::most_intervals(flow.qps as usize, qp_timeline::MOST_COUNTS);
-        let directions = if flow.bidirectional { 2 } else { 1 };
-        directions * u64::from(flow.qps) * (each.unwrap_or(0) as u64).min(samples)
-    };
-    let of_qps: u64 = case.flows.iter().map(of_qps).sum();
-    let counts: u64 = case.flows.iter().map(counts).sum();
+    let of_qps: u64 = case
+        .flows
+        .iter()
+        .map(|flow| {
+            let directions = if flow.bidirectional { 2 } else { 1 };
+            let histograms = match (flow.no_latency, flow.is_closed_loop()) {
+                (true, _) => 0,
+                (false, true) => 1,
+                (false, false) => 3,
+            };
+            let histogram = histograms * HISTOGRAM_TEXT_BYTES;
+            directions * u64::from(flow.qps) * (size_of::<QpResult>() as u64 + histogram)
+        })
+        .sum();
+    let counts: u64 = case
+        .flows
+        .iter()
+        .map(|flow| {
+            let each = qp_timeline::most_intervals(flow.qps as usize, qp_timeline::MOST_COUNTS);
+            let directions = if flow.bidirectional { 2 } else { 1 };
+            directions * u64::from(flow.qps) * (each.unwrap_or(0) as u64).min(samples)
+        })
+        .sum();
     of_qps + samples * TIMELINE_SAMPLE_BYTES + counts * QP_SAMPLE_BYTES
 }

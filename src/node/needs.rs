@@ -87,7 +87,6 @@ impl Needs {
         };
         let sends = if roles.sends { geometry.completions_in_flight() } else { 0 };
         let receives = if roles.receives { flow.rx_depth } else { 0 };
-        let inline = |(bytes, _)| sends_inline(flow, bytes);
         let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
         let received = if roles.receives { flow.receives_of(qps_per_cq) } else { 0 };
         let completions = u64::from(sends) * u64::from(qps_per_cq) + received;
@@ -96,7 +95,9 @@ impl Needs {
             capacity: QpCapacity {
                 send_wr: if roles.sends { geometry.depth() } else { 1 },
                 recv_wr: if is_shared { 0 } else { receives.max(1) },
-                inline_bytes: if roles.sends && flow.sizes().any(inline) {
+                inline_bytes: if roles.sends
+                    && flow.sizes().any(|(bytes, _)| sends_inline(flow, bytes))
+                {
                     flow.inline_bytes
                 } else {
                     0

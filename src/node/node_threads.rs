@@ -67,8 +67,13 @@ impl NodeThreads {
             return Vec::new();
         };
         let workers = workers.min(threads.len());
-        let in_turn = threads.iter().cycle().skip(*next % threads.len().max(1));
-        let mut threads: Vec<usize> = in_turn.take(workers).copied().collect();
+        let mut threads: Vec<usize> = threads
+            .iter()
+            .cycle()
+            .skip(*next % threads.len().max(1))
+            .take(workers)
+            .copied()
+            .collect();
         *next += workers;
         threads.sort_unstable();
         threads
@@ -83,8 +88,11 @@ impl NodeThreads {
         if self.poll == PollMode::Busy || threads.is_empty() {
             return Ok(None);
         }
-        let fits = |it: &&Channel| Arc::ptr_eq(&it.context, context) && it.threads == threads;
-        if let Some(known) = self.channels.iter().find(fits) {
+        if let Some(known) = self
+            .channels
+            .iter()
+            .find(|it| Arc::ptr_eq(&it.context, context) && it.threads == threads)
+        {
             return Ok(Some(Arc::clone(&known.channel)));
         }
         let channel = CompletionChannel::new(context)?;
@@ -127,9 +135,12 @@ impl NodeThreads {
         if self.poll == PollMode::Busy {
             return Ok(None);
         }
-        let channels = self.channels.iter();
-        let channels = channels.filter(|it| it.threads.contains(&thread));
-        let channels = channels.map(|it| Arc::clone(&it.channel)).collect();
+        let channels = self
+            .channels
+            .iter()
+            .filter(|it| it.threads.contains(&thread))
+            .map(|it| Arc::clone(&it.channel))
+            .collect();
         Ok(Some(Sleep {
             sleeper: Sleeper::new(channels, Arc::new(Wakeup::new()?)),
             adaptive: self.poll == PollMode::Adaptive,

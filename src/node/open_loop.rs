@@ -65,8 +65,7 @@ impl<'a> OpenLoop<'a> {
     }
 
     fn service_recorders(&self, qp: usize) -> impl Iterator<Item = &Recorder> {
-        let of_worker = move |load: &&'a WorkerLoad| load.service.get(qp)?.as_ref();
-        self.workers.iter().filter_map(of_worker)
+        self.workers.iter().filter_map(move |load| load.service.get(qp)?.as_ref())
     }
 
     /// From post to completion seen, of a QP.
@@ -76,21 +75,26 @@ impl<'a> OpenLoop<'a> {
 
     /// From post to completion seen.
     pub(crate) fn service(&self) -> Option<Latency> {
-        let of_worker = |load: &&'a WorkerLoad| load.service.iter().flatten();
-        Recorder::merged(self.workers.iter().flat_map(of_worker))?.latency()
+        Recorder::merged(self.workers.iter().flat_map(|load| load.service.iter().flatten()))?
+            .latency()
     }
 
     /// How late messages of a QP were posted.
     pub(crate) fn lateness_of(&self, qp: usize) -> Option<Recorder> {
-        let lateness = self.workers.iter().flat_map(|load| &load.lateness);
-        let of_qp = lateness.filter(|(of, _)| *of == qp).map(|(_, recorder)| recorder);
+        let of_qp = self
+            .workers
+            .iter()
+            .flat_map(|load| &load.lateness)
+            .filter(|(of, _)| *of == qp)
+            .map(|(_, recorder)| recorder);
         Recorder::merged(of_qp)
     }
 
     /// How late messages were posted.
     pub(crate) fn lateness(&self) -> Option<Recorder> {
-        let lateness = self.workers.iter().flat_map(|load| &load.lateness);
-        Recorder::merged(lateness.map(|(_, recorder)| recorder))
+        Recorder::merged(
+            self.workers.iter().flat_map(|load| &load.lateness).map(|(_, recorder)| recorder),
+        )
     }
 
     fn sum(&self, figure: fn(&WorkerLoad) -> u64) -> u64 {

@@ -143,8 +143,9 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let completed =
         |worker: &WorkerReport, qp: usize| worker.qps.get(qp).map_or(0, |report| report.completed);
     let messages = per_qp(finished, completed);
-    let of_workers = |worker: &WorkerReport| worker.qps.iter().map(|qp| qp.completed).sum();
-    let seconds = windows.seconds_for(finished.workers.iter().map(of_workers));
+    let seconds = windows.seconds_for(
+        finished.workers.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
+    );
     let bytes =
         per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, |qp| qp.completed_bytes));
     let errors = finished.troubles().map(Trouble::errors).sum();
@@ -189,8 +190,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let all = Recorder::merged((0..messages.len()).flat_map(recorders));
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
-    let told = |all: &Recorder| open_loop::unspoilt(all, lateness.as_ref());
-    let latency_ns = all.as_ref().and_then(told);
+    let latency_ns = all.as_ref().and_then(|all| open_loop::unspoilt(all, lateness.as_ref()));
     let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let mut doubts = windows.into_doubts();

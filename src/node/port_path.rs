@@ -114,7 +114,7 @@ fn reliability(port: &Port, flow: &Settings, peer: &Endpoints) -> Result<Reliabi
 /// The smaller MTU of both ports, or the requested one, which must not be larger.
 fn path_mtu(flow: &Settings, ours: u32, peers: u32) -> Result<u32, RunFailure> {
     let most = ours.min(peers);
-    match flow.mtu.map(|mtu| mtu.bytes()) {
+    match flow.mtu.map(settings::Mtu::bytes) {
         None => Ok(most),
         Some(wanted) if wanted <= most => Ok(wanted),
         Some(wanted) => {

@@ -27,8 +27,7 @@ impl Rails {
         let asked = match &options.rails {
             None => return Ok(any()?.into()),
             Some(Devices::Named(names)) => {
-                let names = names.iter();
-                names.map(|name| options.request(Some(name))).collect()
+                names.iter().map(|name| options.request(Some(name))).collect()
             }
             Some(Devices::All) => match any()? {
                 embedded if embedded.embedded.is_some() => return Ok(embedded.into()),
@@ -111,8 +110,7 @@ impl From<Port> for Rails {
 /// The rails in the order in which threads are given to them: one of each NUMA node in turn.
 pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
     let earlier_alike = |rail: usize| {
-        let before = numa_nodes.iter().take(rail);
-        before.filter(|node| **node == numa_nodes[rail]).count()
+        numa_nodes.iter().take(rail).filter(|node| **node == numa_nodes[rail]).count()
     };
     let mut order: Vec<usize> = (0..numa_nodes.len()).collect();
     order.sort_by_key(|rail| (earlier_alike(*rail), *rail));

@@ -42,11 +42,13 @@ impl NodeResources {
         let rails = Rails::open(&options, route)?;
         let numa_nodes: Vec<_> = rails.ports.iter().map(numa_node_of).collect();
         let in_turn = rails::in_turn(&numa_nodes);
-        let of_workers = in_turn.iter().map(|rail| match &options.cores {
-            Some(cores) => Ok(cores.clone()),
-            None => cores_near(&rails.ports[*rail], numa_nodes[*rail]),
-        });
-        let of_workers = of_workers.collect::<Result<_, CoreError>>()?;
+        let of_workers = in_turn
+            .iter()
+            .map(|rail| match &options.cores {
+                Some(cores) => Ok(cores.clone()),
+                None => cores_near(&rails.ports[*rail], numa_nodes[*rail]),
+            })
+            .collect::<Result<_, CoreError>>()?;
         Ok(NodeResources {
             numa_nodes,
             cores: Cores::of_workers(of_workers, options.core_locks.clone()),
@@ -65,14 +67,16 @@ impl NodeResources {
 
     /// Its rails, as flows ask for them, with a place for each that cannot be used; none where it has its own port alone.
     pub fn rails(&self) -> Vec<Option<FlowDevice>> {
-        let rail = |port: &Port| FlowDevice {
+        let mut ports = self.rails.ports.iter().map(|port| FlowDevice {
             name: port.context.name().to_owned(),
             ib_port: (port.adapter.limits.ports > 1).then_some(port.info.port),
-        };
-        let mut ports = self.rails.ports.iter().map(rail);
-        let asked = self.rails.are_up.iter().filter(|_| self.has_rails());
-        let rails = asked.map(|is_up| is_up.then(|| ports.next()).flatten());
-        rails.collect()
+        });
+        self.rails
+            .are_up
+            .iter()
+            .filter(|_| self.has_rails())
+            .map(|is_up| is_up.then(|| ports.next()).flatten())
+            .collect()
     }
 
     fn has_rails(&self) -> bool {
@@ -91,9 +95,9 @@ impl NodeResources {
 
     /// Which of its rails a port is of; `None` where it has none, or it is of none.
     pub(crate) fn rail_of(&self, port: &Port) -> Option<usize> {
-        let is_it =
-            |it: &Port| Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port;
-        let place = self.rails.ports.iter().position(is_it);
+        let place = self.rails.ports.iter().position(|it| {
+            Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port
+        });
         place.filter(|_| self.has_rails())
     }
 
@@ -115,8 +119,7 @@ impl NodeResources {
         let Some(device) = device.filter(|device| !self.is_own(device)) else {
             return Ok(self.port().clone());
         };
-        let is_rail = |port: &&Port| is_port(port, device);
-        if let Some(port) = self.rails.ports.iter().find(is_rail) {
+        if let Some(port) = self.rails.ports.iter().find(|port| is_port(port, device)) {
             return Ok(port.clone());
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
@@ -150,8 +153,8 @@ impl NodeResources {
         let Some(embedded) = &self.port().embedded else {
             return self.port().choice_line().filter(|_| !self.has_rails());
         };
-        let names = self.rails.ports.iter().map(|port| port.context.name());
-        let name = names.collect::<Vec<_>>().join(", ");
+        let name =
+            self.rails.ports.iter().map(|port| port.context.name()).collect::<Vec<_>>().join(", ");
         let mut text = match &embedded.because {
             Some(because) => {
                 format!("{because}: taking {name}, the embedded software device; {EMBEDDED}")

@@ -58,14 +58,13 @@ impl RunningNode {
             .into_iter()
             .map(|(end, qp_contexts)| RunningEnd::new(end, qp_contexts, clock, run))
             .collect();
-        let pool = match ends.iter().any(|end| end.end.objects.workers() > 0) {
-            true => {
-                let parts = ends.iter().map(|end| end.end.objects.worker_specs());
-                let specs = threads.specs(cores, parts.collect())?;
-                let shared: Vec<_> = ends.iter().map(|end| Arc::clone(&end.shared)).collect();
-                Some(WorkerPool::start(&shared, specs)?)
-            }
-            false => None,
+        let pool = if ends.iter().any(|end| end.end.objects.workers() > 0) {
+            let parts = ends.iter().map(|end| end.end.objects.worker_specs());
+            let specs = threads.specs(cores, parts.collect())?;
+            let shared: Vec<_> = ends.iter().map(|end| Arc::clone(&end.shared)).collect();
+            Some(WorkerPool::start(&shared, specs)?)
+        } else {
+            None
         };
         let mut events: Vec<(Arc<Context>, AsyncEvents)> = Vec::new();
         for context in ends.iter().map(|it| &it.end.objects.port().context) {
@@ -100,10 +99,11 @@ impl RunningNode {
         link: &Link,
         stop: &AtomicBool,
     ) -> Result<Option<Message>, EarlyEnd> {
-        let counted = |end: &&RunningEnd| {
-            !end.initiates() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
+        let ends = || {
+            self.ends.iter().filter(|end| {
+                !end.initiates() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
+            })
         };
-        let ends = || self.ends.iter().filter(counted);
         ends().for_each(|end| end.set_phase(Phase::Measure));
         self.wait(link, stop, |_| ends().all(|end| end.shared.all_entered(Phase::Measure)))
     }
@@ -156,8 +156,10 @@ impl RunningNode {
     /// # Errors
     /// As [`RunningNode::wait`].
     pub fn measure(&self, link: &Link, stop: &AtomicBool) -> Result<Option<Message>, EarlyEnd> {
-        let not_yet = |end: &&RunningEnd| !end.shared.all_entered(Phase::Measure);
-        self.ends.iter().filter(not_yet).for_each(|end| end.set_phase(Phase::Measure));
+        self.ends
+            .iter()
+            .filter(|end| !end.shared.all_entered(Phase::Measure))
+            .for_each(|end| end.set_phase(Phase::Measure));
         self.wait(link, stop, |node| {
             node.ends.iter().all(|end| end.shared.all_entered(Phase::Measure))
         })
@@ -170,8 +172,11 @@ impl RunningNode {
 
     /// The windows of the ends that send, by number of the end.
     pub fn windows(&self) -> impl Iterator<Item = (usize, WindowProgress)> {
-        let ends = self.ends.iter().enumerate();
-        ends.filter(|(_, end)| end.initiates()).map(|(index, end)| (index, end.shared.window()))
+        self.ends
+            .iter()
+            .enumerate()
+            .filter(|(_, end)| end.initiates())
+            .map(|(index, end)| (index, end.shared.window()))
     }
 
     /// What each QP of an end has completed since it was made, by index of the QP.
@@ -185,11 +190,13 @@ impl RunningNode {
     /// longer.
     pub fn live_latencies(&self) -> Vec<IntervalLatency> {
         let every = self.senders().count().max(1);
-        let of_end = |end: &RunningEnd| {
-            let recorders = end.shared.live_latencies().into_iter();
-            IntervalLatency::new(recorders.step_by(every).collect())
-        };
-        self.senders().map(of_end).collect()
+        self.senders()
+            .map(|end| {
+                IntervalLatency::new(
+                    end.shared.live_latencies().into_iter().step_by(every).collect(),
+                )
+            })
+            .collect()
     }
 
     /// Whether all workers that send have entered `phase`.
@@ -244,14 +251,15 @@ impl RunningNode {
         let has_all = |node: &RunningNode| {
             let ends = node.ends.iter().zip(peers).zip(&mut arrivals);
             // Each is looked at each time, for each has a quiet time of its own.
-            let awaited = ends.map(|((end, peer), arrivals)| !arrivals.are_over(end, peer));
-            awaited.filter(|is_awaited| *is_awaited).count() == 0
+            ends.map(|((end, peer), arrivals)| !arrivals.are_over(end, peer))
+                .filter(|is_awaited| *is_awaited)
+                .count()
+                == 0
         };
         if let Some(early) = self.wait(link, stop, has_all)? {
             return Ok(Some(early));
         }
-        let receivers = self.ends.iter().filter(|end| !end.initiates());
-        receivers.for_each(|end| end.set_phase(Phase::Drain));
+        self.ends.iter().filter(|end| !end.initiates()).for_each(|end| end.set_phase(Phase::Drain));
         match ends().find_map(|(end, peer)| end.mismatch(peer, link)) {
             None => Ok(None),
             Some(mismatch) => Err(EarlyEnd::Known(wrong_payload(&mismatch))),
@@ -296,9 +304,10 @@ impl RunningNode {
         }
         if let AsyncEvent::CqError { cq } = event {
             // An earlier run may have left an event behind.
-            let has =
-                |end: &&FlowEnd| end.objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, cq));
-            match self.ends().find(has) {
+            match self
+                .ends()
+                .find(|end| end.objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, cq)))
+            {
                 Some(end) => entries = end.objects.cq_entries(),
                 None => return Ok(()),
             }
@@ -379,13 +388,16 @@ impl RunningNode {
                 std::thread::sleep(FLUSH_LIMIT);
             }
         }
-        let workers = self.pool.map(WorkerPool::finish).transpose()?;
-        let mut workers = workers.unwrap_or_default().into_iter();
-        let finish = |RunningEnd { end, shared }| {
-            let workers = workers.next().unwrap_or_default();
-            FinishedEnd { workers, end, edges: shared.edges(), window: shared.window() }
-        };
-        Ok(self.ends.into_iter().map(finish).collect())
+        let mut workers =
+            self.pool.map(WorkerPool::finish).transpose()?.unwrap_or_default().into_iter();
+        Ok(self
+            .ends
+            .into_iter()
+            .map(|RunningEnd { end, shared }| {
+                let workers = workers.next().unwrap_or_default();
+                FinishedEnd { workers, end, edges: shared.edges(), window: shared.window() }
+            })
+            .collect())
     }
 }
 

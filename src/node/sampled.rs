@@ -22,17 +22,18 @@ impl Sampled {
     pub fn of_ends(node: &RunningNode) -> Vec<Option<Sampled>> {
         let sends = |end: &FlowEnd| end.objects.roles().initiates;
         let counts = MOST_COUNTS / node.ends().filter(|end| sends(end)).count().max(1);
-        let sampled = |end: &FlowEnd| {
-            let window_ns = match end.flow.stop() {
-                Stop::DurationNs(ns) => Some(ns),
-                Stop::MessagesPerQp(_) => None,
-            };
-            sends(end).then(|| Sampled {
-                flow: Timeline::default(),
-                qps: QpTimeline::new(end.flow.qps as usize, counts, window_ns),
+        node.ends()
+            .map(|end| {
+                let window_ns = match end.flow.stop() {
+                    Stop::DurationNs(ns) => Some(ns),
+                    Stop::MessagesPerQp(_) => None,
+                };
+                sends(end).then(|| Sampled {
+                    flow: Timeline::default(),
+                    qps: QpTimeline::new(end.flow.qps as usize, counts, window_ns),
+                })
             })
-        };
-        node.ends().map(sampled).collect()
+            .collect()
     }
 
     /// Takes a sample of each of them.

@@ -82,8 +82,8 @@ impl StallDetector {
         if is_counted || is_sent {
             self.moved_at = now;
         } else if now.saturating_duration_since(self.moved_at) > self.limit {
-            let is_lost = |counts: &Counts| counts.posted > counts.completed;
-            let end = self.counts.iter().position(is_lost).unwrap_or(0);
+            let end =
+                self.counts.iter().position(|counts| counts.posted > counts.completed).unwrap_or(0);
             if let (Some(flow), Some(counts)) = (self.flows.get(end), self.counts.get(end)) {
                 return Err(stalled(flow, *counts, self.limit));
             }
@@ -165,8 +165,9 @@ mod tests {
         let start = Instant::now();
         let ends = || std::iter::once((flow, counts));
         let mut motion = StallDetector::new(ends(), Some(0), start);
-        let looks = (1_u32..).map(|second| (Duration::from_secs(second.into()), second));
-        let mut looks = looks.take_while(|(at, _)| *at < 3 * stall_limit(flow));
+        let mut looks = (1_u32..)
+            .map(|second| (Duration::from_secs(second.into()), second))
+            .take_while(|(at, _)| *at < 3 * stall_limit(flow));
         looks.find_map(|(at, second)| {
             let bytes = Some(u64::from(second) * bytes_a_look);
             let failure = motion.goes_on(ends(), bytes, start + at).err()?;

@@ -186,12 +186,12 @@ impl VerbsObjects {
                 way = Some(AddressHandle::new(&self.pd, &path, &to)?);
             }
             if let Some(way) = &way {
-                let qpn_of = |position: usize| {
-                    let receiver = peers.receiver(index, position as u32);
-                    peer.qps.get(receiver as usize).map_or(remote.qpn, |qp| qp.qpn)
-                };
-                let sender = qp_context.sender.take();
-                qp_context.sender = sender.map(|it| it.addressed(way, peer.qkey, qpn_of));
+                qp_context.sender = qp_context.sender.take().map(|it| {
+                    it.addressed(way, peer.qkey, |position: usize| {
+                        let receiver = peers.receiver(index, position as u32);
+                        peer.qps.get(receiver as usize).map_or(remote.qpn, |qp| qp.qpn)
+                    })
+                });
             }
             qp_contexts.push(qp_context);
         }
@@ -296,17 +296,20 @@ impl VerbsObjects {
     /// The CQs and QPs of each worker, with the thread that serves it.
     pub fn worker_specs(&self) -> Vec<(usize, WorkerSpec)> {
         let workers = self.workers();
-        let of_worker = |(index, &thread): (usize, &usize)| {
-            let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
-            let cqs: Vec<&Arc<CompletionQueue>> = match self.flow.cq {
-                CqMode::Shared => self.cqs.iter().collect(),
-                CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
-                CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
-            };
-            let cqs = cqs.into_iter().cloned().collect();
-            (thread, WorkerSpec { cqs, qps })
-        };
-        self.threads.iter().enumerate().map(of_worker).collect()
+        self.threads
+            .iter()
+            .enumerate()
+            .map(|(index, &thread)| {
+                let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
+                let cqs: Vec<&Arc<CompletionQueue>> = match self.flow.cq {
+                    CqMode::Shared => self.cqs.iter().collect(),
+                    CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
+                    CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
+                };
+                let cqs = cqs.into_iter().cloned().collect();
+                (thread, WorkerSpec { cqs, qps })
+            })
+            .collect()
     }
 
     /// With `--verify`, checks what the peer wrote through QP `qp`; `posts` as in [`check_written`].

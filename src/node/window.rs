@@ -32,7 +32,6 @@ impl Windows {
     /// of the first to the last completion, because they end with their messages.
     pub fn of(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
-        let own = |worker: &WorkerReport| worker.window_raw.map(|(start, end)| seconds(start, end));
         let workers = &finished.workers;
         let is_embedded = finished.end.objects.port().embedded.is_some();
         // An open loop's own figures tell what its workers missed. The embedded device's worker does the device's work too, on
@@ -40,10 +39,15 @@ impl Windows {
         let away = (flow.is_closed_loop() && !is_embedded).then(|| away_doubt(workers, clock));
         let mut windows = match flow.stop() {
             Stop::DurationNs(asked_ns) => {
-                let lengths_seconds: Vec<_> = workers.iter().map(own).collect();
+                let lengths_seconds: Vec<_> = workers
+                    .iter()
+                    .map(|worker| worker.window_raw.map(|(start, end)| seconds(start, end)))
+                    .collect();
                 let unattended = [0, 1].map(|edge: usize| {
-                    let of_worker = |worker: &WorkerReport| seconds(0, worker.unattended_raw[edge]);
-                    workers.iter().map(of_worker).fold(0.0, f64::max)
+                    workers
+                        .iter()
+                        .map(|worker| seconds(0, worker.unattended_raw[edge]))
+                        .fold(0.0, f64::max)
                 });
                 // A window that ends with something else has no requested length.
                 let doubts = if finished.edges == WindowEdges::OF_PHASE || workers.is_empty() {
@@ -107,8 +111,7 @@ pub(crate) fn away_seconds(worker: &WorkerReport, clock: &Clock) -> Option<f64> 
 /// The part of their windows for which workers were away.
 pub(crate) fn away_part(workers: &[WorkerReport], clock: &Clock) -> f64 {
     let sum = |of: fn(&WorkerReport, &Clock) -> Option<f64>| {
-        let all = workers.iter().filter_map(|worker| of(worker, clock));
-        all.sum::<f64>()
+        workers.iter().filter_map(|worker| of(worker, clock)).sum::<f64>()
     };
     match sum(own_seconds) {
         0.0 => 0.0,

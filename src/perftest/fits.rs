@@ -236,18 +236,19 @@ mod tests {
         assert_eq!(fits(&case()), Ok(()));
         refused(|case| case.verify = true, "--verify");
         refused(|case| case.op = Op::SendImm.into(), "measures send-imm");
-        let shared = |case: &mut Case| {
-            (case.op, case.atomic_target) = (Op::FetchAdd.into(), AtomicTarget::Shared);
-        };
-        refused(shared, "8 bytes for each QP");
+        refused(
+            |case: &mut Case| {
+                (case.op, case.atomic_target) = (Op::FetchAdd.into(), AtomicTarget::Shared);
+            },
+            "8 bytes for each QP",
+        );
         refused(|case| case.size_mix = "64:1,1K:1".parse().ok(), "one size");
         refused(|case| case.spread = Spread::Hash, "its own next");
         refused(|case| (case.ping_pong, case.qps) = (true, 2), "one QP");
         refused(|case| case.flows[0].to = 2, "one kind of traffic");
         refused(|case| case.flows.push(case.flows[0].clone()), "one kind");
         refused(|case| case.connect = ConnectMode::Cm, "rdma_cm (-R)");
-        let apart = |case: &mut Case| (case.post_list, case.signal_every) = (4, 8);
-        refused(apart, "multiple");
+        refused(|case: &mut Case| (case.post_list, case.signal_every) = (4, 8), "multiple");
         for (flag, value) in [
             ("recv-queue", "shared"),
             ("sges", "2"),
@@ -262,11 +263,13 @@ mod tests {
         refused(|case| case.tx_depth = 20_000, "-t 20000");
         refused(|case| case.size_bytes = 1 << 24, "-s 16777216 is beyond");
         refused(|case| case.set_stop(Stop::MessagesPerQp(4)), "takes 5 to");
-        let uneven = |case: &mut Case| {
-            (case.post_list, case.signal_every) = (4, 2);
-            case.set_stop(Stop::MessagesPerQp(6));
-        };
-        refused(uneven, "messages (6)");
+        refused(
+            |case: &mut Case| {
+                (case.post_list, case.signal_every) = (4, 2);
+                case.set_stop(Stop::MessagesPerQp(6));
+            },
+            "messages (6)",
+        );
     }
 
     #[test]

@@ -284,8 +284,12 @@ mod tests {
         let mut seen = std::collections::HashSet::new();
         for option in OPTIONS {
             let names = [Some(option.name), option.other_name];
-            let names = names.into_iter().flatten().map(str::to_owned);
-            for spelling in names.chain(option.letter.map(String::from)) {
+            for spelling in names
+                .into_iter()
+                .flatten()
+                .map(str::to_owned)
+                .chain(option.letter.map(String::from))
+            {
                 assert!(seen.insert(spelling), "{option:?}");
             }
         }

@@ -48,10 +48,9 @@ impl MissingProgram {
 impl Program {
     /// The program for a case: `_lat` for a ping-pong, else `_bw`; `None` where none measures the operation.
     pub fn measuring(case: &Case) -> Option<Program> {
-        let fits = |program: &Program| {
+        Program::ALL.iter().copied().find(|program| {
             program.ops().contains(&case.op.transfer()) && program.is_latency() == case.ping_pong
-        };
-        Program::ALL.iter().copied().find(fits)
+        })
     }
 
     /// The program for a case that perftest can run; `ib_send_bw` for any other.

@@ -45,8 +45,8 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
     });
     let mut attackers: Vec<Attacker> = Vec::new();
     for name in names {
-        let flows = victim.flows.iter().cloned();
-        let (own, others): (Vec<Flow>, Vec<Flow>) = flows.partition(|flow| flow.name == name);
+        let (own, others): (Vec<Flow>, Vec<Flow>) =
+            victim.flows.iter().cloned().partition(|flow| flow.name == name);
         let attacker = if own.is_empty() {
             attacker(name, &victim, &nodes)?
         } else {
@@ -64,8 +64,7 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
     }
     let names = attackers.iter().map(|(name, _)| name.clone()).collect();
     let cases = attackers.into_iter().map(|it| with_attacker(&victim, it));
-    let cases = std::iter::once(Ok(victim.clone())).chain(cases);
-    let cases = cases.collect::<Result<_, _>>()?;
+    let cases = std::iter::once(Ok(victim.clone())).chain(cases).collect::<Result<_, _>>()?;
     Ok((Sweep { cases, nodes }, names))
 }
 
@@ -122,11 +121,10 @@ fn attacker(entry: &str, victim: &Case, nodes: &Nodes) -> Result<Attacker, Strin
 
 fn unknown<T>(entry: &str, victim: &Case) -> Result<T, String> {
     let carried = CARRIED.iter().map(|(name, _)| *name);
-    let own = victim.flows.iter().map(|flow| &*flow.name);
-    let own = own.filter(|name| *name != Flow::FORWARD);
+    let own = victim.flows.iter().map(|flow| &*flow.name).filter(|name| *name != Flow::FORWARD);
     let known: Vec<&str> = carried.chain(own).chain([ALL]).collect();
-    let meant = nearest(entry, &known);
-    let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    let meant =
+        nearest(entry, &known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
     let known = known.join(", ");
     Err(format!(
         "no attacker is named `{entry}`{meant}; there are {known}, and files such as ./mine.toml"
@@ -137,8 +135,10 @@ fn unknown<T>(entry: &str, victim: &Case) -> Result<T, String> {
 fn with_attacker(victim: &Case, (name, flows): Attacker) -> Result<Case, String> {
     let mut case = victim.clone();
     case.id = format!("{}+{name}", victim.id);
-    let unnamed = case.flows.iter_mut().filter(|it| it.name == Flow::FORWARD);
-    unnamed.for_each(|flow| VICTIM.clone_into(&mut flow.name));
+    case.flows
+        .iter_mut()
+        .filter(|it| it.name == Flow::FORWARD)
+        .for_each(|flow| VICTIM.clone_into(&mut flow.name));
     for mut flow in flows {
         flow.worker_set = 1;
         for row in ROWS.iter().filter(|row| row.scope == Scope::Case) {

@@ -53,11 +53,11 @@ impl Case {
 
     /// The ends of flows at a node, each with its flow's index.
     pub fn ends_at(&self, node: u32) -> impl Iterator<Item = (usize, &Flow, Side)> {
-        let flows = self.flows.iter().enumerate();
-        flows.flat_map(move |(index, flow)| {
+        self.flows.iter().enumerate().flat_map(move |(index, flow)| {
             let ends = [(flow.from, Side::Initiator), (flow.to, Side::Target)];
-            let here = ends.into_iter().filter(move |(end, _)| *end == node);
-            here.map(move |(_, side)| (index, flow, side))
+            ends.into_iter()
+                .filter(move |(end, _)| *end == node)
+                .map(move |(_, side)| (index, flow, side))
         })
     }
 
@@ -73,8 +73,8 @@ impl Case {
             return None;
         }
         let mut closed = self.clone();
-        let flows = closed.flows.iter_mut().map(|flow| &mut flow.settings);
-        let mut all: Vec<&mut Settings> = flows.collect();
+        let mut all: Vec<&mut Settings> =
+            closed.flows.iter_mut().map(|flow| &mut flow.settings).collect();
         all.push(&mut closed.settings);
         for settings in all.into_iter().filter(|it| it.rate.share().is_some()) {
             settings.rate = Rate::Closed;

@@ -122,7 +122,7 @@ impl ConfigFile {
             let end = text.len();
             fault(error.span().unwrap_or(end..end), error.message())
         })?;
-        for (key, value) in table.get_ref().iter() {
+        for (key, value) in table.get_ref() {
             let name = match key.get_ref().as_ref() {
                 "flow" => {
                     self.flows = flow_table::read_all(value)?;
@@ -149,13 +149,12 @@ impl ConfigFile {
         let key = error.flag();
         let flow = error.flow().and_then(|name| self.flows.iter().find(|flow| flow.name == name));
         let own = flow.and_then(|flow| flow.offsets.get(key));
-        let above = || {
-            let table = flow.and_then(|flow| flow.offsets.get("flow"));
-            self.offsets.get(key).or(table)
-        };
         let offset = match (own, is_overridden) {
             (None, true) => None,
-            (own, _) => own.or_else(above),
+            (own, _) => own.or_else(|| {
+                let table = flow.and_then(|flow| flow.offsets.get("flow"));
+                self.offsets.get(key).or(table)
+            }),
         };
         Some(place(&self.text, *offset?))
     }

@@ -115,8 +115,8 @@ fn the_shipped_sweeps_expand() {
 
 /// A file of lines that look like settings.
 fn any_file() -> impl Strategy<Value = String> {
-    let keys = ROWS.iter().map(|row| row.flag);
-    let keys: Vec<&str> = keys.chain(["nodes", "flow", "flow.x", "\"\"", "x"]).collect();
+    let keys: Vec<&str> =
+        ROWS.iter().map(|row| row.flag).chain(["nodes", "flow", "flow.x", "\"\"", "x"]).collect();
     let values = "1 0 -1 1.5 inf nan 1e308 9223372036854775807 true '' 'x' '64K' '1ms' 'a->b' [] [1,4] [[1]] [1,'x'] {} {x=1} \
                   {bytes=64,weight=1} [{bytes=64,weight=9},{bytes='1G',weight=1}] [{from=1,to=0}] 1979-05-27 0x10 '\\u001b' ] '";
     let values: Vec<&str> = values.split_whitespace().collect();

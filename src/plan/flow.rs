@@ -107,8 +107,8 @@ impl Flow {
         if rail.is_some_and(|rail| !rail.splitn(2, '>').all(FlowDevice::is_name)) {
             return false;
         }
-        let both = name.split_once('>');
-        both.map_or_else(|| Flow::is_name(name), |(from, to)| is_node(from) && is_node(to))
+        name.split_once('>')
+            .map_or_else(|| Flow::is_name(name), |(from, to)| is_node(from) && is_node(to))
     }
 
     /// Whether `name` may be given to a flow: 1 to 32 letters, digits, dots, dashes or underscores.

@@ -75,7 +75,7 @@ impl FlowTable {
 
     fn read(&mut self, table: &DeTable<'_>) -> Result<(), Fault> {
         let mut ports = BTreeMap::new();
-        for (key, value) in table.iter() {
+        for (key, value) in table {
             let name = key.get_ref().as_ref();
             if let Some(&key_of_flow) = KEYS.iter().find(|it| **it == name) {
                 self.offsets.insert(key_of_flow, key.span().start);
@@ -89,8 +89,9 @@ impl FlowTable {
                 }
                 continue;
             }
-            let row = Settings::row(name).filter(|row| row.scope == Scope::Flow);
-            let row = row.ok_or_else(|| fault(key.span(), no_key(name)))?;
+            let row = Settings::row(name)
+                .filter(|row| row.scope == Scope::Flow)
+                .ok_or_else(|| fault(key.span(), no_key(name)))?;
             self.set(row, value)?;
             self.offsets.insert(row.flag, key.span().start);
         }
@@ -164,8 +165,7 @@ fn read_device(key: &str, value: &Value<'_>) -> Result<FlowDevice, Fault> {
 
 fn read_port(key: &str, value: &Value<'_>) -> Result<u8, Fault> {
     let port = scalar_text(key, value)?;
-    let read = port.parse().ok().filter(|port| *port > 0);
-    read.ok_or_else(|| {
+    port.parse().ok().filter(|port| *port > 0).ok_or_else(|| {
         let message = format!("`{key}`: `{port}` is not a port: ports are 1 to 255");
         fault(value.span(), message)
     })

@@ -78,9 +78,11 @@ fn every_error_of_a_flow_has_its_place() {
         "nodes = 'local:1'",
         "nodes = true",
     ];
-    let of_a_flow = of_a_flow.map(|text| format!("size = 64\n[[flow]]\n{text}"));
-    let texts = of_a_flow.into_iter().chain(above.map(str::to_owned));
-    let said = texts.map(|text| format!("{text}\n-> {}\n\n", parse(&text).unwrap_err()));
+    let said = of_a_flow
+        .map(|text| format!("size = 64\n[[flow]]\n{text}"))
+        .into_iter()
+        .chain(above.map(str::to_owned))
+        .map(|text| format!("{text}\n-> {}\n\n", parse(&text).unwrap_err()));
     insta::assert_snapshot!(said.collect::<String>());
 }
 

@@ -65,8 +65,10 @@ impl FromStr for Slo {
             let (name, time) =
                 part.split_once('<').ok_or_else(|| SloError::Syntax(part.to_owned()))?;
             let (name, time) = (name.trim(), time.trim());
-            let known = Percentile::ALL.iter().find(|it| it.name == name);
-            let known = known.ok_or_else(|| SloError::Percentile(name.to_owned()))?;
+            let known = Percentile::ALL
+                .iter()
+                .find(|it| it.name == name)
+                .ok_or_else(|| SloError::Percentile(name.to_owned()))?;
             if limits.iter().any(|it| it.percentile == known.percent) {
                 return Err(SloError::Twice(name.to_owned()));
             }

@@ -55,7 +55,7 @@ impl Axis {
     /// Whether it has an effect on a flow with these settings; remembers why not.
     fn has_effect(&mut self, settings: &Settings) -> bool {
         let idle_by = self.row.idle_by(settings);
-        match idle_by.map(|rule| rule.why_idle()) {
+        match idle_by.map(settings::Rule::why_idle) {
             Some(Some(why)) => self.why_not = Some(why),
             Some(None) => self.is_used = true,
             None => {}
@@ -134,10 +134,10 @@ impl<'a> Axes<'a> {
             return Err(PlanError::TooManyFlows { flows: flows.len() });
         }
         let axes = Axis::all(given)?;
-        let own = |table: &FlowTable| {
-            OwnFlow::new(table, nodes).map_err(|error| error.in_flow(&table.name))
-        };
-        let flows = flows.iter().map(own).collect::<Result<_, _>>()?;
+        let flows = flows
+            .iter()
+            .map(|table| OwnFlow::new(table, nodes).map_err(|error| error.in_flow(&table.name)))
+            .collect::<Result<_, _>>()?;
         Ok(Axes { axes, flows, nodes })
     }
 
@@ -157,9 +157,11 @@ impl<'a> Axes<'a> {
             for case in self.patterned(cell)? {
                 // A share is of what the closed loop moves, which is measured first.
                 let closed = case.closed_loop().map(|closed| self.named(closed, &case));
-                let both = [closed, Some(case)].into_iter().flatten();
-                let new = both.filter(|case| ids.insert(case.id.clone()));
-                for case in new {
+                for case in [closed, Some(case)]
+                    .into_iter()
+                    .flatten()
+                    .filter(|case| ids.insert(case.id.clone()))
+                {
                     all_flows += case.flows.len() as u64;
                     if all_flows > MOST_CASES {
                         return Err(PlanError::TooManyFlowsInAll {
@@ -294,13 +296,22 @@ impl<'a> Axes<'a> {
 
     /// `small+bulk`, and then each setting that varies within the sweep.
     fn id_of_flows(&self, settings: &Settings, is_needed: &[bool]) -> String {
-        let names = self.flows.iter().map(|it| it.flow.name.as_str());
-        let mut id = names.take(NAMED_FLOWS).collect::<Vec<_>>().join("+");
+        let mut id = self
+            .flows
+            .iter()
+            .map(|it| it.flow.name.as_str())
+            .take(NAMED_FLOWS)
+            .collect::<Vec<_>>()
+            .join("+");
         if let Some(more) = self.flows.len().checked_sub(NAMED_FLOWS + 1) {
             id += &format!("+{}more", more + 1);
         }
-        let axes = self.axes.iter().zip(is_needed);
-        for (axis, _) in axes.filter(|(axis, needed)| **needed && axis.values.len() > 1) {
+        for (axis, _) in self
+            .axes
+            .iter()
+            .zip(is_needed)
+            .filter(|(axis, needed)| **needed && axis.values.len() > 1)
+        {
             let text = axis.row.text(settings);
             let is_count = axis.row.has_range() && !axis.row.is_size;
             // Writing to a String cannot fail.
@@ -321,12 +332,11 @@ impl<'a> Axes<'a> {
             rx_depth: settings.fitted_rx_depth(),
             ..Settings::default()
         };
-        let mut id = match settings.has_traffic() {
-            true => {
-                let sizes = settings.sizes_text().replace(',', "+");
-                format!("{}-{}-q{}-{sizes}", settings.op, settings.cq, settings.qps)
-            }
-            false => format!("{}-q{}", settings.op, settings.qps),
+        let mut id = if settings.has_traffic() {
+            let sizes = settings.sizes_text().replace(',', "+");
+            format!("{}-{}-q{}-{sizes}", settings.op, settings.cq, settings.qps)
+        } else {
+            format!("{}-q{}", settings.op, settings.qps)
         };
         for row in ROWS {
             if !row.has_effect(settings) {
@@ -365,8 +375,9 @@ fn keep_what_matters(
         let why = "since every [[flow]] has its own";
         axis.why_not = axis.why_not.or(Some(why));
     }
-    let above = axes.iter_mut().zip(is_needed);
-    let mut left: Vec<(&mut Axis, Option<&mut bool>)> = above
+    let mut left: Vec<(&mut Axis, Option<&mut bool>)> = axes
+        .iter_mut()
+        .zip(is_needed)
         .filter(|(axis, _)| !is_own(axis))
         .map(|(axis, is_needed)| (axis, Some(is_needed)))
         .collect();

@@ -43,8 +43,7 @@ fn lists_above_make_cases_for_the_flows_without_a_value() {
     assert_eq!(ids(text), told);
     let told_of = |flow: &Flow| (flow.qps, flow.size_bytes);
     let cases = sweep_of(text).unwrap().cases;
-    let told = cases.iter();
-    let told = told.map(|case| [told_of(&case.flows[0]), told_of(&case.flows[1])]);
+    let told = cases.iter().map(|case| [told_of(&case.flows[0]), told_of(&case.flows[1])]);
     let small = [[(2, 64), (1, 8)], [(2, 64), (4, 8)]];
     let large = [[(2, 4096), (1, 8)], [(2, 4096), (4, 8)]];
     assert!(told.eq([small, large].concat()));
@@ -139,16 +138,14 @@ fn flows_of_a_peer_are_checked() {
     }
     let own_name = "name of its own";
     refused(|case| case.flows.clear(), "no flow");
-    let many = |case: &mut Case| case.flows = vec![case.flows[0].clone(); MOST_FLOWS + 1];
-    refused(many, "too many");
+    refused(|case: &mut Case| case.flows = vec![case.flows[0].clone(); MOST_FLOWS + 1], "too many");
     refused(|case| case.flows[1].name = "flow1".into(), own_name);
     refused(|case| case.flows[0].name = "\u{1b}".into(), own_name);
     refused(|case| case.flows[0].name = "a>b>c".into(), own_name);
     refused(|case| case.flows[0].to = MOST_NODES, "no node");
     refused(|case| device(case).name.clear(), "device");
     refused(|case| device(case).ib_port = Some(0), "device");
-    let set_up = |case: &mut Case| case.flows[1].op = settings::Workload::Connect;
-    refused(set_up, "not a flow");
+    refused(|case: &mut Case| case.flows[1].op = settings::Workload::Connect, "not a flow");
     refused(|case| case.flows[1].workers = 9, "holds for all");
     refused(|case| case.flows[1].qps = 0, "--qps 0");
 }
@@ -160,15 +157,16 @@ fn a_pattern_makes_the_flows_of_its_cases() {
     )
     .unwrap();
     // Three nodes have six rounds of one pair; --fan-in makes no cases of them.
-    let words = sweep.cases.iter();
-    let words: Vec<_> = words.map(|it| it.pattern.as_ref().unwrap().word()).collect();
+    let words: Vec<_> = sweep.cases.iter().map(|it| it.pattern.as_ref().unwrap().word()).collect();
     let of = |word: &str| words.iter().filter(|it| **it == word).count();
     assert_eq!((of("pairs"), of("incast")), (12, 4));
     let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();
     assert_eq!(ids.len(), sweep.cases.len());
-    let rounds = sweep.cases.iter();
-    let rounds = rounds.filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"));
-    let rounds: Vec<_> = rounds.collect();
+    let rounds: Vec<_> = sweep
+        .cases
+        .iter()
+        .filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"))
+        .collect();
     let mut all = rounds.iter().map(|case| &case.settings);
     assert!(all.all(|settings| *settings == rounds[0].settings));
     let flows = || rounds.iter().flat_map(|case| &case.flows);

@@ -47,8 +47,9 @@ pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
 
 fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
     let unread = |error: String| ListError::Read { path: path.clone(), error };
-    let bytes = small_file::read(&path).map_err(|error| unread(error.to_string()))?;
-    let bytes = bytes.ok_or_else(|| ListError::TooLarge(path.clone()))?;
+    let bytes = small_file::read(&path)
+        .map_err(|error| unread(error.to_string()))?
+        .ok_or_else(|| ListError::TooLarge(path.clone()))?;
     let text = String::from_utf8(bytes).map_err(|error| unread(error.to_string()))?;
     let mut items = Vec::new();
     for line in text.lines() {
@@ -129,14 +130,13 @@ fn numbers<'a>(
     item: &str,
     part: &'a str,
 ) -> Result<impl Iterator<Item = String> + use<'a>, ListError> {
-    let wrong = || ListError::Part { item: item.to_owned(), part: part.to_owned() };
     let (first, last) = part.split_once('-').unwrap_or((part, part));
     let number = |text: &str| {
         let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
         is_number.then(|| text.parse::<u32>().ok()).flatten()
     };
     let (Some(from), Some(to)) = (number(first), number(last)) else {
-        return Err(wrong());
+        return Err(ListError::Part { item: item.to_owned(), part: part.to_owned() });
     };
     if from > to {
         return Err(ListError::Backwards { item: item.to_owned(), part: part.to_owned() });

@@ -68,8 +68,11 @@ impl Nodes {
             && let Some(number) = only.as_ref().strip_prefix("local:")
         {
             let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
-            let count = number.parse::<u64>().ok().filter(|_| is_number);
-            let count = count.ok_or_else(|| NodesError::Local(number.to_owned()))?;
+            let count = number
+                .parse::<u64>()
+                .ok()
+                .filter(|_| is_number)
+                .ok_or_else(|| NodesError::Local(number.to_owned()))?;
             return match u32::try_from(count) {
                 Ok(count @ 2..=MOST_LOCAL) => Ok(Nodes::Local(count)),
                 _ => Err(NodesError::LocalNumber(count)),
@@ -190,8 +193,7 @@ impl FromStr for ServerNode {
             _ => (text, None),
         };
         let address = address.parse()?;
-        let devices = device.map(|name| name.parse::<Devices>());
-        let devices = devices.transpose();
+        let devices = device.map(str::parse::<Devices>).transpose();
         Ok(ServerNode {
             address,
             devices: devices.map_err(|_| NodesError::Device(text.to_owned()))?,

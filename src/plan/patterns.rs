@@ -43,8 +43,10 @@ pub(super) fn rounds(
                 return Err(PlanError::TooManyFlows { flows });
             }
             // Step by step, so that the flows of a node do not stand together.
-            let steps = (1..count).flat_map(|step| all().map(move |node| (node, step)));
-            steps.map(|(node, step)| (node, next(node, step))).collect()
+            (1..count)
+                .flat_map(|step| all().map(move |node| (node, step)))
+                .map(|(node, step)| (node, next(node, step)))
+                .collect()
         }
         Pattern::Bisection => {
             if count % 2 == 1 {
@@ -95,8 +97,10 @@ fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
         // The last seat stays, and the others turn around it.
         let turned =
             |seat: u32| if seat == seats - 1 { seat } else { (seat + round) % (seats - 1) };
-        let pairs = (0..seats / 2).map(|seat| (turned(seat), turned(seats - 1 - seat)));
-        let there: Vec<Link> = pairs.filter(|(one, other)| *one.max(other) < count).collect();
+        let there: Vec<Link> = (0..seats / 2)
+            .map(|seat| (turned(seat), turned(seats - 1 - seat)))
+            .filter(|(one, other)| *one.max(other) < count)
+            .collect();
         let back = there.iter().map(|(from, to)| (*to, *from)).collect();
         rounds.push(there);
         if !are_both_ways {
@@ -128,8 +132,8 @@ mod tests {
             let rounds = flows("pairs", count, &[]).unwrap();
             assert_eq!(rounds.len() as u32, 2 * (count.next_multiple_of(2) - 1));
             for round in &rounds {
-                let nodes = round.iter().flat_map(|(from, to)| [*from, *to]);
-                let nodes: HashSet<u32> = nodes.collect();
+                let nodes: HashSet<u32> =
+                    round.iter().flat_map(|(from, to)| [*from, *to]).collect();
                 assert_eq!(nodes.len(), 2 * round.len(), "{count}: {round:?}");
                 assert_eq!(round.len() as u32, count / 2);
             }

@@ -74,8 +74,7 @@ pub fn most_further(rounds: usize) -> usize {
 
 /// How many further rounds a sweep has at most.
 pub fn most_of(sweep: &Sweep) -> usize {
-    let groups = rounds(sweep).into_iter();
-    groups.map(|group| most_further(group.len())).sum()
+    rounds(sweep).into_iter().map(|group| most_further(group.len())).sum()
 }
 
 #[cfg(test)]

@@ -83,8 +83,11 @@ pub type NodeRails = (String, Vec<Option<FlowDevice>>);
 /// # Errors
 /// Nodes have different numbers of rails, or there are too many flows.
 pub fn over_rails(case: &Case, nodes: &[NodeRails], each_to_each: bool) -> Result<Case, String> {
-    let over = |flow| flow_over_rails(flow, nodes, each_to_each);
-    let flows: Vec<Vec<Flow>> = case.flows.iter().map(over).collect::<Result<_, _>>()?;
+    let flows: Vec<Vec<Flow>> = case
+        .flows
+        .iter()
+        .map(|flow| flow_over_rails(flow, nodes, each_to_each))
+        .collect::<Result<_, _>>()?;
     let expanded = Case { flows: flows.into_iter().flatten().collect(), ..case.clone() };
     match expanded.flows.len() {
         0..=MOST_FLOWS => Ok(expanded),
@@ -115,14 +118,15 @@ fn flow_over_rails(
     }
     let (up_from, up_to) = (ends(from_rails), ends(to_rails));
     let pairs: Vec<(End<'_>, End<'_>)> = if each_to_each {
-        let pairs = up_from.iter();
-        let pairs = pairs.flat_map(|from| up_to.iter().map(move |to| (*from, *to)));
-        pairs.collect()
+        up_from.iter().flat_map(|from| up_to.iter().map(move |to| (*from, *to))).collect()
     } else if from_rails.len() == to_rails.len() {
         // One that is down at one node is left out at both.
-        let pairs = from_rails.iter().zip(to_rails);
-        let pairs = pairs.map(|(from, to)| (from.as_ref(), to.as_ref()));
-        pairs.filter(|(from, to)| from.is_some() && to.is_some()).collect()
+        from_rails
+            .iter()
+            .zip(to_rails)
+            .map(|(from, to)| (from.as_ref(), to.as_ref()))
+            .filter(|(from, to)| from.is_some() && to.is_some())
+            .collect()
     } else if up_from.len() == up_to.len() {
         up_from.into_iter().zip(up_to).collect()
     } else {
@@ -136,20 +140,22 @@ fn flow_over_rails(
             counted(to_rails)
         ));
     }
-    let over = pairs.into_iter().map(|(from, to)| {
-        let names = [from, to].map(|end| end.map(FlowDevice::port_name));
-        let rail = match names {
-            [Some(from), Some(to)] if from != to => format!("{from}>{to}"),
-            [from, to] => from.or(to).unwrap_or_default(),
-        };
-        Flow {
-            name: format!("{}{}{rail}", flow.name, Flow::OVER),
-            from_device: from.or(flow.from_device.as_ref()).cloned(),
-            to_device: to.or(flow.to_device.as_ref()).cloned(),
-            ..flow.clone()
-        }
-    });
-    Ok(over.collect())
+    Ok(pairs
+        .into_iter()
+        .map(|(from, to)| {
+            let names = [from, to].map(|end| end.map(FlowDevice::port_name));
+            let rail = match names {
+                [Some(from), Some(to)] if from != to => format!("{from}>{to}"),
+                [from, to] => from.or(to).unwrap_or_default(),
+            };
+            Flow {
+                name: format!("{}{}{rail}", flow.name, Flow::OVER),
+                from_device: from.or(flow.from_device.as_ref()).cloned(),
+                to_device: to.or(flow.to_device.as_ref()).cloned(),
+                ..flow.clone()
+            }
+        })
+        .collect())
 }
 
 /// An end over a rail; without one the device stays.
@@ -183,10 +189,12 @@ mod tests {
 
     fn of(from: &str, to: &str, each_to_each: bool) -> Result<String, String> {
         let rails = |names: &str| -> Vec<Option<FlowDevice>> {
-            let rail = |name: &str| {
-                (name != "down").then(|| FlowDevice { name: name.to_owned(), ib_port: None })
-            };
-            names.split_whitespace().map(rail).collect()
+            names
+                .split_whitespace()
+                .map(|name| {
+                    (name != "down").then(|| FlowDevice { name: name.to_owned(), ib_port: None })
+                })
+                .collect()
         };
         let nodes = [("client", from), ("server", to)];
         let nodes = nodes.map(|(name, names)| (name.to_owned(), rails(names)));
@@ -194,11 +202,15 @@ mod tests {
         let expanded = over_rails(&case, &nodes, each_to_each)?;
         Sweep::check(&expanded).unwrap();
         let device = |it: Option<FlowDevice>| it.map_or_else(|| "-".to_owned(), |it| it.name);
-        let told = expanded.flows.into_iter().map(|flow| {
-            let (from, to) = (device(flow.from_device), device(flow.to_device));
-            format!("{} {from} {to}", flow.name)
-        });
-        Ok(told.collect::<Vec<_>>().join(", "))
+        Ok(expanded
+            .flows
+            .into_iter()
+            .map(|flow| {
+                let (from, to) = (device(flow.from_device), device(flow.to_device));
+                format!("{} {from} {to}", flow.name)
+            })
+            .collect::<Vec<_>>()
+            .join(", "))
     }
 
     #[test]

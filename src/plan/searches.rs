@@ -95,8 +95,9 @@ impl Case {
     #[must_use]
     pub fn as_trial(&self, messages_per_second: u64, span: TimeSpan, seed: u64) -> Case {
         let mut case = self.clone();
-        let flows = case.flows.iter_mut().map(|flow| &mut flow.settings);
-        for settings in flows.chain([&mut case.settings]) {
+        for settings in
+            case.flows.iter_mut().map(|flow| &mut flow.settings).chain([&mut case.settings])
+        {
             settings.rate = settings::Rate::Messages(messages_per_second);
             settings.seed = seed;
             settings.set_stop(Stop::DurationNs(span.ns()));

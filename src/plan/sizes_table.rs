@@ -21,8 +21,9 @@ pub(super) fn set_any(
 ) -> Result<&'static Row, Fault> {
     match Settings::row("size-mix").filter(|_| is_mix(row, value)) {
         Some(mix) => {
-            let error = |error| fault(value.span(), format!("`size`: {error}"));
-            given.set(mix, &text(value)?).map_err(error)?;
+            given
+                .set(mix, &text(value)?)
+                .map_err(|error| fault(value.span(), format!("`size`: {error}")))?;
             Ok(mix)
         }
         None => set(given, row, value).map(|()| row),

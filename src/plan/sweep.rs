@@ -133,8 +133,11 @@ impl Sweep {
     /// The most workers that any case has at a node.
     pub fn max_workers(&self) -> u32 {
         let sets = |case: &Case| case.flows.iter().map(|flow| flow.worker_set).max();
-        let workers = |case: &Case| case.workers * (u32::from(sets(case).unwrap_or(0)) + 1);
-        self.cases.iter().map(workers).max().unwrap_or(0)
+        self.cases
+            .iter()
+            .map(|case| case.workers * (u32::from(sets(case).unwrap_or(0)) + 1))
+            .max()
+            .unwrap_or(0)
     }
 
     /// The longest that all runs' warm-ups and measurements take together, connecting and draining

@@ -11,8 +11,7 @@ fn sweep(text: &str) -> Result<Sweep, PlanError> {
 }
 
 fn ids(text: &str) -> String {
-    let cases = sweep(text).unwrap().cases.into_iter();
-    cases.map(|case| case.id).collect::<Vec<_>>().join(" ")
+    sweep(text).unwrap().cases.into_iter().map(|case| case.id).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -235,14 +234,17 @@ fn some_given() -> impl Strategy<Value = Given> {
     let values: Vec<&str> = values.split_whitespace().collect();
     // What others depend on comes more often.
     let often = ["op", "op", "service", "rate", "rate", "spread", "memory"].repeat(6);
-    let flags: Vec<&str> = settings::rules().flat_map(|rule| rule.flags()).chain(often).collect();
+    let flags: Vec<&str> = settings::rules().flat_map(settings::Rule::flags).chain(often).collect();
     let one = (proptest::sample::select(flags), any::<[prop::sample::Index; 2]>());
     proptest::collection::vec(one, 0..7).prop_map(move |all| {
         let mut given = Given::default();
         for (flag, picks) in all {
             let row = Settings::row(flag).unwrap();
-            let is_read = |text: &&&str| row.read(&mut Settings::default(), text).is_ok();
-            let fit: Vec<&str> = values.iter().filter(is_read).copied().collect();
+            let fit: Vec<&str> = values
+                .iter()
+                .filter(|text| row.read(&mut Settings::default(), text).is_ok())
+                .copied()
+                .collect();
             let list = picks.map(|pick| *fit.get(pick.index(fit.len().max(1))).unwrap_or(&""));
             // What takes no list has the first, and so has a list with one value twice.
             let set = given.set(row, &list.join(","));
@@ -287,8 +289,7 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
 #[test]
 fn what_does_not_apply_is_the_default() {
     let sweep = sweep("op = 'connect'\ntraffic-qps = [0, 4]\nsize = 64\nsignal-every = 8");
-    let cases = sweep.unwrap().cases.into_iter();
-    let told = cases.map(|case| (case.size_bytes, case.signal_every));
+    let told = sweep.unwrap().cases.into_iter().map(|case| (case.size_bytes, case.signal_every));
     assert!(told.eq([(65_536, 1), (64, 8)]));
 }
 
@@ -340,8 +341,7 @@ fn what_set_up_cannot_have_or_does_not_need_is_refused_by_name() {
 
 /// What one case of these flags comes to: its id, or why it is refused.
 fn one(flags: &str) -> Result<String, String> {
-    let sweep = Sweep::new(&asked(flags));
-    let sweep = sweep.map_err(|error| format!("{error}: {}", error.hint()))?;
+    let sweep = Sweep::new(&asked(flags)).map_err(|error| format!("{error}: {}", error.hint()))?;
     Ok(sweep.cases[0].id.clone())
 }
 

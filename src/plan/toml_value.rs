@@ -61,8 +61,10 @@ pub(super) fn scalar_text(key: &str, value: &Value<'_>) -> Result<String, Fault>
 /// The value of a key that takes a text.
 pub(super) fn text<'v>(key: &str, value: &'v Value<'_>) -> Result<&'v str, Fault> {
     let what = value.get_ref().type_str();
-    let wrong = || fault(value.span(), format!("`{key}` takes a string, not {what}"));
-    value.get_ref().as_str().ok_or_else(wrong)
+    value
+        .get_ref()
+        .as_str()
+        .ok_or_else(|| fault(value.span(), format!("`{key}` takes a string, not {what}")))
 }
 
 /// Sets what the row names.
@@ -76,7 +78,7 @@ pub(super) fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Re
         }
         (Takes::List, DeValue::Array(items)) => {
             let mut texts = Vec::with_capacity(items.len());
-            for item in items.iter() {
+            for item in items {
                 let text = scalar_text(key, item)?;
                 // Alone, so that an error has its place.
                 Given::default()

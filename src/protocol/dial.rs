@@ -26,8 +26,8 @@ pub(crate) fn dial(
     let deadline = Instant::now() + limit;
     let (tell, outcome) = bounded(1);
     // `[::1]` is how an IPv6 address is written next to a port.
-    let name = host.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(host);
-    let name = name.to_owned();
+    let name =
+        host.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(host).to_owned();
     threads::spawn("control-dial", move || {
         // Nobody listens any more if this end has given up.
         let _ = tell.send(try_addresses(&name, port, deadline));

@@ -185,8 +185,10 @@ impl Endpoints {
             return unseen([here.name(), there.name()], "type");
         }
         if here == LinkLayer::RoceV2 && own.is_ipv4() != others.is_ipv4() {
-            let family = |is_v4| if is_v4 { "IPv4" } else { "IPv6" };
-            return unseen([own.is_ipv4(), others.is_ipv4()].map(family), "family");
+            return unseen(
+                [own.is_ipv4(), others.is_ipv4()].map(|is_v4| if is_v4 { "IPv4" } else { "IPv6" }),
+                "family",
+            );
         }
         Ok(())
     }

@@ -250,8 +250,7 @@ fn an_oversized_length_is_refused_before_its_bytes() {
 
 #[test]
 fn a_claimed_length_costs_only_the_bytes_that_come() {
-    let bytes = u32::try_from(MAX_FRAME_BYTES).unwrap();
-    let mut bytes = bytes.to_le_bytes().to_vec();
+    let mut bytes = u32::try_from(MAX_FRAME_BYTES).unwrap().to_le_bytes().to_vec();
     bytes.extend_from_slice(b"[1,2");
     let mut stream = pieces(bytes, 100);
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);

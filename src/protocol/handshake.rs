@@ -113,8 +113,9 @@ pub(super) fn greet(
         other => return Err(refusal(server, "challenge", other)),
     };
     same_version(protocol, &version).map_err(broken)?;
-    let theirs = parse_nonce(&nonce).filter(|theirs| *theirs != ours);
-    let theirs = theirs.ok_or_else(|| broken(ExchangeError::BadNonce))?;
+    let theirs = parse_nonce(&nonce)
+        .filter(|theirs| *theirs != ours)
+        .ok_or_else(|| broken(ExchangeError::BadNonce))?;
     match (token, token_required) {
         (None, true) => {
             // So that the server's log names the reason; the answer would say nothing new.
@@ -160,8 +161,8 @@ pub fn accept<G>(
 ) -> Result<Accepted<G>, AcceptError> {
     let client =
         stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
-    let broken = |source| AcceptError::Handshake { client, source };
-    let exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
+    let exchange = Exchange::new(stream, terms.limit, stop)
+        .map_err(|source| AcceptError::Handshake { client, source })?;
     accept_on(exchange, client, terms, acquire)
 }
 
@@ -172,10 +173,11 @@ pub(super) fn accept_on<G>(
     terms: &ServerTerms,
     acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
 ) -> Result<Accepted<G>, AcceptError> {
-    let broken = |source| AcceptError::Handshake { client, source };
     match admit(&mut exchange, client, terms, acquire) {
         Ok((slot, peer)) => {
-            let link = exchange.into_link(client).map_err(broken)?;
+            let link = exchange
+                .into_link(client)
+                .map_err(|source| AcceptError::Handshake { client, source })?;
             Ok(Accepted { link, peer, slot })
         }
         Err(error) => {

@@ -77,8 +77,7 @@ impl Handshakes {
             is_ended: AtomicBool::new(false),
         });
         let mut entries = self.lock();
-        let of_host = |other: &&Arc<Entry>| other.host == entry.host;
-        end_oldest(entries.iter().filter(of_host), self.most.of_one);
+        end_oldest(entries.iter().filter(|other| other.host == entry.host), self.most.of_one);
         end_oldest(entries.iter(), self.most.all);
         entries.push(Arc::clone(&entry));
         Ok(Handshake { all: Arc::clone(self), entry })

@@ -118,8 +118,10 @@ impl<'a> Joining<'a> {
     ) -> Result<(Link, PeerInfo), ConnectError> {
         let server = self.address;
         let peer = greet(&mut self.exchange, server, token, facts)?;
-        let broken = |source| ConnectError::Handshake { server, source };
-        let link = self.exchange.into_link(server).map_err(broken)?;
+        let link = self
+            .exchange
+            .into_link(server)
+            .map_err(|source| ConnectError::Handshake { server, source })?;
         Ok((link, peer))
     }
 

@@ -66,8 +66,9 @@ impl Join {
             );
             return Some((text, "give each process a rank of its own, and start them as one job"));
         }
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if !(1..=253).contains(&self.host.len()) || !self.host.bytes().all(is_name) {
+        if !(1..=253).contains(&self.host.len())
+            || !self.host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+        {
             let text =
                 format!("rank {} is on `{}`, which is not a host name", self.rank, self.host);
             return Some((text, "give its host a name of letters, digits, `-` and `.`"));

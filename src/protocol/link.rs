@@ -112,9 +112,9 @@ impl Link {
     /// # Errors
     /// [`LinkError::Io`] if the operating system does not know it any more.
     pub fn local(&self) -> Result<SocketAddr, LinkError> {
-        let fail =
-            |error| io_error("reading the local address of the connection to", self.peer(), error);
-        self.shared.stream.local_addr().map_err(fail)
+        self.shared.stream.local_addr().map_err(|error| {
+            io_error("reading the local address of the connection to", self.peer(), error)
+        })
     }
 
     /// The way from this end to the other, which data take as well.
@@ -155,8 +155,8 @@ impl Link {
     /// Ends the sessions of these links, and waits until their peers are free for the next, which they say by closing: 2 s
     /// at most. A peer ends the session by itself if the word does not arrive.
     pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
-        let links = links.into_iter();
-        let told: Vec<&Link> = links.filter(|link| link.send(&Message::Goodbye).is_ok()).collect();
+        let told: Vec<&Link> =
+            links.into_iter().filter(|link| link.send(&Message::Goodbye).is_ok()).collect();
         let began = Instant::now();
         for link in told {
             let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);

@@ -27,8 +27,10 @@ fn endpoints() -> Endpoints {
 /// serde's tag is the variant's name in snake case.
 #[test]
 fn the_tag_is_the_kind() {
-    let lines = include_str!("message.rs").lines().map(str::trim);
-    let arms = lines.filter_map(|line| line.strip_prefix("Message::")?.split_once(" => \""));
+    let arms = include_str!("message.rs")
+        .lines()
+        .map(str::trim)
+        .filter_map(|line| line.strip_prefix("Message::")?.split_once(" => \""));
     let mut count = 0;
     for (variant, kind) in arms {
         let mut tag = String::new();

@@ -19,8 +19,8 @@ pub(super) fn facts(
     resources: &NodeResources,
     devices: &[FlowDevice],
 ) -> Result<NodeFacts, RunFailure> {
-    let named = devices.iter().map(|device| resources.port_of(Some(device)));
-    let named: Vec<Port> = named.collect::<Result<_, _>>()?;
+    let named: Vec<Port> =
+        devices.iter().map(|device| resources.port_of(Some(device))).collect::<Result<_, _>>()?;
     let port = resources.port();
     let used = if named.is_empty() { slice::from_ref(port) } else { &named };
     let networks = used.iter().flat_map(|port| &port.choice.networks);

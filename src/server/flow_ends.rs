@@ -59,8 +59,8 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
         if rail.is_some() {
             flow.workers = flow.workers.min(u32::try_from(of_group).unwrap_or(u32::MAX));
         }
-        let alive = || run.alive();
-        let objects = VerbsObjects::create(port, &flow, side, numa_node, &mut threads, alive)?;
+        let objects =
+            VerbsObjects::create(port, &flow, side, numa_node, &mut threads, || run.alive())?;
         let listener = match (flow.connect, side) {
             (ConnectMode::Cm, Side::Target) => Some(Listener::open(port)?),
             _ => None,
@@ -85,8 +85,11 @@ pub(crate) fn connect(run: &NodeRun<'_>) -> Result<RunningNode, EarlyEnd> {
     if let Some(text) = &note {
         (run.note)(text);
     }
-    let contexts = made.iter().map(|(end, _)| &end.objects.port().context);
-    let mut embedded = contexts.filter(|it| it.library().is_embedded()).peekable();
+    let mut embedded = made
+        .iter()
+        .map(|(end, _)| &end.objects.port().context)
+        .filter(|it| it.library().is_embedded())
+        .peekable();
     if embedded.peek().is_some() {
         let free = cores.without_workers();
         embedded.for_each(|context| context.place_engine(&free));
@@ -121,11 +124,15 @@ pub(crate) fn workers(run: &NodeRun<'_>) -> usize {
 /// have work for fewer.
 fn worker_set(run: &NodeRun<'_>, set: u8) -> Range<usize> {
     let count = |set: u8| {
-        let ends = run.case.ends_at(run.number).filter(|(_, flow, side)| {
-            let roles = EndRoles::of(flow, *side);
-            flow.worker_set == set && (roles.sends || roles.receives)
-        });
-        let needed: usize = ends.map(|(_, flow, _)| effective_workers(flow)).sum();
+        let needed: usize = run
+            .case
+            .ends_at(run.number)
+            .filter(|(_, flow, side)| {
+                let roles = EndRoles::of(flow, *side);
+                flow.worker_set == set && (roles.sends || roles.receives)
+            })
+            .map(|(_, flow, _)| effective_workers(flow))
+            .sum();
         needed.min(run.case.workers as usize)
     };
     let first = (0..set).map(count).sum();

@@ -89,15 +89,16 @@ impl Server {
             let same = stream.try_clone();
             // It counts until the closure is dropped, which a thread that cannot be had does at once.
             let thread = handshakes.take(&stream, client).and_then(|handshake| {
-                let body = move || match take(stream, &handshake, &options, &slot, &stop) {
-                    Ok(accepted) => {
-                        drop(handshake);
-                        let ended = session(accepted, &options, &log, &stop);
-                        let _ = served.set(ended.err());
+                Ok(threads::spawn("session", move || {
+                    match take(stream, &handshake, &options, &slot, &stop) {
+                        Ok(accepted) => {
+                            drop(handshake);
+                            let ended = session(accepted, &options, &log, &stop);
+                            let _ = served.set(ended.err());
+                        }
+                        Err(error) => log(ServerEvent::Refused { error: &error }),
                     }
-                    Err(error) => log(ServerEvent::Refused { error: &error }),
-                };
-                Ok(threads::spawn("session", body)?)
+                })?)
             });
             match thread {
                 Ok(thread) => threads.push(thread),
@@ -151,7 +152,7 @@ fn take(
 ) -> Result<Accepted<SlotGuard>, AcceptError> {
     let mut terms = ServerTerms::new(options.token.clone(), options.host.clone());
     terms.receives_files = options.files.is_some();
-    let acquire = |client| {
+    accept(stream, &terms, stop, |client| {
         let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
         match *taken {
             None => {
@@ -163,8 +164,8 @@ fn take(
                 since_seconds: since.elapsed().as_secs(),
             }),
         }
-    };
-    accept(stream, &terms, stop, acquire).map_err(|error| match error {
+    })
+    .map_err(|error| match error {
         AcceptError::Handshake { client, .. } if handshake.is_ended() => {
             AcceptError::Crowded { client }
         }

@@ -87,9 +87,11 @@ impl Notes {
             }
         }
         let name = |index, port: &Port| (index > 0).then(|| port.context.name().to_owned());
-        let watches = ports.into_iter().enumerate();
-        let watches = watches.map(|(index, port)| (name(index, port), PortCounters::watch(port)));
-        self.watches = watches.collect();
+        self.watches = ports
+            .into_iter()
+            .enumerate()
+            .map(|(index, port)| (name(index, port), PortCounters::watch(port)))
+            .collect();
     }
 
     /// Begins to watch CPU times at the first call that finds a window open, or no window to wait for. `at_once`: without
@@ -176,11 +178,15 @@ impl NodeRun<'_> {
 
     /// How long its windows are, where they are of one length.
     pub(crate) fn window(&self) -> Option<Duration> {
-        let lengths = self.case.flows.iter().map(|flow| match flow.stop() {
-            Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
-            Stop::MessagesPerQp(_) => None,
-        });
-        lengths.reduce(|one, other| one.filter(|_| one == other)).flatten()
+        self.case
+            .flows
+            .iter()
+            .map(|flow| match flow.stop() {
+                Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
+                Stop::MessagesPerQp(_) => None,
+            })
+            .reduce(|one, other| one.filter(|_| one == other))
+            .flatten()
     }
 
     /// Goes on as long as the link and this node's owner want it.
@@ -236,8 +242,7 @@ impl LiveLatency {
             return None;
         }
         self.looked_at = Instant::now();
-        let of_flows = self.of_flows.iter_mut();
-        of_flows.filter_map(IntervalLatency::p99_ns).max()
+        self.of_flows.iter_mut().filter_map(IntervalLatency::p99_ns).max()
     }
 }
 

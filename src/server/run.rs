@@ -201,8 +201,8 @@ impl NodeRun<'_> {
         }
         let ends = finished.iter().zip(notes.sampled);
         let clock = self.resources.clock();
-        let engine_cores = self.resources.port().context.engine_cores();
-        let engine_cores = engine_cores.map(|cores| CoreList(cores).to_string());
+        let engine_cores =
+            self.resources.port().context.engine_cores().map(|cores| CoreList(cores).to_string());
         let mut ends: Vec<EndReport> =
             ends.map(|(end, sampled)| EndReport::of(end, sampled, clock)).collect();
         let mut workers = outcome::workers(&finished, clock);

@@ -10,7 +10,7 @@ use crate::node::perftest_launch::PerftestLaunch;
 use crate::node::resources::{NodeResources, Route};
 use crate::perftest::Job;
 use crate::plan::rails::Devices;
-use crate::plan::{Case, Flow, Sweep};
+use crate::plan::{Case, Sweep};
 use crate::protocol::error::LinkError;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::Accepted;
@@ -122,8 +122,9 @@ fn may_run(case: &Case, flows: &[u32], node: u32) -> Result<(), RunFailure> {
         bad_input: true,
         ..RunFailure::new(format!("the server refuses the case: {error}"), None)
     })?;
-    let is_here = |flow: &Flow| flow.from == node || flow.to == node;
-    let text = if flows.len() != case.flows.len() || !case.flows.iter().all(is_here) {
+    let text = if flows.len() != case.flows.len()
+        || !case.flows.iter().all(|flow| flow.from == node || flow.to == node)
+    {
         "the server refuses the case: a flow without a number or an end here"
     } else if case.has_shares() {
         "the server refuses the case: a share of a load that it does not know"

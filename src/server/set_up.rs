@@ -114,8 +114,10 @@ fn unexpected(run: &NodeRun<'_>, message: &Message) -> EarlyEnd {
 }
 
 fn phase(run: &NodeRun<'_>, name: &str, expected: Option<Duration>) -> Result<(), EarlyEnd> {
-    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Ok(run.link.send(&Message::Phase { name: name.to_owned(), expected_ms: expected.map(ms) })?)
+    Ok(run.link.send(&Message::Phase {
+        name: name.to_owned(),
+        expected_ms: expected.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+    })?)
 }
 
 /// Time passes, and nothing that has a rate goes on.

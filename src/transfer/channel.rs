@@ -160,8 +160,8 @@ impl Channel {
             TransferEnd::Sender => (0, 0),
             TransferEnd::Receiver => (self.memory.address(), self.memory.rkey()),
         };
-        let qps = (0..).zip(self.qps.iter().zip(&self.psns));
-        let qps = qps
+        let qps = (0..)
+            .zip(self.qps.iter().zip(&self.psns))
             .map(|(index, (qp, &psn)): (u64, _)| QpEndpoint {
                 qpn: qp.qpn(),
                 psn,
@@ -211,8 +211,9 @@ impl Channel {
             })
             .collect::<Result<Vec<ChannelWorker<W>>, RunFailure>>()?;
         let count = workers.len();
-        let ends = self.qps.iter().zip(&self.psns).zip(&peer.qps);
-        for (index, ((qp, &psn), remote)) in ends.enumerate() {
+        for (index, ((qp, &psn), remote)) in
+            self.qps.iter().zip(&self.psns).zip(&peer.qps).enumerate()
+        {
             let remote_qp = RemoteQp { qpn: remote.qpn, psn: remote.psn, lid: peer.lid, gid };
             qp.to_rtr(&path, &remote_qp, &reliability)?;
             let poster = Poster::new(qp, &self.memory)?;

@@ -11,8 +11,8 @@ const BOTH: [bool; 2] = [false, true];
 
 fn names(folder: &tempfile::TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<_> = names.collect();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

@@ -112,9 +112,10 @@ impl FileReceiver {
         let endpoints = match &hello.channel {
             None => None,
             Some(theirs) => {
-                let alive = || link.check().map_err(RunFailure::from);
                 let channel =
-                    Channel::create(resources, theirs.settings, TransferEnd::Receiver, alive)?;
+                    Channel::create(resources, theirs.settings, TransferEnd::Receiver, || {
+                        link.check().map_err(RunFailure::from)
+                    })?;
                 let workers = channel.connect(&theirs.endpoints, ReceiveWindow::new)?;
                 let endpoints = channel.endpoints();
                 *connected = Some(ReceivingQps {
@@ -177,13 +178,16 @@ impl ReceivingQps {
         if progress.is_empty() {
             return Ok(Digest::default());
         }
-        let unwritten = |error| folder.call(error, "writing", &hello.name, hello.size_bytes);
         let channel = &self.channel;
         worker_pool::run(
             &mut self.workers,
             &mut self.benches,
             &progress,
-            &|worker, buffers| chunks::receive(worker, buffers, &progress, incoming, &unwritten),
+            &|worker, buffers| {
+                chunks::receive(worker, buffers, &progress, incoming, &|error| {
+                    folder.call(error, "writing", &hello.name, hello.size_bytes)
+                })
+            },
             || {
                 TransferEnd::Receiver.alive(link, stop)?;
                 channel.check_device()

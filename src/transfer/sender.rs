@@ -227,10 +227,9 @@ impl Session<'_> {
         let settings = self.options.settings;
         let fresh = match &self.connected {
             Some(_) => None,
-            None => {
-                let alive = || self.link.check().map_err(RunFailure::from);
-                Some(Channel::create(self.resources, settings, TransferEnd::Sender, alive)?)
-            }
+            None => Some(Channel::create(self.resources, settings, TransferEnd::Sender, || {
+                self.link.check().map_err(RunFailure::from)
+            })?),
         };
         let hello = FileHello {
             name: source.name.clone(),

@@ -88,8 +88,9 @@ fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
     let folders = folders.iter();
-    let in_folders = |name| folders.clone().map(move |folder: &PathBuf| folder.join(name));
-    let mut programs = PROGRAMS.iter().flat_map(in_folders);
+    let mut programs = PROGRAMS
+        .iter()
+        .flat_map(|name| folders.clone().map(move |folder: &PathBuf| folder.join(name)));
     let found = programs.find(|program| program.is_file());
     found.unwrap_or_else(|| {
         panic!(
@@ -227,8 +228,7 @@ impl Browser {
         let paper = json!({"preferCSSPageSize": true, "transferMode": "ReturnAsBase64"});
         let answer = self.call("Page.printToPDF", &paper);
         let data = answer["data"].as_str().unwrap();
-        let pdf = base64::engine::general_purpose::STANDARD.decode(data);
-        let pdf = pdf.unwrap();
+        let pdf = base64::engine::general_purpose::STANDARD.decode(data).unwrap();
         let pdf = String::from_utf8_lossy(&pdf);
         pdf.matches("/Type /Page\n").count()
     }
@@ -255,9 +255,10 @@ impl Browser {
 
     fn wait_for(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.messages.recv_timeout(WATCHDOG);
-            let message =
-                message.unwrap_or_else(|error| panic!("{what}: {error}; {}", self.last_words()));
+            let message = self
+                .messages
+                .recv_timeout(WATCHDOG)
+                .unwrap_or_else(|error| panic!("{what}: {error}; {}", self.last_words()));
             if wanted(&message) {
                 return message;
             }

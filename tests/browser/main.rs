@@ -52,8 +52,7 @@ fn draw(folder: &Path) -> PathBuf {
     };
     let searched =
         Synthetic { search: true, rates: Vec::new(), link_gbit_per_s: None, ..loads.clone() };
-    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.6));
-    let mesh = mesh.with(Slow::Pair(2, 8, 0.5));
+    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
     let mut nodes = mesh.pairs();
     nodes.cases.extend(mesh.incast(&[1, 4, 15]).cases);
     json::write(&nodes, &results.join("6.json")).unwrap();
@@ -82,14 +81,17 @@ fn at_a_desk() -> Tab {
 
 /// Errors of scripts, messages on the console, and requests for anything but the page.
 fn trouble(browser: &Browser) -> Vec<String> {
-    let is_trouble = |event: &&Value| match event["method"].as_str() {
-        Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => true,
-        Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
-        Some("Network.loadingFailed") => true,
-        _ => false,
-    };
-    let found = browser.events.iter().filter(is_trouble);
-    found.map(ToString::to_string).collect()
+    browser
+        .events
+        .iter()
+        .filter(|event| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded") => true,
+            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
+            Some("Network.loadingFailed") => true,
+            _ => false,
+        })
+        .map(ToString::to_string)
+        .collect()
 }
 
 fn wrong(browser: &mut Browser) -> Vec<Value> {

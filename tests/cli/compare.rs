@@ -127,14 +127,15 @@ fn sweeps(folder: &Path, speed: f64) -> String {
     let seed = (speed * 1e3) as u32;
     launches(folder, "base.json", 5, |result, launch| {
         let whole = result["cases"][0].clone();
-        let case = |number: u32| {
-            let mut case = whole.clone();
-            case["id"] = format!("{}-{number}", whole["id"].as_str().unwrap()).into();
-            let luck = (launch * 31 + number * 17 + seed * 7) % 20;
-            speed_up(&mut case, speed * (0.99 + 0.001 * f64::from(luck)));
-            case
-        };
-        result["cases"] = (0..18).map(case).collect();
+        result["cases"] = (0..18)
+            .map(|number| {
+                let mut case = whole.clone();
+                case["id"] = format!("{}-{number}", whole["id"].as_str().unwrap()).into();
+                let luck = (launch * 31 + number * 17 + seed * 7) % 20;
+                speed_up(&mut case, speed * (0.99 + 0.001 * f64::from(luck)));
+                case
+            })
+            .collect();
     })
 }
 
@@ -233,8 +234,7 @@ fn one_run_each_shows_the_differences_and_is_unclear() {
     let folder = tempdir().unwrap();
     let one = |name: &str, file: &str| {
         launches(&folder.path().join(name), file, 1, |result, _| {
-            let cases = cases(result).iter_mut();
-            cases.for_each(|case| runs(case).truncate(1));
+            cases(result).iter_mut().for_each(|case| runs(case).truncate(1));
         }) + "/00.json"
     };
     let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
@@ -275,8 +275,8 @@ fn every_document_is_written_where_it_was_asked_for() {
         ("", "action", "smaller-is-better.json", "latency_p99_ns"),
     ];
     let paths = documents.map(|(_, name, ..)| folder.path().join(name).display().to_string());
-    let asked = documents.iter().zip(&paths).take(6);
-    let asked: Vec<&str> = asked.flat_map(|((flag, ..), path)| [*flag, path]).collect();
+    let asked: Vec<&str> =
+        documents.iter().zip(&paths).take(6).flat_map(|((flag, ..), path)| [*flag, path]).collect();
     let (base, slower) = (data("base.json"), data("slower.json"));
     let sides = [&*base, &*slower, "--across", "time"];
     compare(&[&sides[..], &asked].concat()).ends(1);
@@ -305,12 +305,13 @@ fn the_same_files_give_the_same_words_every_time() {
 fn what_may_not_be_unclear_is_any_figure_or_a_case_as_a_whole() {
     let folder = tempdir().unwrap();
     // Throughput scatters by 30 %, and nothing else does.
-    let noise = |result: &mut Value, launch: u32| {
-        for case in cases(result) {
-            speed_up(case, [1.0, 1.3, 1.1, 0.8, 1.2][launch as usize % 5]);
-        }
+    let of = |side: &str| {
+        launches(&folder.path().join(side), "base.json", 5, |result: &mut Value, launch: u32| {
+            for case in cases(result) {
+                speed_up(case, [1.0, 1.3, 1.1, 0.8, 1.2][launch as usize % 5]);
+            }
+        })
     };
-    let of = |side: &str| launches(&folder.path().join(side), "base.json", 5, noise);
     let sides = [of("base"), of("new")];
     let ends = |strict: &[&str], code: i32| {
         let args = [&sides.each_ref().map(String::as_str)[..], strict].concat();

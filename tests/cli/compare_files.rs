@@ -25,8 +25,11 @@ fn a_folders_good_files_are_used_beside_its_bad_ones() {
     let folder = tempfile::tempdir().unwrap();
     // The same result again is no second launch.
     let again = ("slower.json", "z.json");
-    let names = ["slower.json", "truncated.json", "newer.json"].map(|name| (name, name));
-    for (from, to) in names.into_iter().chain([again]) {
+    for (from, to) in ["slower.json", "truncated.json", "newer.json"]
+        .map(|name| (name, name))
+        .into_iter()
+        .chain([again])
+    {
         fs::copy(data(from), folder.path().join(to)).unwrap();
     }
     let (base, new) = (data("base.json"), folder.path().display().to_string());

@@ -13,8 +13,7 @@ fn words(line: &str) -> Vec<&str> {
 pub fn refusals(lines: &[&str]) -> String {
     let mut all = String::new();
     for line in lines {
-        let args = words(line).into_iter();
-        let args: Vec<&str> = args.map(|word| word.trim_matches('\'')).collect();
+        let args: Vec<&str> = words(line).into_iter().map(|word| word.trim_matches('\'')).collect();
         let ran = run(&args).ends(2);
         assert!(ran.out.is_empty(), "{line}");
         has(&ran.err, ["error: "]);
@@ -40,8 +39,7 @@ fn help() {
     assert_eq!(run(&["-q", "4", "-h"]).out, short);
     assert!(short.lines().count() <= 25);
     assert!(short.lines().all(|line| line.chars().count() <= 80));
-    let words = short.split_whitespace();
-    for option in words.filter(|word| word.starts_with("--")) {
+    for option in short.split_whitespace().filter(|word| word.starts_with("--")) {
         let option = option.trim_end_matches([',', ';']);
         assert!(help.contains(&format!(" {option}")), "{option}");
     }
@@ -234,9 +232,10 @@ fn files_that_are_wrong_have_line_and_column() {
 #[test]
 fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
     let help = run(&["--help"]).out;
-    let lines = help.lines().map(str::trim_start);
-    let lines = lines.filter(|line| line.starts_with('-'));
-    let flags = lines
+    let flags = help
+        .lines()
+        .map(str::trim_start)
+        .filter(|line| line.starts_with('-'))
         .filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")))
         .map(|word| word[2..].split(['[', '=', '.']).next().unwrap())
         .filter(|flag| !["help", "version"].contains(flag));
@@ -347,8 +346,9 @@ fn flags_override_the_file_key_by_key() {
         "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
     let line = "--dry-run -q 8 --bidirectional=false -n 10";
     let table = with_file(file, &words(line)).out;
-    let lines = table.lines().skip_while(|line| !line.starts_with("case"));
-    let ids: Vec<&str> = lines
+    let ids: Vec<&str> = table
+        .lines()
+        .skip_while(|line| !line.starts_with("case"))
         .filter(|line| !line.starts_with(' '))
         .filter_map(|line| line.split_whitespace().next())
         .collect();

@@ -12,22 +12,22 @@ const PROGRAMS: [&str; 4] = ["ib_send", "ib_write", "ib_read", "ib_atomic"];
 
 /// The options of a line of perftest's help: `-a, --all  Run sizes …`; `--connection=<…>` without its value.
 fn options(line: &str) -> impl Iterator<Item = &str> {
-    let words = line.split_whitespace();
-    let words = words.take_while(|word| word.starts_with('-'));
-    words.filter_map(|word| word.split([',', '=']).next())
+    line.split_whitespace()
+        .take_while(|word| word.starts_with('-'))
+        .filter_map(|word| word.split([',', '=']).next())
 }
 
 fn is_known(option: &str) -> bool {
-    let letter = || PerftestOption::of_letter(option.chars().nth(1)?);
     let name = option.strip_prefix("--");
-    name.map_or_else(letter, PerftestOption::of_name).is_some()
+    name.map_or_else(|| PerftestOption::of_letter(option.chars().nth(1)?), PerftestOption::of_name)
+        .is_some()
 }
 
 #[test]
 fn every_option_of_the_installed_programs_is_known() {
     // `scripts/setup --tests` installs perftest.
-    let programs = PROGRAMS.map(|name| ["bw", "lat"].map(|suffix| format!("{name}_{suffix}")));
-    for name in programs.concat() {
+    for name in PROGRAMS.map(|name| ["bw", "lat"].map(|suffix| format!("{name}_{suffix}"))).concat()
+    {
         let help = Ran::of(Command::new(&name).arg("--help")).out;
         let found: BTreeSet<&str> = help.lines().flat_map(options).collect();
         assert!(found.len() > 50, "{name} has {found:?}");

@@ -23,8 +23,7 @@ fn names(folder: &Path, extension: &str) -> BTreeSet<String> {
     let files = fs::read_dir(folder.join("plots")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     let dotted = format!(".{extension}");
-    let of_kind = |name: String| name.strip_suffix(&dotted).map(str::to_owned);
-    names.filter_map(of_kind).collect()
+    names.filter_map(|name| name.strip_suffix(&dotted).map(str::to_owned)).collect()
 }
 
 /// How many pixels have each colour.
@@ -33,8 +32,8 @@ fn pixels(png: &[u8]) -> BTreeMap<[u8; 3], usize> {
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let frame = reader.next_frame(&mut bytes).unwrap();
     let mut colours = BTreeMap::new();
-    let pixels = bytes[..frame.buffer_size()].chunks_exact(frame.color_type.samples());
-    let pixels: Vec<&[u8]> = pixels.collect();
+    let pixels: Vec<&[u8]> =
+        bytes[..frame.buffer_size()].chunks_exact(frame.color_type.samples()).collect();
     for alike in pixels.chunk_by(PartialEq::eq) {
         let pixel = alike[0];
         *colours.entry([pixel[0], pixel[1], pixel[2]]).or_default() += alike.len();
@@ -44,17 +43,18 @@ fn pixels(png: &[u8]) -> BTreeMap<[u8; 3], usize> {
 
 /// Colours of lines and areas of a picture, by its attributes.
 fn painted(svg: &str) -> BTreeSet<[u8; 3]> {
-    let is_shape = |line: &&str| line.starts_with("<path") || line.starts_with("<rect");
-    let drawn = svg.lines().filter(is_shape);
-    let drawn = drawn.filter(|line| !line.contains("opacity"));
-    let colours = drawn.flat_map(|line| {
-        ["stroke=\"#", "fill=\"#"].map(|attribute| {
-            let digits = line.split_once(attribute)?.1.get(..6)?;
-            let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
-            Some([byte(0)?, byte(2)?, byte(4)?])
+    svg.lines()
+        .filter(|line| line.starts_with("<path") || line.starts_with("<rect"))
+        .filter(|line| !line.contains("opacity"))
+        .flat_map(|line| {
+            ["stroke=\"#", "fill=\"#"].map(|attribute| {
+                let digits = line.split_once(attribute)?.1.get(..6)?;
+                let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).ok();
+                Some([byte(0)?, byte(2)?, byte(4)?])
+            })
         })
-    });
-    colours.flatten().collect()
+        .flatten()
+        .collect()
 }
 
 #[test]

@@ -84,8 +84,7 @@ fn the_page_and_its_pictures_are_told_and_written() {
     assert!(is_told, "{said}");
     let page = read(&folder, "index.html");
     // A name of XML, and a part of the picture itself.
-    let fetched = page.replace("http://www.w3.org/2000/svg", "");
-    let fetched = fetched.replace("url(#", "");
+    let fetched = page.replace("http://www.w3.org/2000/svg", "").replace("url(#", "");
     for fetching in ["src=", "url(", "@import", "<link", "http://", "https://"] {
         assert!(!fetched.contains(fetching), "the page has {fetching}");
     }

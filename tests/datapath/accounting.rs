@@ -30,15 +30,14 @@ fn counted(case: &Case, messages: u64, warm_up: Option<u64>) {
 fn counted_on_bench(case: Case, seed: u64, messages: u64, warm_up: Option<u64>) {
     let choices = &mut Choices(seed);
     let away_ns: Vec<u64> = (0..6).map(|_| choices.one(&[0, 0, 20 * US])).collect();
-    let run = |bench: &mut Bench<'_>| {
+    let ((counts, of_qps), over) = SetUp::delayed(case, seed).run(|bench: &mut Bench<'_>| {
         for (thread, &away_ns) in (0..bench.threads()).zip(&away_ns) {
             bench.away(thread, bench.now_ns() + 1, away_ns);
         }
         bench.run_for(2);
         bench.run_counted(messages, warm_up).unwrap();
         (bench.pair.counts(), completed_of_qps(bench.pair))
-    };
-    let ((counts, of_qps), over) = SetUp::delayed(case, seed).run(run);
+    });
     over.rest.assert_clean();
     check_sampled(&over.rest, &of_qps);
     check_counted(&over.rest, messages, warm_up.is_some(), counts);
@@ -109,14 +108,19 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
 /// Bytes posted on each QP, from the number of posts of each position.
 fn posted_bytes(shared: &Shared) -> Vec<u64> {
     let sizes = Sizes::of(shared.flow());
-    let contexts = shared.qp_contexts().iter();
-    let posts = contexts.map(|qp_context| qp_context.sender.as_ref().unwrap().posts().unwrap());
-    let sum = |(qp, posts): (u32, Vec<u32>)| {
-        let bytes =
-            |(position, count): (u32, u32)| u64::from(count) * u64::from(sizes.at(qp, position));
-        (0..).zip(posts).map(bytes).sum()
-    };
-    (0..).zip(posts).map(sum).collect()
+    let posts = shared
+        .qp_contexts()
+        .iter()
+        .map(|qp_context| qp_context.sender.as_ref().unwrap().posts().unwrap());
+    (0..)
+        .zip(posts)
+        .map(|(qp, posts)| {
+            (0..)
+                .zip(posts)
+                .map(|(position, count)| u64::from(count) * u64::from(sizes.at(qp, position)))
+                .sum()
+        })
+        .collect()
 }
 
 /// A random mix of all that the accounting may depend on, and how many messages and how long a warm-up.

@@ -68,12 +68,13 @@ impl SetUp {
 
     /// A run of `messages` on each QP, or until a worker fails after what `before` does; that is ended as a session does it.
     pub fn failing(&self, messages: u64, before: impl FnOnce(&mut Bench<'_>)) -> Rest {
-        let run = |bench: &mut Bench<'_>| {
+        self.run(|bench: &mut Bench<'_>| {
             before(bench);
             bench.run_counted(messages, None).unwrap_err();
             bench.set_phase(Phase::Abort);
-        };
-        self.run(run).1.rest
+        })
+        .1
+        .rest
     }
 
     /// Runs `body` on it, and ends the workers.
@@ -125,8 +126,8 @@ impl SetUp {
 /// Runs `messages` on each QP of a case, after a warm-up of so many messages in all: nothing went wrong, and payloads are
 /// right where they are verified.
 pub fn whole(case: &Case, seed: u64, messages: u64, warm_up: Option<u64>) -> Rest {
-    let run = |bench: &mut Bench<'_>| bench.run_counted(messages, warm_up);
-    let (outcome, Over { rest, .. }) = SetUp::delayed(case.clone(), seed).run(run);
+    let (outcome, Over { rest, .. }) = SetUp::delayed(case.clone(), seed)
+        .run(|bench: &mut Bench<'_>| bench.run_counted(messages, warm_up));
     rest.assert_clean();
     outcome.unwrap();
     if case.verify {
@@ -287,11 +288,17 @@ impl Bench<'_> {
         if let Some(pass_ns) = self.pass_ns {
             return (now_ns + pass_ns).min(until_ns);
         }
-        let edges = self.threads.iter().filter_map(|it| it.thread.edge_raw());
-        let edges = edges.flat_map(|edge_ns| [edge_ns, edge_ns.saturating_add(WAKE_EARLY_NS)]);
+        let edges = self
+            .threads
+            .iter()
+            .filter_map(|it| it.thread.edge_raw())
+            .flat_map(|edge_ns| [edge_ns, edge_ns.saturating_add(WAKE_EARLY_NS)]);
         let planned = self.events.first().map(|(at_ns, _)| *at_ns);
-        let all = edges.chain(loopback::next_due_ns()).chain(planned);
-        let next_ns = all.filter(|at_ns| *at_ns > now_ns).min();
+        let next_ns = edges
+            .chain(loopback::next_due_ns())
+            .chain(planned)
+            .filter(|at_ns| *at_ns > now_ns)
+            .min();
         let latest_ns = until_ns.min(now_ns.saturating_add(self.longest_ns));
         next_ns.unwrap_or(latest_ns).min(latest_ns)
     }

@@ -28,27 +28,30 @@ fn bytes_of_mixed_sizes_are_those_of_the_qp_that_took_the_receive() {
 fn the_limit_of_an_srq_is_told_and_asked_for_again() {
     let case =
         case_of(Settings { qps: 4, recv_queue: RecvQueue::Shared, rx_depth: 8, ..small(Op::Send) });
-    let run = |bench: &mut Bench<'_>| {
-        let pair = bench.pair;
-        let receives = pair.server.objects.shared_receives().unwrap();
-        assert!(pair.client.objects.shared_receives().is_none());
-        // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
-        let limit_was_told = |pair: &Pair| {
-            let mut events = std::iter::from_fn(|| pair.server.events.next());
-            events.any(
+    SetUp::delayed(case, 1)
+        .run(|bench: &mut Bench<'_>| {
+            let pair = bench.pair;
+            let receives = pair.server.objects.shared_receives().unwrap();
+            assert!(pair.client.objects.shared_receives().is_none());
+            // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
+            let limit_was_told = |pair: &Pair| {
+                let mut events = std::iter::from_fn(|| pair.server.events.next());
+                events.any(
                 |event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)),
             )
-        };
-        bench.run_counted(60, None).unwrap();
-        assert!(limit_was_told(pair));
-        assert!(!limit_was_told(pair));
-        receives.rearm().unwrap();
-        bench.run_counted(60, None).unwrap();
-        assert!(limit_was_told(pair));
-        assert_eq!(receives.limit_events(), 2);
-        assert!(!receives.count_limit(0));
-    };
-    SetUp::delayed(case, 1).run(run).1.rest.assert_clean();
+            };
+            bench.run_counted(60, None).unwrap();
+            assert!(limit_was_told(pair));
+            assert!(!limit_was_told(pair));
+            receives.rearm().unwrap();
+            bench.run_counted(60, None).unwrap();
+            assert!(limit_was_told(pair));
+            assert_eq!(receives.limit_events(), 2);
+            assert!(!receives.count_limit(0));
+        })
+        .1
+        .rest
+        .assert_clean();
 }
 
 /// An error names the QP that took the receive, which only the completion tells.

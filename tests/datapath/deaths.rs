@@ -78,8 +78,9 @@ fn run(bench: &mut Bench<'_>, death: Death, when: When, choices: &mut Choices) -
             match when {
                 When::InTheWindow => bench.run_until_ns(opens_ns + choices.upto(WINDOW_NS / 2)),
                 When::Drain => {
-                    let is_closed = |bench: &Bench<'_>| bench.pair.client.shared.window().is_closed;
-                    bench.run_until("end of the window", SECOND, is_closed);
+                    bench.run_until("end of the window", SECOND, |bench: &Bench<'_>| {
+                        bench.pair.client.shared.window().is_closed
+                    });
                     bench.set_phase(Phase::Drain);
                 }
                 _ => {}
@@ -180,20 +181,22 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
         let mut of_qp = over.served.iter().rev();
         of_qp.find(|it| it.qp_num == served.qp_num) == Some(served)
     };
-    let succeeded =
-        |served: &&Served| !(failed > 0 && dead.contains(&qp_of(served)) && is_last(served));
     for report in reports {
         let window = report.window_raw;
         assert_eq!(window.is_some(), has_opened, "{what}");
         let (start_ns, end_ns) = window.unwrap_or((u64::MAX, 0));
-        let is_in = |it: &&Served| it.done_ns > start_ns && it.done_ns <= end_ns;
         if case.cq != CqMode::Shared || reports.len() == 1 {
             let counts: Vec<u64> = report.qps.iter().map(|qp| qp.completed).collect();
             let own = |qp: &usize| case.cq == CqMode::Shared || qp % reports.len() == report.index;
             let expected = (0..case.qps as usize).map(|qp| {
-                let of_qp = over.served.iter();
-                let of_qp = of_qp.filter(|it| own(&qp) && it.qp_num == qpn(qp));
-                of_qp.filter(is_in).filter(succeeded).count() as u64
+                over.served
+                    .iter()
+                    .filter(|it| own(&qp) && it.qp_num == qpn(qp))
+                    .filter(|it| it.done_ns > start_ns && it.done_ns <= end_ns)
+                    .filter(|served| {
+                        !(failed > 0 && dead.contains(&qp_of(served)) && is_last(served))
+                    })
+                    .count() as u64
             });
             assert_eq!(counts, expected.collect::<Vec<_>>(), "{what}");
         }

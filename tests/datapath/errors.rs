@@ -81,14 +81,14 @@ fn workers_that_sleep_wake_for_every_phase() {
                     pair.client.objects.flush();
                 }
                 pair.set_phase(phase);
-                let entered = |pair: &Pair| pair.client.shared.all_entered(phase);
-                let outcome = pair.wait("workers in step", entered);
+                let outcome = pair
+                    .wait("workers in step", |pair: &Pair| pair.client.shared.all_entered(phase));
                 assert!(outcome.is_ok() || phase == Phase::Abort);
             }
             all_asleep();
             let rest = flows.finish().remove(0);
-            let troubles = rest.client.2.iter().map(|worker| &worker.trouble);
-            let flushed: u64 = troubles.map(|it| it.flushed_count).sum();
+            let flushed: u64 =
+                rest.client.2.iter().map(|worker| &worker.trouble).map(|it| it.flushed_count).sum();
             assert_eq!(flushed, 3 * u64::from(case.tx_depth), "{case:?}");
         }
     }
@@ -98,13 +98,15 @@ fn workers_that_sleep_wake_for_every_phase() {
 fn flushes_do_not_overflow_the_cq() {
     for (tx_depth, signal_every) in [(128, 100), (128, 32), (16, 1)] {
         let case = case_of(Settings { tx_depth, signal_every, ..small(Op::Write) });
-        let run = |bench: &mut Bench<'_>| {
-            fail_next(10);
-            bench.run_counted(1000, None).unwrap_err();
-            bench.set_phase(Phase::Abort);
-            assert_eq!(bench.pair.client.events.next(), None);
-        };
-        let rest = SetUp::delayed(case, 1).run(run).1.rest;
+        let rest = SetUp::delayed(case, 1)
+            .run(|bench: &mut Bench<'_>| {
+                fail_next(10);
+                bench.run_counted(1000, None).unwrap_err();
+                bench.set_phase(Phase::Abort);
+                assert_eq!(bench.pair.client.events.next(), None);
+            })
+            .1
+            .rest;
         assert!(rest.client_failure().is_some());
     }
 }
@@ -117,17 +119,19 @@ fn later_phases_do_not_hide_a_failure() {
         for workers in [1, 2] {
             let mut case = case_of(Settings { workers, qps: 3, ..small(Op::Write) });
             case.set_stop(stop);
-            let run = |bench: &mut Bench<'_>| {
-                bench.pair.set_budgets(1000);
-                fail_next(10);
-                bench.set_phase(Phase::Warmup);
-                bench.wait("failure", |_| false).unwrap_err();
-                for phase in [Phase::Measure, Phase::Drain, Phase::Abort] {
-                    bench.set_phase(phase);
-                    assert!(bench.pair.client.shared.all_entered(phase));
-                }
-            };
-            let rest = SetUp::delayed(case, 1).run(run).1.rest;
+            let rest = SetUp::delayed(case, 1)
+                .run(|bench: &mut Bench<'_>| {
+                    bench.pair.set_budgets(1000);
+                    fail_next(10);
+                    bench.set_phase(Phase::Warmup);
+                    bench.wait("failure", |_| false).unwrap_err();
+                    for phase in [Phase::Measure, Phase::Drain, Phase::Abort] {
+                        bench.set_phase(phase);
+                        assert!(bench.pair.client.shared.all_entered(phase));
+                    }
+                })
+                .1
+                .rest;
             let failure = rest.client_failure().unwrap();
             assert!(failure.message.contains("REM_ACCESS_ERR"), "{failure}");
         }
@@ -223,7 +227,7 @@ fn a_cq_that_overflows_is_an_event_and_no_hang() {
             ..small(Op::Write)
         });
         let set_up = SetUp::new(case, 1, constant(10 * US, false));
-        let run = |bench: &mut Bench<'_>| {
+        let (failure, over) = set_up.run(|bench: &mut Bench<'_>| {
             bench.set_phase(Phase::Warmup);
             let now_ns = bench.now_ns();
             (0..2).for_each(|worker| bench.away(worker, now_ns + US, MS));
@@ -238,8 +242,7 @@ fn a_cq_that_overflows_is_an_event_and_no_hang() {
             let objects = &bench.pair.client.objects;
             assert!(objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, cq)));
             RunFailure::from_event(event.unwrap(), "loop0", objects.cq_entries()).unwrap()
-        };
-        let (failure, over) = set_up.run(run);
+        });
         assert_eq!(
             failure.message,
             "a CQ of loop0 with 1 entries overflowed: completions are lost"

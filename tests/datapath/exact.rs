@@ -74,11 +74,12 @@ impl Truth {
         let counts = ends.map(|(_, _, reports)| reports.len());
         let mut truth = Truth {
             ends: counts.map(|count| {
-                let worker = || WorkerTruth {
-                    window: Watch::new(edges),
-                    qps: vec![QpTruth::default(); case.qps as usize],
-                };
-                (0..count).map(|_| worker()).collect()
+                (0..count)
+                    .map(|_| WorkerTruth {
+                        window: Watch::new(edges),
+                        qps: vec![QpTruth::default(); case.qps as usize],
+                    })
+                    .collect()
             }),
             seen: Vec::new(),
         };
@@ -105,9 +106,10 @@ impl Truth {
                 None => (0, look.thread),
                 Some(index) => (1, index),
             };
-            let own = |cq: &usize| case.cq == CqMode::Shared || cq % counts[end] == index;
             let mut batches = Vec::new();
-            for cq in (0..cqs[end].len()).filter(own) {
+            for cq in (0..cqs[end].len())
+                .filter(|cq| case.cq == CqMode::Shared || cq % counts[end] == index)
+            {
                 let count = cqs[end][cq].len().min(POLL_BATCH);
                 batches.push(cqs[end][cq].drain(..count).collect());
             }
@@ -162,18 +164,19 @@ impl Truth {
             }
         }
         let [sums, _] = [over.rest.client_sums(), over.rest.server_sums()];
-        let contexts = over.rest.client.1.qp_contexts().iter();
-        let served = contexts.map(|it| {
-            let of_qp = |served: &&Served| served.qp_num == it.qp.qpn();
-            over.served.iter().filter(of_qp).count() as u64
+        let served = over.rest.client.1.qp_contexts().iter().map(|it| {
+            over.served.iter().filter(|served| served.qp_num == it.qp.qpn()).count() as u64
         });
         assert_eq!(sums.posted_in_all, served.collect::<Vec<_>>());
     }
 
     /// The latencies of all of the client's messages that its histograms hold, sorted.
     pub fn latencies_ns(&self) -> Vec<u64> {
-        let qps = self.ends[0].iter().flat_map(|worker| &worker.qps);
-        let mut all: Vec<u64> = qps.flat_map(|qp| qp.latencies_ns.clone()).collect();
+        let mut all: Vec<u64> = self.ends[0]
+            .iter()
+            .flat_map(|worker| &worker.qps)
+            .flat_map(|qp| qp.latencies_ns.clone())
+            .collect();
         all.sort_unstable();
         all
     }
@@ -181,16 +184,23 @@ impl Truth {
     /// What the device did for each QP of the client in the window of its worker, whatever the rules of the window are.
     pub fn done_in_windows(&self, over: &Over) -> Vec<u64> {
         let workers = &self.ends[0];
-        let contexts = over.rest.client.1.qp_contexts().iter().enumerate();
-        let of_qp = contexts.map(|(qp, context)| {
-            let (start_ns, end_ns) = workers[qp % workers.len()].window_ns();
-            let is_in = |it: &&Served| {
-                let of_qp = it.qp_num == context.qp.qpn();
-                of_qp && it.done_ns > start_ns && it.done_ns <= end_ns
-            };
-            over.served.iter().filter(is_in).count() as u64
-        });
-        of_qp.collect()
+        over.rest
+            .client
+            .1
+            .qp_contexts()
+            .iter()
+            .enumerate()
+            .map(|(qp, context)| {
+                let (start_ns, end_ns) = workers[qp % workers.len()].window_ns();
+                over.served
+                    .iter()
+                    .filter(|it| {
+                        let of_qp = it.qp_num == context.qp.qpn();
+                        of_qp && it.done_ns > start_ns && it.done_ns <= end_ns
+                    })
+                    .count() as u64
+            })
+            .collect()
     }
 
     /// The client's messages in its workers' windows, by QP.
@@ -199,22 +209,25 @@ impl Truth {
     }
 
     fn sum(&self, figure: fn(&QpTruth) -> u64) -> Vec<u64> {
-        let of_qp = |qp: usize| self.ends[0].iter().map(|it| figure(&it.qps[qp])).sum();
-        (0..self.ends[0][0].qps.len()).map(of_qp).collect()
+        (0..self.ends[0][0].qps.len())
+            .map(|qp| self.ends[0].iter().map(|it| figure(&it.qps[qp])).sum())
+            .collect()
     }
 
     /// Time in the window `at_ns`, after so many passes.
     fn elapsed_ns(&self, edges: WindowEdges, at_ns: u64, looks: usize) -> u64 {
         let windows = self.ends[0].iter().map(|worker| &worker.window);
-        let opened =
-            windows.clone().filter(|window| window.opened_in.is_some_and(|look| look < looks));
-        let first_ns = opened.map(|window| window.start_ns).min();
-        let is_closed = |window: &Watch| window.closed_in.is_some_and(|look| look < looks);
-        let last_ns = if windows.clone().all(is_closed) {
-            windows.map(|window| window.end_ns).max().unwrap()
-        } else {
-            at_ns.min(edges.closes_raw)
-        };
+        let first_ns = windows
+            .clone()
+            .filter(|window| window.opened_in.is_some_and(|look| look < looks))
+            .map(|window| window.start_ns)
+            .min();
+        let last_ns =
+            if windows.clone().all(|window| window.closed_in.is_some_and(|look| look < looks)) {
+                windows.map(|window| window.end_ns).max().unwrap()
+            } else {
+                at_ns.min(edges.closes_raw)
+            };
         let first_ns = first_ns.unwrap_or(u64::MAX).min(edges.opens_raw);
         last_ns.saturating_sub(first_ns)
     }
@@ -229,8 +242,7 @@ impl Truth {
         for (at_ns, looks) in samples {
             let elapsed_ns = self.elapsed_ns(edges, at_ns, looks);
             let seen = || self.seen.iter().take_while(|seen| seen.look < looks);
-            let counted = seen().filter(|seen| seen.is_in_window);
-            let messages = counted.map(|seen| seen.messages).sum();
+            let messages = seen().filter(|seen| seen.is_in_window).map(|seen| seen.messages).sum();
             if looks == all {
                 flow.finish(elapsed_ns, messages);
             } else if elapsed_ns > 0 {
@@ -255,12 +267,9 @@ impl Truth {
         assert_eq!((&told.at_seconds, &told.messages), (&ends, &messages));
         let stall = flow.longest_stall_ns() as f64 / 1e9;
         assert_eq!(told.longest_stall_seconds, Some(stall));
-        let told = sent.qp_timeline.as_ref();
-        let told = told.map(|it| (it.at_seconds.clone(), it.messages.clone()));
-        let expected = of_qps.map(|it| {
-            let ends = it.ends_ns.into_iter().map(seconds);
-            (ends.collect(), it.messages)
-        });
+        let told = sent.qp_timeline.as_ref().map(|it| (it.at_seconds.clone(), it.messages.clone()));
+        let expected =
+            of_qps.map(|it| (it.ends_ns.into_iter().map(seconds).collect(), it.messages));
         assert_eq!(told, expected);
         sent
     }

@@ -24,10 +24,11 @@ fn traffic(pair: &mut Pair) {
 /// Three flows of `poll` on two threads: one per kind of CQ, so that a sleeping thread has CQs of its own and CQs that
 /// it shares.
 fn one_of_each_cq(poll: PollMode) -> Vec<Case> {
-    let case = |(op, &cq): (&Op, &CqMode)| {
-        case_of(Settings { poll, cq, qps: 4, workers: 2, ..small(*op) })
-    };
-    Op::ALL.iter().zip(CqMode::ALL).map(case).collect()
+    Op::ALL
+        .iter()
+        .zip(CqMode::ALL)
+        .map(|(op, &cq)| case_of(Settings { poll, cq, qps: 4, workers: 2, ..small(*op) }))
+        .collect()
 }
 
 #[test]
@@ -38,12 +39,13 @@ fn every_message_of_every_flow_is_accounted_for() {
         let threads = choices.one(&[1, 2]);
         let flows = choices.one(&[2, 3]);
         let poll = PollMode::ALL[seed as usize % 3];
-        let one = |_| {
-            let cq = choices.one(CqMode::ALL);
-            let (case, messages, _) = mix(&mut choices, poll, cq, threads as u32);
-            (case, messages)
-        };
-        let (cases, messages): (Vec<Case>, Vec<u64>) = (0..flows).map(one).unzip();
+        let (cases, messages): (Vec<Case>, Vec<u64>) = (0..flows)
+            .map(|_| {
+                let cq = choices.one(CqMode::ALL);
+                let (case, messages, _) = mix(&mut choices, poll, cq, threads as u32);
+                (case, messages)
+            })
+            .unzip();
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(Duration::from_micros(choices.one(&[0, 5, 100])));
         let mut flows = Flows::new(&cases, threads);
@@ -167,10 +169,10 @@ fn a_flow_that_fails_stops_no_other() {
                 pair.set_phase(Phase::Warmup);
             }
             flows.pairs[failing].server.objects.flush();
-            let waits = |_: &Pair| false;
-            flows.pairs[failing].wait("failure", waits).unwrap_err();
-            let pairs = flows.pairs.iter_mut().enumerate();
-            for (_, pair) in pairs.filter(|(index, _)| *index != failing) {
+            flows.pairs[failing].wait("failure", |_: &Pair| false).unwrap_err();
+            for (_, pair) in
+                flows.pairs.iter_mut().enumerate().filter(|(index, _)| *index != failing)
+            {
                 traffic(pair);
                 pair.drain().unwrap();
                 pair.run_counted(200, None).unwrap();

@@ -27,7 +27,7 @@ fn each_limit_is_named_with_its_flag() {
     let rows: [(&str, u64, &str, Change); 4] = [
         ("QPs", limits.max_qp, "--qps", |it, most| it.qps = most),
         ("send WRs on one QP", limits.max_qp_wr, "--tx-depth", |it, most| {
-            (it.bidirectional, it.tx_depth) = (true, most)
+            (it.bidirectional, it.tx_depth) = (true, most);
         }),
         ("receive WRs on one QP", limits.max_qp_wr, "--rx-depth", |it, most| it.rx_depth = most),
         ("entries in one CQ", limits.max_cqe, "--qps", |it, most| {

@@ -174,9 +174,11 @@ impl Pair {
     pub fn set_budgets(&self, messages: u64) {
         let geometry = Geometry::of(&self.case);
         for end in [&self.server, &self.client] {
-            let senders = end.shared.qp_contexts().iter();
-            let senders = senders.filter_map(|l| l.sender.as_ref());
-            senders.for_each(|sender| sender.set_budget(&geometry, messages));
+            end.shared
+                .qp_contexts()
+                .iter()
+                .filter_map(|l| l.sender.as_ref())
+                .for_each(|sender| sender.set_budget(&geometry, messages));
         }
     }
 
@@ -260,8 +262,10 @@ pub trait Steer {
     fn complete(&mut self, messages: u64, before: [Counts; 2]) -> Result<(), WorkerError> {
         let wanted = messages * u64::from(self.pair().case.qps);
         self.wait("all messages", |pair| {
-            let ends = [&pair.client, &pair.server].into_iter().zip(&before);
-            ends.filter(|(end, _)| end.objects.roles().initiates)
+            [&pair.client, &pair.server]
+                .into_iter()
+                .zip(&before)
+                .filter(|(end, _)| end.objects.roles().initiates)
                 .all(|(end, before)| end.shared.counts().completed >= before.completed + wanted)
         })?;
         self.drain()
@@ -279,16 +283,19 @@ impl Steer for Pair {
 
     /// A wait beyond the watchdog's time panics.
     fn wait(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), WorkerError> {
-        let look = || {
-            let is_done = done(self);
-            // After the counts: a worker says that it failed before it counts what failed.
-            match (self.has_failed(), is_done) {
-                (true, _) => Some(Err(WorkerError)),
-                (false, true) => Some(Ok(())),
-                (false, false) => None,
-            }
-        };
-        wait_or_tell(EXPECTED, look, || format!("{what}: {}", self.describe()))
+        wait_or_tell(
+            EXPECTED,
+            || {
+                let is_done = done(self);
+                // After the counts: a worker says that it failed before it counts what failed.
+                match (self.has_failed(), is_done) {
+                    (true, _) => Some(Err(WorkerError)),
+                    (false, true) => Some(Ok(())),
+                    (false, false) => None,
+                }
+            },
+            || format!("{what}: {}", self.describe()),
+        )
     }
 }
 
@@ -342,11 +349,13 @@ impl Flows {
     pub fn finish(self) -> Vec<Rest> {
         let [first, second] = self.pools.map(|pool| pool.finish().unwrap());
         let reports = first.into_iter().zip(second).zip(self.reversed);
-        let rests = self.pairs.into_iter().zip(reports);
-        let rest = |(pair, ((first, second), is_reversed)): (Pair, _)| {
-            pair.into_rest(if is_reversed { [second, first] } else { [first, second] })
-        };
-        rests.map(rest).collect()
+        self.pairs
+            .into_iter()
+            .zip(reports)
+            .map(|(pair, ((first, second), is_reversed))| {
+                pair.into_rest(if is_reversed { [second, first] } else { [first, second] })
+            })
+            .collect()
     }
 }
 
@@ -389,12 +398,16 @@ impl Rest {
             let qp_contexts = from.qp_contexts().iter().zip(at.1.qp_contexts());
             let written = (0..).zip(qp_contexts).find_map(|(qp, (sending, receiving))| {
                 let posts = sending.sender.as_ref()?.posts()?;
-                let arrived = || receiving.receiver.as_ref()?.check_counts(|_| &posts);
-                at.0.check_written(qp, &posts).or_else(arrived)
+                at.0.check_written(qp, &posts)
+                    .or_else(|| receiving.receiver.as_ref()?.check_counts(|_| &posts))
             });
             written.or_else(|| {
-                let senders = from.qp_contexts().iter().flat_map(|it| &it.sender);
-                let posts: Vec<Vec<u32>> = senders.filter_map(|sender| sender.posts()).collect();
+                let posts: Vec<Vec<u32>> = from
+                    .qp_contexts()
+                    .iter()
+                    .flat_map(|it| &it.sender)
+                    .filter_map(datapath::Sender::posts)
+                    .collect();
                 at.0.check_sums(posts.iter().map(Vec::as_slice))
             })
         };
@@ -417,7 +430,7 @@ fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
         received_bytes: sum(&|qp| qp.received_bytes),
         posted_in_all: sum(&|qp| qp.posted_in_all),
         received_in_all: sum(&|qp| qp.received_in_all),
-        latencies: sum(&|qp| qp.latency.as_ref().map_or(0, |latency| latency.count())),
+        latencies: sum(&|qp| qp.latency.as_ref().map_or(0, metrics::Recorder::count)),
     }
 }
 

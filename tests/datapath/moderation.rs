@@ -25,8 +25,7 @@ fn means(signal_every: u32, tx_depth: u32, seed: u64) -> [f64; 2] {
     let (_, over) = set_up.run(|bench| bench.measure(5 * MS, WINDOW_NS));
     let (depth, every) = (u64::from(tx_depth), u64::from(signal_every));
     // Those of the first filling have fewer before them.
-    let later = over.served.iter().skip(tx_depth as usize);
-    for (served, place) in later.zip((1..=every).cycle()) {
+    for (served, place) in over.served.iter().skip(tx_depth as usize).zip((1..=every).cycle()) {
         let expected = (depth - every + place) * service_ns;
         assert_eq!(latency_ns(served), expected, "-Q {every} -t {depth}");
     }

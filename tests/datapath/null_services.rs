@@ -32,7 +32,7 @@ fn sends_all(case: &Case) {
     pair.come_to_rest().unwrap();
     let rest = flows.finish().remove(0);
     rest.assert_clean();
-    let received = rest.client_sums().received_in_all.into_iter();
-    let received = received.chain(rest.server_sums().received_in_all);
+    let received =
+        rest.client_sums().received_in_all.into_iter().chain(rest.server_sums().received_in_all);
     assert_eq!(received.sum::<u64>(), 0, "{case:?}");
 }

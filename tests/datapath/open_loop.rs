@@ -94,8 +94,11 @@ fn a_worker_that_was_away_is_late_by_the_time_until_it_came_back() {
         let planned = planned_times(seed, &case, ran.edges.closes_raw + 50 * MS);
         let expected = Expected::of(&planned, &ran);
         let window = ran.edges.opens_raw..ran.edges.closes_raw;
-        let is_late = |at_ns: &&u64| window.contains(at_ns) && away.contains(at_ns);
-        late += planned.iter().flatten().filter(is_late).count();
+        late += planned
+            .iter()
+            .flatten()
+            .filter(|at_ns| window.contains(at_ns) && away.contains(at_ns))
+            .count();
         late_with_room += expected.late_with_room;
         let verdict = expected.holds(ran).load.unwrap().verdict;
         kept += u64::from(verdict == LoadVerdict::Kept);
@@ -133,8 +136,8 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
             let shown = served.iter().map(|it| it.done_ns);
             assert!(shown.eq(done[..served.len()].iter().copied()));
             // From the window's first instant to its last.
-            let waits = done.iter().zip(planned);
-            let free = waits.filter(|(done, planned)| **done - **planned == service_ns);
+            let free =
+                done.iter().zip(planned).filter(|(done, planned)| **done - **planned == service_ns);
             is_busy &= free.map(|(done, _)| *done).max().unwrap() < opens_raw;
         }
         let expected = Expected::of(&planned, &ran);
@@ -311,8 +314,7 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
             first_gaps.insert((planned[0], planned[1]));
             let began = [START_NS].into_iter().chain(planned.iter().copied());
             // A number of gaps that does not depend on them.
-            let gaps = planned.iter().zip(began).map(|(at, began)| at - began);
-            let gaps = gaps.take(200);
+            let gaps = planned.iter().zip(began).map(|(at, began)| at - began).take(200);
             all.extend(gaps.map(|gap| gap as f64 / (mean_gap_ns * f64::from(qps))));
         }
         // Those of the worker are of each message in the window that is so many after another.
@@ -320,8 +322,11 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
         posts.retain(|at_ns| (ran.edges.opens_raw..ran.edges.closes_raw).contains(at_ns));
         posts.sort_unstable();
         let every_eighth: Vec<u64> = posts.into_iter().step_by(8).collect();
-        let samples = every_eighth.windows(2).map(|it| it[1] - it[0]);
-        let samples: Vec<f64> = samples.map(|gap| gap as f64 / mean_gap_ns).collect();
+        let samples: Vec<f64> = every_eighth
+            .windows(2)
+            .map(|it| it[1] - it[0])
+            .map(|gap| gap as f64 / mean_gap_ns)
+            .collect();
         let load = ran.over.rest.client.2[0].load.as_ref().unwrap();
         assert_eq!(load.gaps.messages_of_gap, 8);
         let shown = load.gaps.mean_gaps.clone();
@@ -337,8 +342,12 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
     assert_eq!(first_gaps.len(), qps_in_all);
     all.sort_by(f64::total_cmp);
     let n = all.len() as f64;
-    let off = |(index, gap): (usize, &f64)| (1.0 - (-gap).exp() - (index as f64 + 0.5) / n).abs();
-    let furthest = all.iter().enumerate().map(off).fold(0.0, f64::max) + 0.5 / n;
+    let furthest = all
+        .iter()
+        .enumerate()
+        .map(|(index, gap)| (1.0 - (-gap).exp() - (index as f64 + 0.5) / n).abs())
+        .fold(0.0, f64::max)
+        + 0.5 / n;
     assert!(furthest * n.sqrt() < 1.95, "{}", furthest * n.sqrt());
     for (level, most) in [(0.01, 8), (0.05, 21)] {
         let below = p_values.iter().filter(|p| **p < level).count();

@@ -36,8 +36,8 @@ fn a_latency_is_half_of_the_time_until_the_answer_and_none_is_under_way_beside()
         });
         let messages = choices.upto(40);
         let warm_up = choices.one(&[None, Some(7)]);
-        let run = |bench: &mut crate::bench::Bench<'_>| bench.run_counted(messages, warm_up);
-        let (outcome, over) = SetUp::delayed(case.clone(), seed.number).run(run);
+        let (outcome, over) = SetUp::delayed(case.clone(), seed.number)
+            .run(|bench: &mut crate::bench::Bench<'_>| bench.run_counted(messages, warm_up));
         outcome.unwrap();
         over.rest.assert_clean();
         let sums = over.rest.client_sums();
@@ -50,8 +50,9 @@ fn a_latency_is_half_of_the_time_until_the_answer_and_none_is_under_way_beside()
         for qp in 0..case.qps as usize {
             let turns = turns(&over, qp);
             let measured = turns.len() - messages as usize;
-            let found = over.rest.client.2.iter();
-            let found = Recorder::merged(found.filter_map(|it| it.qps[qp].latency.as_ref()));
+            let found = Recorder::merged(
+                over.rest.client.2.iter().filter_map(|it| it.qps[qp].latency.as_ref()),
+            );
             let expected = recorder_of(&turns[measured..]);
             assert_eq!(found.unwrap().latency(), expected.latency(), "{case:?}");
         }
@@ -61,8 +62,7 @@ fn a_latency_is_half_of_the_time_until_the_answer_and_none_is_under_way_beside()
 /// Half of the time of each turn of a QP, or the time where the device answers, from what it served.
 fn turns(over: &Over, qp: usize) -> Vec<u64> {
     let of_end = |qpn: u32| {
-        let served = over.served.iter().filter(move |it| it.qp_num == qpn);
-        served.map(|it| (it.posted_ns, it.done_ns))
+        over.served.iter().filter(move |it| it.qp_num == qpn).map(|it| (it.posted_ns, it.done_ns))
     };
     let qpn = |end: &datapath::Shared| end.qp_contexts()[qp].qp.qpn();
     let asked = of_end(qpn(&over.rest.client.1));
@@ -71,10 +71,12 @@ fn turns(over: &Over, qp: usize) -> Vec<u64> {
     }
     let answers = of_end(qpn(&over.rest.server.1));
     let mut last_ns = 0;
-    let turn = |((posted_ns, came_ns), (answered_ns, done_ns)): ((u64, u64), (u64, u64))| {
-        assert!(last_ns <= posted_ns && came_ns <= answered_ns);
-        last_ns = done_ns;
-        (done_ns - posted_ns) / 2
-    };
-    asked.zip(answers).map(turn).collect()
+    asked
+        .zip(answers)
+        .map(|((posted_ns, came_ns), (answered_ns, done_ns))| {
+            assert!(last_ns <= posted_ns && came_ns <= answered_ns);
+            last_ns = done_ns;
+            (done_ns - posted_ns) / 2
+        })
+        .collect()
 }

@@ -84,15 +84,16 @@ pub fn planned_times(seed: &Seed, case: &Case, until_ns: u64) -> Vec<Vec<u64>> {
         return posted_by_qp(&over);
     }
     let gap_ns = 1e9 / per_second as f64 * f64::from(qps);
-    let of_qp = |qp: u32| {
-        let mut after_ns = ((f64::from(qp) + 0.5) / f64::from(qps) - 1.0) * gap_ns;
-        let times = std::iter::repeat_with(move || {
-            after_ns += gap_ns;
-            START_NS + after_ns.round_ties_even() as u64
-        });
-        times.take_while(|at_ns| *at_ns < until_ns).collect()
-    };
-    (0..qps).map(of_qp).collect()
+    (0..qps)
+        .map(|qp| {
+            let mut after_ns = ((f64::from(qp) + 0.5) / f64::from(qps) - 1.0) * gap_ns;
+            let times = std::iter::repeat_with(move || {
+                after_ns += gap_ns;
+                START_NS + after_ns.round_ties_even() as u64
+            });
+            times.take_while(|at_ns| *at_ns < until_ns).collect()
+        })
+        .collect()
 }
 
 /// What the device did for each QP of the client, in its order.
@@ -104,26 +105,31 @@ pub fn served_by_qp(over: &Over) -> Vec<Vec<Served>> {
 
 /// When each message was posted, by QP of the client.
 pub fn posted_by_qp(over: &Over) -> Vec<Vec<u64>> {
-    let times = |served: Vec<Served>| served.into_iter().map(|it| it.posted_ns).collect();
-    served_by_qp(over).into_iter().map(times).collect()
+    served_by_qp(over)
+        .into_iter()
+        .map(|served| served.into_iter().map(|it| it.posted_ns).collect())
+        .collect()
 }
 
 /// When each of these messages is done by one server that takes them in this order, from when they come; it stands still
 /// meanwhile (D. V. Lindley 1952, "The theory of queues with a single server").
 pub fn done_ns(come_ns: &[u64], service_ns: impl Fn(usize) -> u64, still: &Range<u64>) -> Vec<u64> {
     let mut free_ns = 0;
-    let done = come_ns.iter().enumerate().map(|(index, &come_ns)| {
-        let mut begins_ns = come_ns.max(free_ns);
-        if still.contains(&begins_ns) {
-            begins_ns = still.end;
-        }
-        free_ns = begins_ns + service_ns(index);
-        if begins_ns < still.start && free_ns > still.start {
-            free_ns += still.end - still.start;
-        }
-        free_ns
-    });
-    done.collect()
+    come_ns
+        .iter()
+        .enumerate()
+        .map(|(index, &come_ns)| {
+            let mut begins_ns = come_ns.max(free_ns);
+            if still.contains(&begins_ns) {
+                begins_ns = still.end;
+            }
+            free_ns = begins_ns + service_ns(index);
+            if begins_ns < still.start && free_ns > still.start {
+                free_ns += still.end - still.start;
+            }
+            free_ns
+        })
+        .collect()
 }
 
 pub struct Ran {
@@ -287,9 +293,15 @@ impl Expected {
     pub fn holds(&self, ran: Ran) -> FlowResult {
         ran.over.rest.assert_clean();
         let served = served_by_qp(&ran.over);
-        let workers = ran.over.rest.client.2.iter();
-        let loads = workers.filter_map(|worker| worker.load.as_ref());
-        let late_with_room: u64 = loads.map(|load: &WorkerLoad| load.late_with_room).sum();
+        let late_with_room: u64 = ran
+            .over
+            .rest
+            .client
+            .2
+            .iter()
+            .filter_map(|worker| worker.load.as_ref())
+            .map(|load: &WorkerLoad| load.late_with_room)
+            .sum();
         assert_eq!(late_with_room, self.late_with_room);
         let sum = |of: fn(&WorkerReport) -> u64| ran.over.rest.client.2.iter().map(of).sum();
         let away_ns = [

@@ -59,8 +59,7 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
     // The slowest, M/M/1 at 80 %, forgets how it began in 1 / (1 - sqrt(0.8))² = 90 services.
     const WARM_UP_NS: u64 = 500 * SERVICE_NS;
     const WINDOW_NS: u64 = 1_000 * SERVICE_NS;
-    let cells = [false, true].map(|kind| [0.3, 0.5, 0.8].map(|load| (kind, load)));
-    let cells = cells.concat();
+    let cells = [false, true].map(|kind| [0.3, 0.5, 0.8].map(|load| (kind, load))).concat();
     let mut off: Vec<[Differences; 5]> = cells.iter().map(|_| Default::default()).collect();
     for_seeds(300, |seed| {
         let cell = (seed.number % 6) as usize;
@@ -151,9 +150,12 @@ fn an_open_loop_holds_what_was_planned_while_its_server_stood_still() {
         assert!(shown.eq(done.iter().copied()));
         // Those whose service the stop met or delayed. The rest of the stop is the wait of who comes in it; each
         // takes a service from the backlog, and a quarter of one comes meanwhile.
-        let waited = done.iter().zip(&planned[0]);
-        let waited = waited.filter(|(done, planned)| **done - **planned > service_ns);
-        let latencies: Vec<u64> = waited.map(|(done, planned)| done - planned).collect();
+        let latencies: Vec<u64> = done
+            .iter()
+            .zip(&planned[0])
+            .filter(|(done, planned)| **done - **planned > service_ns)
+            .map(|(done, planned)| done - planned)
+            .collect();
         let in_stop = |at_ns: &&u64| (still.start - service_ns..still.end).contains(at_ns);
         assert!(latencies.len() >= planned[0].iter().filter(in_stop).count() - 1);
         assert!(latencies[0] + 4 * service_ns >= STOP_NS);

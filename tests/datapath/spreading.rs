@@ -49,15 +49,18 @@ impl<'c> Source<'c> {
             None => vec![(case.qps, 1)],
         };
         let mut first = 0;
-        let groups = weights.into_iter().map(|(count, share)| {
-            let group = first..first + count as usize;
-            first = group.end;
-            let own = mine.iter().copied();
-            let own: VecDeque<usize> = own.filter(|qp| group.contains(qp)).collect();
-            let share = (i64::from(share) << 20) * own.len() as i64 / i64::from(count);
-            (share, 0, own)
-        });
-        let groups = groups.filter(|(.., own)| !own.is_empty()).collect();
+        let groups = weights
+            .into_iter()
+            .map(|(count, share)| {
+                let group = first..first + count as usize;
+                first = group.end;
+                let own: VecDeque<usize> =
+                    mine.iter().copied().filter(|qp| group.contains(qp)).collect();
+                let share = (i64::from(share) << 20) * own.len() as i64 / i64::from(count);
+                (share, 0, own)
+            })
+            .filter(|(.., own)| !own.is_empty())
+            .collect();
         Source {
             case,
             worker,
@@ -88,10 +91,11 @@ impl<'c> Source<'c> {
                 own.rotate_left(1);
                 own[own.len() - 1]
             }
-            Spread::LeastLoaded => {
-                let least = |qp: &&usize| (self.queues[**qp].in_flight, self.queues[**qp].since);
-                *self.mine.iter().min_by_key(least).unwrap()
-            }
+            Spread::LeastLoaded => *self
+                .mine
+                .iter()
+                .min_by_key(|qp| (self.queues[**qp].in_flight, self.queues[**qp].since))
+                .unwrap(),
             Spread::Hash => {
                 let hash = mix(mix(self.worker as u64).wrapping_add(self.number));
                 self.number += 1;
@@ -174,8 +178,8 @@ fn each_message_is_where_and_when_the_policy_says() {
         let case = &set_up.case;
         over.rest.assert_clean();
         let (_, shared, reports) = &over.rest.client;
-        let qpns = shared.qp_contexts().iter().map(|it| it.qp.qpn());
-        let qp_of: HashMap<u32, usize> = qpns.zip(0..).collect();
+        let qp_of: HashMap<u32, usize> =
+            shared.qp_contexts().iter().map(|it| it.qp.qpn()).zip(0..).collect();
         let workers = reports.len();
         let source = |worker| Source::new(case, worker, workers, messages);
         let mut sources: Vec<Source<'_>> = (0..workers).map(source).collect();

@@ -38,16 +38,15 @@ fn window(seed: &mut Seed, times: ServiceTimes) -> (FlowResult, Option<Drift>) {
     });
     let sent = over.report().sent.unwrap();
     let timeline = sent.timeline.as_ref().unwrap();
-    let at_ns = timeline.at_seconds.iter();
-    let at_ns = at_ns.map(|at| (at * 1e9).round() as u64);
-    let samples = at_ns.zip(&timeline.messages);
-    let samples: Vec<Sample> =
-        samples.map(|(at_ns, &messages)| Sample { at_ns, messages }).collect();
+    let at_ns = timeline.at_seconds.iter().map(|at| (at * 1e9).round() as u64);
+    let samples: Vec<Sample> = at_ns
+        .zip(&timeline.messages)
+        .map(|(at_ns, &messages)| Sample { at_ns, messages })
+        .collect();
     let all: u64 = samples.iter().map(|it| it.messages).sum();
     assert_eq!(all, sent.totals.messages);
     let found = drift(&samples);
-    let doubts = sent.window.doubts.iter();
-    let marks = doubts.filter(|doubt| doubt.kind == DoubtKind::Drift);
+    let marks = sent.window.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Drift);
     assert_eq!(marks.count(), usize::from(found.is_some()));
     (sent, found)
 }

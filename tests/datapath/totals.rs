@@ -56,12 +56,14 @@ fn figures_are_those_of_the_device() {
             assert_eq!(latencies, held(&over, truth.ends[0][0].window_ns()));
         }
         let of_qps = truth.completed();
-        let rates = truth.ends[0].iter().map(|worker| {
-            let (start_ns, end_ns) = worker.window_ns();
-            let messages: u64 = worker.qps.iter().map(|qp| qp.completed).sum();
-            messages as f64 / ((end_ns - start_ns) as f64 / 1e9)
-        });
-        let rate: f64 = rates.sum();
+        let rate: f64 = truth.ends[0]
+            .iter()
+            .map(|worker| {
+                let (start_ns, end_ns) = worker.window_ns();
+                let messages: u64 = worker.qps.iter().map(|qp| qp.completed).sum();
+                messages as f64 / ((end_ns - start_ns) as f64 / 1e9)
+            })
+            .sum();
         let sent = truth.check_timelines(over, edges);
         match &sent.latency_ns {
             Some(told) => assert_latency(told, &latencies),
@@ -86,13 +88,19 @@ fn figures_are_those_of_the_device() {
 /// posts, the last of each `signal_every` that was done or posted in it, whatever the lists.
 fn held(over: &Over, (start_ns, end_ns): (u64, u64)) -> Vec<u64> {
     let every = over.rest.case.signal_every as usize;
-    let qpns = over.rest.client.1.qp_contexts().iter();
-    let of_qps = qpns.map(|it| it.qp.qpn()).flat_map(|qpn| {
-        let of_qp = over.served.iter().filter(move |it| it.qp_num == qpn);
-        of_qp.skip(every - 1).step_by(every)
-    });
-    let held = of_qps.filter(|it| it.done_ns > start_ns && it.posted_ns <= end_ns);
-    let mut held: Vec<u64> = held.map(latency_ns).collect();
+    let mut held: Vec<u64> = over
+        .rest
+        .client
+        .1
+        .qp_contexts()
+        .iter()
+        .map(|it| it.qp.qpn())
+        .flat_map(|qpn| {
+            over.served.iter().filter(move |it| it.qp_num == qpn).skip(every - 1).step_by(every)
+        })
+        .filter(|it| it.done_ns > start_ns && it.posted_ns <= end_ns)
+        .map(latency_ns)
+        .collect();
     held.sort_unstable();
     held
 }

@@ -49,11 +49,13 @@ fn a_corrupted_payload_is_found_where_it_came() {
 /// Of a WRITE the target's memory tells at the end.
 #[test]
 fn a_corrupted_write_is_found_in_the_targets_memory() {
-    let run = |bench: &mut Bench<'_>| {
-        corrupt_next_message(qp_1(bench.pair), 37);
-        bench.run_counted(5, None).unwrap();
-    };
-    let rest = SetUp::delayed(case_of(two(Op::Write)), 1).run(run).1.rest;
+    let rest = SetUp::delayed(case_of(two(Op::Write)), 1)
+        .run(|bench: &mut Bench<'_>| {
+            corrupt_next_message(qp_1(bench.pair), 37);
+            bench.run_counted(5, None).unwrap();
+        })
+        .1
+        .rest;
     rest.assert_clean();
     let verified = rest.verified().unwrap();
     let expected = format!("wrong payload in the target's memory: {WRONG}");
@@ -73,8 +75,8 @@ fn the_wrong_byte_and_the_right_one_are_both_named() {
 #[test]
 fn the_other_direction_is_verified_too() {
     let settings = Settings { bidirectional: true, ..verified(Op::Send) };
-    let qpn = |pair: &Pair| Some(pair.server.shared.qp_contexts()[0].qp.qpn());
-    let rest = corrupted(settings, 0, qpn);
+    let rest =
+        corrupted(settings, 0, |pair: &Pair| Some(pair.server.shared.qp_contexts()[0].qp.qpn()));
     assert!(rest.server_failure().is_none());
     let failure = rest.client_failure().unwrap();
     assert!(failure.message.contains("QP 0, slot 0"), "{failure}");
@@ -83,8 +85,7 @@ fn the_other_direction_is_verified_too() {
 #[test]
 fn lost_and_doubled_messages_are_found() {
     let rest = whole(&case_of(verified(Op::Send)), 1, 40, None);
-    let posts = rest.client.1.qp_contexts()[0].sender.as_ref().unwrap().posts();
-    let posts = posts.unwrap();
+    let posts = rest.client.1.qp_contexts()[0].sender.as_ref().unwrap().posts().unwrap();
     let receiver = rest.server.1.qp_contexts()[0].receiver.as_ref().unwrap();
     let checked = |change: &dyn Fn(&mut Vec<u32>)| {
         let mut posts = posts.clone();
@@ -112,12 +113,15 @@ fn lost_and_doubled_additions_are_found() {
     ] {
         let case = case_of(Settings { qps: 2, atomic_target: target, ..verified(Op::FetchAdd) });
         let rest = whole(&case, 1, 40, None);
-        let contexts = rest.client.1.qp_contexts().iter();
-        let mut posts: Vec<Vec<u32>> =
-            contexts.map(|context| context.sender.as_ref().unwrap().posts().unwrap()).collect();
+        let mut posts: Vec<Vec<u32>> = rest
+            .client
+            .1
+            .qp_contexts()
+            .iter()
+            .map(|context| context.sender.as_ref().unwrap().posts().unwrap())
+            .collect();
         posts[1][3] += 1;
-        let found = rest.server.0.check_sums(posts.iter().map(Vec::as_slice));
-        let found = found.unwrap().to_string();
+        let found = rest.server.0.check_sums(posts.iter().map(Vec::as_slice)).unwrap().to_string();
         assert!(found.ends_with(expected), "{target}: {found}");
     }
 }
@@ -132,8 +136,8 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     let sizes = Sizes::of(&reliable);
     let pd = ProtectionDomain::new(&port().context).unwrap();
     let access = Access::RemoteWrite;
-    let alive = || Ok::<(), VerbsError>(());
-    let memory = Regions::new(&pd, &reliable, &layout, access, None, alive).unwrap();
+    let memory =
+        Regions::new(&pd, &reliable, &layout, access, None, || Ok::<(), VerbsError>(())).unwrap();
     let found = |flow: &Settings, posts: u32| {
         let found = check_written(&memory, flow, &sizes, 1, 256, &[posts; 4]);
         found.map(|mismatch| mismatch.to_string())
@@ -156,8 +160,7 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
 /// Exchanges that each QP made of 101.
 fn exchanges(settings: Settings, seed: u64) -> Vec<u64> {
     let rest = whole(&case_of(settings), seed, 101, None);
-    let workers = rest.client.2.iter().flat_map(|worker| &worker.qps);
-    workers.map(|qp| qp.swaps_made).collect()
+    rest.client.2.iter().flat_map(|worker| &worker.qps).map(|qp| qp.swaps_made).collect()
 }
 
 #[test]

@@ -82,8 +82,8 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
                 }
             }
         }
-        let told = over.report().sent.unwrap();
-        let told: Vec<DoubtKind> = told.window.doubts.iter().map(|doubt| doubt.kind).collect();
+        let told: Vec<DoubtKind> =
+            over.report().sent.unwrap().window.doubts.iter().map(|doubt| doubt.kind).collect();
         assert_eq!(told, doubts(&truth));
         sound += u32::from(told.is_empty());
         let kinds = [DoubtKind::WindowLength, DoubtKind::EdgeMissed, DoubtKind::WorkerAway];
@@ -134,8 +134,9 @@ fn a_closed_loop_whose_worker_is_away_in_the_middle_is_told_and_has_a_doubt_from
 /// The doubts that the windows of the client's workers raise.
 fn doubts(truth: &Truth) -> Vec<DoubtKind> {
     let workers = || truth.ends[0].iter();
-    let lengths = workers().map(|it| it.window_ns()).map(|(start, end)| end - start);
-    let is_off = lengths
+    let is_off = workers()
+        .map(super::exact::WorkerTruth::window_ns)
+        .map(|(start, end)| end - start)
         .map(|length_ns| length_ns.abs_diff(WINDOW_NS))
         .any(|off_ns| off_ns * LENGTH_PARTS >= WINDOW_NS);
     let is_missed = |edge: usize| {

@@ -123,8 +123,7 @@ fn strangers_are_rejected_and_told_why() {
     wire.connect_to(&[0x11, 0x12]);
     let listening = &created["arrays"][0]["listening"];
     let port = listening["port"].as_u64().unwrap() as u16;
-    let nonce = listening["nonce"].as_str().unwrap();
-    let nonce: [u8; 16] = from_hex(nonce).unwrap();
+    let nonce: [u8; 16] = from_hex(listening["nonce"].as_str().unwrap()).unwrap();
     let request = |index: u32, qpn: u32, nonce: &[u8]| {
         [b"rocb\x01\x01\0\0", &index.to_le_bytes()[..], &qpn.to_le_bytes(), nonce].concat()
     };

@@ -38,13 +38,17 @@ fn three_servers_in_a_ring() {
         Server::on(SERVER_ADDRESS, "rxe1", ""),
     ];
     let names = servers.each_ref().map(|server| server.name.clone());
-    let flow = |from: usize| {
-        let (from, to) = (&names[from], &names[(from + 1) % 3]);
-        format!("[[flow]]\nfrom = '{from}'\nto = '{to}'\n")
-    };
     let how = "--verify --connect tcp,cm --op send -n 40 --warmup 0 -q 3 -s 4K -t 8";
     let line = format!("--nodes {} --config flows.toml {how}", names.join(","));
-    let call = sweep(&line).with_file("flows.toml", &[0, 1, 2].map(flow).concat());
+    let call = sweep(&line).with_file(
+        "flows.toml",
+        &[0, 1, 2]
+            .map(|from| {
+                let (from, to) = (&names[from], &names[(from + 1) % 3]);
+                format!("[[flow]]\nfrom = '{from}'\nto = '{to}'\n")
+            })
+            .concat(),
+    );
     let result = call.is_whole(2).result();
     let of_result: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
     assert_eq!(of_result, names);

@@ -15,9 +15,12 @@ fn one_percent_of_loss_corrupts_nothing() {
     let line = "--op send,write,read -q 2 -s 16K -t 4 -r 8 -n 150 --verify --warmup 0 --timeout 17";
     let result = whole(&server, line, 3);
     drop(loss);
-    let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let events = runs.flat_map(|run| &run.path_events);
-    let lost = events.filter(|event| event.kind != PathEventKind::ReceiverNotReady);
+    let lost = result
+        .cases
+        .iter()
+        .flat_map(|case| &case.runs)
+        .flat_map(|run| &run.path_events)
+        .filter(|event| event.kind != PathEventKind::ReceiverNotReady);
     assert!(lost.count() > 0, "nothing was lost, so nothing was tested");
 }
 

@@ -11,15 +11,14 @@ use crate::session::whole;
 /// Walks sweeps of so many cases.
 fn all_whole(sweeps: &[(&str, usize)]) {
     let server = Server::start();
-    let path = |case: &CaseResult| {
-        let flow = &case.config.flows[0];
-        assert_eq!(flow.from_device.as_deref(), Some("rxe0"), "{}", case.id);
-        assert_eq!(flow.to_device.as_deref(), Some("rxe1"), "{}", case.id);
-        assert_eq!(flow.path_mtu, Some(4096), "{}", case.id);
-    };
     for (line, cases) in sweeps {
         let result = whole(&server, &format!("{line} --verify"), *cases);
-        result.cases.iter().for_each(path);
+        result.cases.iter().for_each(|case| {
+            let flow = &case.config.flows[0];
+            assert_eq!(flow.from_device.as_deref(), Some("rxe0"), "{}", case.id);
+            assert_eq!(flow.to_device.as_deref(), Some("rxe1"), "{}", case.id);
+            assert_eq!(flow.path_mtu, Some(4096), "{}", case.id);
+        });
     }
     server.end();
 }

@@ -63,8 +63,7 @@ fn path_mtus() {
     let server = Server::start();
     let line = format!("-m 256,512,1024,2048,4096 -s 8K {SHORT}");
     let result = whole(&server, &line, 5);
-    let cases = result.cases.iter();
-    let mtus = cases.map(|case| case.config.flows[0].path_mtu.unwrap());
+    let mtus = result.cases.iter().map(|case| case.config.flows[0].path_mtu.unwrap());
     assert_eq!(mtus.collect::<Vec<_>>(), [256, 512, 1024, 2048, 4096]);
     server.end();
 }
@@ -95,10 +94,13 @@ fn udp_source_ports_are_those_on_the_wire() {
     let result = whole(&server, &line, 1);
     let frames = capture.stop();
     server.end();
-    let qps = result.cases[0].runs[0].flows[0].qps.iter();
-    let told: BTreeSet<u16> = qps.filter_map(|qp| qp.udp_source_port).collect();
-    let writes = frames.iter().filter_map(|frame| decode(frame).ok());
-    let writes = writes.filter(|it| it.packet.opcode == Opcode::WriteOnly);
-    let seen: BTreeSet<u16> = writes.map(|it| it.source_port).collect();
+    let told: BTreeSet<u16> =
+        result.cases[0].runs[0].flows[0].qps.iter().filter_map(|qp| qp.udp_source_port).collect();
+    let seen: BTreeSet<u16> = frames
+        .iter()
+        .filter_map(|frame| decode(frame).ok())
+        .filter(|it| it.packet.opcode == Opcode::WriteOnly)
+        .map(|it| it.source_port)
+        .collect();
     assert_eq!((told.len(), &told), (8, &seen));
 }

@@ -30,8 +30,7 @@ pub fn held(device: &str) -> BTreeMap<String, u64> {
     let shown = run(&format!("rdma resource show {device}"));
     // Before the pairs are the device's number and name.
     let words: Vec<&str> = shown.split_whitespace().skip(2).collect();
-    let pairs = words.chunks_exact(2);
-    pairs.map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
+    words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect()
 }
 
 /// Waits until it holds more of a kind than `before`, by this many.
@@ -42,8 +41,11 @@ pub fn await_more(before: &BTreeMap<String, u64>, device: &str, kind: &str, more
 
 /// Waits until both devices hold what they held before.
 pub fn await_freed(before: &[BTreeMap<String, u64>; 2]) {
-    let is_so = || (both_hold() == *before).then_some(());
-    wait_or_tell(SOON, is_so, || format!("{:?} to be {before:?} again", both_hold()));
+    wait_or_tell(
+        SOON,
+        || (both_hold() == *before).then_some(()),
+        || format!("{:?} to be {before:?} again", both_hold()),
+    );
 }
 
 /// What it holds on both devices.

@@ -43,8 +43,7 @@ fn a_server_says_that_it_was_stopped() {
     let server = Server::start();
     let client = way(&server).client_in_the_window(LONG);
     server.program.signal(Signal::Interrupt);
-    let ended = client.wait().exits(1);
-    let ended = ended.says(&["the server was stopped", "hint:"]);
+    let ended = client.wait().exits(1).says(&["the server was stopped", "hint:"]);
     let run = ended.runs().remove(0);
     assert!(!run.complete && run.flows[0].totals.messages > 0);
     server.program.wait().exits(0);

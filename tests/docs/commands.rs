@@ -68,13 +68,16 @@ fn every_command_that_a_page_shows_is_taken() {
         for command in blocks.iter().flat_map(|it| it.lines()).filter_map(command) {
             let words = words(command);
             let all = std::iter::once("rocebench".to_owned()).chain(words.clone());
-            let parsed = args::command().try_get_matches_from(all);
-            let parsed = parsed.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let parsed = args::command()
+                .try_get_matches_from(all)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             if parsed.subcommand_name().is_none() {
                 let is_host = |word: &str| ["HOST", "SERVER"].contains(&word);
-                let words = words.iter().map(String::as_str);
-                let words = words.map(|it| if is_host(it) { "192.0.2.7" } else { it });
-                let mut words: Vec<&str> = words.collect();
+                let mut words: Vec<&str> = words
+                    .iter()
+                    .map(String::as_str)
+                    .map(|it| if is_host(it) { "192.0.2.7" } else { it })
+                    .collect();
                 if !words.contains(&"--dry-run") {
                     words.push("--dry-run");
                 }

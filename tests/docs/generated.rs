@@ -43,10 +43,11 @@ fn every_status_is_explained_as_the_program_does() {
         end: "<!-- end of statuses -->\n",
     };
     let unknown = WcStatus(u32::MAX).name();
-    let statuses = (1..64).map(WcStatus);
-    let known = statuses.filter(|it| it.name() != unknown);
-    let rows: Vec<String> =
-        known.map(|it| format!("| {it} | {} | {} |\n", it.meaning(), it.remedy())).collect();
+    let rows: Vec<String> = (1..64)
+        .map(WcStatus)
+        .filter(|it| it.name() != unknown)
+        .map(|it| format!("| {it} | {} | {} |\n", it.meaning(), it.remedy()))
+        .collect();
     assert!(rows.len() > 10);
     let head = "\n| status | usually means | what to try |\n|---|---|---|\n";
     table.holds(&format!("{head}{}\n", rows.concat()));

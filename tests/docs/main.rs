@@ -75,10 +75,12 @@ fn all_options() -> BTreeSet<String> {
     {
         let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
         let help = run(".", &words);
-        let lines = help.lines().map(str::trim_start);
-        let lines = lines.filter(|line| line.starts_with('-'));
-        let words = lines.flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']));
-        let options = words.filter(|word| word.starts_with("--"));
+        let options = help
+            .lines()
+            .map(str::trim_start)
+            .filter(|line| line.starts_with('-'))
+            .flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']))
+            .filter(|word| word.starts_with("--"));
         all.extend(options.map(str::to_owned));
     }
     assert!(all.len() > 35, "{all:?}");
@@ -106,8 +108,7 @@ fn settings_page() -> String {
                 "\n## {heading}\n\n| flag | default | range | of | field |\n|---|---|---|---|---|\n"
             );
         }
-        let short = row.short.map(|letter| format!("`-{letter}`, "));
-        let short = short.unwrap_or_default();
+        let short = row.short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
         let value = match row.takes {
             settings::Takes::Switch => String::new(),
             takes => format!(" {}", takes.value_name()),
@@ -185,8 +186,7 @@ fn examples_of_sweeps_can_be_run() {
         let name = first.strip_prefix("# ").expect("a file has its name above");
         std::fs::write(folder.path().join(name), file).unwrap();
         let shown = dry_run(&["--config", name]);
-        let names = file.lines().filter_map(|line| line.strip_prefix("name = "));
-        for flow in names {
+        for flow in file.lines().filter_map(|line| line.strip_prefix("name = ")) {
             let line = format!("\n  {} ", flow.trim_matches('"'));
             assert!(shown.contains(&line), "{flow} is not in {shown}");
         }
@@ -194,9 +194,8 @@ fn examples_of_sweeps_can_be_run() {
     let of_page = |text: &str| blocks(text, "").join("\n");
     let commands = of_page(&flows) + "\n" + &of_page(&page("docs/many-nodes.md"));
     // Of a page that also shows what is printed.
-    let lines = commands.lines();
-    let commands = lines.filter_map(|line| line.strip_prefix("rocebench "));
-    let commands: Vec<&str> = commands.collect();
+    let commands: Vec<&str> =
+        commands.lines().filter_map(|line| line.strip_prefix("rocebench ")).collect();
     assert!(commands.len() >= 6, "{commands:?}");
     for words in commands {
         dry_run(&words.split(' ').collect::<Vec<_>>());
@@ -308,15 +307,15 @@ fn anchor(title: &str) -> String {
 
 /// What the links of a page lead to.
 fn targets(page: &str) -> impl Iterator<Item = &str> {
-    let parts = page.split("](").skip(1);
-    parts.filter_map(|rest| rest.split(')').next())
+    page.split("](").skip(1).filter_map(|rest| rest.split(')').next())
 }
 
 /// The sections of a page, by the names that links give them.
 fn anchors(page: &str) -> BTreeSet<String> {
     // Not the lines of blocks of code that begin with the same character.
-    let text = page.split("```").step_by(2);
-    text.flat_map(str::lines)
+    page.split("```")
+        .step_by(2)
+        .flat_map(str::lines)
         .filter(|line| line.starts_with('#'))
         .map(|line| anchor(line.trim_start_matches('#').trim()))
         .collect()
@@ -360,10 +359,11 @@ fn links_between_pages_lead_somewhere() {
 fn protocol_page_has_every_message() {
     let source = page("src/protocol/message.rs");
     let page = page("docs/dev/protocol.md");
-    let arms = source.lines();
-    let arms = arms.filter_map(|line| line.trim().strip_prefix("Message::"));
-    let names = arms.filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
-    let kinds: Vec<&str> = names.collect();
+    let kinds: Vec<&str> = source
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Message::"))
+        .filter_map(|line| line.split_once("=> \"")?.1.split('"').next())
+        .collect();
     assert!(kinds.len() > 15, "{kinds:?}");
     for kind in kinds {
         let is_there = page.contains(&format!("`{kind}`"));
@@ -405,12 +405,13 @@ fn csv_columns_that_the_page_names_exist() {
     let section = section.split("\n## ").next().unwrap();
     let words = section.split('`').skip(1).step_by(2);
     // Those without an underscore may be values.
-    let is_name = |word: &&str| {
-        word.contains('_')
-            && !word.ends_with('_')
-            && word.chars().all(|it| it.is_ascii_lowercase() || it == '_')
-    };
-    let named: Vec<&str> = words.filter(is_name).collect();
+    let named: Vec<&str> = words
+        .filter(|word| {
+            word.contains('_')
+                && !word.ends_with('_')
+                && word.chars().all(|it| it.is_ascii_lowercase() || it == '_')
+        })
+        .collect();
     assert!(named.len() >= 9, "{named:?}");
     for name in named {
         assert!(files.contains(name), "no column or kind {name}");
@@ -427,11 +428,10 @@ fn the_doctors_page_names_every_check() {
         let source = std::fs::read_to_string(path).unwrap();
         let code = source.split("#[cfg(test)]").next().unwrap();
         let names = code.split("Finding::new(").skip(1);
-        let name = |rest: &str| {
+        checks.extend(names.filter_map(|rest| {
             let quoted = rest.trim_start().strip_prefix('"')?;
             Some(quoted.split('"').next()?.to_owned())
-        };
-        checks.extend(names.filter_map(name));
+        }));
     }
     assert!(checks.len() > 20, "{checks:?}");
     for check in checks {
@@ -446,8 +446,8 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(folder).unwrap();
-        let paths = entries.map(|entry| entry.unwrap().path());
-        let (within, others): (Vec<_>, Vec<_>) = paths.partition(|path| path.is_dir());
+        let (within, others): (Vec<_>, Vec<_>) =
+            entries.map(|entry| entry.unwrap().path()).partition(|path| path.is_dir());
         folders.extend(within);
         files.extend(others);
     }
@@ -457,10 +457,11 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
 
 /// The text of the program's source, string literals that go over a line's end made whole.
 fn source() -> String {
-    let folders = ["src", "crates/report/src", "crates/verbs/src"].iter();
-    let files = folders.flat_map(|folder| files(folder, "rs"));
-    let texts = files.map(|path| std::fs::read_to_string(path).unwrap());
-    let text: String = texts.collect();
+    let text: String = ["src", "crates/report/src", "crates/verbs/src"]
+        .iter()
+        .flat_map(|folder| files(folder, "rs"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
     let mut pieces = text.split("\\\n");
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |whole, piece| whole + piece.trim_start())
@@ -491,10 +492,10 @@ fn troubleshooting_quotes_what_the_program_says() {
 #[test]
 fn troubleshooting_leads_to_its_own_sections() {
     let page = page("docs/troubleshooting.md");
-    let titles = page.lines().filter_map(|line| line.strip_prefix("## "));
-    let sections: BTreeSet<String> = titles.map(anchor).collect();
-    let links = targets(&page).filter_map(|target| target.strip_prefix('#'));
-    let links: BTreeSet<String> = links.map(str::to_owned).collect();
+    let sections: BTreeSet<String> =
+        page.lines().filter_map(|line| line.strip_prefix("## ")).map(anchor).collect();
+    let links: BTreeSet<String> =
+        targets(&page).filter_map(|target| target.strip_prefix('#')).map(str::to_owned).collect();
     assert_eq!(links, sections);
 }
 

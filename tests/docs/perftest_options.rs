@@ -40,11 +40,14 @@ fn here(option: &PerftestOption) -> String {
         Here::Flag(flag) => own_spelling(flag),
         Here::Setting(flag, value) => format!("`--{flag} {value}`"),
         Here::OneOf(meanings, otherwise) => {
-            let meanings = meanings.iter().map(|(text, meaning)| match meaning {
-                Some((flag, value)) => format!("`{text}`: `--{flag} {value}`"),
-                None => format!("`{text}`: nothing to do"),
-            });
-            let meanings = meanings.collect::<Vec<_>>().join("; ");
+            let meanings = meanings
+                .iter()
+                .map(|(text, meaning)| match meaning {
+                    Some((flag, value)) => format!("`{text}`: `--{flag} {value}`"),
+                    None => format!("`{text}`: nothing to do"),
+                })
+                .collect::<Vec<_>>()
+                .join("; ");
             format!("{meanings}; else refused: {otherwise}")
         }
         Here::Already(why) => format!("nothing to do: {why}"),
@@ -78,8 +81,8 @@ fn perftests_options_are_as_in_the_program() {
 
 #[test]
 fn the_readme_says_how_many_of_them_are_taken() {
-    let refused = |option: &&PerftestOption| matches!(option.here, Here::Not(_));
-    let taken = OPTIONS.len() - OPTIONS.iter().filter(refused).count();
+    let taken =
+        OPTIONS.len() - OPTIONS.iter().filter(|option| matches!(option.here, Here::Not(_))).count();
     let sentence = format!("{taken} of its {} options are accepted", OPTIONS.len());
     assert!(super::page("README.md").contains(&sentence), "{sentence}");
 }

@@ -28,11 +28,14 @@ fn rounds(words: &str) -> Call {
 /// The cases of all runs, in the order in which they began.
 fn order(ended: &Ended) -> Vec<String> {
     let result = ended.result();
-    let runs = result.cases.iter().flat_map(|case| {
-        let id = case.id.clone();
-        case.runs.iter().map(move |run| (run.started_at.clone(), id.clone()))
-    });
-    let mut runs: Vec<_> = runs.collect();
+    let mut runs: Vec<_> = result
+        .cases
+        .iter()
+        .flat_map(|case| {
+            let id = case.id.clone();
+            case.runs.iter().map(move |run| (run.started_at.clone(), id.clone()))
+        })
+        .collect();
     runs.sort();
     runs.into_iter().map(|(_, id)| id).collect()
 }

@@ -19,8 +19,7 @@ fn without_a_device_the_embedded_one_is_taken_and_says_so() {
         "no RDMA device on this machine: taking soft0, the embedded software device",
         "not of a network adapter",
     ]);
-    let notes = ended.stderr().lines();
-    let notes = notes.filter(|line| line.contains("embedded"));
+    let notes = ended.stderr().lines().filter(|line| line.contains("embedded"));
     assert_eq!(notes.count(), 1, "{}", ended.stderr());
 }
 

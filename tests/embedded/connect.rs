@@ -16,8 +16,7 @@ fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
         "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 20ms --timeout 18 --quiet",
     ).passes();
     check_all(&ended, 4, 5);
-    let ids = ended.cases().iter();
-    let ids: Vec<_> = ids.map(|it| it["id"].as_str().unwrap()).collect();
+    let ids: Vec<_> = ended.cases().iter().map(|it| it["id"].as_str().unwrap()).collect();
     assert_eq!(
         ids,
         [

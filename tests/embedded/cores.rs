@@ -49,9 +49,11 @@ impl Host {
 fn workers(ended: &Ended) -> [Vec<(usize, u32)>; 2] {
     let run = ended.runs().remove(0);
     [0, 1].map(|node| {
-        let workers = run.nodes[node].workers.iter();
-        let told = workers.map(|it| (it.core.unwrap() as usize, it.core_shared_with.unwrap()));
-        told.collect()
+        run.nodes[node]
+            .workers
+            .iter()
+            .map(|it| (it.core.unwrap() as usize, it.core_shared_with.unwrap()))
+            .collect()
     })
 }
 
@@ -133,8 +135,9 @@ fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
 #[test]
 fn a_killed_process_leaves_its_cores_to_others() {
     let host = host();
-    let program = call("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet");
-    let program = program.env(VARIABLE, host.path()).start();
+    let program = call("-d soft0 --op send -D 60s --warmup 0 --timeout 18 --quiet")
+        .env(VARIABLE, host.path())
+        .start();
     let has = |count: u32| {
         let mut cores = host.cores[..2].iter();
         cores.all(|core| host.locks().workers_on(*core) == count)

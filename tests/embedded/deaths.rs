@@ -82,11 +82,12 @@ fn client_until(
     (signal, victim): (Signal, impl Fn(&Program) -> u32),
 ) -> Program {
     let (tell, told) = channel();
-    let deed = move || send_signal(told.recv().unwrap(), signal);
     let (proxy, case) = match death {
         Death::At(step) => {
             let to: SocketAddr = server.name.parse().unwrap();
-            let proxy = Proxy::start("127.0.0.1", to, step, deed);
+            let proxy = Proxy::start("127.0.0.1", to, step, move || {
+                send_signal(told.recv().unwrap(), signal);
+            });
             (Some(proxy), TWO_CASES)
         }
         Death::In("warm-up") => (None, WARMS_UP),
@@ -124,8 +125,7 @@ fn kept(ended: &Ended, death: Death) {
             assert_eq!(runs.len(), 1, "{death:?}: {said}");
             assert!(runs[0].complete, "{death:?}: {:?}", runs[0].failure);
             assert!(runs[0].flows[0].totals.messages > 0, "{death:?}");
-            let kind = |death: &Death| matches!(death, Death::At(it) if it.kind == step.kind);
-            DRAIN.iter().any(kind)
+            DRAIN.iter().any(|death| matches!(death, Death::At(it) if it.kind == step.kind))
         }
         Death::In(phase) => phase != "warm-up",
     };

@@ -6,24 +6,23 @@ use testing::server::{Server, call};
 
 /// Whichever findings have this value of this field.
 fn all<'a>(report: &'a Value, field: &str, value: &str) -> impl Iterator<Item = &'a Value> {
-    let findings = report["findings"].as_array().unwrap().iter();
-    findings.filter(move |finding| finding[field] == value)
+    report["findings"].as_array().unwrap().iter().filter(move |finding| finding[field] == value)
 }
 
 /// Subject and state of each finding of a check.
 fn findings<'a>(report: &'a Value, check: &str) -> Vec<(&'a str, &'a str)> {
-    let of_check = all(report, "check", check).map(|finding| {
-        let subject = finding["subject"].as_str().unwrap_or_default();
-        (subject, finding["state"].as_str().unwrap())
-    });
-    of_check.collect()
+    all(report, "check", check)
+        .map(|finding| {
+            let subject = finding["subject"].as_str().unwrap_or_default();
+            (subject, finding["state"].as_str().unwrap())
+        })
+        .collect()
 }
 
 /// Names of the nodes and check of each finding of this scope.
 fn found<'a>(report: &'a Value, scope: &str) -> Vec<(&'a Value, &'a str)> {
     let of_scope = all(report, "scope", scope);
-    let told = of_scope.map(|it| (&it["nodes"], it["check"].as_str().unwrap()));
-    told.collect()
+    of_scope.map(|it| (&it["nodes"], it["check"].as_str().unwrap())).collect()
 }
 
 #[test]
@@ -46,8 +45,10 @@ fn the_embedded_device_is_listed_with_its_gid() {
 #[test]
 fn a_device_that_is_not_there_is_bad_input() {
     for command in ["devices", "doctor"] {
-        let ended = call(&format!("{command} -d nope")).run();
-        let ended = ended.exits(2).says(&["no RDMA device \"nope\"", "soft0"]);
+        let ended = call(&format!("{command} -d nope"))
+            .run()
+            .exits(2)
+            .says(&["no RDMA device \"nope\"", "soft0"]);
         assert!(ended.stdout.is_empty(), "{}", ended.stdout);
     }
 }
@@ -68,8 +69,10 @@ fn a_machine_that_works_is_well() {
 
 #[test]
 fn packets_that_do_not_arrive_are_found() {
-    let ended = call("doctor -d soft0 --faults drop=100% --quiet").run();
-    let ended = ended.exits(1).says(&["3 checks found something broken"]);
+    let ended = call("doctor -d soft0 --faults drop=100% --quiet")
+        .run()
+        .exits(1)
+        .says(&["3 checks found something broken"]);
     ended.shows(&["broken   transfer send", "why: ", "try: "]);
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 100));
     assert!(!ended.stdout.contains("\nok "), "{}", ended.stdout);
@@ -101,8 +104,7 @@ fn an_end_that_is_not_there_is_broken() {
 }
 
 fn list(servers: &[Server]) -> String {
-    let names = servers.iter().map(|server| &*server.name);
-    names.collect::<Vec<_>>().join(",")
+    servers.iter().map(|server| &*server.name).collect::<Vec<_>>().join(",")
 }
 
 #[test]
@@ -132,8 +134,8 @@ fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
     assert_eq!(found(&report, "difference"), [(&odd, "--faults"), (&odd, "GID")]);
     let gone = json!(["127.0.0.1:1"]);
     assert_eq!(found(&report, "reach"), [(&gone, "reach")]);
-    let ended = call(&format!("doctor --nodes {nodes}")).run();
-    let ended = ended.exits(1).says(&["break or slow runs"]);
+    let ended =
+        call(&format!("doctor --nodes {nodes}")).run().exits(1).says(&["break or slow runs"]);
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80));
     ended.shows(&[
         "RoCE v2 IPv6 *",

@@ -10,8 +10,7 @@ use testing::wire::Wire;
 
 #[test]
 fn a_whole_lesson() {
-    let ended = call("explain -d soft0 --op write --text Hello").run();
-    let ended = ended.exits(0);
+    let ended = call("explain -d soft0 --op write --text Hello").run().exits(0);
     assert!(ended.stderr().is_empty(), "{}", ended.stderr());
     assert!(!ended.stdout.contains('\x1b'), "colours in a pipe");
     insta::assert_snapshot!("a_whole_lesson", masked(&ended.stdout));
@@ -150,15 +149,18 @@ fn chinese_lines_up_and_is_whole() {
             assert!(!chinese.contains(word), "{word} in {chinese}");
         }
         for stdout in [&chinese, &english] {
-            let widest = stdout.lines().map(|line| line.width()).max().unwrap();
+            let widest = stdout.lines().map(unicode_width::UnicodeWidthStr::width).max().unwrap();
             assert!(widest <= 100, "{widest} columns: {stdout}");
         }
         // The values of both ends stand one below the other.
-        let lines = chinese.lines();
-        let lines = lines.skip_while(|line| !line.contains("交换连接信息"));
-        let lines = lines.skip_while(|line| !line.trim_start().starts_with("本端"));
-        let column = |line: &str| line[..line.rfind("  ").unwrap() + 2].width();
-        let columns: Vec<usize> = lines.skip(1).take(3).map(column).collect();
+        let columns: Vec<usize> = chinese
+            .lines()
+            .skip_while(|line| !line.contains("交换连接信息"))
+            .skip_while(|line| !line.trim_start().starts_with("本端"))
+            .skip(1)
+            .take(3)
+            .map(|line| line[..line.rfind("  ").unwrap() + 2].width())
+            .collect();
         assert_eq!(columns, [columns[0]; 3], "{chinese}");
     }
 }

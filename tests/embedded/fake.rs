@@ -39,8 +39,9 @@ impl Fake {
     /// Process id of the end that ran last, once there is one.
     pub fn id(&self, end: &str) -> u32 {
         let file = self.folder.path().join(end);
-        let id = || std::fs::read_to_string(&file).ok()?.trim().parse().ok();
-        wait_for(&format!("a {end}"), STEP, id)
+        wait_for(&format!("a {end}"), STEP, || {
+            std::fs::read_to_string(&file).ok()?.trim().parse().ok()
+        })
     }
 
     /// Neither end is left, in a moment.
@@ -54,7 +55,8 @@ impl Fake {
     pub fn end_is_gone(&self, end: &str) {
         let stat = format!("/proc/{}/stat", self.id(end));
         // One whose parent died may wait to be reaped.
-        let is_left = || std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
-        wait_until(&format!("the end of {end}"), STEP, || !is_left());
+        wait_until(&format!("the end of {end}"), STEP, || {
+            !std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "))
+        });
     }
 }

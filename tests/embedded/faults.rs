@@ -42,8 +42,8 @@ fn faults_lose_and_spoil_nothing() {
              --warmup 0 --verify --quiet"
         );
         let ended = call(&words).env(variable, "127.77.1.1").is_whole(6);
-        let runs = ended.runs().into_iter();
-        let dropped = runs.map(|run| counted(&run.nodes[0], "fault_tx_dropped"));
+        let dropped =
+            ended.runs().into_iter().map(|run| counted(&run.nodes[0], "fault_tx_dropped"));
         assert!(dropped.sum::<u64>() > 10);
         let result = ended.result();
         let device = &result.nodes[0].devices[0];
@@ -88,9 +88,11 @@ fn both_ends_tell_what_their_devices_counted() {
     assert_eq!(counted(peer, "fault_tx_dropped"), 0);
     assert!(counted(peer, "packets_received") > 0);
     let count = |node: &str, kind: PathEventKind| -> u64 {
-        let events = run.path_events.iter();
-        let events = events.filter(|event| event.node == node && event.kind == kind);
-        events.map(|event| event.count).sum()
+        run.path_events
+            .iter()
+            .filter(|event| event.node == node && event.kind == kind)
+            .map(|event| event.count)
+            .sum()
     };
     let gaps = counted(peer, "out_of_sequence");
     assert!(gaps > 0);

@@ -14,12 +14,14 @@ fn run(text: &str, words: &str) -> Ended {
 /// Ends, QPs, messages and bytes of each flow of the only run.
 fn moved(ended: &Ended) -> Vec<(String, usize, u64, u64)> {
     let run = ended.runs().remove(0);
-    let flows = run.flows.iter().map(|flow| {
-        let way = format!("{} {}", flow.from, flow.to);
-        let totals = &flow.totals;
-        (way, flow.qps.len(), totals.messages, totals.bytes)
-    });
-    flows.collect()
+    run.flows
+        .iter()
+        .map(|flow| {
+            let way = format!("{} {}", flow.from, flow.to);
+            let totals = &flow.totals;
+            (way, flow.qps.len(), totals.messages, totals.bytes)
+        })
+        .collect()
 }
 
 #[test]
@@ -97,11 +99,10 @@ fn a_node_has_two_devices() {
         "-n 50 -s 4096",
     );
     let result = ended.result();
-    let flows = result.cases[0].config.flows.iter();
-    let used: Vec<_> = flows.map(|flow| flow.from_device.as_deref()).collect();
+    let used: Vec<_> =
+        result.cases[0].config.flows.iter().map(|flow| flow.from_device.as_deref()).collect();
     assert_eq!(used, [Some("soft0"), Some("soft1")]);
-    let devices = result.nodes[0].devices.iter();
-    let names: Vec<_> = devices.map(|device| &*device.name).collect();
+    let names: Vec<_> = result.nodes[0].devices.iter().map(|device| &*device.name).collect();
     assert_eq!(names, ["soft0", "soft1"]);
     let counters = ended.runs()[0].nodes[0].counters.clone().unwrap();
     let mut names = counters.keys();

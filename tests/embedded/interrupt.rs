@@ -60,8 +60,8 @@ fn stopped(who: impl Fn(&Server, &Program), says: &str) -> Server {
 
 #[test]
 fn a_slow_send_to_a_server_is_interrupted_and_the_server_lives_on() {
-    let interrupt = |_: &Server, client: &Program| client.signal(Signal::Interrupt);
-    let server = stopped(interrupt, "interrupted");
+    let server =
+        stopped(|_: &Server, client: &Program| client.signal(Signal::Interrupt), "interrupted");
     server.says(0, "session ends");
     server.serves_the_next();
 }
@@ -69,8 +69,10 @@ fn a_slow_send_to_a_server_is_interrupted_and_the_server_lives_on() {
 #[test]
 fn a_server_in_a_slow_send_is_interrupted() {
     for wish in [Signal::Interrupt, Signal::HangUp] {
-        let stop = |server: &Server, _: &Program| server.program.signal(wish);
-        let server = stopped(stop, "the server was stopped");
+        let server = stopped(
+            |server: &Server, _: &Program| server.program.signal(wish),
+            "the server was stopped",
+        );
         server.program.wait().exits(0);
     }
 }

@@ -40,16 +40,18 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
     let lines = ended.stdout.split(['\r', '\n']);
     let live: Vec<&str> =
         lines.filter(|line| line.contains("measure") && line.contains("  p99 ")).collect();
-    let p99s = live.iter().map(|line| {
-        let (_, behind) = line.split_once("  p99 ").unwrap();
-        let words: Vec<&str> = behind.split_whitespace().skip(1).take(2).collect();
-        nanoseconds(&words.join(" "))
-    });
-    let p99s: Vec<f64> = p99s.collect();
+    let p99s: Vec<f64> = live
+        .iter()
+        .map(|line| {
+            let (_, behind) = line.split_once("  p99 ").unwrap();
+            let words: Vec<&str> = behind.split_whitespace().skip(1).take(2).collect();
+            nanoseconds(&words.join(" "))
+        })
+        .collect();
     assert!(!p99s.is_empty(), "{}", ended.stdout);
     for line in &live {
-        let shown = line.split("measure").nth(1).unwrap();
-        let shown = shown.split('\u{1b}').next().unwrap().trim_end();
+        let shown =
+            line.split("measure").nth(1).unwrap().split('\u{1b}').next().unwrap().trim_end();
         // Behind the bar of six columns between blanks, and the word.
         assert!(shown.chars().count() < 80 - 16, "{line}");
     }

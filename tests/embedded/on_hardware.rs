@@ -23,8 +23,11 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/on-hardware");
     let source = std::fs::read_to_string(script).unwrap();
     let (_, table) = source.split_once("<<'ITEMS'\n").unwrap();
-    let lines = table.lines().take_while(|it| *it != "ITEMS");
-    let items: Vec<&str> = lines.filter_map(|it| it.split(' ').next()).collect();
+    let items: Vec<&str> = table
+        .lines()
+        .take_while(|it| *it != "ITEMS")
+        .filter_map(|it| it.split(' ').next())
+        .collect();
     assert!(items.len() > 20, "{items:?}");
 
     let folder = tempfile::tempdir().unwrap();

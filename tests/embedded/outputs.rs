@@ -15,9 +15,12 @@ const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
 
 /// Files of a folder whose names end so.
 fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.to_str().unwrap().ends_with(end)).collect()
+    fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.to_str().unwrap().ends_with(end))
+        .collect()
 }
 
 #[test]
@@ -48,11 +51,11 @@ fn a_run_costs_the_same_however_many_came_before() {
     // Of the process that has ended and is not reaped.
     let io = fs::read_to_string(format!("/proc/{}/io", program.pid())).unwrap();
     let ended = program.wait().exits(0);
-    let written = io.lines().find_map(|line| line.strip_prefix("wchar: "));
-    let written: u64 = written.unwrap().parse().unwrap();
+    let written: u64 =
+        io.lines().find_map(|line| line.strip_prefix("wchar: ")).unwrap().parse().unwrap();
     let results = ended.folder().join("results");
-    let sizes = files(&results, "").into_iter().map(|path| fs::metadata(path).unwrap().len());
-    let size: u64 = sizes.sum();
+    let size: u64 =
+        files(&results, "").into_iter().map(|path| fs::metadata(path).unwrap().len()).sum();
     // The files, and a line for each run. Written whole after every run they would take 20 times their size.
     assert!(written < 4 * size, "{written} bytes for {size}");
     assert!(files(&results, ".jsonl").is_empty());
@@ -209,12 +212,15 @@ fn only_problems_are_lines_of_their_own_and_a_failure() {
     for (words, is_surely_wrong) in [("-n 40", false), ("-n 400 --faults drop=10%,seed=7", true)] {
         let ended =
             call(&format!("-d soft0 --only-problems --op write -s 64K --warmup 0 {words}")).run();
-        let said = ended.json()["findings"].as_array().unwrap().iter();
-        let is_problem = |it: &&Value| {
-            ["wrong", "slow_rail", "rails_differ"].contains(&it["finding"].as_str().unwrap())
-        };
-        let problems: Vec<&str> =
-            said.filter(is_problem).map(|it| it["sentence"].as_str().unwrap()).collect();
+        let problems: Vec<&str> = ended.json()["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|it| {
+                ["wrong", "slow_rail", "rails_differ"].contains(&it["finding"].as_str().unwrap())
+            })
+            .map(|it| it["sentence"].as_str().unwrap())
+            .collect();
         assert!(!problems.is_empty() || !is_surely_wrong);
         assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), problems);
         let (code, says) = match problems.len() {

@@ -22,8 +22,9 @@ fn the_ports_that_a_result_tells_are_those_on_the_wire() {
         let qps = &result.cases[0].runs[0].flows[0].qps;
         let told: BTreeSet<u16> = qps.iter().map(|qp| qp.udp_source_port.unwrap()).collect();
         let entries = fs::read_dir(ended.folder()).unwrap();
-        let captures = entries.map(|entry| entry.unwrap().path());
-        let captures = captures.filter(|path| path.extension().is_some_and(|it| it == "pcap"));
+        let captures = entries
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|it| it == "pcap"));
         let mut seen = BTreeSet::new();
         for packet in captures.flat_map(|path| packets(&path)) {
             let udp = &packet[IPV4_BYTES..];

@@ -8,8 +8,7 @@ use testing::program::Ended;
 use testing::server::{Server, call};
 
 fn runs(ended: &Ended) -> impl Iterator<Item = &Value> {
-    let cases = ended.cases().iter();
-    cases.flat_map(|case| case["runs"].as_array().unwrap())
+    ended.cases().iter().flat_map(|case| case["runs"].as_array().unwrap())
 }
 
 /// Which flows a pattern makes, its own tests state.

@@ -21,8 +21,8 @@ fn a_limit_on_the_size_of_files_is_an_error_of_all_that_write() {
         // What was to be shown is, and where its capture ends.
         ("explain -d soft0 --pcap told.pcap".to_owned(), 0),
     ] {
-        let ended = call_by("prlimit --fsize=100", &words).run();
-        let ended = ended.exits(code).says(&["File too large"]);
+        let ended =
+            call_by("prlimit --fsize=100", &words).run().exits(code).says(&["File too large"]);
         if words == QUICK {
             let says = ["append a run: File too large", "measuring goes on", limit];
             ended.says(&says).shows(&["Gb/s"]);
@@ -35,14 +35,13 @@ fn with_threads(most: u32) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     let open = || Permissions::from_mode(0o777);
     std::fs::set_permissions(folder.path(), open()).unwrap();
-    let mut command = match rustix::process::geteuid().is_root() {
-        true => {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=65534", "--clear-groups"]);
-            command.arg("prlimit");
-            command
-        }
-        false => Command::new("prlimit"),
+    let mut command = if rustix::process::geteuid().is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--clear-groups"]);
+        command.arg("prlimit");
+        command
+    } else {
+        Command::new("prlimit")
     };
     command.arg(format!("--nproc={most}"));
     command.arg(program());

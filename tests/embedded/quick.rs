@@ -24,8 +24,11 @@ fn each_round_of_servers_tells_where_packets_were_lost() {
     let runs = ended.runs();
     assert!((6..=22).contains(&runs.len()));
     for run in runs {
-        let flow = run.flows.iter().find(|it| it.from == names[1] || it.to == names[1]);
-        let flow = flow.map(|it| [&it.from, &it.to]);
+        let flow = run
+            .flows
+            .iter()
+            .find(|it| it.from == names[1] || it.to == names[1])
+            .map(|it| [&it.from, &it.to]);
         let mut lost = run.path_events.iter().filter(|it| it.kind.is_loss());
         let is_told = |ends: [&String; 2]| lost.any(|event| ends.contains(&&event.node));
         assert!(flow.is_none_or(is_told), "{:?}", run.path_events);

@@ -46,8 +46,10 @@ fn the_slow_rail_is_named_and_fails_below() {
     )
     .fails(&["forward@soft2"]);
     let findings = ended.json()["findings"].as_array().unwrap();
-    let slow = findings.iter().find(|it| it["finding"] == "slow_rail");
-    let slow = slow.unwrap_or_else(|| panic!("{findings:?}"));
+    let slow = findings
+        .iter()
+        .find(|it| it["finding"] == "slow_rail")
+        .unwrap_or_else(|| panic!("{findings:?}"));
     let ends = slow["ends"].as_array().unwrap().iter();
     assert!(ends.clone().all(|end| end[1] == "soft2"), "{slow}");
     assert_eq!((ends.len(), &slow["rails"]), (2, &4.into()));

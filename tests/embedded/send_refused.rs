@@ -127,8 +127,7 @@ fn a_wrong_checksum_is_refused() {
     let accept = &accept["body"];
     let port = accept["port"].as_u64().unwrap().try_into().unwrap();
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let key = accept["key"].as_str().unwrap();
-    let key: [u8; 32] = from_hex(key).unwrap();
+    let key: [u8; 32] = from_hex(accept["key"].as_str().unwrap()).unwrap();
     stream.write_all(&key).unwrap();
     stream.write_all(b"hello").unwrap();
     let digest = "0".repeat(32);

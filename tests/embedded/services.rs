@@ -7,8 +7,7 @@ use testing::server::{Server, call};
 
 /// All flows of all cases.
 fn flows(ended: &Ended) -> Vec<FlowResult> {
-    let runs = ended.runs().into_iter();
-    runs.flat_map(|run| run.flows).collect()
+    ended.runs().into_iter().flat_map(|run| run.flows).collect()
 }
 
 /// Of each flow whose messages are counted some are lost.

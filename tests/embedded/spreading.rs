@@ -30,8 +30,7 @@ fn a_source_spreads_messages_as_asked() {
     let words = format!("--op send,write,read {spread} --workers 2 -q 6 -t 4 -Q 1 -s 300 -n 50");
     for case in whole(&words, 18).result().cases {
         let (run, id) = (&case.runs[0], &case.id);
-        let qps = run.flows[0].qps.iter();
-        let messages: Vec<u64> = qps.map(|qp| qp.messages).collect();
+        let messages: Vec<u64> = run.flows[0].qps.iter().map(|qp| qp.messages).collect();
         let blocked = run.nodes[0].workers.iter().map(|worker| worker.blocked);
         match case.config.spread {
             Spread::RoundRobin => assert_eq!(messages, [50; 6], "{id}"),

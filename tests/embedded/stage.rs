@@ -48,7 +48,7 @@ impl Stage {
         self.server.is_idle();
         let timeout = if words.contains("--timeout") { "" } else { "--timeout 18" };
         let rest = format!("{} -d soft0 {timeout} {words}", self.server.name);
-        let send = files.iter().fold(call("send"), |send, file| send.arg(file));
+        let send = files.iter().fold(call("send"), testing::program::Call::arg);
         rest.split_whitespace().fold(send, Call::arg)
     }
 
@@ -86,8 +86,8 @@ impl Stage {
 /// Names in a folder, in order.
 pub fn names(folder: &tempfile::TempDir) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }

@@ -41,9 +41,12 @@ impl Job {
         let built = rocebench().parent().unwrap().display();
         let path = format!("{built}:{}", std::env::var("PATH").unwrap());
         let call = call_by("bash -eo pipefail job.sh", "").with_file("job.sh", &self.script);
-        let own = self.variables.iter().map(|(k, v)| (&**k, &**v));
-        let all = own.chain(other.iter().copied());
-        let call = all.fold(call, |call, (name, value)| call.env(name, value));
+        let call = self
+            .variables
+            .iter()
+            .map(|(k, v)| (&**k, &**v))
+            .chain(other.iter().copied())
+            .fold(call, |call, (name, value)| call.env(name, value));
         call.env("PATH", &path).env("GITHUB_STEP_SUMMARY", "summary.md").run()
     }
 
@@ -73,17 +76,21 @@ impl Job {
 
 #[test]
 fn the_job_of_gitlab_measures_compares_and_fails() {
-    let lines = |file: &Value| list(&file["rocebench"]["script"]);
-    Job::of("gitlab-ci.yml", "/rocebench/variables", lines).does_what_it_says();
+    Job::of("gitlab-ci.yml", "/rocebench/variables", |file: &Value| {
+        list(&file["rocebench"]["script"])
+    })
+    .does_what_it_says();
 }
 
 #[test]
 fn the_workflow_of_github_measures_compares_and_fails() {
-    let lines = |file: &Value| {
-        let steps = list(&file["jobs"]["rocebench"]["steps"]).into_iter();
-        steps.filter_map(|step| step.get("run").cloned()).collect()
-    };
-    Job::of("github-workflow.yml", "/jobs/rocebench/env", lines).does_what_it_says();
+    Job::of("github-workflow.yml", "/jobs/rocebench/env", |file: &Value| {
+        list(&file["jobs"]["rocebench"]["steps"])
+            .into_iter()
+            .filter_map(|step| step.get("run").cloned())
+            .collect()
+    })
+    .does_what_it_says();
 }
 
 fn list(value: &Value) -> Vec<Value> {

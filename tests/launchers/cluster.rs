@@ -32,9 +32,11 @@ impl Cluster {
         for node in 1..=NODES {
             cluster.daemon("slurmd", &["-D", "-N", &name(node)]);
         }
-        let is_idle = || (cluster.state() == "idle").then_some(());
-        let told = || format!("the nodes are {:?}: {}", cluster.state(), cluster.log());
-        wait_or_tell(EXPECTED, is_idle, told);
+        wait_or_tell(
+            EXPECTED,
+            || (cluster.state() == "idle").then_some(()),
+            || format!("the nodes are {:?}: {}", cluster.state(), cluster.log()),
+        );
         cluster
     }
 
@@ -54,8 +56,10 @@ impl Cluster {
 
     /// Names of the jobs that run.
     pub fn jobs(&self) -> Vec<String> {
-        let told = self.command("squeue").args(["-h", "-o", "%A"]).output();
-        let told = String::from_utf8(told.unwrap().stdout).unwrap();
+        let told = String::from_utf8(
+            self.command("squeue").args(["-h", "-o", "%A"]).output().unwrap().stdout,
+        )
+        .unwrap();
         told.split_whitespace().map(str::to_owned).collect()
     }
 
@@ -64,9 +68,11 @@ impl Cluster {
     }
 
     fn state(&self) -> String {
-        let told = self.command("sinfo").args(["-h", "-o", "%T"]).output();
-        let told = told.map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned());
-        told.unwrap_or_else(|error| error.to_string())
+        self.command("sinfo")
+            .args(["-h", "-o", "%T"])
+            .output()
+            .map(|it| String::from_utf8_lossy(&it.stdout).trim().to_owned())
+            .unwrap_or_else(|error| error.to_string())
     }
 
     fn log(&self) -> String {
@@ -82,8 +88,7 @@ impl Cluster {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
-            .spawn();
-        let daemon = daemon.unwrap_or_else(|error| {
+            .spawn().unwrap_or_else(|error| {
             panic!("{program}: {error}; scripts/setup --tests installs slurmctld, slurmd and slurm-client")
         });
         self.daemons.push(daemon);
@@ -151,15 +156,17 @@ impl Drop for Cluster {
 
 /// The processes besides this one that have this in their environment.
 fn processes_with(variable: &str) -> Vec<Pid> {
-    let of_process = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.ok()?.path();
-        let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
-        let environment = std::fs::read(path.join("environ")).ok()?;
-        let mut variables = environment.split(|byte| *byte == 0);
-        let has = variables.any(|it| it == variable.as_bytes());
-        has.then(|| Pid::from_raw(pid))
-    };
-    std::fs::read_dir("/proc").unwrap().filter_map(of_process).collect()
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let pid: i32 = path.file_name()?.to_str()?.parse().ok()?;
+            let environment = std::fs::read(path.join("environ")).ok()?;
+            let mut variables = environment.split(|byte| *byte == 0);
+            let has = variables.any(|it| it == variable.as_bytes());
+            has.then(|| Pid::from_raw(pid))
+        })
+        .collect()
 }
 
 /// The name and the address of a node.
@@ -169,7 +176,9 @@ pub fn name(node: u16) -> String {
 
 /// A free port below those that systems give to outgoing connections.
 fn free_port() -> TcpListener {
-    let ports = (0..1000).map(|_| fastrand::u16(22_000..32_000));
-    let bound = ports.filter_map(|port| TcpListener::bind(("0.0.0.0", port)).ok());
-    bound.into_iter().next().expect("no port is free")
+    (0..1000)
+        .map(|_| fastrand::u16(22_000..32_000))
+        .filter_map(|port| TcpListener::bind(("0.0.0.0", port)).ok())
+        .next()
+        .expect("no port is free")
 }

@@ -52,15 +52,17 @@ impl Job {
         let call = Call::of(launcher, "").env("ROCEBENCH_LOG", "warn");
         let ranks = Ranks(call.folder().to_owned());
         let out = ranks.0.join("results").display().to_string();
-        let words = words.iter().map(|word| word.replace("OUT", &out));
-        let program = words.fold(call, Call::arg).start();
+        let program =
+            words.iter().map(|word| word.replace("OUT", &out)).fold(call, Call::arg).start();
         Job { program, ranks }
     }
 
     /// Starts `rocebench mesh` with these options.
     pub fn mesh(launcher: Command, options: &str) -> Job {
-        let words = [PROGRAM, "mesh", "--out", "OUT"].into_iter();
-        let words: Vec<&str> = words.chain(options.split_whitespace()).collect();
+        let words: Vec<&str> = [PROGRAM, "mesh", "--out", "OUT"]
+            .into_iter()
+            .chain(options.split_whitespace())
+            .collect();
         Job::start(launcher, &words)
     }
 
@@ -89,9 +91,11 @@ impl Job {
     #[track_caller]
     pub fn ended(self) -> Ended {
         let ended = self.program.wait_for(EXPECTED);
-        let none = || self.ranks.running().is_empty().then_some(());
-        let told = || format!("ranks are left: {:?}", self.ranks.running());
-        wait_or_tell(EXPECTED, none, told);
+        wait_or_tell(
+            EXPECTED,
+            || self.ranks.running().is_empty().then_some(()),
+            || format!("ranks are left: {:?}", self.ranks.running()),
+        );
         ended
     }
 
@@ -110,27 +114,30 @@ struct Ranks(PathBuf);
 impl Ranks {
     fn running(&self) -> Vec<(u32, u32)> {
         let folder = self.0.display().to_string();
-        let of_process = |entry: std::io::Result<std::fs::DirEntry>| {
-            let path = entry.ok()?.path();
-            let pid: u32 = path.file_name()?.to_str()?.parse().ok()?;
-            let program = std::fs::read_link(path.join("exe")).ok()?;
-            let words = std::fs::read(path.join("cmdline")).ok()?;
-            let is_of_job = String::from_utf8_lossy(&words).contains(&folder);
-            if program != Path::new(PROGRAM) || !is_of_job {
-                return None;
-            }
-            let variables = std::fs::read(path.join("environ")).ok()?;
-            let variables = String::from_utf8_lossy(&variables).into_owned();
-            let value = |name: &str| {
-                let mut all = variables.split('\0');
-                all.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
-            };
-            let names =
-                ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
-            Some((names.into_iter().find_map(value)?, pid))
-        };
         let processes = std::fs::read_dir("/proc").unwrap();
-        processes.filter_map(of_process).collect()
+        processes
+            .filter_map(|entry| {
+                let path = entry.ok()?.path();
+                let pid: u32 = path.file_name()?.to_str()?.parse().ok()?;
+                let program = std::fs::read_link(path.join("exe")).ok()?;
+                let words = std::fs::read(path.join("cmdline")).ok()?;
+                let is_of_job = String::from_utf8_lossy(&words).contains(&folder);
+                if program != Path::new(PROGRAM) || !is_of_job {
+                    return None;
+                }
+                let variables = std::fs::read(path.join("environ")).ok()?;
+                let variables = String::from_utf8_lossy(&variables).into_owned();
+                let names =
+                    ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
+                Some((
+                    names.into_iter().find_map(|name| {
+                        let mut all = variables.split('\0');
+                        all.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+                    })?,
+                    pid,
+                ))
+            })
+            .collect()
     }
 }
 
@@ -159,9 +166,9 @@ pub fn kept_what_was_measured(ended: &Ended, node: Option<&str>) {
 #[track_caller]
 pub fn kept_result_or_journal(ended: &Ended, node: Option<&str>) {
     if ended.results().iter().any(|it| it.ends_with(".json")) {
-        kept_what_was_measured(ended, node)
+        kept_what_was_measured(ended, node);
     } else {
-        kept_its_journal(ended)
+        kept_its_journal(ended);
     }
 }
 

@@ -58,16 +58,18 @@ fn lacking(part: &Value, all: &Value, path: &str) -> Vec<String> {
     match (part, all) {
         (Value::Object(part), Value::Object(all)) => {
             let none = Value::Null;
-            let each = part.iter().flat_map(|(key, value)| {
-                lacking(value, all.get(key).unwrap_or(&none), &format!("{path}.{key}"))
-            });
-            each.collect()
-        }
-        (Value::Array(part), Value::Array(all)) if part.len() <= all.len() => {
-            let each = part.iter().zip(all).enumerate();
-            each.flat_map(|(index, (part, all))| lacking(part, all, &format!("{path}[{index}]")))
+            part.iter()
+                .flat_map(|(key, value)| {
+                    lacking(value, all.get(key).unwrap_or(&none), &format!("{path}.{key}"))
+                })
                 .collect()
         }
+        (Value::Array(part), Value::Array(all)) if part.len() <= all.len() => part
+            .iter()
+            .zip(all)
+            .enumerate()
+            .flat_map(|(index, (part, all))| lacking(part, all, &format!("{path}[{index}]")))
+            .collect(),
         (part, all) if part == all => Vec::new(),
         _ => vec![path.to_owned()],
     }
@@ -108,8 +110,12 @@ fn the_job_of_the_manifest_runs() {
     let _jobs = one_at_a_time();
     let job = typed(&objects()[1]);
     let pod = &job["spec"]["template"]["spec"];
-    let words = pod["containers"][0]["command"].as_array().unwrap().iter();
-    let words: Vec<&str> = words.map(|word| word.as_str().unwrap()).collect();
+    let words: Vec<&str> = pod["containers"][0]["command"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|word| word.as_str().unwrap())
+        .collect();
     // The parts of the manifest say the same.
     let name = job["metadata"]["name"].as_str().unwrap();
     let rank_0 = format!("--rank-0={name}-0.{}", pod["subdomain"].as_str().unwrap());
@@ -143,8 +149,8 @@ fn the_job_of_the_manifest_runs() {
         let ended = pod.ended().exits(0);
         assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
         if index == 0 {
-            let nodes = ended.json()["nodes"].as_array().unwrap().iter();
-            let names: Vec<_> = nodes.map(|it| &it["name"]).collect();
+            let names: Vec<_> =
+                ended.json()["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
             assert_eq!(names, ["worker-1", "worker-2", "worker-3"]);
         }
     }

@@ -135,8 +135,12 @@ fn ranks_have_rails() {
     let options = format!("{SHORT} --device soft[3-4] --pattern ring");
     let ended = Job::mesh(open_mpi_4("2"), &options).ended().exits(0);
     let run = ended.runs().swap_remove(0);
-    let flows = run.flows.iter().map(|flow| flow.name.split_once('@'));
-    let rails: Vec<&str> = flows.map(|name| name.unwrap().1).collect();
+    let rails: Vec<&str> = run
+        .flows
+        .iter()
+        .map(|flow| flow.name.split_once('@'))
+        .map(|name| name.unwrap().1)
+        .collect();
     assert_eq!(rails, ["soft3", "soft4", "soft3", "soft4"]);
 }
 
@@ -144,8 +148,7 @@ fn ranks_have_rails() {
 #[test]
 fn two_jobs_at_once_do_not_meet() {
     let _jobs = one_at_a_time();
-    let jobs = [(); 2].map(|()| Job::mesh(open_mpi_4("2"), SHORT));
-    for job in jobs {
+    for job in [(); 2].map(|()| Job::mesh(open_mpi_4("2"), SHORT)) {
         let ended = job.ended().exits(0);
         assert_eq!(ended.json()["nodes"].as_array().unwrap().len(), 2);
     }

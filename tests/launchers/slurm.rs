@@ -30,10 +30,9 @@ fn slurm() {
 }
 
 fn all_pairs(cluster: &Cluster) {
-    let ended = Job::mesh(cluster.srun(&["-N4"]), SHORT).ended();
-    let ended = is_a_matrix_of_four(ended);
-    let nodes = ended.json()["nodes"].as_array().unwrap().iter();
-    let names: Vec<_> = nodes.map(|it| &it["name"]).collect();
+    let ended = is_a_matrix_of_four(Job::mesh(cluster.srun(&["-N4"]), SHORT).ended());
+    let names: Vec<_> =
+        ended.json()["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, [&name(1), &name(2), &name(3), &name(4)]);
     assert!(ended.stdout.lines().count() > 2, "{}", ended.stdout);
     for said in [&*ended.stdout, ended.stderr()] {
@@ -122,8 +121,7 @@ fn bad_input(cluster: &Cluster) {
         ("--nodes a,b", "srun started 4 ranks"),
         ("--ranks 3", "--ranks is 3, but srun started 4"),
     ] {
-        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended();
-        let ended = ended.exits(2).says(&[words]);
+        let ended = Job::mesh(cluster.srun(&["-N4"]), options).ended().exits(2).says(&[words]);
         assert_eq!(ended.stdout, "", "{options:?}");
     }
 }

@@ -49,12 +49,16 @@ fn first_day(persona: &PersonaMachine) -> String {
         let is_chosen = ["device used", "services", "extended verbs"].contains(&&*finding.check);
         is_chosen || finding.subject.is_some() && finding.check != "NUMA"
     };
-    let mut tell = |event: ExaminationEvent<'_>| match event {
-        ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
-        ExaminationEvent::Section(_) => {}
-        event => text += &report_text::lines(&event, false),
-    };
-    examine(&examination, &AtomicBool::new(false), &mut tell).unwrap();
+    examine(
+        &examination,
+        &AtomicBool::new(false),
+        &mut |event: ExaminationEvent<'_>| match event {
+            ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
+            ExaminationEvent::Section(_) => {}
+            event => text += &report_text::lines(&event, false),
+        },
+    )
+    .unwrap();
     text
 }
 

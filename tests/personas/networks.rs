@@ -87,12 +87,16 @@ impl Serving {
         };
         let notes = Notes::default();
         let log = notes.clone();
-        let told = move |event: ServerEvent<'_>| {
-            if let ServerEvent::Note { text } = event {
-                log.add(text);
-            }
-        };
-        let server = Server::new(listener, options, Arc::new(told)).unwrap();
+        let server = Server::new(
+            listener,
+            options,
+            Arc::new(move |event: ServerEvent<'_>| {
+                if let ServerEvent::Note { text } = event {
+                    log.add(text);
+                }
+            }),
+        )
+        .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let for_server = Arc::clone(&stop);
         let thread = std::thread::spawn(move || drop(server.run(&for_server).unwrap()));
@@ -158,8 +162,7 @@ pub(super) fn swept(
 
 /// The device of each node.
 fn devices(result: &ResultFile) -> Vec<&str> {
-    let nodes = result.nodes.iter();
-    nodes.map(|node| &*node.devices[0].name).collect()
+    result.nodes.iter().map(|node| &*node.devices[0].name).collect()
 }
 
 const FIRST: &str = "mlx5_0 port 1 (198.51.100.10): it is the first active port with a RoCE v2 GID that is not link-local; not mlx5_1";
@@ -264,12 +267,11 @@ fn a_lesson_goes_between_the_ports_in_the_servers_network() {
         ends: Ends { target: serving.target(), resources: of(None), token: None },
     };
     let mut device = None;
-    let mut tell = |event| {
+    let outcome = run_lesson(&lesson, &AtomicBool::new(false), &mut |event| {
         if let Event::Begin(begin) = event {
             device = Some(begin.device);
         }
-    };
-    let outcome = run_lesson(&lesson, &AtomicBool::new(false), &mut tell);
+    });
     assert!(outcome.map_err(|failure| failure.message).unwrap().arrived);
     assert_eq!(device.as_deref(), Some("mlx5_1"));
 }

@@ -83,8 +83,7 @@ const KNOWN: [Planted; 2] = [usual("efa"), usual("erdma")];
 
 #[test]
 fn runs_tell_what_each_drivers_counters_mean() {
-    let of_runs = RUN.iter().map(of_run);
-    let all: Vec<String> = of_runs.chain(KNOWN.iter().map(of_watch)).collect();
+    let all: Vec<String> = RUN.iter().map(of_run).chain(KNOWN.iter().map(of_watch)).collect();
     insta::assert_snapshot!(all.join("\n"));
 }
 
@@ -97,9 +96,12 @@ impl Planted {
         let mut counters = Counters(Vec::new());
         for folder in [port.join("hw_counters"), device.join("hw_counters"), port.join("counters")]
         {
-            let names = fs::read_dir(&folder).into_iter().flatten();
-            let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-            for name in names.filter(|name| name != "lifespan") {
+            for name in fs::read_dir(&folder)
+                .into_iter()
+                .flatten()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .filter(|name| name != "lifespan")
+            {
                 let (before, after) =
                     if is_near(&name) { (u64::from(u32::MAX) - 5, STEP - 6) } else { (0, STEP) };
                 counters.0.push((folder.join(name), before, after));
@@ -178,12 +180,11 @@ fn of_run(planted: &Planted) -> String {
 /// What a watch of the counters says.
 fn of_watch(planted: &Planted) -> String {
     let (machine, counters) = planted.machine();
-    let name = folder_of_device(&machine).file_name().unwrap().to_owned();
-    let name = name.into_string().unwrap();
+    let name = folder_of_device(&machine).file_name().unwrap().to_owned().into_string().unwrap();
     let root = machine.root().to_owned();
     let driver = verbs::kernel_driver(&root, &name);
-    let read = move || Reading::of_kernel(&root, driver.as_deref(), &name, 1);
-    let watch = CounterWatch::start(read).unwrap();
+    let watch = CounterWatch::start(move || Reading::of_kernel(&root, driver.as_deref(), &name, 1))
+        .unwrap();
     counters.grow();
     let growth = watch.finish().unwrap();
     let mut text = planted.head(&machine);

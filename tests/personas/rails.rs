@@ -1,6 +1,5 @@
 //! Rails that are down are left out, on the machine `mixed`: of its five adapters two can be used.
 
-use report::results::model::ResultFile;
 use rocebench::node::resources::NodeOptions;
 use rocebench::plan::{Devices, RailsAsked};
 use testing::persona::persona;
@@ -17,12 +16,14 @@ fn flows(devices: &str, all_up: bool) -> (Result<Vec<String>, String>, Notes) {
     let serving = Serving::start(of());
     let rails = RailsAsked { all_up, ..RailsAsked::default() };
     let (result, notes) = sweep_over(serving.target(), of(), rails);
-    let names = |result: ResultFile| {
-        let run = &result.cases[0].runs[0];
-        assert!(run.complete, "{:?}", run.failure);
-        run.flows.iter().map(|flow| flow.name.clone()).collect()
-    };
-    (result.map(names), notes)
+    (
+        result.map(|result| {
+            let run = &result.cases[0].runs[0];
+            assert!(run.complete, "{:?}", run.failure);
+            run.flows.iter().map(|flow| flow.name.clone()).collect()
+        }),
+        notes,
+    )
 }
 
 #[test]

@@ -18,8 +18,7 @@ fn nodes() -> String {
     static OWN: OnceLock<Program> = OnceLock::new();
     OWN.get_or_init(|| bare("serve --quiet").start());
     for node in NODES {
-        let listens = || TcpStream::connect((node, 18515)).is_ok();
-        wait_until(node, Duration::from_secs(5), listens);
+        wait_until(node, Duration::from_secs(5), || TcpStream::connect((node, 18515)).is_ok());
     }
     NODES.join(",")
 }
@@ -47,8 +46,9 @@ fn doctor_compares_three_hosts() {
     assert_eq!(report["common"]["driver"], "rdma_rxe", "{}", ended.stderr());
     let findings = report["findings"].as_array().unwrap().iter();
     // An emulated clock may be anywhere.
-    let findings = findings.filter(|it| it["check"] != "clock");
-    let unlike = findings.filter(|it| it["scope"] == "reach" || it["scope"] == "difference");
+    let unlike = findings
+        .filter(|it| it["check"] != "clock")
+        .filter(|it| it["scope"] == "reach" || it["scope"] == "difference");
     assert_eq!(unlike.count(), 0, "{}", ended.stdout);
     for (node, name) in report["nodes"].as_array().unwrap().iter().zip(NODES) {
         assert_eq!(node["host"]["hostname"], name);
@@ -65,8 +65,12 @@ fn a_path_that_loses_is_named() {
     let line = "--pattern pairs --service ud --op send -s 1K -t 2 -r 64 -n 40 --warmup 0 --verify";
     let result = whole(line, 6);
     drop(loss);
-    let flows = result.cases.iter().flat_map(|case| &case.runs[0].flows);
-    let lossy = flows.filter(|it| it.delivery.as_ref().is_some_and(|it| it.lost > 0));
-    let ends: Vec<_> = lossy.map(|it| (&*it.from, &*it.to)).collect();
+    let ends: Vec<_> = result
+        .cases
+        .iter()
+        .flat_map(|case| &case.runs[0].flows)
+        .filter(|it| it.delivery.as_ref().is_some_and(|it| it.lost > 0))
+        .map(|it| (&*it.from, &*it.to))
+        .collect();
     assert_eq!(ends, [("client", "server2")]);
 }

@@ -80,8 +80,11 @@ impl Said {
     }
 
     fn await_words(&self, words: &str) {
-        let told = || format!("{words:?} of the server, which said {}", self.all());
-        wait_or_tell(SOON, || self.all().contains(words).then_some(()), told);
+        wait_or_tell(
+            SOON,
+            || self.all().contains(words).then_some(()),
+            || format!("{words:?} of the server, which said {}", self.all()),
+        );
     }
 }
 

@@ -30,13 +30,17 @@ impl Numbered {
         }
         let last = (flow.size_bytes as usize).saturating_sub(1);
         let written = Layout::requests(flow, &Geometry::of(flow)).offset(qp, 0) + last;
-        let received = || {
-            let queue = Layout::place_of_receives(flow, qp);
-            let header = flow.service.receive_header_bytes() as usize;
-            Layout::receives(flow).offset(queue, 0) + header + last
-        };
         let coming = match flow.op.profile().access {
-            Access::None => receives.map(|memory| (Arc::clone(memory), received())),
+            Access::None => receives.map(|memory| {
+                (
+                    Arc::clone(memory),
+                    ({
+                        let queue = Layout::place_of_receives(flow, qp);
+                        let header = flow.service.receive_header_bytes() as usize;
+                        Layout::receives(flow).offset(queue, 0) + header + last
+                    }),
+                )
+            }),
             _ => offered.map(|memory| (Arc::clone(memory), written)),
         };
         Some(Numbered { leaving: (Arc::clone(local), written), coming: coming? })

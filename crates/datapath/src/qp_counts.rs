@@ -21,14 +21,16 @@ impl QpCounts {
     pub(super) const BYTES_PER_QP: usize = size_of::<AtomicU64>();
 
     pub(super) fn new(qps: usize, workers: usize) -> QpCounts {
-        let cells = |_| (0..qps.div_ceil(CELLS)).map(|_| CachePadded::default()).collect();
-        QpCounts { workers: (0..workers).map(cells).collect() }
+        QpCounts {
+            workers: (0..workers)
+                .map(|_| (0..qps.div_ceil(CELLS)).map(|_| CachePadded::default()).collect())
+                .collect(),
+        }
     }
 
     /// A worker's cells, by index of the QP; at least one for each QP.
     pub(super) fn of_worker(&self, worker: usize) -> impl Iterator<Item = &AtomicU64> {
-        let blocks = self.workers.get(worker).into_iter().flatten();
-        blocks.flat_map(|block| block.iter())
+        self.workers.get(worker).into_iter().flatten().flat_map(|block| block.iter())
     }
 
     /// Writes the counts of all workers together, by index of the QP.

@@ -309,11 +309,11 @@ impl Shared {
     /// post in a phase that it entered late, or may have posted messages whose completions another worker already
     /// counts.
     pub fn at_rest(&self) -> bool {
-        let counts = || {
-            let counts = self.counts();
-            counts.posted == counts.completed
-        };
-        self.all_entered(Phase::Drain) && counts()
+        self.all_entered(Phase::Drain)
+            && ({
+                let counts = self.counts();
+                counts.posted == counts.completed
+            })
     }
 
     /// All counts so far. Reads completed before posted, while a worker writes posted first. So if all workers drain,

@@ -49,13 +49,11 @@ impl SteppedThread<'_> {
 
     /// The next instant at which a thread that sleeps would have to be awake, as a raw clock reading.
     pub fn edge_raw(&self) -> Option<u64> {
-        let edges = self.workers.iter();
-        edges.filter_map(|(_, worker)| worker.edge_raw()).min()
+        self.workers.iter().filter_map(|(_, worker)| worker.edge_raw()).min()
     }
 
     /// The reports of its workers, each with the number of its flow.
     pub fn into_reports(self) -> Vec<(usize, WorkerReport)> {
-        let workers = self.workers.into_iter();
-        workers.map(|(flow, worker)| (flow, worker.report())).collect()
+        self.workers.into_iter().map(|(flow, worker)| (flow, worker.report())).collect()
     }
 }

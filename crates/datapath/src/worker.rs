@@ -109,8 +109,6 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let facts = Facts::new(shared, VERIFY);
         let geometry = facts.geometry;
         let of_source: &[usize] = if shared.sends() { &spec.qps } else { &[] };
-        let records =
-            |qp: usize| LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp));
         let mut worker = Worker {
             shared,
             spec,
@@ -123,7 +121,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             },
             turns: Turns::new(shared),
             stamps: if LATENCY && shared.sends() { Stamps::new(shared) } else { None },
-            worker_qps: WorkerQps::new(shared, place.worker, records),
+            worker_qps: WorkerQps::new(shared, place.worker, |qp: usize| {
+                LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp))
+            }),
             counts: WorkerCounts::default(),
             pace: Pace::new(),
             window: Window::new(

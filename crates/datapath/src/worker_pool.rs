@@ -54,17 +54,20 @@ impl WorkerPool {
         let count = threads.len();
         let parts = parts(flows, &mut threads);
         for (flow, shared) in flows.iter().enumerate() {
-            let serving = threads.iter().zip(&parts);
-            let serving = serving.filter(|(_, parts)| parts.iter().any(|part| part.flow == flow));
-            let sleeps = serving.filter_map(|(thread, _)| thread.sleep.as_ref());
+            let sleeps = threads
+                .iter()
+                .zip(&parts)
+                .filter(|(_, parts)| parts.iter().any(|part| part.flow == flow))
+                .filter_map(|(thread, _)| thread.sleep.as_ref());
             shared.set_wakeups(sleeps.map(|it| Arc::clone(it.sleeper.wakeup())).collect());
         }
         let (ready, all_ready) = bounded(count);
         let mut pool = WorkerPool { flows: flows.to_vec(), threads: Vec::with_capacity(count) };
         for (index, (spec, parts)) in threads.into_iter().zip(parts).enumerate() {
             let ready = ready.clone();
-            let body = move || work(&parts, spec.core, spec.sleep, &ready);
-            let thread = threads::spawn(format!("worker-{index}"), body)?;
+            let thread = threads::spawn(format!("worker-{index}"), move || {
+                work(&parts, spec.core, spec.sleep, &ready)
+            })?;
             pool.threads.push(thread);
         }
         drop(ready);
@@ -110,21 +113,26 @@ impl Drop for WorkerPool {
 /// Takes the parts that each thread serves out of its spec, and numbers the workers of each flow.
 pub(super) fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Vec<Part>> {
     let mut workers = vec![0; flows.len()];
-    let of_thread = |(thread, spec): (usize, &mut ThreadSpec)| {
-        let core = spec.core;
-        let specs = std::mem::take(&mut spec.flows).into_iter().enumerate();
-        let served = specs.filter_map(|(flow, spec)| {
-            let (shared, worker) = (flows.get(flow)?, workers.get_mut(flow)?);
-            let spec = spec?;
-            *worker += 1;
-            Some(Part {
-                flow,
-                shared: Arc::clone(shared),
-                spec,
-                place: WorkerPlace { worker: *worker - 1, thread, core },
-            })
-        });
-        served.collect()
-    };
-    threads.iter_mut().enumerate().map(of_thread).collect()
+    threads
+        .iter_mut()
+        .enumerate()
+        .map(|(thread, spec)| {
+            let core = spec.core;
+            std::mem::take(&mut spec.flows)
+                .into_iter()
+                .enumerate()
+                .filter_map(|(flow, spec)| {
+                    let (shared, worker) = (flows.get(flow)?, workers.get_mut(flow)?);
+                    let spec = spec?;
+                    *worker += 1;
+                    Some(Part {
+                        flow,
+                        shared: Arc::clone(shared),
+                        spec,
+                        place: WorkerPlace { worker: *worker - 1, thread, core },
+                    })
+                })
+                .collect()
+        })
+        .collect()
 }

@@ -153,8 +153,7 @@ impl Service for Several<'_> {
     }
 
     fn edge_raw(&self) -> Option<u64> {
-        let edges = self.workers.iter().filter_map(|worker| worker.edge_raw());
-        edges.min()
+        self.workers.iter().filter_map(|worker| worker.edge_raw()).min()
     }
 
     /// Fails the first flow alone, which is enough to end the run.

@@ -40,11 +40,14 @@ pub(super) fn memory_left(root: &Path) -> Option<(String, u64)> {
     let read = |path| fs::read_to_string(root.join(path)).ok();
     let mounts = read("proc/self/mountinfo")?;
     let groups = read("proc/self/cgroup")?;
-    let of_mount = |mount: Mount| {
-        let group = groups.lines().find_map(|line| mount.group_of(line))?;
-        mount.least(root, &group)
-    };
-    mounts.lines().filter_map(Mount::parse).filter_map(of_mount).min_by_key(|(_, bytes)| *bytes)
+    mounts
+        .lines()
+        .filter_map(Mount::parse)
+        .filter_map(|mount| {
+            let group = groups.lines().find_map(|line| mount.group_of(line))?;
+            mount.least(root, &group)
+        })
+        .min_by_key(|(_, bytes)| *bytes)
 }
 
 impl Mount {

@@ -28,8 +28,11 @@ pub enum CoreListError {
 
 fn core_number(digits: &str, item: &str) -> Result<usize, CoreListError> {
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number = digits.parse::<usize>().ok().filter(|_| is_number);
-    let number = number.ok_or_else(|| CoreListError::Syntax(item.to_owned()))?;
+    let number = digits
+        .parse::<usize>()
+        .ok()
+        .filter(|_| is_number)
+        .ok_or_else(|| CoreListError::Syntax(item.to_owned()))?;
     if number > MAX_CORE { Err(CoreListError::TooHigh(number)) } else { Ok(number) }
 }
 

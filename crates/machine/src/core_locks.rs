@@ -54,10 +54,13 @@ impl CoreLocks {
     /// Those of this host, in the folder that [`FOLDER_VARIABLE`] names or else a usual one.
     pub fn of_host() -> CoreLocks {
         let named = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-        let usual = || FOLDERS.into_iter().find(|folder| Path::new(folder).is_dir());
         CoreLocks::within(match named {
             Some(folder) => folder.into(),
-            None => usual().unwrap_or(FOLDERS[0]).into(),
+            None => FOLDERS
+                .into_iter()
+                .find(|folder| Path::new(folder).is_dir())
+                .unwrap_or(FOLDERS[0])
+                .into(),
         })
     }
 

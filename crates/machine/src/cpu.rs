@@ -140,8 +140,9 @@ mod tests {
             let before = thread_seconds();
             while thread_seconds() - before < 0.03 {}
             thread_seconds() - before
-        });
-        let of_another = of_another.join().unwrap();
+        })
+        .join()
+        .unwrap();
         let of_this = thread_seconds() - before;
         assert!(of_this < of_another, "{of_this} {of_another}");
     }

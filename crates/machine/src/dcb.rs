@@ -104,8 +104,8 @@ fn parse(answer: &[u8]) -> Option<Bridging> {
             // `pfc_cap`, then a bit for each priority.
             DCB_ATTR_IEEE_PFC => {
                 let enabled = *value.get(1)?;
-                let priorities = (0..8).filter(|priority| enabled >> priority & 1 == 1);
-                found.pfc_priorities = Some(priorities.collect());
+                found.pfc_priorities =
+                    Some((0..8).filter(|priority| enabled >> priority & 1 == 1).collect());
             }
             DCB_ATTR_IEEE_APP_TABLE => found.dscp_priorities = Some(dscps(value)),
             DCB_ATTR_DCB_APP_TRUST_TABLE => found.trust = trust(value),

@@ -58,18 +58,24 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
 }
 
 fn cores(cpuinfo: &str) -> u32 {
-    let processors = cpuinfo
+    cpuinfo
         .lines()
-        .filter(|line| line.split_once(':').is_some_and(|(key, _)| key.trim() == "processor"));
-    processors.count() as u32
+        .filter(|line| line.split_once(':').is_some_and(|(key, _)| key.trim() == "processor"))
+        .count() as u32
 }
 
 fn numa_nodes(folder: &Path) -> Option<u32> {
-    let is_node =
-        |name: &str| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok());
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let nodes = entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node));
-    Some(nodes.count() as u32)
+    Some(
+        fs::read_dir(folder)
+            .ok()?
+            .flatten()
+            .filter(|entry| {
+                entry.file_name().to_str().is_some_and(|name| {
+                    name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())
+                })
+            })
+            .count() as u32,
+    )
 }
 
 /// rdma-core's version, from the name of the libibverbs that is mapped into this process: it ends in
@@ -79,8 +85,7 @@ fn rdma_core(maps: &str) -> Option<String> {
         let (_, name) = line.rsplit_once('/')?;
         let version = name.strip_prefix("libibverbs.so.")?;
         let (_abi, release) = version.split_once('.').and_then(|(_, rest)| rest.split_once('.'))?;
-        let digits = |c: char| c.is_ascii_digit() || c == '.';
-        release.chars().all(digits).then(|| release.to_owned())
+        release.chars().all(|c| c.is_ascii_digit() || c == '.').then(|| release.to_owned())
     })
 }
 

@@ -68,13 +68,12 @@ impl Lossless {
             _ => of_dscp(),
         };
         let pfc = self.pfc_priorities.as_ref();
-        let has_pfc = |priority| pfc.is_some_and(|pfc| pfc.contains(&priority));
         Treatment {
             traffic_class,
             priority,
             is_lossless: match pfc {
                 Some(pfc) if pfc.is_empty() => Some(false),
-                _ => priority.map(has_pfc),
+                _ => priority.map(|priority| pfc.is_some_and(|pfc| pfc.contains(&priority))),
             },
         }
     }
@@ -128,10 +127,14 @@ fn ecn_priorities(net: &Path) -> Option<Vec<u8>> {
         Some(told.parse::<u8>().ok()? != 0)
     };
     is_on("roce_np", 0)?;
-    let both = |priority: &u8| {
-        is_on("roce_np", *priority) == Some(true) && is_on("roce_rp", *priority) == Some(true)
-    };
-    Some((0..8).filter(both).collect())
+    Some(
+        (0..8)
+            .filter(|priority| {
+                is_on("roce_np", *priority) == Some(true)
+                    && is_on("roce_rp", *priority) == Some(true)
+            })
+            .collect(),
+    )
 }
 
 /// Of MLNX_OFED's file: `Global tclass=106`.

@@ -25,15 +25,16 @@ pub fn available() -> Option<Available> {
             by: "the limit of this process (`ulimit -v`)".to_owned(),
         })
     });
-    let all = below(Path::new("/")).into_iter().chain(of_process);
-    all.min_by_key(|it| it.bytes)
+    below(Path::new("/")).into_iter().chain(of_process).min_by_key(|it| it.bytes)
 }
 
 /// The same with the kernel's files below `root`.
 fn below(root: &Path) -> Option<Available> {
     let meminfo = std::fs::read_to_string(root.join("proc/meminfo")).ok();
-    let machine = meminfo.as_deref().and_then(|it| kib(it, "MemAvailable:"));
-    let machine = machine.map(|bytes| Available { bytes, by: "this machine".to_owned() });
+    let machine = meminfo
+        .as_deref()
+        .and_then(|it| kib(it, "MemAvailable:"))
+        .map(|bytes| Available { bytes, by: "this machine".to_owned() });
     let groups = cgroup::memory_left(root)
         .map(|(group, bytes)| Available { bytes, by: format!("the control group {group}") });
     machine.into_iter().chain(groups).min_by_key(|it| it.bytes)

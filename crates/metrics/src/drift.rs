@@ -110,22 +110,27 @@ mod tests {
 
     /// A window of `count` intervals of 10 ms whose rate goes as `rate` does from 0 to 1.
     fn window(count: usize, rate: impl Fn(f64) -> f64) -> Vec<Sample> {
-        let sample = |index: usize| Sample {
-            at_ns: (index as u64 + 1) * 10_000_000,
-            messages: (rate((index as f64 + 0.5) / count as f64) * MESSAGES).max(0.0) as u64,
-        };
-        (0..count).map(sample).collect()
+        (0..count)
+            .map(|index| Sample {
+                at_ns: (index as u64 + 1) * 10_000_000,
+                messages: (rate((index as f64 + 0.5) / count as f64) * MESSAGES).max(0.0) as u64,
+            })
+            .collect()
     }
 
     /// The share of windows that are marked, of 2,000 with noise of that deviation.
     fn marked(count: usize, scatter: f64, alike: f64, rate: impl Fn(f64) -> f64) -> f64 {
         const TIMES: u64 = 2_000;
-        let is_marked = |&seed: &u64| {
-            let noise = std::cell::RefCell::new(Noise::new(seed, alike));
-            let noisy = |at: f64| rate(at) * (1.0 + scatter * noise.borrow_mut().next());
-            drift(&window(count, noisy)).is_some()
-        };
-        (0..TIMES).filter(is_marked).count() as f64 / TIMES as f64
+        (0..TIMES)
+            .filter(|&seed| {
+                let noise = std::cell::RefCell::new(Noise::new(seed, alike));
+                drift(&window(count, |at: f64| {
+                    rate(at) * (1.0 + scatter * noise.borrow_mut().next())
+                }))
+                .is_some()
+            })
+            .count() as f64
+            / TIMES as f64
     }
 
     #[test]
@@ -148,12 +153,11 @@ mod tests {
 
     #[test]
     fn windows_that_rise_or_fall_are_marked() {
-        let slow_start = |at: f64| 1.0 - 0.5 * (-5.0 * at).exp();
         for (share, least) in [
             (marked(300, 0.05, 0.0, |at| 1.0 + 0.1 * (at - 0.5)), 0.95),
             (marked(300, 0.2, 0.0, |at| 1.0 - 0.5 * at), 0.95),
             (marked(300, 0.05, 0.0, |at| if at < 0.5 { 1.0 } else { 0.8 }), 0.99),
-            (marked(300, 0.05, 0.0, slow_start), 0.9),
+            (marked(300, 0.05, 0.0, |at: f64| 1.0 - 0.5 * (-5.0 * at).exp()), 0.9),
         ] {
             assert!(share >= least, "{share}, not {least}");
         }

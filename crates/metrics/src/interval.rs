@@ -18,12 +18,14 @@ impl IntervalLatency {
     /// The first interval begins now. All memory is taken here.
     pub fn new(recorders: Vec<LiveCounters>) -> IntervalLatency {
         let counters = recorders.iter().map(|it| it.low.len()).max().unwrap_or(0);
-        let now = |it: LiveCounters| {
-            let counts = it.low.iter().map(|count| count.load(Relaxed)).collect();
-            (it, counts)
-        };
         IntervalLatency {
-            of_recorders: recorders.into_iter().map(now).collect(),
+            of_recorders: recorders
+                .into_iter()
+                .map(|it| {
+                    let counts = it.low.iter().map(|count| count.load(Relaxed)).collect();
+                    (it, counts)
+                })
+                .collect(),
             interval: vec![0; counters].into(),
         }
     }
@@ -33,8 +35,9 @@ impl IntervalLatency {
         self.interval.fill(0);
         let mut samples = 0_u64;
         for (recorder, before) in &mut self.of_recorders {
-            let counters = recorder.low.iter().zip(before.iter_mut());
-            for ((count, before), sum) in counters.zip(&mut self.interval) {
+            for ((count, before), sum) in
+                recorder.low.iter().zip(before.iter_mut()).zip(&mut self.interval)
+            {
                 let now = count.load(Relaxed);
                 // The counter may have passed 2^32 once.
                 let grown = u64::from(now.wrapping_sub(std::mem::replace(before, now)));
@@ -45,11 +48,10 @@ impl IntervalLatency {
         let (recorder, _) = self.of_recorders.first()?;
         // As the histogram does: the smallest value that 99 % do not exceed.
         let mut rank = samples - samples / 100;
-        let passed = |&count: &u64| {
+        let index = self.interval.iter().position(|&count| {
             rank = rank.saturating_sub(count);
             rank == 0
-        };
-        let index = self.interval.iter().position(passed)?;
+        })?;
         can_tell(samples, 0.99).then(|| recorder.highest_ns(index as u64))
     }
 }

@@ -94,12 +94,11 @@ pub fn protocol_efficiency(
     mtu_bytes: u32,
     wire: Wire,
 ) -> f64 {
-    let sum = |sum: (f64, f64), (size_bytes, count): (u64, u32)| {
+    let (payload, all) = sizes.into_iter().fold((0.0, 0.0), |sum, (size_bytes, count)| {
         let wire_bytes = wire_bytes(kind, size_bytes, mtu_bytes, wire);
         let count = f64::from(count);
         (sum.0 + size_bytes as f64 * count, sum.1 + wire_bytes as f64 * count)
-    };
-    let (payload, all) = sizes.into_iter().fold((0.0, 0.0), sum);
+    });
     payload / all
 }
 

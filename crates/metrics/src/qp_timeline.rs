@@ -98,22 +98,24 @@ impl QpTimeline {
     pub fn finish(mut self, end_ns: u64, before: &[u64], by_end: &[u64]) -> QpIntervals {
         while self.ends_ns.pop_if(|at_ns| *at_ns >= end_ns).is_some() {}
         let is_full = self.ends_ns.len() == self.most_intervals;
-        let is_rest = |last_ns: &mut u64| is_full || end_ns - *last_ns < self.interval_ns / 2;
-        self.ends_ns.pop_if(is_rest);
-        let of_qp = |qp: usize| {
-            let bound = |of: &[u64]| of.get(qp).copied().unwrap_or(0);
-            let (first, last) = (bound(before), bound(by_end).max(bound(before)));
-            let sampled = self.counts.iter().skip(qp).step_by(self.qps);
-            let sampled = sampled.take(self.ends_ns.len()).copied();
-            let mut counted = first;
-            let ends = sampled.chain((end_ns > 0).then_some(last));
-            ends.map(|count| {
-                let count = count.clamp(counted, last);
-                count - std::mem::replace(&mut counted, count)
+        self.ends_ns
+            .pop_if(|last_ns: &mut u64| is_full || end_ns - *last_ns < self.interval_ns / 2);
+        let messages = (0..self.qps)
+            .map(|qp| {
+                let bound = |of: &[u64]| of.get(qp).copied().unwrap_or(0);
+                let (first, last) = (bound(before), bound(by_end).max(bound(before)));
+                let sampled =
+                    self.counts.iter().skip(qp).step_by(self.qps).take(self.ends_ns.len()).copied();
+                let mut counted = first;
+                sampled
+                    .chain((end_ns > 0).then_some(last))
+                    .map(|count| {
+                        let count = count.clamp(counted, last);
+                        count - std::mem::replace(&mut counted, count)
+                    })
+                    .collect()
             })
-            .collect()
-        };
-        let messages = (0..self.qps).map(of_qp).collect();
+            .collect();
         self.ends_ns.extend((end_ns > 0).then_some(end_ns));
         QpIntervals { interval_ns: self.interval_ns, ends_ns: self.ends_ns, messages }
     }

@@ -114,8 +114,8 @@ impl SteadyDetector {
     /// Whether the last `count` intervals show it.
     fn is_steady_over(&self, count: usize) -> bool {
         let last = self.intervals.range(self.intervals.len() - count..);
-        let point = |it: &Interval| ((it.began_s + it.ended_s) / 2.0, it.messages_per_s);
-        let points: Vec<(f64, f64)> = last.clone().map(point).collect();
+        let points: Vec<(f64, f64)> =
+            last.clone().map(|it| ((it.began_s + it.ended_s) / 2.0, it.messages_per_s)).collect();
         let (Some(line), Some(first), Some(end)) =
             (Line::through(&points), last.clone().next(), self.intervals.back())
         else {
@@ -185,19 +185,18 @@ mod tests {
     #[test]
     fn a_see_saw_averages_out_but_not_at_once() {
         // 50 ms at full rate, 50 ms at a third of it, for ever.
-        let count = |ms: u64| {
+        let after = steady_after_ms(1, 50, |ms: u64| {
             let (pairs, rest) = (ms / 100, ms % 100);
             pairs * 50 * 4 * 1000 + rest.min(50) * 3000 + rest.saturating_sub(50) * 1000
-        };
-        let after = steady_after_ms(1, 50, count).unwrap();
+        })
+        .unwrap();
         assert!((3000..=4000).contains(&after), "{after} ms");
     }
 
     #[test]
     fn bursts_of_moderation_do_not_hide_an_even_flow() {
         // 2.5 completions of 100 messages fall into 50 ms: the intervals become longer instead.
-        let count = |ms: u64| ms * 5 / 100 * 100;
-        let after = steady_after_ms(100, 50, count).unwrap();
+        let after = steady_after_ms(100, 50, |ms: u64| ms * 5 / 100 * 100).unwrap();
         assert!((8 * 400..=8 * 500).contains(&after), "{after} ms");
     }
 
@@ -262,9 +261,11 @@ mod tests {
 
     /// How many of some warm-ups are called steady below 97 % of the final rate, and the lowest rate of those.
     fn early(rate: &dyn Fn(f64) -> f64, scatter: f64, times: u64) -> (usize, f64) {
-        let rates = (0..times).filter_map(|seed| steady_after_s(rate, scatter, 0.0, seed));
-        let rates = rates.map(rate).filter(|rate| *rate < 0.97);
-        rates.fold((0, 1.0), |(count, least), rate| (count + 1, rate.min(least)))
+        (0..times)
+            .filter_map(|seed| steady_after_s(rate, scatter, 0.0, seed))
+            .map(rate)
+            .filter(|rate| *rate < 0.97)
+            .fold((0, 1.0), |(count, least), rate| (count + 1, rate.min(least)))
     }
 
     #[test]
@@ -296,8 +297,9 @@ mod tests {
         let scatters = [0.003, 0.01, 0.03, 0.05, 0.15, 0.30];
         for (scatter, median_s) in scatters.into_iter().zip(medians_s) {
             for alike in [0.0, 2.0] {
-                let steady = |seed| steady_after_s(&|_| 1.0, scatter, alike, seed);
-                let mut known: Vec<f64> = (0..100).filter_map(steady).collect();
+                let mut known: Vec<f64> = (0..100)
+                    .filter_map(|seed| steady_after_s(&|_| 1.0, scatter, alike, seed))
+                    .collect();
                 known.sort_by(f64::total_cmp);
                 assert!(known.len() >= 99, "scatter {scatter}: {}", known.len());
                 assert!(known[50] <= median_s + 0.01, "{scatter}: {} s", known[50]);

@@ -89,18 +89,22 @@ impl Timeline {
     /// The longest row of intervals without a message.
     pub fn longest_stall_ns(&self) -> u64 {
         let mut stall_ns = 0;
-        let stalls = self.lengths_ns().map(|(length_ns, messages)| {
-            stall_ns = if messages == 0 { stall_ns + length_ns } else { 0 };
-            stall_ns
-        });
-        stalls.max().unwrap_or(0)
+        self.lengths_ns()
+            .map(|(length_ns, messages)| {
+                stall_ns = if messages == 0 { stall_ns + length_ns } else { 0 };
+                stall_ns
+            })
+            .max()
+            .unwrap_or(0)
     }
 
     /// Length of each interval, and its messages.
     fn lengths_ns(&self) -> impl Iterator<Item = (u64, u64)> {
         let starts = std::iter::once(0).chain(self.samples.iter().map(|sample| sample.at_ns));
-        let lengths = self.samples.iter().zip(starts);
-        lengths.map(|(sample, start_ns)| (sample.at_ns.saturating_sub(start_ns), sample.messages))
+        self.samples
+            .iter()
+            .zip(starts)
+            .map(|(sample, start_ns)| (sample.at_ns.saturating_sub(start_ns), sample.messages))
     }
 
     fn close(&mut self) {
@@ -116,13 +120,16 @@ impl Timeline {
 
     fn widen(&mut self) {
         self.interval_ns *= 2;
-        let joined = self.samples.chunks(2).filter_map(|pair| {
-            Some(Sample {
-                at_ns: pair.last()?.at_ns,
-                messages: pair.iter().map(|sample| sample.messages).sum(),
+        self.samples = self
+            .samples
+            .chunks(2)
+            .filter_map(|pair| {
+                Some(Sample {
+                    at_ns: pair.last()?.at_ns,
+                    messages: pair.iter().map(|sample| sample.messages).sum(),
+                })
             })
-        });
-        self.samples = joined.collect();
+            .collect();
         self.samples.reserve(MOST_SAMPLES - self.samples.len());
     }
 }
@@ -146,8 +153,7 @@ mod tests {
     }
 
     fn samples(timeline: &Timeline) -> Vec<(u64, u64)> {
-        let samples = timeline.samples().iter();
-        samples.map(|sample| (sample.at_ns / MS, sample.messages)).collect()
+        timeline.samples().iter().map(|sample| (sample.at_ns / MS, sample.messages)).collect()
     }
 
     #[test]

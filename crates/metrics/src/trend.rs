@@ -23,8 +23,9 @@ impl Line {
             return None;
         }
         let slope = common / spread;
-        let off = |(x, y): &(f64, f64)| (y - value - slope * (x - place)).powi(2);
-        let scatter = points.iter().map(off).sum::<f64>() / free as f64;
+        let scatter =
+            points.iter().map(|(x, y)| (y - value - slope * (x - place)).powi(2)).sum::<f64>()
+                / free as f64;
         Some(Line { mean: value, slope, slope_error: (scatter / spread).sqrt() })
     }
 }

@@ -34,16 +34,21 @@ unsafe impl Sync for Devices {}
 
 impl Devices {
     pub(crate) fn of(persona: &'static Persona) -> Devices {
-        let made = persona.device.iter().map(|table| {
-            // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
-            let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
-            verbs.node_type = table.node as c_int;
-            verbs.transport_type = table.transport as c_int;
-            write_name(&mut verbs.name, &table.name);
-            write_name(&mut verbs.dev_name, &table.name);
-            keep(Device { verbs, table }).cast()
-        });
-        Devices(made.collect())
+        Devices(
+            persona
+                .device
+                .iter()
+                .map(|table| {
+                    // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
+                    let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
+                    verbs.node_type = table.node as c_int;
+                    verbs.transport_type = table.transport as c_int;
+                    write_name(&mut verbs.name, &table.name);
+                    write_name(&mut verbs.dev_name, &table.name);
+                    keep(Device { verbs, table }).cast()
+                })
+                .collect(),
+        )
     }
 
     /// `ibv_get_device_list(3)`.

@@ -26,8 +26,11 @@ pub struct Persona {
 impl Persona {
     /// All GIDs.
     pub fn gids(&self) -> impl Iterator<Item = std::net::Ipv6Addr> {
-        let ports = self.device.iter().flat_map(|device| &device.port);
-        ports.flat_map(|port| &port.gid).map(|entry| entry.gid)
+        self.device
+            .iter()
+            .flat_map(|device| &device.port)
+            .flat_map(|port| &port.gid)
+            .map(|entry| entry.gid)
     }
 }
 

@@ -87,8 +87,7 @@ mod tests {
         ] {
             let allowed = |mask| transition_allowed(from, to, mask);
             assert!(allowed(required | state));
-            let bits = (0..32).map(|bit| 1 << bit);
-            for bit in bits.filter(|bit| required & bit != 0) {
+            for bit in (0..32).map(|bit| 1 << bit).filter(|bit| required & bit != 0) {
                 assert!(!allowed(required & !bit), "without {bit:#x}");
             }
             assert!(!allowed(required | Mask::IBV_QP_QKEY.0));

@@ -61,7 +61,7 @@ unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     // SAFETY: the caller passes a device of a list.
     let table = unsafe { Device::of(device) }.table;
-    let open = |()| {
+    pointer_or_errno(table.open.0.and_then(|()| {
         // SAFETY: optional function pointers, for which zero is `None`.
         let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
         match table.engine {
@@ -70,8 +70,7 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
         }
         // SAFETY: as above.
         unsafe { Context::open(device, ops) }.map_err(|error| code(&error))
-    };
-    pointer_or_errno(table.open.0.and_then(open))
+    }))
 }
 
 /// `ibv_close_device(3)`.

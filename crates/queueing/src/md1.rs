@@ -23,9 +23,9 @@ impl Md1 {
         for _ in 0..40 {
             let mid = f64::midpoint(low, high);
             if Md1::new(mid).is_some_and(|queue| queue.wait_at_most(wait) >= quantile) {
-                low = mid
+                low = mid;
             } else {
-                high = mid
+                high = mid;
             }
         }
         low

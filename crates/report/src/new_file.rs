@@ -236,8 +236,8 @@ pub(crate) mod tests {
 
     pub(crate) fn names(folder: impl AsRef<Path>) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.collect();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

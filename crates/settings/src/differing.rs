@@ -8,12 +8,13 @@ pub const NO_VALUE: &str = "-";
 
 /// The settings in which `all` differ, as far as they apply, in the order of the table.
 pub fn differing(all: &[Settings]) -> Vec<&'static Row> {
-    let differs = |row: &&Row| {
-        let mut with = all.iter().filter(|settings| row.tells(settings));
-        let first = with.next();
-        first.is_some_and(|first| with.any(|other| !row.is_equal(first, other)))
-    };
-    ROWS.iter().filter(differs).collect()
+    ROWS.iter()
+        .filter(|row| {
+            let mut with = all.iter().filter(|settings| row.tells(settings));
+            let first = with.next();
+            first.is_some_and(|first| with.any(|other| !row.is_equal(first, other)))
+        })
+        .collect()
 }
 
 /// Those by which `all` are told apart: [`differing`] without those whose value is everywhere the default that follows

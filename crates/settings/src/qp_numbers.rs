@@ -32,16 +32,18 @@ impl FromStr for QpNumbers {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = |item: &str| {
-            let read = match item.strip_prefix("0x") {
-                Some(digits) => u32::from_str_radix(digits, 16),
-                None => item.parse(),
-            };
-            read.map_err(|_| {
-                format!("`{item}` is not a number: write 1,2,3 or 0x1,0x2, one for each QP")
+        let numbers = text
+            .split(',')
+            .map(|item| {
+                let read = match item.strip_prefix("0x") {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => item.parse(),
+                };
+                read.map_err(|_| {
+                    format!("`{item}` is not a number: write 1,2,3 or 0x1,0x2, one for each QP")
+                })
             })
-        };
-        let numbers = text.split(',').map(number).collect::<Result<Vec<u32>, _>>()?;
+            .collect::<Result<Vec<u32>, _>>()?;
         if numbers.len() <= MOST_ENTRIES {
             Ok(QpNumbers(numbers))
         } else {

@@ -86,11 +86,12 @@ impl QpWeights {
     pub fn shares(&self) -> Vec<f64> {
         let sum: f64 = self.groups().map(|(_, weight)| f64::from(weight)).sum();
         let even = sum / self.qps() as f64;
-        let of_group = |(qps, weight): (u32, u32)| {
-            let each = f64::from(weight) / f64::from(qps) / even;
-            std::iter::repeat_n(each, qps as usize)
-        };
-        self.groups().flat_map(of_group).collect()
+        self.groups()
+            .flat_map(|(qps, weight)| {
+                let each = f64::from(weight) / f64::from(qps) / even;
+                std::iter::repeat_n(each, qps as usize)
+            })
+            .collect()
     }
 
     /// QPs of all groups.
@@ -117,8 +118,8 @@ impl SmoothTurns {
 
     /// Turns after which the order repeats.
     pub fn period(&self) -> i64 {
-        let weights = self.entries.iter().map(|(weight, _)| weight.unsigned_abs());
-        let divisor = weights.fold(0, gcd).max(1);
+        let divisor =
+            self.entries.iter().map(|(weight, _)| weight.unsigned_abs()).fold(0, gcd).max(1);
         self.sum / divisor as i64
     }
 
@@ -144,8 +145,8 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 fn weight(text: &str) -> Result<u32, WeightsError> {
-    let number = text.bytes().all(|byte| byte.is_ascii_digit());
-    let number = number.then(|| text.parse().ok()).flatten();
+    let number =
+        text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
     number
         .filter(|number| (1..=1_000_000).contains(number))
         .ok_or_else(|| WeightsError::Number(text.to_owned()))
@@ -160,8 +161,7 @@ fn entries<T>(
     let entries: Vec<(T, u32)> = text
         .split(',')
         .map(|entry| {
-            let pair = entry.split_once(':');
-            let (name, share) = pair.ok_or_else(|| missing(entry.to_owned()))?;
+            let (name, share) = entry.split_once(':').ok_or_else(|| missing(entry.to_owned()))?;
             Ok((first(name)?, weight(share)?))
         })
         .collect::<Result<_, _>>()?;
@@ -176,8 +176,8 @@ impl FromStr for SizeMix {
 
     fn from_str(text: &str) -> Result<Self, WeightsError> {
         let entries = entries(text, WeightsError::NoSize, |size| {
-            let size = size.parse::<Size>();
-            let size = size.map_err(|error| WeightsError::Size(error.to_string()))?;
+            let size =
+                size.parse::<Size>().map_err(|error| WeightsError::Size(error.to_string()))?;
             match size.bytes() {
                 0 => Err(WeightsError::Size("a message has at least 1 byte".into())),
                 _ => Ok(size),

@@ -113,10 +113,6 @@ fn main() {
         |name: &str| only.is_none_or(|only| name.to_lowercase().contains(&only.to_lowercase()));
     // For profiling the device alone.
     let alone = std::env::var_os("ALONE").is_some();
-    let udp = || {
-        if alone { 1.0 } else { apart(|| plain_udp::one_way(4112, 15, time)).unwrap().gbyte_per_s }
-    };
-
     let small_udp = |bytes| {
         if alone {
             1.0
@@ -140,7 +136,13 @@ fn main() {
         if !wanted(&name) {
             continue;
         }
-        let limit = udp();
+        let limit = {
+            if alone {
+                1.0
+            } else {
+                apart(|| plain_udp::one_way(4112, 15, time)).unwrap().gbyte_per_s
+            }
+        };
         let load = Load {
             op,
             qps,

@@ -94,8 +94,7 @@ mod tests {
     /// So many gaps of a Poisson process of rate 1.
     fn poisson_gaps(seed: u64, gaps: usize, messages_of_gap: u64) -> Vec<f64> {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut gap = || -(1.0 - random.f64()).ln();
-        (0..gaps).map(|_| (0..messages_of_gap).map(|_| gap()).sum()).collect()
+        (0..gaps).map(|_| (0..messages_of_gap).map(|_| -(1.0 - random.f64()).ln()).sum()).collect()
     }
 
     /// Of so many samples, how many a test at `level` refuses.
@@ -150,12 +149,13 @@ mod tests {
     fn the_correction_is_right_for_few_values() {
         const SAMPLES: usize = 200_000;
         let mut random = fastrand::Rng::with_seed(4);
-        let mut statistic = |_| {
-            let mut values: [f64; 4] = std::array::from_fn(|_| random.f64());
-            values.sort_by(f64::total_cmp);
-            anderson_darling(&values.map(|value| (value, 1.0 - value)))
-        };
-        let mut statistics = (0..SAMPLES).map(&mut statistic).collect::<Vec<_>>();
+        let mut statistics = (0..SAMPLES)
+            .map(|_| {
+                let mut values: [f64; 4] = std::array::from_fn(|_| random.f64());
+                values.sort_by(f64::total_cmp);
+                anderson_darling(&values.map(|value| (value, 1.0 - value)))
+            })
+            .collect::<Vec<_>>();
         statistics.sort_by(f64::total_cmp);
         let worst = |p_value: &dyn Fn(f64) -> f64| {
             let errors = [0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9].map(|above| {
@@ -197,11 +197,13 @@ mod tests {
     #[test]
     fn p_values_are_uniform() {
         for messages_of_gap in [1, 10] {
-            let p_values = (0..2000).map(|seed| {
-                let gaps = poisson_gaps(seed, 300, messages_of_gap);
-                gaps_p_value(&gaps, messages_of_gap).unwrap()
-            });
-            let as_gaps = p_values.map(|p| -p.ln()).collect::<Vec<_>>();
+            let as_gaps = (0..2000)
+                .map(|seed| {
+                    let gaps = poisson_gaps(seed, 300, messages_of_gap);
+                    gaps_p_value(&gaps, messages_of_gap).unwrap()
+                })
+                .map(|p| -p.ln())
+                .collect::<Vec<_>>();
             assert!(gaps_p_value(&as_gaps, 1).unwrap() > 0.001);
         }
     }
@@ -219,8 +221,7 @@ mod tests {
         for (gaps, of) in [(5000, 1), (500, 10)] {
             for factor in [0.9, 1.1] {
                 let wrong = |seed| {
-                    let gaps = poisson_gaps(seed, gaps, of).into_iter();
-                    gaps.map(|gap| gap * factor).collect()
+                    poisson_gaps(seed, gaps, of).into_iter().map(|gap| gap * factor).collect()
                 };
                 assert!(refused(100, level, wrong, of) > 95, "{factor} {of}");
             }
@@ -228,8 +229,7 @@ mod tests {
         // Pairs: every second arrival is held until the next. The rate is right.
         let pairs = |seed| {
             let gaps = poisson_gaps(seed, 400, 1);
-            let pair = |pair: &[f64]| [pair[0] + pair[1], 1e-3];
-            gaps.chunks_exact(2).flat_map(pair).collect()
+            gaps.chunks_exact(2).flat_map(|pair| [pair[0] + pair[1], 1e-3]).collect()
         };
         assert_eq!(refused(100, level, pairs, 1), 100);
         // A stall: arrivals of a tenth of the time come at once at its end.

@@ -68,8 +68,9 @@ pub(super) struct Asked<'a> {
 impl<'a> Asked<'a> {
     pub(super) fn all(questions: Vec<Question<'a>>) -> Vec<Asked<'a>> {
         let blocks = blocks(&questions);
-        let with_block = questions.into_iter().zip(blocks);
-        with_block
+        questions
+            .into_iter()
+            .zip(blocks)
             .map(|(question, block)| Asked {
                 question,
                 logs: Logs::of(question.base.values, question.new.values),
@@ -159,6 +160,5 @@ fn blocks(questions: &[Question<'_>]) -> Vec<usize> {
             }
         }
     }
-    let block = |question: &Question<'_>| block_of[places[&question.case]];
-    questions.iter().map(block).collect()
+    questions.iter().map(|question| block_of[places[&question.case]]).collect()
 }

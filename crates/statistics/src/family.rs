@@ -94,9 +94,12 @@ impl<'a> Family<'a> {
         deals: &mut DealsBySize,
     ) -> Family<'a> {
         let (levels, tail) = (levels.map(|level| level * part), TAIL * part);
-        let word = |(one, tests)| word(one, tests, (levels, tail), deals);
-        let verdicts = asked.iter().zip(&tested).map(word);
-        let verdicts = verdicts.map(|it| it.unwrap_or(Verdict::Unclear)).collect();
+        let verdicts = asked
+            .iter()
+            .zip(&tested)
+            .map(|(one, tests)| word(one, tests, (levels, tail), deals))
+            .map(|it| it.unwrap_or(Verdict::Unclear))
+            .collect();
         Family { asked, levels, tail, tested, verdicts }
     }
 
@@ -106,9 +109,13 @@ impl<'a> Family<'a> {
         let is_found = |tests: &[Option<Tested>; 2]| {
             tests[direction as usize].is_some_and(|test| test.p <= level)
         };
-        let all = self.asked.iter().zip(&self.tested);
-        let open = all.filter(|(_, tests)| !is_found(tests));
-        let series: Vec<Series> = open.filter_map(|(one, _)| one.series(direction)).collect();
+        let series: Vec<Series> = self
+            .asked
+            .iter()
+            .zip(&self.tested)
+            .filter(|(_, tests)| !is_found(tests))
+            .filter_map(|(one, _)| one.series(direction))
+            .collect();
         joint::critical(&series, LEAST_OBSERVATIONS, level, deals)
     }
 }
@@ -120,9 +127,11 @@ fn tests(asked: &[Asked<'_>], deals: &mut DealsBySize) -> Vec<[Option<Tested>; 2
         if asked.iter().all(|one| one.beyond() != Some(direction)) {
             continue;
         }
-        let asked = asked.iter().enumerate();
-        let (places, series): (Vec<usize>, Vec<Series>) =
-            asked.filter_map(|(place, one)| Some((place, one.series(direction)?))).unzip();
+        let (places, series): (Vec<usize>, Vec<Series>) = asked
+            .iter()
+            .enumerate()
+            .filter_map(|(place, one)| Some((place, one.series(direction)?)))
+            .unzip();
         for (place, test) in places.into_iter().zip(joint::test(&series, LEAST_OBSERVATIONS, deals))
         {
             tested[place][direction as usize] = Some(test);

@@ -68,12 +68,14 @@ impl Series<'_> {
 /// Tests all series. A deal that leaves a series fewer than `least` figures on a side does not count for it.
 pub(super) fn test(series: &[Series<'_>], least: usize, deals: &mut DealsBySize) -> Vec<Tested> {
     let mut sitting = Sitting::of(series, least, deals);
-    let statistic = |series: &Series<'_>| {
-        let (shift, error) = series.shift();
-        let statistic = shift / error;
-        Tested { p: 1.0, statistic }
-    };
-    let mut tested: Vec<Tested> = series.iter().map(statistic).collect();
+    let mut tested: Vec<Tested> = series
+        .iter()
+        .map(|series| {
+            let (shift, error) = series.shift();
+            let statistic = shift / error;
+            Tested { p: 1.0, statistic }
+        })
+        .collect();
     let mut order: Vec<usize> = (0..series.len()).collect();
     order.sort_by(|a, b| tested[*a].statistic.total_cmp(&tested[*b].statistic));
     let mut as_far = vec![0usize; series.len()];
@@ -185,8 +187,8 @@ impl Block {
         let members: Vec<usize> =
             (0..series.len()).filter(|index| series[*index].block == number).collect();
         let runs = [0, 1].map(|side| {
-            let of = |member: &usize| series[*member].units[side];
-            let mut units: Vec<Unit> = members.iter().flat_map(of).copied().collect();
+            let mut units: Vec<Unit> =
+                members.iter().flat_map(|member| series[*member].units[side]).copied().collect();
             units.sort_unstable();
             units.dedup();
             units
@@ -199,12 +201,16 @@ impl Block {
         for (column, member) in members.iter().enumerate() {
             let series = &series[*member];
             let own = series.scores();
-            let places = [0, 1].into_iter().flat_map(|side| {
-                let (runs, first) = (&runs[side], [0, base][side]);
-                let place = move |unit| Some(first + runs.binary_search(unit).ok()?);
-                series.units[side].iter().filter_map(place)
-            });
-            for (place, score) in places.zip(&own) {
+            for (place, score) in [0, 1]
+                .into_iter()
+                .flat_map(|side| {
+                    let (runs, first) = (&runs[side], [0, base][side]);
+                    series.units[side]
+                        .iter()
+                        .filter_map(move |unit| Some(first + runs.binary_search(unit).ok()?))
+                })
+                .zip(&own)
+            {
                 scores[place * width + column] = *score;
                 present[place * width + column] = 1.0;
             }

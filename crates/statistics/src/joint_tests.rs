@@ -14,24 +14,23 @@ struct Made {
 
 /// Normal figures of so many launches a side; the new side's are `shift` higher.
 fn made(rng: &mut Rng, launches: usize, shift: f64) -> Made {
-    let unit = |launch| Unit { launch, run: None };
-    let units = || (0..launches).map(unit).collect();
+    let units = || (0..launches).map(|launch| Unit { launch, run: None }).collect();
     let mut side = |shift: f64| {
-        let figure = |_| shift + (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
-        (0..launches).map(figure).collect()
+        (0..launches).map(|_| shift + (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0).collect()
     };
     Made { units: [units(), units()], logs: [side(0.0), side(shift)], block: 0 }
 }
 
 fn series(all: &[Made]) -> Vec<Series<'_>> {
-    let series = all.iter().map(|made| Series {
-        units: made.units.each_ref().map(Vec::as_slice),
-        logs: made.logs.each_ref().map(Vec::as_slice),
-        margin: 0.1,
-        downwards: false,
-        block: made.block,
-    });
-    series.collect()
+    all.iter()
+        .map(|made| Series {
+            units: made.units.each_ref().map(Vec::as_slice),
+            logs: made.logs.each_ref().map(Vec::as_slice),
+            margin: 0.1,
+            downwards: false,
+            block: made.block,
+        })
+        .collect()
 }
 
 fn p(all: &[Made]) -> Vec<f64> {
@@ -61,8 +60,9 @@ fn what_all_of_them_show_is_found_in_all_of_them() {
 fn the_same_question_twice_is_one() {
     let mut rng = Rng::with_seed(3);
     let one = made(&mut rng, 6, 1.2);
-    let same = |_| Made { units: one.units.clone(), logs: one.logs.clone(), block: 0 };
-    let twenty: Vec<Made> = (0..20).map(same).collect();
+    let twenty: Vec<Made> = (0..20)
+        .map(|_| Made { units: one.units.clone(), logs: one.logs.clone(), block: 0 })
+        .collect();
     let alone = p(&twenty[..1])[0];
     assert!(p(&twenty).iter().all(|p| (p - alone).abs() < 1e-12));
 }

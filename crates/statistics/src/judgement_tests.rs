@@ -45,8 +45,8 @@ fn scaled(by: f64) -> [f64; 10] {
 /// So many cases with so many runs a side; the new side's are `by` times as large.
 fn all(cases: usize, runs: usize, by: f64, then: impl Fn(&mut Vec<Question<'_>>)) -> Judgement {
     let new = scaled(by);
-    let question = |case| question(case, &BASE[..runs], &new[..runs]);
-    let mut questions = (0..cases).map(question).collect();
+    let mut questions =
+        (0..cases).map(|case| question(case, &BASE[..runs], &new[..runs])).collect();
     then(&mut questions);
     judge(&questions)
 }
@@ -56,8 +56,7 @@ fn one(base: &[f64], new: &[f64]) -> Answer {
 }
 
 fn words(judgement: &Judgement) -> Vec<Verdict> {
-    let answers = judgement.by_case.iter();
-    answers.map(|answer| answer.verdict).collect()
+    judgement.by_case.iter().map(|answer| answer.verdict).collect()
 }
 
 #[test]
@@ -66,8 +65,8 @@ fn the_four_words() {
     let wild = std::array::from_fn::<f64, 10, _>(|n| {
         BASE[n] * [0.8, 1.0, 1.2, 1.1, 0.85, 1.05, 0.9, 1.15, 1.0, 0.95][n]
     });
-    let sides = (0..).zip([&same, &less, &more, &wild]);
-    let questions: Vec<Question> = sides.map(|(n, new)| question(n, &BASE, new)).collect();
+    let questions: Vec<Question> =
+        (0..).zip([&same, &less, &more, &wild]).map(|(n, new)| question(n, &BASE, new)).collect();
     let judgement = judge(&questions);
     let expected = [Verdict::Equal, Verdict::Worse, Verdict::Better, Verdict::Unclear];
     assert_eq!(words(&judgement), expected);
@@ -112,8 +111,7 @@ fn what_single_cases_hide_is_found_over_all() {
     // Each case scatters by 5 % in its own way, and all are 4 % slower.
     let mut rng = fastrand::Rng::with_seed(1);
     let mut side = |by: f64| -> Vec<Vec<f64>> {
-        let mut case = || (0..8).map(|_| by * (0.95 + 0.1 * rng.f64())).collect();
-        (0..30).map(|_| case()).collect()
+        (0..30).map(|_| (0..8).map(|_| by * (0.95 + 0.1 * rng.f64())).collect()).collect()
     };
     let (base, new) = (side(20.0), side(19.2));
     let questions: Vec<_> = (0..30).map(|case| question(case, &base[case], &new[case])).collect();

@@ -36,9 +36,9 @@ impl Pooled {
         for one in asked {
             cases.entry(one.block).or_default().insert(one.question.case);
         }
-        let largest =
-            cases.into_iter().map(|(block, cases)| (cases.len(), std::cmp::Reverse(block)));
-        let Some((_, std::cmp::Reverse(block))) = largest.max() else {
+        let Some((_, std::cmp::Reverse(block))) =
+            cases.into_iter().map(|(block, cases)| (cases.len(), std::cmp::Reverse(block))).max()
+        else {
             return Vec::new();
         };
         let mut by_metric: BTreeMap<usize, Vec<&Asked<'_>>> = BTreeMap::new();
@@ -64,8 +64,9 @@ impl Pooled {
                 }
             }
         }
-        let mean = |(sum, count): &(f64, f64)| (sum / count).exp();
-        let [base, new] = sums.each_ref().map(|sums| sums.values().map(mean).collect());
+        let [base, new] = sums
+            .each_ref()
+            .map(|sums| sums.values().map(|(sum, count)| (sum / count).exp()).collect());
         Some(Pooled {
             metric: first.metric,
             cases: parts.len(),

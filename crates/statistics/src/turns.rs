@@ -104,16 +104,22 @@ impl Looks {
 /// What going first gives is the same in all pairs, so it is how much the pairs that begin with the one differ from
 /// those that begin with the other which tells, twice over, how the programs differ.
 pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
-    let positive = |turn: &Turn| [turn.base, turn.new].iter().all(|it| it.is_finite() && *it > 0.0);
-    if turns.is_empty() || !turns.iter().all(positive) {
+    if turns.is_empty()
+        || !turns
+            .iter()
+            .all(|turn| [turn.base, turn.new].iter().all(|it| it.is_finite() && *it > 0.0))
+    {
         return None;
     }
     let figures = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<f64>>();
     let (base_median, new_median) =
         (median(&figures(|it| it.base))?, median(&figures(|it| it.new))?);
     let first_over_second = |new_first: bool| -> Vec<f64> {
-        let of = turns.iter().filter(|turn| turn.new_first == new_first);
-        of.map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 }).collect()
+        turns
+            .iter()
+            .filter(|turn| turn.new_first == new_first)
+            .map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 })
+            .collect()
     };
     let (base_first, new_first) = (first_over_second(false), first_over_second(true));
     let (log, low, high) = if base_first.is_empty() || new_first.is_empty() {
@@ -140,12 +146,13 @@ mod tests {
 
     /// Pairs in which the new program is so many times as fast, and going first is worth 10 %.
     fn turns(pairs: u32, times: f64) -> Vec<Turn> {
-        let turn = |pair: u32| {
-            let luck = 10.0 + 0.1 * f64::from(pair * 7 % 10);
-            let (own, other) = if goes_first(pair) { (1.1, 1.0) } else { (1.0, 1.1) };
-            Turn { new_first: goes_first(pair), base: luck * other, new: luck * own * times }
-        };
-        (1..=pairs).map(turn).collect()
+        (1..=pairs)
+            .map(|pair| {
+                let luck = 10.0 + 0.1 * f64::from(pair * 7 % 10);
+                let (own, other) = if goes_first(pair) { (1.1, 1.0) } else { (1.0, 1.1) };
+                Turn { new_first: goes_first(pair), base: luck * other, new: luck * own * times }
+            })
+            .collect()
     }
 
     #[test]

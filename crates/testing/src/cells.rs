@@ -5,8 +5,11 @@ use settings::{CqMode, PollMode, Service};
 
 /// For each service, the words of a sweep over all that it carries, and how many cases that is.
 pub fn of_services() -> Vec<(String, usize)> {
-    let of_service = |service: Service| cells(service, &ops(service), &cqs(), &polls());
-    Service::ALL.iter().copied().map(of_service).collect()
+    Service::ALL
+        .iter()
+        .copied()
+        .map(|service| cells(service, &ops(service), &cqs(), &polls()))
+        .collect()
 }
 
 /// The same, with each operation in each CQ mode and in each polling mode, and these two modes together for one operation.

@@ -216,11 +216,10 @@ pub fn connects(case: &CaseResult, rounds: u64) {
     assert!((of_window - 1.0).abs() < 1e-9, "{place}");
     let is_by_cm = config.connect == ConnectMode::Cm;
     assert_eq!(connect.stale_rejections.is_some(), is_by_cm, "{place}");
-    let [client, server] = match is_by_cm {
-        true => {
-            ["create resolve route connect init rtr rts destroy", "create init rtr rts destroy"]
-        }
-        false => ["create init exchange rtr rts destroy"; 2],
+    let [client, server] = if is_by_cm {
+        ["create resolve route connect init rtr rts destroy", "create init rtr rts destroy"]
+    } else {
+        ["create init exchange rtr rts destroy"; 2]
     };
     for (steps, wanted) in [(&connect.steps, client), (&connect.peer_steps, server)] {
         let names: Vec<&str> = steps.iter().map(|step| &*step.step).collect();
@@ -234,8 +233,12 @@ pub fn connects(case: &CaseResult, rounds: u64) {
         }
     }
     // All steps of a round are within its time, and all rounds within the window.
-    let times = connect.steps.iter().map(|it| &it.time_ns);
-    let all_s = times.map(|it| it.mean * it.count as f64 * 1e-9).sum::<f64>();
+    let all_s = connect
+        .steps
+        .iter()
+        .map(|it| &it.time_ns)
+        .map(|it| it.mean * it.count as f64 * 1e-9)
+        .sum::<f64>();
     assert!(is_by_cm || all_s <= connect.seconds * 1.01, "{place}: {all_s}");
     // The traffic beside set-up is a flow.
     let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();

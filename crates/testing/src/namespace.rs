@@ -120,13 +120,14 @@ impl Wire {
 pub fn counted() -> BTreeMap<String, u64> {
     let folder = format!("/sys/class/infiniband/{}/ports/1/hw_counters", RXE.device);
     let files = std::fs::read_dir(folder).unwrap();
-    let counters = files.map(|file| {
-        let file = file.unwrap();
-        let text = std::fs::read_to_string(file.path()).unwrap();
-        let name = file.file_name().into_string().unwrap();
-        (name, text.trim().parse().unwrap())
-    });
-    counters.collect()
+    files
+        .map(|file| {
+            let file = file.unwrap();
+            let text = std::fs::read_to_string(file.path()).unwrap();
+            let name = file.file_name().into_string().unwrap();
+            (name, text.trim().parse().unwrap())
+        })
+        .collect()
 }
 
 impl Drop for Wire {

@@ -74,20 +74,23 @@ impl Running {
     fn await_listening(&mut self) {
         let pid = self.child.id();
         let listens = |family: &str| {
-            let sockets = fs::read_to_string(format!("/proc/{pid}/net/{family}"));
-            let sockets = sockets.unwrap_or_default();
+            let sockets =
+                fs::read_to_string(format!("/proc/{pid}/net/{family}")).unwrap_or_default();
             let mut lines = sockets.lines();
             lines.any(|line| line.contains(LISTENS) && line.contains(LISTENING))
         };
         let output = self.output.path().to_owned();
         let told = || format!("{} to listen: {:?}", self.what, fs::read_to_string(output));
         let what = &mut self.child;
-        let look = || {
-            let ended = what.try_wait().unwrap();
-            let listens = ["tcp", "tcp6"].into_iter().any(listens);
-            (listens || ended.is_some()).then_some(ended)
-        };
-        let ended = wait_or_tell(USUAL, look, told);
+        let ended = wait_or_tell(
+            USUAL,
+            || {
+                let ended = what.try_wait().unwrap();
+                let listens = ["tcp", "tcp6"].into_iter().any(listens);
+                (listens || ended.is_some()).then_some(ended)
+            },
+            told,
+        );
         assert!(ended.is_none(), "{}: {ended:?}: {}", self.what, self.said());
     }
 }
@@ -108,15 +111,17 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
     let mut ended = [None, None];
     let output = [&client, &server].map(|it| it.output.path().to_owned());
     let said = || output.each_ref().map(fs::read_to_string);
-    let look = || {
-        for (ended, end) in ended.iter_mut().zip([&mut client, &mut server]) {
-            *ended = ended.or_else(|| end.ended());
-        }
-        let [client, server] = ended;
-        Some([client?, server?])
-    };
-    let told = || format!("{words} to end: {:?}; rxe: {:?}", said(), counted());
-    let statuses = wait_or_tell(USUAL, look, told);
+    let statuses = wait_or_tell(
+        USUAL,
+        || {
+            for (ended, end) in ended.iter_mut().zip([&mut client, &mut server]) {
+                *ended = ended.or_else(|| end.ended());
+            }
+            let [client, server] = ended;
+            Some([client?, server?])
+        },
+        || format!("{words} to end: {:?}; rxe: {:?}", said(), counted()),
+    );
     let is_well = statuses.iter().all(ExitStatus::success);
     assert!(is_well, "{words}: {statuses:?}: {:?}; rxe: {:?}", said(), counted());
     row(&client.said()).unwrap_or_else(|| panic!("{words} printed no result: {:?}", said()))

@@ -24,8 +24,10 @@ pub struct PersonaMachine {
 /// # Panics
 /// There is none, or its files cannot be written.
 pub fn persona(name: &str) -> PersonaMachine {
-    let entry = ALL.iter().find(|entry| entry.name == name);
-    let entry = entry.unwrap_or_else(|| panic!("there is no persona {name}"));
+    let entry = ALL
+        .iter()
+        .find(|entry| entry.name == name)
+        .unwrap_or_else(|| panic!("there is no persona {name}"));
     let root = tempfile::tempdir().expect("a folder");
     let table = (entry.persona)();
     let place = |path: &str| {
@@ -52,9 +54,11 @@ pub fn persona(name: &str) -> PersonaMachine {
 
 /// The addresses of all personas, each in a network of 256 or, of IPv6, 2^64 addresses.
 fn prefixes() -> Vec<(IpAddr, u8)> {
-    let gids = ALL.iter().flat_map(|entry| (entry.persona)().gids());
-    let addresses = gids.map(|gid| IpAddr::from(gid).to_canonical());
-    addresses.map(|address| (address, if address.is_ipv4() { 24 } else { 64 })).collect()
+    ALL.iter()
+        .flat_map(|entry| (entry.persona)().gids())
+        .map(|gid| IpAddr::from(gid).to_canonical())
+        .map(|address| (address, if address.is_ipv4() { 24 } else { 64 }))
+        .collect()
 }
 
 impl PersonaMachine {

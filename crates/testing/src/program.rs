@@ -267,8 +267,11 @@ impl Program {
     /// Waits until what it has said so far is so. `expected` is the most that it takes on an idle machine.
     #[track_caller]
     pub fn await_lines(&self, expected: Duration, what: &str, is_so: impl Fn(&[String]) -> bool) {
-        let look = || is_so(&self.stderr.lock().unwrap()).then_some(());
-        wait_or_tell(expected, look, || format!("{what}; stderr: {}", joined(&self.lines())));
+        wait_or_tell(
+            expected,
+            || is_so(&self.stderr.lock().unwrap()).then_some(()),
+            || format!("{what}; stderr: {}", joined(&self.lines())),
+        );
     }
 
     /// Waits for a line with this text; the search begins with line number `from`.
@@ -290,8 +293,7 @@ impl Program {
     #[track_caller]
     pub fn has_said_times(&self, text: &str, times: usize) {
         self.await_lines(STEP, &format!("{text:?} {times} times"), |lines| {
-            let said = lines.iter().filter(|line| line.contains(text));
-            said.count() >= times
+            lines.iter().filter(|line| line.contains(text)).count() >= times
         });
     }
 
@@ -418,22 +420,27 @@ impl Ended {
 
     /// Names of the files in its results folder.
     pub fn results(&self) -> Vec<String> {
-        let files = std::fs::read_dir(results(&self.folder)).into_iter().flatten();
-        let names = files.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        names.collect()
+        std::fs::read_dir(results(&self.folder))
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     /// The text of the file in the results folder whose name has this after the time and the number: `.json`, `.csv`,
     /// `-qps.csv` or `-histograms.csv`.
     #[track_caller]
     pub fn file(&self, ending: &str) -> String {
-        let is_it = |name: &String| {
-            let stem = name.strip_suffix(ending);
-            stem.is_some_and(|stem| {
-                stem.ends_with(|last: char| last == 'Z' || last.is_ascii_digit())
+        let files: Vec<String> = self
+            .results()
+            .into_iter()
+            .filter(|name| {
+                let stem = name.strip_suffix(ending);
+                stem.is_some_and(|stem| {
+                    stem.ends_with(|last: char| last == 'Z' || last.is_ascii_digit())
+                })
             })
-        };
-        let files: Vec<String> = self.results().into_iter().filter(is_it).collect();
+            .collect();
         assert_eq!(files.len(), 1, "{files:?}; stderr: {}", self.stderr);
         std::fs::read_to_string(results(&self.folder).join(&files[0])).unwrap()
     }

@@ -83,9 +83,10 @@ impl Proxy {
     /// Waits for the deed.
     #[track_caller]
     pub fn await_deed(&self) {
-        let is_done = || self.state.lock().unwrap().deed.is_none();
         let step = self.state.lock().unwrap().step;
-        wait_until(&format!("{step:?}"), Duration::from_secs(6), is_done);
+        wait_until(&format!("{step:?}"), Duration::from_secs(6), || {
+            self.state.lock().unwrap().deed.is_none()
+        });
     }
 
     fn carry(&self, from: From, mut source: &TcpStream, mut sink: &TcpStream) -> io::Result<()> {

@@ -93,10 +93,17 @@ impl Server {
     fn that_serves(client: (&'static str, fn() -> Command), program: Program) -> Server {
         const SAYS: &str = "serving on ";
         program.await_line(0, SAYS, Duration::from_secs(10));
-        let lines = program.lines();
-        let address = lines.iter().find_map(|line| line.split_once(SAYS));
-        let address = address.unwrap().1.split(' ').next().unwrap();
-        let address: SocketAddr = address.parse().unwrap();
+        let address: SocketAddr = program
+            .lines()
+            .iter()
+            .find_map(|line| line.split_once(SAYS))
+            .unwrap()
+            .1
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
         let name = if address.ip().is_unspecified() {
             format!("127.0.0.1:{}", address.port())
         } else {

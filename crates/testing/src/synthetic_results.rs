@@ -133,8 +133,8 @@ impl Synthetic {
         let mut closed = CaseResult { id, config, ..CaseResult::default() };
         let config = &closed.config;
         if self.rates.is_empty() && !self.search {
-            let runs = (1..).zip(&rates);
-            closed.runs = runs.map(|(run, &rate)| self.run(rng, config, rate, run)).collect();
+            closed.runs =
+                (1..).zip(&rates).map(|(run, &rate)| self.run(rng, config, rate, run)).collect();
             closed.perftest = Some(perftest(rng, &closed.runs));
             return cases.push(closed);
         }
@@ -143,8 +143,8 @@ impl Synthetic {
             flow(&config.flows[0], config, rate, latency(rng, 2_200.0 + waiting, 4000, true))
         });
         closed.searches = self.search.then(|| search(rates[0])).into_iter().collect();
-        let open = self.rates.iter().map(|rate| open(rng, &closed, rate, &rates));
-        let open: Vec<CaseResult> = open.collect();
+        let open: Vec<CaseResult> =
+            self.rates.iter().map(|rate| open(rng, &closed, rate, &rates)).collect();
         cases.push(closed);
         cases.extend(open);
     }
@@ -202,19 +202,22 @@ impl Synthetic {
             ..flow(&config.flows[0], config, rate, latency(rng, typical_ns, 400, true))
         };
         let workers = config.workers.min(config.qps);
-        let worker = |core| WorkerResult {
-            core: Some(core),
-            core_shared_with: Some(0),
-            window_seconds: Some(SECONDS),
-            messages: part(messages, core, workers),
-            away_seconds: Some(SECONDS * 0.001),
-            cpu_seconds: Some(SECONDS * 0.99),
-            polls: messages,
-            empty_polls: messages / 3,
-            blocked: 0,
+        let client = NodeResult {
+            workers: (0..workers)
+                .map(|core| WorkerResult {
+                    core: Some(core),
+                    core_shared_with: Some(0),
+                    window_seconds: Some(SECONDS),
+                    messages: part(messages, core, workers),
+                    away_seconds: Some(SECONDS * 0.001),
+                    cpu_seconds: Some(SECONDS * 0.99),
+                    polls: messages,
+                    empty_polls: messages / 3,
+                    blocked: 0,
+                })
+                .collect(),
+            ..NodeResult::named(CLIENT)
         };
-        let client =
-            NodeResult { workers: (0..workers).map(worker).collect(), ..NodeResult::named(CLIENT) };
         Run {
             run,
             started_at: self.started_at.to_owned(),
@@ -261,14 +264,16 @@ fn flow(
 }
 
 fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
-    let run = |(run, &rate): (u32, &f64)| Run {
-        run,
-        complete: true,
-        flows: vec![flow(rate)],
-        nodes: [CLIENT, SERVER].map(NodeResult::named).into(),
-        ..Run::default()
-    };
-    (1..).zip(rates).map(run).collect()
+    (1..)
+        .zip(rates)
+        .map(|(run, &rate)| Run {
+            run,
+            complete: true,
+            flows: vec![flow(rate)],
+            nodes: [CLIENT, SERVER].map(NodeResult::named).into(),
+            ..Run::default()
+        })
+        .collect()
 }
 
 /// The case at a rate of messages, or a share of what each run of the closed loop moved. Cases of many QPs do not keep
@@ -278,8 +283,8 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
     let (asked, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
     let config = config(settings);
     let runs = runs_of(maxima, |maximum| {
-        let of_maximum = |rate: f64| rate / maximum;
-        let share = asked.share().or(asked.messages_per_second(bytes).map(of_maximum)).unwrap();
+        let share =
+            asked.share().or(asked.messages_per_second(bytes).map(|rate| rate / maximum)).unwrap();
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };
@@ -317,15 +322,6 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
 
 /// A search that ended between 60 and 62 % of what the closed loop moves.
 fn search(maximum: f64) -> LoadSearch {
-    let trial = |share: f64| Trial {
-        asked_per_second: maximum * share,
-        achieved_per_second: maximum * share,
-        outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
-        p50_ns: Some((5_000.0 * share) as u64),
-        p99_ns: Some((16_300.0 * share) as u64),
-        lateness_p99_ns: Some(300),
-        ..Trial::default()
-    };
     LoadSearch {
         asked: "p99<10us".to_owned(),
         limits: vec![LatencyLimit { percentile: 99.0, below_ns: 10_000 }],
@@ -333,7 +329,17 @@ fn search(maximum: f64) -> LoadSearch {
         lower_per_second: Some(maximum * 0.6),
         upper_per_second: Some(maximum * 0.62),
         trial_seconds: 1.0,
-        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6].map(trial).to_vec(),
+        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6]
+            .map(|share| Trial {
+                asked_per_second: maximum * share,
+                achieved_per_second: maximum * share,
+                outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
+                p50_ns: Some((5_000.0 * share) as u64),
+                p99_ns: Some((16_300.0 * share) as u64),
+                lateness_p99_ns: Some(300),
+                ..Trial::default()
+            })
+            .to_vec(),
         ..LoadSearch::default()
     }
 }
@@ -392,12 +398,14 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     weights[42] = 0.0;
     let (all, whole) = (weights.iter().sum::<f64>(), messages);
     let (mut sum, mut before) = (0.0, 0);
-    let count = |weight: f64| {
-        sum += weight;
-        let until = (whole as f64 * (sum / all)).round() as u64;
-        until - std::mem::replace(&mut before, until)
-    };
-    let messages = weights.into_iter().map(count).collect();
+    let messages = weights
+        .into_iter()
+        .map(|weight| {
+            sum += weight;
+            let until = (whole as f64 * (sum / all)).round() as u64;
+            until - std::mem::replace(&mut before, until)
+        })
+        .collect();
     Timeline {
         interval_seconds,
         at_seconds: (1..=100).map(|end| f64::from(end) * interval_seconds).collect(),
@@ -407,17 +415,19 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
 }
 
 fn perftest(rng: &mut fastrand::Rng, runs: &[Run]) -> PerftestComparison {
-    let pair = |run: &Run| {
-        let rocebench = run.flows[0].totals.gbit_per_s;
-        PerftestPair {
-            first: "rocebench".to_owned(),
-            run: run.run,
-            rocebench,
-            perftest: rocebench.map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
-            ..PerftestPair::default()
-        }
-    };
-    let pairs: Vec<PerftestPair> = runs.iter().map(pair).collect();
+    let pairs: Vec<PerftestPair> = runs
+        .iter()
+        .map(|run| {
+            let rocebench = run.flows[0].totals.gbit_per_s;
+            PerftestPair {
+                first: "rocebench".to_owned(),
+                run: run.run,
+                rocebench,
+                perftest: rocebench.map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
+                ..PerftestPair::default()
+            }
+        })
+        .collect();
     let (base, new) = (pairs[0].perftest, pairs[0].rocebench);
     let ratio = new.zip(base).map(|(new, base)| new / base);
     PerftestComparison {

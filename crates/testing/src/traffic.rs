@@ -30,15 +30,17 @@ impl Traffic {
     #[track_caller]
     pub fn await_packets(&self, count: u64) {
         let sent = || sent(self.device) - self.before;
-        let told = || format!("{count} packets of {}: {} sent", self.device, sent());
-        wait_or_tell(USUAL, || (sent() >= count).then_some(()), told);
+        wait_or_tell(
+            USUAL,
+            || (sent() >= count).then_some(()),
+            || format!("{count} packets of {}: {} sent", self.device, sent()),
+        );
     }
 }
 
 fn sent(device: &str) -> u64 {
     let file = format!("/sys/class/infiniband/{device}/ports/1/hw_counters/sent_pkts");
-    let text = std::fs::read_to_string(&file);
-    let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
     text.trim().parse().unwrap()
 }
 

@@ -135,11 +135,12 @@ fn poll(cq: *mut ibv_cq, most: usize) -> Vec<ibv_wc> {
 
 #[track_caller]
 pub fn completions(cq: *mut ibv_cq, count: usize) -> Vec<ibv_wc> {
-    let next = |number| {
-        let what = format!("completion {number} of {count}");
-        wait_for(&what, SOON, || poll(cq, 1).pop())
-    };
-    (1..=count).map(next).collect()
+    (1..=count)
+        .map(|number| {
+            let what = format!("completion {number} of {count}");
+            wait_for(&what, SOON, || poll(cq, 1).pop())
+        })
+        .collect()
 }
 
 /// One end: an open device with a PD, a CQ and a buffer.
@@ -284,8 +285,9 @@ impl End {
     /// Waits for the next asynchronous event. It is not acknowledged.
     #[track_caller]
     pub fn next_event(&self) -> ibv_async_event {
-        let is_there = || is_readable(self.context.async_fd).then_some(());
-        wait_for("an asynchronous event", SOON, is_there);
+        wait_for("an asynchronous event", SOON, || {
+            is_readable(self.context.async_fd).then_some(())
+        });
         self.waiting_event().unwrap()
     }
 

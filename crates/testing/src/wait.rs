@@ -72,7 +72,8 @@ pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> 
     });
     let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
     // The state stands after the name, which is in brackets.
-    let sleeps = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") S "));
-    wait_until("a thread to wait", Duration::from_secs(10), sleeps);
+    wait_until("a thread to wait", Duration::from_secs(10), || {
+        fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") S "))
+    });
     thread
 }

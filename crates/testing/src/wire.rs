@@ -64,8 +64,10 @@ impl Wire {
 
     /// Has it connect that end to QPs with these numbers at the address of `rxe0`.
     pub fn connect_to(&mut self, qpns: &[u32]) {
-        let qp = |qpn: &u32| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0});
-        let qps: Vec<Value> = qpns.iter().map(qp).collect();
+        let qps: Vec<Value> = qpns
+            .iter()
+            .map(|qpn| json!({"qpn": qpn, "psn": 1, "address": 0, "rkey": 0, "length": 0}))
+            .collect();
         let endpoints = json!({
             "mtu_bytes": 1024, "max_rd_atomic": 1, "lid": 0, "qkey": 0, "gid": "::ffff:192.0.2.1", "link_layer": "roce_v2",
             "qps": qps

@@ -129,14 +129,16 @@ impl Adapter {
     pub fn gids_of_this_namespace(&self, port: &AdapterPort) -> Vec<GidEntry> {
         let root = self.context.root();
         let folder = sysfs::port(root, self.name(), port.info.port);
-        let is_here =
-            |entry: &&GidEntry| match (entry.interface, sysfs::netdev(&folder, entry.index)) {
+        port.gids
+            .iter()
+            .filter(|entry| match (entry.interface, sysfs::netdev(&folder, entry.index)) {
                 (Some(index), Some(netdev)) => {
                     sysfs::interface_index(root, &netdev) == Some(index.get())
                 }
                 _ => true,
-            };
-        port.gids.iter().filter(is_here).copied().collect()
+            })
+            .copied()
+            .collect()
     }
 
     /// The services of which it makes no QP, with what it answered. No query tells: a QP of each is made and destroyed, when this
@@ -149,12 +151,14 @@ impl Adapter {
                 return Vec::new();
             };
             let (parts, least) = (QpParts::default(), QpCapacity::LEAST);
-            let refused = |service: &Service| {
-                let made = QueuePair::of(*service, &pd, [&cq, &cq], parts, least);
-                let error = made.err().filter(says_that_it_has_none)?;
-                Some((*service, error))
-            };
-            SERVICES.iter().filter_map(refused).collect()
+            SERVICES
+                .iter()
+                .filter_map(|service| {
+                    let made = QueuePair::of(*service, &pd, [&cq, &cq], parts, least);
+                    let error = made.err().filter(says_that_it_has_none)?;
+                    Some((*service, error))
+                })
+                .collect()
         })
     }
 }

@@ -202,11 +202,13 @@ impl Sleeper {
     /// one channel, each must poll all of its CQs, because any of them may take an event, and each must also arm these
     /// CQs directly after waiting, so that new completions wake the others while it works.
     pub fn wait(&mut self, longest: Option<Duration>) -> Result<(), VerbsError> {
-        let limit = longest.map(|longest| libc::timespec {
-            tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-            tv_nsec: longest.subsec_nanos().into(),
-        });
-        let limit = limit.as_ref().map_or(null(), std::ptr::from_ref);
+        let limit = longest
+            .map(|longest| libc::timespec {
+                tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+                tv_nsec: longest.subsec_nanos().into(),
+            })
+            .as_ref()
+            .map_or(null(), std::ptr::from_ref);
         let count = self.files.len() as libc::nfds_t;
         // SAFETY: so many valid pollfds, a time that lives as long as the call or none, and no mask of signals.
         if unsafe { libc::ppoll(self.files.as_mut_ptr(), count, limit, null()) } < 0 {

@@ -111,10 +111,10 @@ impl CompletionQueue {
             }
         };
         let raw = NonNull::new(raw).ok_or_else(|| VerbsError::last(operation, object()))?;
-        let poll = match calls.extended {
-            true => Some(extended_poll::poll_function(context)),
-            // SAFETY: the context is open, so its table of operations is filled.
-            false => unsafe { (*context.raw()).ops.poll_cq },
+        let poll = if calls.extended {
+            Some(extended_poll::poll_function(context))
+        } else {
+            unsafe { (*context.raw()).ops.poll_cq }
         };
         let Some(poll) = poll else {
             // SAFETY: made above, and nothing uses it.

@@ -214,8 +214,7 @@ impl Context {
     /// The embedded device behind it; `None` of others.
     fn embedded(&self) -> Option<&Nic> {
         // SAFETY: a context of the embedded library, open as long as this.
-        let nic = || unsafe { softroce::verbs::nic(self.raw) };
-        self.library.is_embedded().then(nic)
+        self.library.is_embedded().then(|| unsafe { softroce::verbs::nic(self.raw) })
     }
 
     /// Counters of the embedded device; `None` for others, whose kernel driver has them.

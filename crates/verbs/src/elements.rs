@@ -34,12 +34,14 @@ pub(super) fn elements(
     }
     let mut all = all.into_boxed_slice();
     let mut next = all.as_mut_ptr();
-    let lists = counts.into_iter().map(|count| {
-        let list = next;
-        next = next.wrapping_add(count);
-        (list, i32::try_from(count).unwrap_or(i32::MAX))
-    });
-    let lists = lists.collect();
+    let lists = counts
+        .into_iter()
+        .map(|count| {
+            let list = next;
+            next = next.wrapping_add(count);
+            (list, i32::try_from(count).unwrap_or(i32::MAX))
+        })
+        .collect();
     Some((all, lists))
 }
 

@@ -115,17 +115,21 @@ fn choose(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedD
         return devices.first();
     };
     // A link-local address is valid on one interface only, which a device's address does not name.
-    let reaches_out = |device: &&EmbeddedDevice| {
-        device.address.is_some_and(|address| {
-            let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-            !address.is_loopback() && !link_local
+    let outside = || {
+        devices.iter().filter(|device| {
+            device.address.is_some_and(|address| {
+                let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+                !address.is_loopback() && !link_local
+            })
         })
     };
-    let outside = || devices.iter().filter(reaches_out);
-    let same_family = |address: IpAddr| address.is_ipv4() == route.local.is_ipv4();
     outside()
         .find(|device| device.address == Some(route.local))
-        .or_else(|| outside().find(|device| device.address.is_some_and(same_family)))
+        .or_else(|| {
+            outside().find(|device| {
+                device.address.is_some_and(|address| address.is_ipv4() == route.local.is_ipv4())
+            })
+        })
         .or_else(|| outside().next())
         .or_else(|| devices.first())
 }
@@ -168,11 +172,14 @@ mod tests {
     use super::*;
 
     fn devices(addresses: &[&str]) -> Vec<EmbeddedDevice> {
-        let listing = |(index, address): (usize, &&str)| EmbeddedDevice {
-            name: format!("soft{index}"),
-            address: address.parse().ok(),
-        };
-        addresses.iter().enumerate().map(listing).collect()
+        addresses
+            .iter()
+            .enumerate()
+            .map(|(index, address)| EmbeddedDevice {
+                name: format!("soft{index}"),
+                address: address.parse().ok(),
+            })
+            .collect()
     }
 
     fn chosen(addresses: &[&str], local: &str, peer: &str) -> String {

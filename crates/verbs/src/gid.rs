@@ -153,11 +153,9 @@ pub(super) fn choose_gid(
     network: Option<Network>,
 ) -> Option<(GidEntry, GidReason)> {
     let first = |fits: &dyn Fn(&GidEntry) -> bool| {
-        let usable = |entry: &&GidEntry| entry.is_usable() && fits(entry);
-        table.iter().find(usable).copied()
+        table.iter().find(|entry| entry.is_usable() && fits(entry)).copied()
     };
     let address = |entry: &GidEntry| entry.gid.address();
-    let with_address = |wanted: IpAddr| first(&|entry| address(entry) == wanted);
     let within = |network: Network| first(&|entry| network.contains(address(entry)));
     let of_family = |local: IpAddr| {
         let v4 = local.is_ipv4();
@@ -165,17 +163,19 @@ pub(super) fn choose_gid(
         Some((entry, if v4 { GidReason::Ipv4 } else { GidReason::Ipv6 }))
     };
     let because = |reason| move |entry| (entry, reason);
-    (local.and_then(with_address).map(because(GidReason::OwnAddress)))
-        .or_else(|| {
-            let reason = match network?.only() {
-                Some(_) => GidReason::OwnRoute,
-                None => GidReason::CommonNetwork,
-            };
-            Some((within(network?)?, reason))
-        })
-        .or_else(|| of_family(local?))
-        .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
-        .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))
+    (local
+        .and_then(|wanted| first(&|entry| address(entry) == wanted))
+        .map(because(GidReason::OwnAddress)))
+    .or_else(|| {
+        let reason = match network?.only() {
+            Some(_) => GidReason::OwnRoute,
+            None => GidReason::CommonNetwork,
+        };
+        Some((within(network?)?, reason))
+    })
+    .or_else(|| of_family(local?))
+    .or_else(|| first(&|it| !it.gid.is_link_local()).map(because(GidReason::NotLinkLocal)))
+    .or_else(|| first(&|_| true).map(because(GidReason::OnlyLinkLocal)))
 }
 
 #[cfg(test)]
@@ -216,8 +216,8 @@ mod tests {
         ] {
             let local = local.map(|text| text.parse().unwrap());
             let network = network.map(|text| text.parse().unwrap());
-            let found = choose_gid(&table()[..entries], local, network);
-            let found = found.map(|(entry, reason)| (entry.index, reason));
+            let found = choose_gid(&table()[..entries], local, network)
+                .map(|(entry, reason)| (entry.index, reason));
             assert_eq!(found, chosen, "{local:?}, {network:?} of {entries}");
         }
     }

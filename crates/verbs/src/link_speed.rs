@@ -51,12 +51,14 @@ fn rate(text: &str) -> (Option<f64>, Option<u32>) {
 /// bond below the port; the kernel's `rate`; the code of `active_speed`, which is one member's where there is a bond.
 pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr) -> Option<f64> {
     let link = KernelLink::read(root, name, port);
-    let of_code = || {
-        let lane = lane_gbit_per_s(attr.active_speed, LinkLayer::of(attr))?;
-        Some(lane * f64::from(lanes(attr.active_width)?))
-    };
-    let of_code = || (!link.is_bond).then(of_code).flatten();
-    link.gbit_per_s.or_else(of_code)
+    link.gbit_per_s.or_else(|| {
+        (!link.is_bond)
+            .then(|| {
+                let lane = lane_gbit_per_s(attr.active_speed, LinkLayer::of(attr))?;
+                Some(lane * f64::from(lanes(attr.active_width)?))
+            })
+            .flatten()
+    })
 }
 
 /// Data rate of a lane for the `active_speed` codes of PortInfo (InfiniBand specification volume 1, 14.2.5.6).

@@ -67,9 +67,11 @@ impl Mapping {
             object: format!("{length_bytes} bytes"),
             source,
         };
-        let too_much = || failed(io::Error::from_raw_os_error(libc::ENOMEM));
-        let rounded =
-            |page_bytes| length_bytes.checked_next_multiple_of(page_bytes).ok_or_else(too_much);
+        let rounded = |page_bytes| {
+            length_bytes
+                .checked_next_multiple_of(page_bytes)
+                .ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENOMEM)))
+        };
         let mapping = match pages {
             Pages::Usual => {
                 let mapped = map(length_bytes, 0).map_err(failed)?;

@@ -100,11 +100,13 @@ pub fn source_of_this_machine(to: IpAddr) -> Option<IpAddr> {
 /// The addresses of this machine's interfaces with the bits of their prefixes; none if the system does not report them.
 pub fn prefixes_of_this_machine() -> Vec<(IpAddr, u8)> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
-    let prefixes = interfaces.into_iter().map(|interface| match interface.addr {
-        if_addrs::IfAddr::V4(it) => (IpAddr::V4(it.ip), it.prefixlen),
-        if_addrs::IfAddr::V6(it) => (IpAddr::V6(it.ip), it.prefixlen),
-    });
-    prefixes.collect()
+    interfaces
+        .into_iter()
+        .map(|interface| match interface.addr {
+            if_addrs::IfAddr::V4(it) => (IpAddr::V4(it.ip), it.prefixlen),
+            if_addrs::IfAddr::V6(it) => (IpAddr::V6(it.ip), it.prefixlen),
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -70,8 +70,10 @@ impl Poster {
     /// # Errors
     /// The error number of `ibv_post_send`; EFAULT for a payload outside of the MR.
     pub fn write(&self, write: &ImmediateWrite) -> Result<(), PostError> {
-        let element = self.memory.element(write.offset, write.length_bytes);
-        let element = element.ok_or(PostError::new(libc::EFAULT))?;
+        let element = self
+            .memory
+            .element(write.offset, write.length_bytes)
+            .ok_or(PostError::new(libc::EFAULT))?;
         let mut wr = signalled(write.wr_id, write.immediate);
         wr.opcode = ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
         wr.wr.rdma = rdma_t { remote_addr: write.address, rkey: write.rkey };

@@ -229,10 +229,10 @@ impl QueuePair {
 
     /// What its sends are posted by; `None` on a device without such a function.
     pub(super) fn post_send(&self) -> Option<PostSend> {
-        match self.extended_post {
-            true => Some(extended_post::post_send),
-            // SAFETY: the QP and so its context are alive, and the table of operations is filled.
-            false => unsafe { (*self.raw.as_ref().context).ops.post_send },
+        if self.extended_post {
+            Some(extended_post::post_send)
+        } else {
+            unsafe { (*self.raw.as_ref().context).ops.post_send }
         }
     }
 

@@ -184,8 +184,7 @@ impl RecvRing {
     /// Moves the receives of the chain that begins at `first` to the cells of this use.
     #[inline(never)] // so that posting stays short where nothing walks
     fn advance_chain(&self, walker: &Walker, first: usize) {
-        let chain = self.wrs.iter().zip(0..).skip(first);
-        for (wr, position) in chain {
+        for (wr, position) in self.wrs.iter().zip(0..).skip(first) {
             // SAFETY: the receive's elements, which the ring keeps.
             unsafe { walker.advance(position, wr.sg_list, wr.num_sge) };
             if wr.next.is_null() {

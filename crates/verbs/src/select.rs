@@ -69,11 +69,10 @@ pub struct Embedded {
 impl Port {
     /// Whether this network is that of another port or GID that may be taken in place of this one.
     pub fn may_move_to(&self, network: Network) -> bool {
-        let has = |own: &Network| {
+        self.choice.networks.iter().any(|own| {
             let contains = network.only().is_some_and(|only| own.contains(only));
             *own == network || contains
-        };
-        self.choice.networks.iter().any(has) && !is_in(network, self.gid)
+        }) && !is_in(network, self.gid)
     }
 
     /// The address from which packets to the other end's RDMA address leave, as a network to move to.
@@ -135,9 +134,11 @@ pub(super) fn among(
             continue;
         }
         reasons.extend(adapter.silent.iter().map(ToString::to_string));
-        let is_wanted =
-            |port: &&AdapterPort| request.ib_port.is_none_or(|wanted| wanted == port.info.port);
-        for port in adapter.ports.iter().filter(is_wanted) {
+        for port in adapter
+            .ports
+            .iter()
+            .filter(|port| request.ib_port.is_none_or(|wanted| wanted == port.info.port))
+        {
             match candidate(adapter, port, request, route) {
                 Ok(port) => candidates.push(port),
                 Err(Unfit::Because(reason)) => reasons.push(reason),
@@ -159,8 +160,8 @@ pub(super) fn among(
 fn best(mut candidates: Vec<Port>, request: &PortRequest) -> Option<Port> {
     // Stable: of one reason they stay in their order.
     candidates.sort_by_key(|port| port.choice.reason);
-    let networks = candidates.iter().flat_map(|port| &port.choice.networks);
-    let networks: Vec<Network> = networks.copied().collect();
+    let networks: Vec<Network> =
+        candidates.iter().flat_map(|port| &port.choice.networks).copied().collect();
     let mut candidates = candidates.into_iter();
     let mut port = candidates.next()?;
     port.choice.others = candidates.map(|other| name_of(&other)).collect();
@@ -256,8 +257,7 @@ fn candidate(
     let network = route.and_then(|route| route.network);
     let (gid, gid_reason) = match (request.gid_index, info.link_layer) {
         (Some(index), _) => {
-            let entry = port.gids.iter().find(|entry| entry.index == index);
-            let entry = *entry.ok_or_else(|| {
+            let entry = *port.gids.iter().find(|entry| entry.index == index).ok_or_else(|| {
                 Unfit::NoSuchGid(VerbsError::NoSuchGid {
                     device: adapter.name().to_owned(),
                     port: info.port,

@@ -41,8 +41,8 @@ impl Walk {
 
     /// Bytes of all cells.
     pub fn bytes(&self) -> usize {
-        let cells = self.laps.saturating_mul(self.positions.into());
-        let cells = usize::try_from(cells).unwrap_or(usize::MAX);
+        let cells =
+            usize::try_from(self.laps.saturating_mul(self.positions.into())).unwrap_or(usize::MAX);
         self.cell_bytes.saturating_mul(cells)
     }
 
@@ -184,8 +184,10 @@ mod tests {
     #[test]
     fn every_cell_is_used_once_in_all_laps() {
         let keys = [None, Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]), Some([0; 2])];
-        let sizes = (1..20u32).flat_map(|positions| (1..20u64).map(move |laps| (positions, laps)));
-        for ((positions, laps), keys) in sizes.flat_map(|size| keys.map(|keys| (size, keys))) {
+        for ((positions, laps), keys) in (1..20u32)
+            .flat_map(|positions| (1..20u64).map(move |laps| (positions, laps)))
+            .flat_map(|size| keys.map(|keys| (size, keys)))
+        {
             let walk = Walk::new(64, positions, laps, keys);
             let mut offsets = HashSet::new();
             for uses in 0..laps {
@@ -207,7 +209,6 @@ mod tests {
             let uses = (0..8192).flat_map(|uses| (0..128).map(move |position| (position, uses)));
             uses.map(move |(position, uses)| walk.offset(position, uses) as i64).collect::<Vec<_>>()
         };
-        let is_near = |pair: &&[i64]| (pair[1] - pair[0]).abs() < 4096;
         let sequential = all(walk(None));
         assert!(sequential.windows(2).all(|pair| pair[1] == pair[0] + 1));
         for keys in [
@@ -215,7 +216,10 @@ mod tests {
             [0x94d0_49bb_1331_11eb, 0x1234_5678_9abc_def0],
         ] {
             // One of 128 would be by chance.
-            let near = all(walk(Some(keys))).windows(2).filter(is_near).count();
+            let near = all(walk(Some(keys)))
+                .windows(2)
+                .filter(|pair| (pair[1] - pair[0]).abs() < 4096)
+                .count();
             assert!(near < sequential.len() / 32, "{keys:x?}: {near}");
         }
         let one = all(walk(Some([0x1234_5678_9abc_def0, 3])));

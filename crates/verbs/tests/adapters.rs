@@ -52,8 +52,7 @@ fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
     assert_eq!(chosen(None, Some(3)), ("mlx5_3".into(), Some(3)));
     assert_eq!(chosen(Some("mlx5_2"), None), ("mlx5_2".into(), Some(1)));
     assert_eq!(chosen(Some("mlx5_1"), None), ("mlx5_1".into(), Some(0)));
-    let error = select(machine.library(), &asked(Some("mlx5_0"), None), None);
-    let error = error.err().unwrap();
+    let error = select(machine.library(), &asked(Some("mlx5_0"), None), None).err().unwrap();
     let told = "ibv_open_device failed for mlx5_0: Permission denied (os error 13)";
     assert_eq!(error.to_string(), told);
     let error = select(machine.library(), &asked(None, Some(9)), None);
@@ -96,8 +95,7 @@ fn a_port_may_move_to_the_networks_of_all_that_fit_the_request_unless_it_has_the
     let machine = persona("rails");
     let of = |request, route| select(machine.library(), &request, route).unwrap();
     let told = |port: &Port| -> Vec<String> {
-        let networks = port.choice.networks.iter();
-        networks.map(ToString::to_string).collect()
+        port.choice.networks.iter().map(ToString::to_string).collect()
     };
     let (first, second) = ("198.51.100.0/24", "203.0.113.0/24");
     let free = of(asked(None, None), None);
@@ -176,8 +174,10 @@ fn services_without_qps_are_known_before_a_run() {
     ] {
         let machine = persona(name);
         let port = select(machine.library(), &asked(None, None), None).unwrap();
-        let refused = port.adapter.refused_services().iter();
-        let told: Vec<_> = refused
+        let told: Vec<_> = port
+            .adapter
+            .refused_services()
+            .iter()
             .map(|(service, error)| match error {
                 VerbsError::Call { source, .. } => (service.name(), source.raw_os_error().unwrap()),
                 other => unreachable!("{other}"),

@@ -76,8 +76,7 @@ fn only_mlx5_takes_a_udp_source_port() {
     qp.set_udp_source_port(50_000).unwrap();
     assert_eq!(qp.udp_source_port(), Some(50_000));
     let machine = persona("thor2");
-    let error = connected(&port(&machine), 0).set_udp_source_port(50_000);
-    let error = error.unwrap_err();
+    let error = connected(&port(&machine), 0).set_udp_source_port(50_000).unwrap_err();
     let told = error.to_string();
     assert!(told.starts_with("mlx5dv_modify_qp_udp_sport failed for"), "{told}");
     assert!(error.hint().unwrap().contains("--flow-label"));
@@ -87,7 +86,7 @@ fn only_mlx5_takes_a_udp_source_port() {
 #[test]
 fn drivers_do_what_their_adapters_tables_say() {
     let mut compared = 0;
-    for entry in ALL.iter() {
+    for entry in ALL {
         let machine = persona(entry.name);
         let Ok(adapters) = Adapters::open(machine.library(), None) else {
             continue;

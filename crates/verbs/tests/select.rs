@@ -76,8 +76,7 @@ fn a_device_that_may_not_be_opened_is_named() {
     let library =
         Box::leak(Box::new(VerbsLibrary { open_device: may_not_open, ..*null_library() }));
     // Also if another could be opened: a device of that name is there.
-    let error = select(library, &asked(Some("loop0"), None, None), None);
-    let error = error.err().unwrap();
+    let error = select(library, &asked(Some("loop0"), None, None), None).err().unwrap();
     let text = "ibv_open_device failed for loop0: Permission denied (os error 13)";
     assert_eq!(error.to_string(), text);
     assert!(error.hint().unwrap().contains("/dev/infiniband/uverbs"));
@@ -101,8 +100,7 @@ fn the_first_usable_port_or_the_named_one_is_chosen() {
 #[test]
 fn what_is_not_there_is_answered_with_what_is() {
     let refused = |device, port, gid, flag| {
-        let error = select(null_library(), &asked(device, port, gid), None);
-        let error = error.err().unwrap();
+        let error = select(null_library(), &asked(device, port, gid), None).err().unwrap();
         assert!(error.is_bad_input());
         assert!(error.hint().unwrap().contains(flag), "{error}");
         error.to_string()
@@ -173,8 +171,7 @@ fn faults_are_for_the_embedded_device() {
         faults: Some("drop=5%".parse::<Faults>().unwrap()),
         ..PortRequest::default()
     };
-    let error = select_or_embedded(null_library(), &request, None);
-    let error = error.err().unwrap();
+    let error = select_or_embedded(null_library(), &request, None).err().unwrap();
     assert!(error.is_bad_input());
     let text = "--faults works only on the embedded software device, not on null0";
     assert_eq!(error.to_string(), text);

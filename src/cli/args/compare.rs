@@ -28,11 +28,12 @@ Exit status: 0 no regression, 1 a regression, 2 not comparable, not launched in 
 }
 
 fn margin_help() -> String {
-    let margins = Metric::compared().map(|metric| {
-        let percent = metric.default_margin() * 100.0;
-        format!("{} {percent:.0}%", metric.short_name())
-    });
-    let margins: Vec<String> = margins.collect();
+    let margins: Vec<String> = Metric::compared()
+        .map(|metric| {
+            let percent = metric.default_margin() * 100.0;
+            format!("{} {percent:.0}%", metric.short_name())
+        })
+        .collect();
     format!(
         "Ignore changes up to these, such as bandwidth=3%,p99=10% [default: {}]",
         margins.join(", ")

@@ -92,8 +92,8 @@ impl GateArgs {
         let metrics =
             if self.metrics.is_empty() { GATE_METRICS.to_vec() } else { self.metrics.clone() };
         let margins = self.margin.clone().unwrap_or_default();
-        let is_of_machine = |it: &Switch| ["lib", "run"].contains(&it.key);
-        let machines_differ = self.base.iter().chain(&self.new).any(is_of_machine);
+        let machines_differ =
+            self.base.iter().chain(&self.new).any(|it| ["lib", "run"].contains(&it.key));
         let mut across = self.across.clone();
         if across.is_empty() && machines_differ {
             across = vec![Aspect::Device, Aspect::Host];

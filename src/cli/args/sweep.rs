@@ -15,16 +15,15 @@ pub struct SweepArgs {
 
 /// The flag of a setting.
 fn flag(row: &'static Row) -> Arg {
-    let reader = move |text: &str| -> Result<String, GivenError> {
-        Given::default().set(row, text)?;
-        Ok(text.to_owned())
-    };
     let flag = Arg::new(row.flag)
         .long(row.flag)
         .help(row.full_help())
         .help_heading(row.heading)
         .value_name(row.takes.value_name())
-        .value_parser(ValueParser::new(reader));
+        .value_parser(ValueParser::new(move |text: &str| -> Result<String, GivenError> {
+            Given::default().set(row, text)?;
+            Ok(text.to_owned())
+        }));
     let flag = match row.short {
         Some(letter) => flag.short(letter),
         None => flag,
@@ -59,8 +58,9 @@ impl FromArgMatches for SweepArgs {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         for row in ROWS {
             if let Some(text) = matches.get_one::<String>(row.flag) {
-                let wrong = |error| Error::raw(clap::error::ErrorKind::ValueValidation, error);
-                self.given.set(row, text).map_err(wrong)?;
+                self.given
+                    .set(row, text)
+                    .map_err(|error| Error::raw(clap::error::ErrorKind::ValueValidation, error))?;
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use crate::cli::args::{CompareArgs, Strict};
 use crate::cli::sweep::sink::{Sink, apart};
 use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::print::unless_closed;
-use report::judge::compare::{self, Aspect, CaseComparison, Comparison, Verdict};
+use report::judge::compare::{self, Aspect, Comparison, Verdict};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};
 use report::show::compare as output;
@@ -124,8 +124,7 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
     let of = comparison.cases.len();
     let over_all = comparison.over_all_with(Verdict::Regressed);
     if regressed > 0 || !over_all.is_empty() {
-        let names = over_all.iter().map(|figures| figures.metric.short_name());
-        let names: Vec<&str> = names.collect();
+        let names: Vec<&str> = over_all.iter().map(|figures| figures.metric.short_name()).collect();
         let over_all = if names.is_empty() {
             String::new()
         } else {
@@ -151,11 +150,14 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
             ));
     }
     if let Some(strict) = strict {
-        let is_unclear = |case: &&CaseComparison| {
-            let mut metrics = case.metrics.iter();
-            metrics.all(|it| it.verdict == Verdict::Unclear)
-        };
-        let whole = comparison.cases.iter().filter(is_unclear).count();
+        let whole = comparison
+            .cases
+            .iter()
+            .filter(|case| {
+                let mut metrics = case.metrics.iter();
+                metrics.all(|it| it.verdict == Verdict::Unclear)
+            })
+            .count();
         let missing = comparison.only_in_base.len();
         let (unclear, over_all) = match strict {
             Strict::Cases => (whole, 0),
@@ -176,14 +178,15 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
 
 /// The aspects in which the sides differ and were to be alike.
 pub(super) fn differing(comparison: &Comparison) -> Vec<&'static str> {
-    let is_named = |name: &&str| {
-        let mark = format!("[{name}]");
-        let cases = comparison.cases.iter();
-        let mut reasons = cases.flat_map(|case| &case.not_comparable);
-        reasons.any(|reason| reason.ends_with(&mark))
-    };
-    let names = Aspect::ALL.iter().map(|aspect| aspect.name());
-    names.filter(is_named).collect()
+    Aspect::ALL
+        .iter()
+        .map(|aspect| aspect.name())
+        .filter(|name| {
+            let mark = format!("[{name}]");
+            let mut reasons = comparison.cases.iter().flat_map(|case| &case.not_comparable);
+            reasons.any(|reason| reason.ends_with(&mark))
+        })
+        .collect()
 }
 
 /// What helps with cases that are not comparable: measure alike, or compare across what differs.

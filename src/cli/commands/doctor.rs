@@ -88,8 +88,9 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     };
     check_has_own_node(nodes, &args.endpoint)?;
     let servers = servers(nodes, args.connection.port)?;
-    let names = nodes.names().into_iter();
-    let addresses: Vec<NodeAddress> = names
+    let addresses: Vec<NodeAddress> = nodes
+        .names()
+        .into_iter()
         .zip(servers)
         .zip(0..)
         .map(|((name, (host, port)), number)| NodeAddress {

@@ -70,8 +70,10 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
 }
 
 fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
-    let named = |name: &str| Mistake::ALL.iter().copied().find(|it| it.name() == name);
-    let mistake = args.mistake.as_deref().and_then(named);
+    let mistake = args
+        .mistake
+        .as_deref()
+        .and_then(|name| Mistake::ALL.iter().copied().find(|it| it.name() == name));
     let op = match &args.op {
         Some(name) => Op::BASIC.into_iter().find(|op| op.name() == name),
         None => mistake.map(Mistake::usual_op),
@@ -96,7 +98,7 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
             text.pop();
         }
     }
-    let mtu_bytes = args.mtu.map(|mtu| mtu.bytes());
+    let mtu_bytes = args.mtu.map(settings::Mtu::bytes);
     Ok((Lesson::new(op, mistake, mtu_bytes, &text), text))
 }
 

@@ -123,8 +123,9 @@ fn without_ranks(args: RunArgs) -> Result<(), Failure> {
 fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
     logging::start(args.speech.verbose, args.speech.quiet);
     let RankSignals { stop, .. } = signals_of_rank(Duration::ZERO).map_err(Failure::failed)?;
-    let is_here = |address: IpAddr| TcpListener::bind((address, 0)).is_ok();
-    launched.check_place(&host_name(), is_here).map_err(unlaunched)?;
+    launched
+        .check_place(&host_name(), |address: IpAddr| TcpListener::bind((address, 0)).is_ok())
+        .map_err(unlaunched)?;
     let token = token(args.connection.token.clone())?;
     let listener = match &launched.rank_0 {
         Rank0::At { port, .. } => listen(*port)?,
@@ -140,8 +141,10 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
         }
     };
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let ranks = Ranks::open(listener, own, launched.hosts.clone(), token, facts);
-    let ranks = Arc::new(ranks.map_err(Failure::failed)?);
+    let ranks = Arc::new(
+        Ranks::open(listener, own, launched.hosts.clone(), token, facts)
+            .map_err(Failure::failed)?,
+    );
     let done = led(args, &ranks, &stop);
     match &done {
         Ok(()) => ranks.part(),
@@ -260,8 +263,12 @@ fn options(matches: &ArgMatches) -> Vec<String> {
         if !is_given || OWN_OPTIONS.contains(&flag) {
             continue;
         }
-        let values = matches.get_raw(id).into_iter().flatten();
-        let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
+        let values: Vec<_> = matches
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|value| value.to_string_lossy())
+            .collect();
         options.push(if values.is_empty() {
             format!("--{flag}")
         } else {

@@ -108,8 +108,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
 
 fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure> {
     let sides = [("result", Some(input)), ("base", base)];
-    let is_empty = |input: &Input| input.results.is_empty();
-    let empty = sides.iter().find(|(_, input)| input.is_some_and(is_empty));
+    let empty = sides.iter().find(|(_, input)| input.is_some_and(|input| input.results.is_empty()));
     empty.map_or(Ok(()), |(side, _)| {
         Err(Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
             .with_hint("name the JSON files that rocebench wrote, or a folder with them"))
@@ -119,19 +118,19 @@ fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure>
 /// Sentences above the figures. The tiles have the best and what does not count, the section of nodes which of them are
 /// slow.
 fn headlines(files: &[&ResultFile]) -> Vec<String> {
-    let is_above = |finding: &Finding| match finding {
-        Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
-        Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
-        _ => false,
-    };
-    let above = findings(files).into_iter().filter(is_above);
-    above.map(|finding| sentence(&finding)).collect()
+    findings(files)
+        .into_iter()
+        .filter(|finding| match finding {
+            Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
+            Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
+            _ => false,
+        })
+        .map(|finding| sentence(&finding))
+        .collect()
 }
 
 fn nothing_to_draw(files: &[&ResultFile], cases: usize) -> Failure {
-    let counts =
-        |file: &&ResultFile| Observed::of_file(file).any(|it| it.counted().next().is_some());
-    if files.iter().any(counts) {
+    if files.iter().any(|file| Observed::of_file(file).any(|it| it.counted().next().is_some())) {
         let text = "nothing to draw: no figure shows a single case of this kind";
         let hint = "measure it with several values of a setting, such as --qps 1,4,16";
         return Failure::bad_input(text).with_hint(hint);
@@ -151,8 +150,10 @@ fn refused_by_name(named: usize) -> Failure {
 
 /// The formats besides SVG, each once.
 fn formats_of(asked: &[String]) -> Vec<Format> {
-    let is_asked = |format: &Format| asked.iter().any(|it| it == format.extension());
-    Format::ALL.into_iter().filter(is_asked).collect()
+    Format::ALL
+        .into_iter()
+        .filter(|format| asked.iter().any(|it| it == format.extension()))
+        .collect()
 }
 
 /// Which rack each node is in, by the file that was named.
@@ -160,15 +161,19 @@ fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
     let Some(path) = &args.racks else {
         return Ok(Racks::default());
     };
-    let racks = racks::read(path).map_err(Failure::bad_input)?;
-    let racks: Racks = racks.into_iter().collect();
-    let files = results.iter().map(|loaded| &loaded.result);
-    let mut nodes = files.flat_map(|file| file.nodes.iter().map(move |node| (file, node)));
+    let racks: Racks = racks::read(path).map_err(Failure::bad_input)?.into_iter().collect();
+    let mut nodes = results
+        .iter()
+        .map(|loaded| &loaded.result)
+        .flat_map(|file| file.nodes.iter().map(move |node| (file, node)));
     if nodes.any(|(file, node)| racks.of(file, &node.name).is_some()) {
         return Ok(racks);
     }
-    let names = results.iter().flat_map(|loaded| &loaded.result.nodes);
-    let name = names.map(|node| text::printable(&node.name, 60)).next();
+    let name = results
+        .iter()
+        .flat_map(|loaded| &loaded.result.nodes)
+        .map(|node| text::printable(&node.name, 60))
+        .next();
     let name = name.map_or_else(String::new, |name| format!(", such as {name}"));
     let file = text::path(path);
     Err(Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(

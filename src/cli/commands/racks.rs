@@ -89,9 +89,9 @@ mod tests {
     #[test]
     fn lines_have_nodes_and_their_rack() {
         let racks = parse("r", "# ours\n\nnode[08-10] r1 # new\nleft,right\tr2\r\n").unwrap();
-        let of = |node: &str| racks.get(node).map(String::as_str);
         assert_eq!(racks.len(), 5);
-        let told = ["node08", "node10", "left", "right", "node11"].map(of);
+        let told = ["node08", "node10", "left", "right", "node11"]
+            .map(|node| racks.get(node).map(String::as_str));
         assert_eq!(told, [Some("r1"), Some("r1"), Some("r2"), Some("r2"), None]);
     }
 

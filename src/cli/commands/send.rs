@@ -57,7 +57,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
             qps: args.qps,
             chunk_bytes: args.chunk.bytes(),
             window: args.window,
-            mtu_bytes: args.mtu.map(|mtu| mtu.bytes()),
+            mtu_bytes: args.mtu.map(settings::Mtu::bytes),
             timeout: args.timeout.unwrap_or(TIMEOUT),
             retry_cnt: args.retry_cnt.unwrap_or(usual.retry_cnt),
         },

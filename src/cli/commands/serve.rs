@@ -63,8 +63,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             }
             _ if !opened.rails().is_empty() => {
                 let rails = opened.rails();
-                let names = rails.iter().flatten().map(FlowDevice::port_name);
-                let names: Vec<String> = names.collect();
+                let names: Vec<String> = rails.iter().flatten().map(FlowDevice::port_name).collect();
                 names.join(", ")
             }
             (_, Some(_)) => port.context.name().to_owned(),
@@ -74,8 +73,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             }
         };
         say(&format!("serving on {address} with {with}; Ctrl-C stops"));
-        let left_out = opened.left_out().iter();
-        let left_out = left_out.map(|why| format!("rail left out: {why}"));
+        let left_out = opened.left_out().iter().map(|why| format!("rail left out: {why}"));
         for text in opened.remark().into_iter().chain(left_out) {
             say(&format!("rocebench: note: {text}"));
         }

@@ -129,13 +129,12 @@ fn no_option_means_one_thing_here_and_another_in_perftest() {
     let mut command = args::command();
     command.build();
     for option in OPTIONS {
-        let own = command.get_arguments().filter(|arg| {
+        for arg in command.get_arguments().filter(|arg| {
             arg.get_short().is_some_and(|it| option.letter == Some(it))
                 || arg
                     .get_long()
                     .is_some_and(|it| it == option.name || option.other_name == Some(it))
-        });
-        for arg in own {
+        }) {
             let long = arg.get_long().unwrap();
             match option.here {
                 Here::Unchanged => assert_eq!(long, option.name),
@@ -166,8 +165,7 @@ fn flags_that_the_table_names_exist() {
             Here::Already(sentence) | Here::Not(sentence) => sentence,
             Here::Unchanged => continue,
         };
-        let words = sentence.split([' ', '`', '=']);
-        for flag in words.filter_map(|word| word.strip_prefix("--")) {
+        for flag in sentence.split([' ', '`', '=']).filter_map(|word| word.strip_prefix("--")) {
             assert!(sweep.contains(&flag) || all.contains(&flag), "{sentence}");
         }
     }
@@ -246,15 +244,17 @@ fn sound_value(option: &PerftestOption) -> &'static str {
 /// All that clap reads from a command line.
 fn read(words: &[OsString]) -> Result<BTreeMap<String, Vec<OsString>>, clap::Error> {
     let matches = args::command().try_get_matches_from(words)?;
-    let given = matches.ids().filter_map(|id| {
-        let id = id.as_str();
-        let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
-        // Groups of options have no values.
-        let values = matches.try_get_raw(id).ok().flatten();
-        let values = values.into_iter().flatten().map(OsStr::to_owned);
-        is_given.then(|| (id.to_owned(), values.collect()))
-    });
-    Ok(given.collect())
+    Ok(matches
+        .ids()
+        .filter_map(|id| {
+            let id = id.as_str();
+            let is_given = matches.value_source(id) == Some(ValueSource::CommandLine);
+            // Groups of options have no values.
+            let values =
+                matches.try_get_raw(id).ok().flatten().into_iter().flatten().map(OsStr::to_owned);
+            is_given.then(|| (id.to_owned(), values.collect()))
+        })
+        .collect())
 }
 
 /// Options that are accepted without a choice between operations, in any order and way of writing, no flag twice.

@@ -35,8 +35,9 @@ pub(in crate::cli) fn translate(
 
 /// The program that is named, and the words after its name.
 fn named(words: &[OsString]) -> Option<(Program, &[OsString])> {
-    let by_file = |word: &OsString| Program::named(Path::new(word).file_name()?.to_str()?);
-    if let Some(program) = words.first().and_then(by_file) {
+    if let Some(program) =
+        words.first().and_then(|word| Program::named(Path::new(word).file_name()?.to_str()?))
+    {
         return Some((program, &words[1..]));
     }
     let program = words.get(1)?.to_str().and_then(Program::named)?;
@@ -50,8 +51,7 @@ fn in_own_words(
     command: &Command,
 ) -> Result<OwnWords, Failure> {
     let line = |first: &[&str]| {
-        let first = first.iter().map(OsString::from);
-        let words = first.chain(rest.iter().cloned());
+        let words = first.iter().map(OsString::from).chain(rest.iter().cloned());
         options::translate(words, command)
     };
     let mut own = line(&["rocebench"])?;
@@ -74,7 +74,7 @@ fn in_own_words(
 
 /// Whether one of these options is given.
 fn asks(own: &OwnWords, flags: &[&str]) -> bool {
-    let is_one = |word: &OsString| {
+    own.words.iter().any(|word| {
         let word = word.to_string_lossy();
         flags.iter().any(|flag| {
             if flag.starts_with("--") {
@@ -83,8 +83,7 @@ fn asks(own: &OwnWords, flags: &[&str]) -> bool {
                 word.starts_with(flag)
             }
         })
-    };
-    own.words.iter().any(is_one)
+    })
 }
 
 #[cfg(test)]

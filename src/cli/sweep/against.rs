@@ -64,8 +64,7 @@ fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
             .with_hint(format!("give {option} {}", number + 1)));
         }
     }
-    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS);
-    let pairs = pairs.max(sweep.runs().next_multiple_of(2));
+    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS).max(sweep.runs().next_multiple_of(2));
     let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
     if max_pairs < pairs {
         return Err(Failure::bad_input(format!(

@@ -18,7 +18,7 @@ const VALUES: &str = "0 1 4 -1 1,4,16 1,1 1.. ..4 1..4 4..1 64 64K 1G 64:9,64K:1
 fn words() -> impl Strategy<Value = Vec<OsString>> {
     let command = args::command();
     let of_sweep = command.get_arguments();
-    let of_others = command.get_subcommands().flat_map(|it| it.get_arguments());
+    let of_others = command.get_subcommands().flat_map(clap::Command::get_arguments);
     let mut flags: Vec<String> = of_sweep
         .chain(of_others)
         .flat_map(|it| {

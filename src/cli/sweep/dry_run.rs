@@ -110,11 +110,15 @@ fn memory(plan: &RunPlan) -> Option<String> {
 /// What the largest case takes at the server that needs most, without results, which are kept here.
 fn memory_of_servers(sweep: &Sweep, device: DeviceKind) -> Option<String> {
     let names = sweep.nodes.names();
-    let ends = sweep.cases.iter().flat_map(|case| {
-        let names = (0..).zip(&names);
-        names.map(move |(node, name)| (case, name, MemoryNeeds::of(case, node, device)))
-    });
-    let (case, name, needs) = ends.max_by_key(|(_, _, needs)| needs.total())?;
+    let (case, name, needs) = sweep
+        .cases
+        .iter()
+        .flat_map(|case| {
+            (0..)
+                .zip(&names)
+                .map(move |(node, name)| (case, name, MemoryNeeds::of(case, node, device)))
+        })
+        .max_by_key(|(_, _, needs)| needs.total())?;
     Some(format!("memory: {} takes {needs} at {name}, the node that needs most", case.id))
 }
 
@@ -177,9 +181,9 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
 fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let columns = columns.saturating_add(1);
     if flows::are_shown(&plan.sweep) {
-        flows::write(&plan.sweep, out)?
+        flows::write(&plan.sweep, out)?;
     } else {
-        write_table(&plan.sweep.cases, columns, out)?
+        write_table(&plan.sweep.cases, columns, out)?;
     }
     writeln!(out)?;
     for line in std::iter::once(footer(plan)).chain(memory(plan)) {

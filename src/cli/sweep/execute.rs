@@ -8,7 +8,7 @@ use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use report::judge::threshold;
-use report::results::model::{BesideAttacker, CaseResult, PerftestComparison};
+use report::results::model::{BesideAttacker, CaseResult};
 use report::show::sentences::failing;
 
 use crate::cli::signals::stop_flag;
@@ -69,8 +69,8 @@ pub fn execute_until(
 fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let cases = &outcome.result.cases;
     let done: usize = cases.iter().map(|case| case.runs.len()).sum();
-    let in_turns = plan.against.as_ref().map(|it| it.pairs);
-    let in_turns = in_turns.or(plan.beside.as_ref().map(|it| it.least));
+    let in_turns =
+        plan.against.as_ref().map(|it| it.pairs).or(plan.beside.as_ref().map(|it| it.least));
     let each = in_turns.unwrap_or(plan.sweep.runs());
     // With pairs it may have been more.
     let wanted = done.max(plan.sweep.cases.len() * each as usize);
@@ -85,11 +85,12 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         return Err(Failure::new(text, false, error.hint()));
     }
     let demands = &plan.output.demands;
-    let failing = || failing(&threshold::judge(&outcome.result, demands));
-    let failing = (!demands.are_none()).then(failing).flatten();
-    let failing = failing.map(|told| format!("{demands}: {told}"));
-    let victims = plan.output.fail_victim;
-    let victims = victims.and_then(|limit| failing_victim(&outcome.result.beside, limit));
+    let failing = (!demands.are_none())
+        .then(|| failing(&threshold::judge(&outcome.result, demands)))
+        .flatten()
+        .map(|told| format!("{demands}: {told}"));
+    let victims =
+        plan.output.fail_victim.and_then(|limit| failing_victim(&outcome.result.beside, limit));
     let failing = match (failing, victims) {
         (Some(flows), Some(victims)) => Some(format!("{flows}; {victims}")),
         (flows, victims) => flows.or(victims),
@@ -125,8 +126,7 @@ fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
 /// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.
 fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
     let made = || cases.iter().filter_map(|case| case.perftest.as_ref());
-    let fails = |it: &&PerftestComparison| it.pairs.iter().all(|pair| pair.failure.is_some());
-    let failed = made().filter(fails).count();
+    let failed = made().filter(|it| it.pairs.iter().all(|pair| pair.failure.is_some())).count();
     if failed == 0 {
         return Ok(());
     }
@@ -158,8 +158,10 @@ mod tests {
 
     #[test]
     fn tokens_are_not_recorded() {
-        let line = "rocebench h --token secret -q 4 --token=secret".split(' ');
-        let recorded = command_line(line.map(str::to_owned)).join(" ");
+        let recorded = command_line(
+            "rocebench h --token secret -q 4 --token=secret".split(' ').map(str::to_owned),
+        )
+        .join(" ");
         let expected = "rocebench h --token *** -q 4 --token=***";
         assert_eq!(recorded, expected);
     }

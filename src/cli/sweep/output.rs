@@ -227,14 +227,16 @@ impl Output {
 
 /// The settings of all rows to come: those of flows, or of the case where it measures set-up.
 fn shown(cases: &[Case]) -> Vec<Settings> {
-    let of_case = |case: &Case| -> Vec<Settings> {
-        if case.is_set_up() {
-            vec![case.settings.clone()]
-        } else {
-            case.flows.iter().map(|flow| flow.settings.clone()).collect()
-        }
-    };
-    cases.iter().flat_map(of_case).collect()
+    cases
+        .iter()
+        .flat_map(|case| -> Vec<Settings> {
+            if case.is_set_up() {
+                vec![case.settings.clone()]
+            } else {
+                case.flows.iter().map(|flow| flow.settings.clone()).collect()
+            }
+        })
+        .collect()
 }
 
 impl Observer for Output {
@@ -313,8 +315,12 @@ impl Observer for Output {
         if let (Some(time), Some((begun, planned))) = (&mut self.time_left, self.begun.take()) {
             time.run_over(planned, begun.elapsed());
         }
-        let latencies = run.flows.iter().filter_map(|flow| flow.latency_ns.as_ref());
-        let worst = latencies.filter_map(|latency| latency.p99).max();
+        let worst = run
+            .flows
+            .iter()
+            .filter_map(|flow| flow.latency_ns.as_ref())
+            .filter_map(|latency| latency.p99)
+            .max();
         self.progress.run_finished(worst);
         self.show(|table| table.run(config, run));
         if let Some(failure) = &run.failure {

@@ -143,11 +143,10 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
         return Ok(cases(goals, &given, &[], nodes)?);
     };
     let command = crate::cli::args::command();
-    let is_of_machine = |flag: &&str| Settings::row(flag).is_none();
     let machine_flags: Vec<&str> = command
         .get_arguments()
         .map(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()))
-        .filter(is_of_machine)
+        .filter(|flag| Settings::row(flag).is_none())
         .collect();
     let file = ConfigFile::read(path, &machine_flags)?;
     if let (Some(host), Some(_)) = (&args.host, &file.nodes) {
@@ -164,8 +163,7 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
         ))
         .with_hint("take `nodes` out of the file, or run it without the launcher"));
     }
-    let given = flags.clone().over(file.given.clone());
-    let given = over(given, &file.flows)?;
+    let given = over(flags.clone().over(file.given.clone()), &file.flows)?;
     let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
     let cases = cases(goals, &given, &file.flows, nodes);
     cases.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {

@@ -9,11 +9,9 @@ use crate::cli::terminal::errors::Failure;
 /// # Errors
 /// The first that did not, and how many more.
 pub(in crate::cli) fn verdict(cases: &[CaseResult]) -> Result<(), Failure> {
-    let of_case = |case: &CaseResult| {
-        let told = |search| told(&case.id, search);
-        case.searches.iter().filter_map(told).collect::<Vec<_>>()
-    };
-    let mut without = cases.iter().flat_map(of_case);
+    let mut without = cases.iter().flat_map(|case| {
+        case.searches.iter().filter_map(|search| told(&case.id, search)).collect::<Vec<_>>()
+    });
     let Some((mut text, is_bad_input, hint)) = without.next() else {
         return Ok(());
     };
@@ -52,8 +50,9 @@ fn told(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
 
 /// What the lowest load did that broke the limits.
 fn none_keeps(search: &LoadSearch) -> String {
-    let broke = (search.trials.iter()).filter(|trial| trial.outcome == TrialOutcome::Broke);
-    let lowest = broke.min_by(|one, other| one.asked_per_second.total_cmp(&other.asked_per_second));
+    let lowest = (search.trials.iter())
+        .filter(|trial| trial.outcome == TrialOutcome::Broke)
+        .min_by(|one, other| one.asked_per_second.total_cmp(&other.asked_per_second));
     let Some(trial) = lowest else {
         return "no load keeps the limit".to_owned();
     };

@@ -99,8 +99,9 @@ impl Failure {
     /// The message: the error and its sources in one line, then the hint.
     pub fn text(&self) -> String {
         let mut text = format!("rocebench: error: {}", chain(self.error.as_ref()));
-        let of_thread = || threads::remedy(self.error.as_ref()).map(str::to_owned);
-        if let Some(hint) = self.hint.clone().or_else(of_thread) {
+        if let Some(hint) =
+            self.hint.clone().or_else(|| threads::remedy(self.error.as_ref()).map(str::to_owned))
+        {
             // Writing to a String cannot fail.
             let _ = write!(text, "\n  hint: {}", hint.replace('\n', " "));
         }

@@ -132,8 +132,7 @@ impl Live {
         if let Some(expected) = self.expected {
             self.bar.set_position(millis(elapsed.min(expected)));
         }
-        let p99 = self.p99s.text("p99");
-        let p99 = p99.or_else(|| self.p99s_of_runs.text("last p99"));
+        let p99 = self.p99s.text("p99").or_else(|| self.p99s_of_runs.text("last p99"));
         let (clock, p99) = (self.clock(elapsed), p99.unwrap_or_default());
         self.bar.set_message(format!("{clock}{gbit}{p99}{mmsg}"));
     }

@@ -36,8 +36,7 @@ pub(in crate::cli) fn fit_for_stderr(text: &str) -> String {
         return text.to_owned();
     }
     let columns = screen(&stderr).columns.saturating_add(1);
-    let lines = text.lines().flat_map(|line| wrapped(line, columns));
-    lines.collect::<Vec<_>>().join("\n")
+    text.lines().flat_map(|line| wrapped(line, columns)).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether nobody refuses colours (<https://no-color.org>).

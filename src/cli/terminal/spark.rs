@@ -33,12 +33,14 @@ impl Spark {
     /// A bar for each, from 0 to the largest: what varies little is level.
     pub(in crate::cli) fn bars(&self) -> String {
         let largest = self.figures.iter().copied().fold(0.0, f64::max);
-        let bar = |figure: &f64| {
-            let share = if largest > 0.0 { figure / largest } else { 0.0 };
-            let height = (share * BARS.len() as f64).ceil() as usize;
-            BARS[height.clamp(1, BARS.len()) - 1]
-        };
-        self.figures.iter().map(bar).collect()
+        self.figures
+            .iter()
+            .map(|figure| {
+                let share = if largest > 0.0 { figure / largest } else { 0.0 };
+                let height = (share * BARS.len() as f64).ceil() as usize;
+                BARS[height.clamp(1, BARS.len()) - 1]
+            })
+            .collect()
     }
 }
 

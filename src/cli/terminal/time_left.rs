@@ -25,10 +25,10 @@ impl TimeLeft {
     pub(in crate::cli) fn of(sweep: &Sweep) -> TimeLeft {
         let each = sweep.runs();
         let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
-        let counts = |case: &Case| matches!(case.stop(), Stop::MessagesPerQp(_));
         let planned: Duration = sweep.cases.iter().map(measures).sum();
         TimeLeft {
-            is_unknown: cases > 1 && sweep.cases.iter().any(counts),
+            is_unknown: cases > 1
+                && sweep.cases.iter().any(|case| matches!(case.stop(), Stop::MessagesPerQp(_))),
             planned: planned.saturating_mul(each),
             runs: cases.saturating_mul(each),
             ..TimeLeft::default()

@@ -23,9 +23,11 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
     let Some((alone, others)) = cases.split_first() else {
         return Ok(());
     };
-    let named = others.iter().zip(&rounds.attackers);
-    let mut all: Vec<Attacked> =
-        named.map(|(case, name)| Attacked::new(rounds, name, alone, case)).collect();
+    let mut all: Vec<Attacked> = others
+        .iter()
+        .zip(&rounds.attackers)
+        .map(|(case, name)| Attacked::new(rounds, name, alone, case))
+        .collect();
     for number in 1..=rounds.most {
         let order = order(&all, number);
         if order.is_empty() {
@@ -58,15 +60,16 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
 
 /// Flows of the victim in a run: one with traffic both ways is told as two.
 fn victims(alone: &Case) -> usize {
-    let directions = alone.flows.iter();
-    directions.map(|flow| 1 + usize::from(flow.bidirectional)).sum()
+    alone.flows.iter().map(|flow| 1 + usize::from(flow.bidirectional)).sum()
 }
 
 /// The cases of a round: the victim alone at either end of it, and all attackers of which it is not clear yet.
 fn order(all: &[Attacked], number: u32) -> Vec<usize> {
-    let open = (ALONE + 1..).zip(all).filter(|(_, it)| !it.is_over());
-    let (mut order, turns): (Vec<usize>, Vec<&[Turn]>) =
-        open.map(|(index, it)| (index, &it.throughput[..])).unzip();
+    let (mut order, turns): (Vec<usize>, Vec<&[Turn]>) = (ALONE + 1..)
+        .zip(all)
+        .filter(|(_, it)| !it.is_over())
+        .map(|(index, it)| (index, &it.throughput[..]))
+        .unzip();
     if order.is_empty() {
         return order;
     }
@@ -99,16 +102,22 @@ impl Figures {
                 other => return Err(other.words().to_owned()),
             }
         }
-        let gbit = |flow: &FlowResult| Metric::GbitPerS.of(run, Some(flow)).unwrap_or(0.0);
-        let moved = |flows: &[FlowResult]| flows.iter().map(gbit).collect::<Vec<f64>>();
+        let moved = |flows: &[FlowResult]| {
+            flows
+                .iter()
+                .map(|flow| Metric::GbitPerS.of(run, Some(flow)).unwrap_or(0.0))
+                .collect::<Vec<f64>>()
+        };
         let (victim, attacker) = (moved(victims), moved(attackers));
         for (rates, what) in [(&victim, "victim"), (&attacker, "attacker")] {
             if rates.contains(&0.0) {
                 return Err(format!("the {what} moved nothing"));
             }
         }
-        let p99 = victims.iter().map(|flow| Metric::P99Ns.of(run, Some(flow)));
-        let p99 = p99.collect::<Option<Vec<f64>>>();
+        let p99 = victims
+            .iter()
+            .map(|flow| Metric::P99Ns.of(run, Some(flow)))
+            .collect::<Option<Vec<f64>>>();
         Ok(Figures {
             gbit_per_s: victim.iter().sum(),
             p99_ns: p99.and_then(|all| all.into_iter().reduce(f64::max)),
@@ -172,8 +181,10 @@ impl Attacked {
         self.failures_in_a_row += 1;
         match (alone, beside) {
             (Ok(alone), Ok(beside)) => {
-                let p99 = alone.p99_ns.zip(beside.p99_ns);
-                let p99 = p99.map(|(alone, beside)| turn(1.0 / beside, 1.0 / alone));
+                let p99 = alone
+                    .p99_ns
+                    .zip(beside.p99_ns)
+                    .map(|(alone, beside)| turn(1.0 / beside, 1.0 / alone));
                 self.promptness.extend(p99);
                 let gbit = turn(beside.gbit_per_s, alone.gbit_per_s);
                 self.throughput.push(gbit);
@@ -207,8 +218,11 @@ impl Attacked {
         let failed = told.rounds - told.counted;
         let failed = (failed > 0)
             .then(|| format!("{failed} of {} rounds do not count: {}", told.rounds, self.doubt));
-        let notes = failed.into_iter().chain(looked::note(count, "rounds", is_last, verdict));
-        let notes = notes.collect::<Vec<_>>().join("; ");
+        let notes = failed
+            .into_iter()
+            .chain(looked::note(count, "rounds", is_last, verdict))
+            .collect::<Vec<_>>()
+            .join("; ");
         told.note = (!notes.is_empty()).then_some(notes);
     }
 }

@@ -25,8 +25,9 @@ pub(super) fn look(
     let looks = Looks::planned(least, most);
     let estimate = ratio_in_turns(turns, looks.tail(count));
     let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
-    let at_look = estimate.filter(|_| looks.is_look(count, is_last));
-    let verdict = at_look.map(|it| verdict(&it, margin, higher_is_better));
+    let verdict = estimate
+        .filter(|_| looks.is_look(count, is_last))
+        .map(|it| verdict(&it, margin, higher_is_better));
     Looked {
         estimate,
         interval: interval.map(|it| (it.low, it.high)),

@@ -210,9 +210,9 @@ impl<'a> Pairing<'a> {
         let options = sweeper.options.ends.resources.clone();
         let network = sweeper.places.network_of_first(options.library);
         let route = server.link.route().map_err(RunFailure::from);
-        let resources =
-            route.and_then(|it| NodeResources::open(options, Some(Route { network, ..it })));
-        let resources = resources.map_err(Halt::Broken)?;
+        let resources = route
+            .and_then(|it| NodeResources::open(options, Some(Route { network, ..it })))
+            .map_err(Halt::Broken)?;
         let launch = PerftestLaunch::of(&resources, self.case).map_err(|error| {
             Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
         })?;
@@ -293,8 +293,8 @@ impl<'a> Pairing<'a> {
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
         let all = comparison.pairs.len();
-        let is_in_doubt = |it: &&PerftestPair| it.failure.is_none() && it.doubt.is_some();
-        let in_doubt = comparison.pairs.iter().filter(is_in_doubt).count();
+        let in_doubt =
+            comparison.pairs.iter().filter(|it| it.failure.is_none() && it.doubt.is_some()).count();
         let why = "do not count, since rocebench's run is in doubt";
         for (count, what) in [(all - turns.len() - in_doubt, "failed"), (in_doubt, why)] {
             if count > 0 {
@@ -324,12 +324,14 @@ const OWN: &str = "rocebench";
 
 /// The pairs that count.
 fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
-    let pairs = comparison.pairs.iter();
-    let turns = pairs.filter_map(|pair| {
-        let (new, base) = pair.counted()?;
-        Some(Turn { new_first: pair.first == OWN, base, new })
-    });
-    turns.collect()
+    comparison
+        .pairs
+        .iter()
+        .filter_map(|pair| {
+            let (new, base) = pair.counted()?;
+            Some(Turn { new_first: pair.first == OWN, base, new })
+        })
+        .collect()
 }
 
 #[cfg(test)]

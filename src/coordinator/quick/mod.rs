@@ -52,10 +52,9 @@ fn round(rounds: &[&Case], number: usize, links: &[Link]) -> Case {
         let own = (flow.from as usize, flow.to as usize);
         own == (from, to) || flow.bidirectional && own == (to, from)
     };
-    let all = || rounds.iter().flat_map(|case| &case.flows);
     let flows = links.iter().flat_map(|link| {
         // Over all rails.
-        all().filter(move |flow| is_of(flow, *link)).cloned()
+        rounds.iter().flat_map(|case| &case.flows).filter(move |flow| is_of(flow, *link)).cloned()
     });
     Case {
         id: quick::further_id(rounds, number),

@@ -51,8 +51,11 @@ impl Round {
             others.rotate_left(by);
         }
         let (one, other) = free.split_at(free.len() / 2);
-        let links = one.iter().copied().zip(other.iter().rev().copied());
-        let links = links.filter(|(from, to)| matrix.cell(*from, *to).is_some());
+        let links = one
+            .iter()
+            .copied()
+            .zip(other.iter().rev().copied())
+            .filter(|(from, to)| matrix.cell(*from, *to).is_some());
         self.links.extend(links);
     }
 }
@@ -71,11 +74,13 @@ pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>>
             rounds.push(round);
         }
     }
-    let rounds = (done..).zip(rounds).map(|(number, mut round)| {
-        round.fill(matrix, number);
-        round.links
-    });
-    rounds.collect()
+    (done..)
+        .zip(rounds)
+        .map(|(number, mut round)| {
+            round.fill(matrix, number);
+            round.links
+        })
+        .collect()
 }
 
 /// The flows of which more has to be known, the worst first.
@@ -86,13 +91,21 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
     let Some(usual) = usual.filter(|usual| *usual > 0.0) else {
         return Vec::new();
     };
-    let slow = mesh.outliers.iter().map(|it| it.place);
-    let places: Vec<Place> = slow.chain(mesh.lossy.iter().map(|it| it.place)).collect();
-    let is_known = |place: &Place| {
-        let own = matrix.cells.iter().filter(|it| place.has(it.from, it.to));
-        own.map(|it| it.runs.len()).sum::<usize>() >= ENOUGH
-    };
-    let (known, open): (Vec<Place>, Vec<Place>) = places.into_iter().partition(is_known);
+    let places: Vec<Place> = mesh
+        .outliers
+        .iter()
+        .map(|it| it.place)
+        .chain(mesh.lossy.iter().map(|it| it.place))
+        .collect();
+    let (known, open): (Vec<Place>, Vec<Place>) = places.into_iter().partition(|place| {
+        matrix
+            .cells
+            .iter()
+            .filter(|it| place.has(it.from, it.to))
+            .map(|it| it.runs.len())
+            .sum::<usize>()
+            >= ENOUGH
+    });
     let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
     let worse = |cell: &Cell| Some(sign * (1.0 - cell.figures.of(quantity)? / usual));
     let all: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
@@ -110,18 +123,21 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
             false => Some(excess).filter(|it| *it > floor),
         }
     };
-    let open = matrix.cells.iter();
-    let open = open.filter(|cell| cell.runs.len() + cell.lost < ENOUGH);
-    let mut found: Vec<(f64, Link)> =
-        open.filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to)))).collect();
+    let mut found: Vec<(f64, Link)> = matrix
+        .cells
+        .iter()
+        .filter(|cell| cell.runs.len() + cell.lost < ENOUGH)
+        .filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to))))
+        .collect();
     found.sort_by(|(one, _), (two, _)| two.total_cmp(one));
     let mut seen = HashSet::new();
     let links = found.into_iter().map(|(_, link)| link);
     // Traffic both ways is measured both ways at once.
-    let is_new = |(from, to): &Link| {
-        !matrix.settings.bidirectional || seen.insert((*from.min(to), *from.max(to)))
-    };
-    links.filter(is_new).collect()
+    links
+        .filter(|(from, to)| {
+            !matrix.settings.bidirectional || seen.insert((*from.min(to), *from.max(to)))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -29,9 +29,10 @@ struct Network<'a> {
 
 impl<'a> Network<'a> {
     fn new(wrong: Wrong<'a>, seed: u64) -> Network<'a> {
-        let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
-        let cells = pairs.filter(|(from, to)| from != to);
-        let cells = cells.map(|(from, to)| Cell { from, to, ..Cell::default() });
+        let cells = (0..NODES)
+            .flat_map(|from| (0..NODES).map(move |to| (from, to)))
+            .filter(|(from, to)| from != to)
+            .map(|(from, to)| Cell { from, to, ..Cell::default() });
         let matrix = Matrix {
             title: String::new(),
             cases: Vec::new(),
@@ -74,12 +75,15 @@ impl<'a> Network<'a> {
             let mesh = Mesh::of(self.matrix.clone());
             let pass = next_pass(&mesh, ROUNDS + further, most_further(ROUNDS) - further);
             if pass.is_empty() {
-                let named = mesh.findings.into_iter().filter_map(|finding| match finding {
-                    NodesFinding::Slow(slow) => Some((slow.part, slow.nodes)),
-                    NodesFinding::Lossy { part, nodes, .. } => Some((part, nodes)),
-                    _ => None,
-                });
-                return named.collect();
+                return mesh
+                    .findings
+                    .into_iter()
+                    .filter_map(|finding| match finding {
+                        NodesFinding::Slow(slow) => Some((slow.part, slow.nodes)),
+                        NodesFinding::Lossy { part, nodes, .. } => Some((part, nodes)),
+                        _ => None,
+                    })
+                    .collect();
             }
             further += pass.len();
             for round in pass {
@@ -106,8 +110,7 @@ fn check(of: impl Fn([usize; 2], [usize; 2]) -> (f64, f64), expected: Option<Par
             Some(Part::Path) => vec![one.to_string(), other.to_string()],
             _ => vec![one.to_string()],
         };
-        let wrong = |from, to| of([one, other], [from, to]);
-        let named = Network::new(&wrong, seed).found();
+        let named = Network::new(&|from, to| of([one, other], [from, to]), seed).found();
         let is_it =
             |(part, nodes): &(Part, Vec<String>)| Some(*part) == expected && *nodes == guilty;
         assert!(named.iter().all(is_it), "seed {seed}, {guilty:?}: {named:?}");
@@ -132,7 +135,6 @@ fn slow_nodes_are_named_and_nobody_else() {
 #[test]
 fn slow_and_lossy_paths_are_named_and_nobody_else() {
     for bad in [(0.6, WELL.1), (1.0, 0.98), (0.4, 0.98)] {
-        let of = |path, ends| if ends == path { bad } else { WELL };
-        check(of, Some(Part::Path));
+        check(|path, ends| if ends == path { bad } else { WELL }, Some(Part::Path));
     }
 }

@@ -96,20 +96,21 @@ impl Slot {
 
 impl Slots {
     pub(super) fn new(own: Join, hosts: Vec<String>, token: Option<Token>, facts: Value) -> Slots {
-        let slot = |_| Slot {
-            host: None,
-            link: None,
-            was_here: false,
-            absent_since: Instant::now(),
-            is_done: false,
-        };
         Slots {
             state: Mutex::new(State {
                 is_complete: false,
                 refused: None,
                 over: None,
                 unproven: None,
-                slots: (1..own.ranks).map(slot).collect(),
+                slots: (1..own.ranks)
+                    .map(|_| Slot {
+                        host: None,
+                        link: None,
+                        was_here: false,
+                        absent_since: Instant::now(),
+                        is_done: false,
+                    })
+                    .collect(),
             }),
             own,
             token,
@@ -242,11 +243,7 @@ impl Slots {
 pub(super) fn accept_until(ends: &Arc<AtomicBool>, listener: &TcpListener, shared: &Arc<Slots>) {
     let handshakes = Handshakes::new(Most::awaited(shared.own.ranks as usize));
     while !ends.load(Ordering::Relaxed) {
-        let accepted = match handshakes.is_full() {
-            true => None,
-            // Errors are of one connection, or of a moment.
-            false => listener.accept().ok(),
-        };
+        let accepted = if handshakes.is_full() { None } else { listener.accept().ok() };
         let Some((stream, peer)) = accepted else {
             thread::sleep(TICK);
             continue;
@@ -254,11 +251,10 @@ pub(super) fn accept_until(ends: &Arc<AtomicBool>, listener: &TcpListener, share
         let (for_thread, end) = (Arc::clone(shared), Arc::clone(ends));
         // It counts until the closure is dropped, which a thread that cannot be had does at once.
         let spawned = handshakes.take(&stream, peer).and_then(|handshake| {
-            let body = move || {
+            Ok(threads::spawn("join", move || {
                 for_thread.take(stream, &end);
                 drop(handshake);
-            };
-            Ok(threads::spawn("join", body)?)
+            })?)
         });
         if let Err(error) = spawned {
             tracing::warn!(%error, "no thread for a rank that joins");

@@ -96,8 +96,7 @@ impl Bounds {
     /// The highest load that keeps the limits for sure below the lowest that breaks them for sure, and that one.
     pub(super) fn found(&self) -> (Option<u64>, Option<u64>) {
         let is = |bound| move |(_, it): &(&u64, &Evidence)| it.bound() == Some(bound);
-        let upper = self.loads.iter().find(is(Bound::Upper));
-        let upper = upper.map(|(load, _)| *load);
+        let upper = self.loads.iter().find(is(Bound::Upper)).map(|(load, _)| *load);
         let below = self.loads.range(..upper.unwrap_or(u64::MAX));
         let lower = below.rev().find(is(Bound::Lower));
         (lower.map(|(load, _)| *load), upper)

@@ -241,8 +241,8 @@ impl Searching<'_> {
         let span = if is_short { self.short(load) } else { self.span };
         let mut failed = false;
         loop {
-            let number = u32::try_from(self.told.trials.len()).unwrap_or(u32::MAX);
-            let number = number.saturating_add(1);
+            let number =
+                u32::try_from(self.told.trials.len()).unwrap_or(u32::MAX).saturating_add(1);
             let asked = self.told.asked.clone();
             let start = TrialStart {
                 asked: &asked,

@@ -258,10 +258,10 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
     assert!(done.is_ok());
     let limit = &found.limits[0];
     let (quantile, limit_ns) = (limit.percentile / 100.0, limit.below_ns as f64);
-    let truth = match is_poisson {
-        true => queueing::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0),
-        // Above its capacity message k waits k (service - gap); so many are in a trial.
-        false => 1.0 + (limit_ns - service_ns as f64) / quantile / span_ns as f64,
+    let truth = if is_poisson {
+        queueing::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0)
+    } else {
+        1.0 + (limit_ns - service_ns as f64) / quantile / span_ns as f64
     };
     (found, queue, truth * capacity)
 }
@@ -293,10 +293,11 @@ fn the_limit_of_a_queue_without_chance_is_always_between_the_bounds() {
 /// so in just 19 of 20 would show less than 181 of 200 once in 1,000 trials.
 #[test]
 fn the_limit_of_a_queue_by_chance_is_between_the_bounds_of_19_in_20() {
-    let is_missed = |seed: &u64| {
-        let (found, _, truth) = search_of(*seed, seed % 2 == 1, true);
-        !holds(&found, truth)
-    };
-    let missed: Vec<u64> = (0..200).filter(is_missed).collect();
+    let missed: Vec<u64> = (0..200)
+        .filter(|seed| {
+            let (found, _, truth) = search_of(*seed, seed % 2 == 1, true);
+            !holds(&found, truth)
+        })
+        .collect();
     assert!(missed.len() <= 19, "missed by seeds {missed:?}");
 }

@@ -77,8 +77,8 @@ impl Evidence {
             return None;
         }
         let (n, mean) = (count as f64, self.mean());
-        let squares = self.logs.iter().map(|log| (log - mean).powi(2));
-        let variance = (squares.sum::<f64>() / (n - 1.0)).max(LEAST_VARIANCE);
+        let variance = (self.logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0))
+            .max(LEAST_VARIANCE);
         let t = t_quantile(TAIL, n - 1.0);
         let of_mean = variance / n;
         let leaning = variance * variance / (2.0 * (n - 1.0));

@@ -162,8 +162,7 @@ pub(super) mod tests {
         assert_eq!(trial.outcome, TrialOutcome::Broke);
         assert_eq!(trial.achieved_per_second, 1_000.0);
         assert!(trial.p50_ns.unwrap() >= 89_000);
-        let load = run.flows[0].load.as_mut();
-        let load = load.unwrap();
+        let load = run.flows[0].load.as_mut().unwrap();
         (load.verdict, load.not_kept_by) = (LoadVerdict::NotKept, Some(NotKeptBy::Gaps));
         let trial = judge(&run, 1_000, &limits).unwrap();
         assert_eq!((trial.outcome, trial.excess), (TrialOutcome::NotKept, None));

@@ -48,12 +48,10 @@ pub(super) fn of_case(
 fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
     let entry = sweeper.outcome.result.cases.last();
     let entry = entry.filter(|entry| entry.id == case.id)?;
-    let rate = |run: &Run| {
-        let rates = run.flows.iter().map(FlowResult::mmsg_per_s);
-        let rates: Option<Vec<f64>> = rates.collect();
+    median_per_second(entry.runs.iter(), |run: &Run| {
+        let rates: Option<Vec<f64>> = run.flows.iter().map(FlowResult::mmsg_per_s).collect();
         rates?.into_iter().reduce(f64::min)
-    };
-    median_per_second(entry.runs.iter(), rate)
+    })
 }
 
 fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {

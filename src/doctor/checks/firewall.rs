@@ -107,10 +107,11 @@ fn judge(rules: &str, control_port: u16) -> Rules {
             chain_filters_input = true;
         }
         let words: Vec<&str> = line.split([' ', ';']).collect();
-        let nft_drops = |word: &&str| matches!(*word, "drop" | "reject");
         let leads_on =
             chain_filters_input && words.iter().any(|word| matches!(*word, "jump" | "goto"));
-        if chain_filters_input && words.iter().any(nft_drops) || leads_on {
+        if chain_filters_input && words.iter().any(|word| matches!(*word, "drop" | "reject"))
+            || leads_on
+        {
             drops = true;
         }
         // iptables: `:INPUT DROP [0:0]`, `-A INPUT … -j DROP`.

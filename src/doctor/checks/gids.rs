@@ -51,12 +51,17 @@ mod tests {
     use super::*;
 
     fn of(rows: &[(&str, &str)]) -> State {
-        let row = |(gid, gid_type): &(&str, &str)| GidRow {
-            gid: (*gid).into(),
-            gid_type: (*gid_type).into(),
-            ..GidRow::default()
+        let port = PortEntry {
+            gids: rows
+                .iter()
+                .map(|(gid, gid_type)| GidRow {
+                    gid: (*gid).into(),
+                    gid_type: (*gid_type).into(),
+                    ..GidRow::default()
+                })
+                .collect(),
+            ..PortEntry::default()
         };
-        let port = PortEntry { gids: rows.iter().map(row).collect(), ..PortEntry::default() };
         judge(&DeviceEntry::default(), &port).state
     }
 

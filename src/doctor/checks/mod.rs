@@ -94,8 +94,7 @@ pub(super) mod tests {
 
     /// State and finding of each, in order.
     pub(super) fn states(findings: &[Finding]) -> Vec<(State, String)> {
-        let states = findings.iter().map(|it| (it.state, it.label()));
-        states.collect()
+        findings.iter().map(|it| (it.state, it.label())).collect()
     }
 
     #[test]

@@ -24,8 +24,11 @@ const MOST_CAPABILITIES: usize = 48;
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     let machine = subject.machine;
     // Others are on no PCIe bus.
-    let on_pci = subject.adapters().filter(|it| it.pci_address.is_some());
-    on_pci.map(|device| judge(machine, device)).collect()
+    subject
+        .adapters()
+        .filter(|it| it.pci_address.is_some())
+        .map(|device| judge(machine, device))
+        .collect()
 }
 
 fn judge(machine: &Machine, device: &DeviceEntry) -> Finding {

@@ -56,8 +56,11 @@ struct Node<'a> {
 
 fn judge(nodes: &[Node<'_>]) -> Finding {
     let named = |filter: fn(&Node<'_>) -> bool| -> Vec<String> {
-        let chosen = nodes.iter().filter(|node| filter(node));
-        chosen.map(|node| format!("{} ({})", node.node, node.device)).collect()
+        nodes
+            .iter()
+            .filter(|node| filter(node))
+            .map(|node| format!("{} ({})", node.node, node.device))
+            .collect()
     };
     let missing = named(|node| !node.is_there);
     let denied = named(|node| node.is_there && !node.may_use);

@@ -131,14 +131,15 @@ mod tests {
 
     #[test]
     fn a_node_that_is_not_there_is_told_and_the_others_are_asked() {
-        let node = |port| NodeAddress {
-            name: format!("n{port}"),
-            host: "127.0.0.1".into(),
-            port,
-            device: None,
-        };
         // Nothing listens below 10.
-        let nodes: Vec<_> = (1..9).map(node).collect();
+        let nodes: Vec<_> = (1..9)
+            .map(|port| NodeAddress {
+                name: format!("n{port}"),
+                host: "127.0.0.1".into(),
+                port,
+                device: None,
+            })
+            .collect();
         let answers = ask_all(&nodes, None, &Value::Null, &AtomicBool::new(false));
         assert_eq!(answers.len(), nodes.len());
         for answer in answers {

@@ -63,15 +63,16 @@ mod tests {
 
     fn found(offsets_s: &[f64]) -> Vec<String> {
         let names: Vec<String> = (0..offsets_s.len()).map(|it| format!("n{it}")).collect();
-        let offset = |seconds: &f64| {
-            (!seconds.is_nan()).then_some(ClockOffset {
-                offset_ns: (seconds * 1e9) as i128,
-                uncertainty_ns: 200_000,
+        let offsets: Vec<_> = offsets_s
+            .iter()
+            .map(|seconds| {
+                (!seconds.is_nan()).then_some(ClockOffset {
+                    offset_ns: (seconds * 1e9) as i128,
+                    uncertainty_ns: 200_000,
+                })
             })
-        };
-        let offsets: Vec<_> = offsets_s.iter().map(offset).collect();
-        let found = findings(&names, &offsets).into_iter();
-        found.map(|(_, finding)| finding.found).collect()
+            .collect();
+        findings(&names, &offsets).into_iter().map(|(_, finding)| finding.found).collect()
     }
 
     #[test]

@@ -123,8 +123,10 @@ impl NodesReport {
         let spreads: Vec<Spread> = ASPECTS
             .iter()
             .map(|aspect| {
-                let value = |answer: &Asked| (aspect.value)(answer.as_ref().ok()?);
-                Spread::of(aspect, answers.iter().map(value).collect())
+                Spread::of(
+                    aspect,
+                    answers.iter().map(|answer| (aspect.value)(answer.as_ref().ok()?)).collect(),
+                )
             })
             .collect();
         let common = spreads.iter().filter_map(|spread| {
@@ -151,14 +153,12 @@ impl NodesReport {
 
     /// How many findings have this state.
     pub fn count(&self, state: State) -> usize {
-        let findings = self.findings.iter();
-        findings.filter(|it| it.finding.state == state).count()
+        self.findings.iter().filter(|it| it.finding.state == state).count()
     }
 
     /// Nodes that told of themselves.
     fn answered(&self) -> usize {
-        let nodes = self.nodes.iter();
-        nodes.filter(|node| node.examination.is_some()).count()
+        self.nodes.iter().filter(|node| node.examination.is_some()).count()
     }
 }
 

@@ -74,8 +74,9 @@ impl Spread {
     /// Whether a node has another value than most; where there is no majority, all have.
     pub(super) fn is_odd(&self, node: usize) -> bool {
         let is_known = self.values.get(node).is_some_and(Option::is_some);
-        let is_usual = |most: &Group| most.nodes.contains(&node);
-        self.differs() && is_known && !self.majority().is_some_and(is_usual)
+        self.differs()
+            && is_known
+            && !self.majority().is_some_and(|most| most.nodes.contains(&node))
     }
 
     /// The nodes with another value than most; all that are known where there is no majority.
@@ -143,9 +144,10 @@ mod tests {
 
     /// Of values where `-` is unknown, and nodes n0, n1 …
     fn spread(values: &str) -> (Spread, Vec<String>) {
-        let values = values.split_whitespace();
-        let values = values.map(|value| (value != "-").then(|| value.to_owned()));
-        let values: Vec<Option<String>> = values.collect();
+        let values: Vec<Option<String>> = values
+            .split_whitespace()
+            .map(|value| (value != "-").then(|| value.to_owned()))
+            .collect();
         let names = (0..values.len()).map(|it| format!("n{it}")).collect();
         (Spread::of(&ASPECT, values), names)
     }

@@ -131,8 +131,7 @@ impl Column {
     }
 
     fn width(&self) -> usize {
-        let widths = self.cells.iter().map(|cell| cell.chars().count());
-        widths.max().unwrap_or(0)
+        self.cells.iter().map(|cell| cell.chars().count()).max().unwrap_or(0)
     }
 }
 

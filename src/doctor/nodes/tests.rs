@@ -30,14 +30,12 @@ fn answer(number: usize) -> Answer {
 }
 
 fn report(answers: Vec<Asked>) -> NodesReport {
-    let names = (1..=answers.len()).map(|it| format!("node{it:02}"));
-    let names = names.collect();
+    let names = (1..=answers.len()).map(|it| format!("node{it:02}")).collect();
     NodesReport::of(names, answers)
 }
 
 fn told(report: &NodesReport) -> Vec<(State, &str)> {
-    let findings = report.findings.iter().map(|it| &it.finding);
-    findings.map(|it| (it.state, &*it.found)).collect()
+    report.findings.iter().map(|it| &it.finding).map(|it| (it.state, &*it.found)).collect()
 }
 
 /// Of four nodes one differs, one found something itself, one does not answer.

@@ -44,8 +44,7 @@ mod tests {
     use super::*;
 
     fn places(text: &str) -> BTreeSet<&str> {
-        let parts = text.split('{').skip(1);
-        parts.filter_map(|rest| rest.split('}').next()).collect()
+        text.split('{').skip(1).filter_map(|rest| rest.split('}').next()).collect()
     }
 
     /// Options, functions, states and errors have the same names in both languages; a translation may omit one.

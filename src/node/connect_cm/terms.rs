@@ -71,8 +71,11 @@ impl Terms {
 
     /// Whether a request or answer has the QP number that it claims and that the control connection sent.
     pub(crate) fn is_peer(&self, data: &PrivateData, qpn: u32) -> bool {
-        let told = |qpns: &Vec<u32>| qpns.get(data.index as usize) == Some(&qpn);
-        data.qpn == qpn && self.peer_qpns.as_ref().is_none_or(told)
+        data.qpn == qpn
+            && self
+                .peer_qpns
+                .as_ref()
+                .is_none_or(|qpns| qpns.get(data.index as usize) == Some(&qpn))
     }
 }
 

@@ -145,8 +145,7 @@ mod tests {
         assert_eq!(failed, Err("no"));
         times.time(SetupStep::Exchange, || Ok::<_, ()>(())).unwrap();
         let told = times.results();
-        let names = told.iter();
-        let names = names.map(|it| (&*it.step, &*it.per, it.time_ns.count));
+        let names = told.iter().map(|it| (&*it.step, &*it.per, it.time_ns.count));
         let expected =
             [("create", "connection", 2), ("exchange", "round", 1), ("rts", "connection", 1)];
         assert!(names.eq(expected), "{told:?}");

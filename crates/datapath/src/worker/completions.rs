@@ -230,10 +230,13 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     #[cold]
     pub(super) fn failed(&mut self, completion: &Completion, id: WrId) {
-        let taken = self.shared.shared_receives.as_ref();
-        let taken = taken.filter(|_| id.is_receive());
-        let qp = taken.and_then(|receives| receives.index_of(completion.qpn()));
-        let qp = qp.unwrap_or(id.qp());
+        let qp = self
+            .shared
+            .shared_receives
+            .as_ref()
+            .filter(|_| id.is_receive())
+            .and_then(|receives| receives.index_of(completion.qpn()))
+            .unwrap_or(id.qp());
         let qp_context = self.shared.qp_contexts.get(qp);
         self.trouble.completion(FailedCompletion {
             seen_raw: self.shared.clock.raw(),

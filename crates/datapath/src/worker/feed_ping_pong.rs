@@ -148,8 +148,8 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         else {
             return;
         };
-        let number = worker_qp.qp_context.numbered.as_ref();
-        let number = number.map_or(turn.number, |numbered| numbered.last());
+        let number =
+            worker_qp.qp_context.numbered.as_ref().map_or(turn.number, |numbered| numbered.last());
         if self.turns.is_target {
             turn.number = number;
             if self.trouble.refused.is_none() {

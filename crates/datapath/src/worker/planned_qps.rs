@@ -158,43 +158,44 @@ impl<'s> PlannedQps<'s> {
         let rate = rate.unwrap_or(1.0);
         let ticks_per_second = clock.raw_after(0, 1_000_000_000) as f64;
         let mean_gap_raw = ticks_per_second / rate * qps.max(1) as f64;
-        let planned_qp = |(qp, qp_context, sender): (usize, &'s QpContext, &'s Sender)| PlannedQp {
-            qp,
-            qp_context,
-            sender,
-            posted: 0,
-            schedule: Schedule::new(
-                flow.arrivals,
-                mean_gap_raw,
-                shared.seed,
-                qp as u32,
-                qps as u32,
-            ),
-            slot: 0,
-            backlog_raw: None,
-            sample_in: 0,
-            full_raw: 0,
-            looked_raw: 0,
-            away_raw: 0..0,
-            offered: 0,
-            never_sent: 0,
-            queue_full_messages: 0,
-            queue_full_raw: 0,
-            late_with_room: 0,
-            lateness: Samples::new(shared.digits),
-        };
-        let with_sender = |&qp: &usize| {
-            let qp_context = shared.qp_contexts.get(qp)?;
-            Some((qp, qp_context, qp_context.sender.as_ref()?))
-        };
         let serves = |qp: usize| is_shared || mine.contains(&qp);
-        let service = |qp| serves(qp).then(|| Samples::new(shared.digits));
         let own_gap_raw = mean_gap_raw / mine.len().max(1) as f64;
         PlannedQps {
-            own: mine.iter().filter_map(with_sender).map(planned_qp).collect(),
+            own: mine
+                .iter()
+                .filter_map(|&qp| {
+                    let qp_context = shared.qp_contexts.get(qp)?;
+                    Some((qp, qp_context, qp_context.sender.as_ref()?))
+                })
+                .map(|(qp, qp_context, sender)| PlannedQp {
+                    qp,
+                    qp_context,
+                    sender,
+                    posted: 0,
+                    schedule: Schedule::new(
+                        flow.arrivals,
+                        mean_gap_raw,
+                        shared.seed,
+                        qp as u32,
+                        qps as u32,
+                    ),
+                    slot: 0,
+                    backlog_raw: None,
+                    sample_in: 0,
+                    full_raw: 0,
+                    looked_raw: 0,
+                    away_raw: 0..0,
+                    offered: 0,
+                    never_sent: 0,
+                    queue_full_messages: 0,
+                    queue_full_raw: 0,
+                    late_with_room: 0,
+                    lateness: Samples::new(shared.digits),
+                })
+                .collect(),
             next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
-            service: (0..qps).map(service).collect(),
+            service: (0..qps).map(|qp| serves(qp).then(|| Samples::new(shared.digits))).collect(),
             from_raw: NEVER,
             last_raw: NEVER,
             gaps: GapSampler::new(flow.arrivals, own_gap_raw, clock, shared.seed),
@@ -245,8 +246,7 @@ impl<'s> PlannedQps<'s> {
         let Some(planned_qp) = self.own.get_mut(own as usize) else {
             return;
         };
-        let looked_raw = std::mem::replace(&mut planned_qp.looked_raw, now_raw);
-        let looked_raw = looked_raw.max(self.woke_raw);
+        let looked_raw = std::mem::replace(&mut planned_qp.looked_raw, now_raw).max(self.woke_raw);
         let away_raw = now_raw.saturating_sub(looked_raw);
         if away_raw > away_after_raw && planned_qp.queue_has_room() {
             let before_raw = planned_qp.away_raw.end - planned_qp.away_raw.start;

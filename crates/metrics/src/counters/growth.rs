@@ -26,16 +26,19 @@ impl Growth {
     /// must not be further apart than a counter takes for half its range.
     pub fn add(&mut self, now: Reading) {
         let names: BTreeSet<&String> = now.names().chain(self.grown.keys()).collect();
-        let grown = names.into_iter().filter(|name| counts(&now, name));
-        let grown = grown.map(|name| {
-            let before = self.last.value(name);
-            let after = now.value(name);
-            let step =
-                before.zip(after).and_then(|(before, after)| step(now.kind(name), before, after));
-            let so_far = self.grown.get(name).copied().flatten();
-            (name.clone(), so_far.zip(step).map(|(sum, step)| sum.saturating_add(step)))
-        });
-        self.grown = grown.collect();
+        self.grown = names
+            .into_iter()
+            .filter(|name| counts(&now, name))
+            .map(|name| {
+                let before = self.last.value(name);
+                let after = now.value(name);
+                let step = before
+                    .zip(after)
+                    .and_then(|(before, after)| step(now.kind(name), before, after));
+                let so_far = self.grown.get(name).copied().flatten();
+                (name.clone(), so_far.zip(step).map(|(sum, step)| sum.saturating_add(step)))
+            })
+            .collect();
         self.last = now;
     }
 

@@ -72,8 +72,10 @@ impl Reading {
 
     /// Whether some counter of the driver's own would show lost packets, TCP's or others.
     pub(super) fn shows_loss(&self, of_tcp: bool) -> bool {
-        let own = self.values.iter().filter(|(_, (source, _))| *source == Source::Driver);
-        own.filter(|(name, _)| of_tcp || !known::is_of_tcp(&self.driver, name))
+        self.values
+            .iter()
+            .filter(|(_, (source, _))| *source == Source::Driver)
+            .filter(|(name, _)| of_tcp || !known::is_of_tcp(&self.driver, name))
             .filter_map(|(name, _)| self.meaning(name))
             .any(PathEventKind::follows_loss)
     }

@@ -7,7 +7,7 @@ use rdma_sys::ibv_wc_status::{
 };
 use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wr_opcode};
 
-use super::fabric::{Cqe, Fabric, Frees, Payload, Qp, RecvWr, SendWr, Served};
+use super::fabric::{Cqe, Fabric, Frees, Payload, RecvWr, SendWr, Served};
 use super::memory::{
     ATOMIC_BYTES, LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter,
     total_bytes,
@@ -61,7 +61,7 @@ impl Fabric {
         let first = (self.random() % turn.len() as u64) as usize;
         turn.rotate_left(first);
         if self.service.is_in_order() {
-            self.step_in_order(&turn, now_ns)
+            self.step_in_order(&turn, now_ns);
         } else {
             for qpn in &turn {
                 while self.step(*qpn, now_ns) == Step::Done {}
@@ -101,10 +101,11 @@ impl Fabric {
         if !self.active.is_empty() && self.look_again_ns > self.time.now_ns() {
             return Some(self.look_again_ns);
         }
-        let oldest = self.active.iter().filter_map(|qpn| self.qps.get(qpn)?.sends.front());
-        let events =
-            oldest.filter_map(|wr| if wr.has_waited { wr.fails_ns } else { Some(wr.due_ns) });
-        events.min()
+        self.active
+            .iter()
+            .filter_map(|qpn| self.qps.get(qpn)?.sends.front())
+            .filter_map(|wr| if wr.has_waited { wr.fails_ns } else { Some(wr.due_ns) })
+            .min()
     }
 
     /// Executes a QP's oldest WR, if it is due.
@@ -286,11 +287,10 @@ impl Fabric {
         now_ns: u64,
     ) -> Result<bool, Status> {
         let peer = self.qps.get(&responder.qpn);
-        let has_receive = |peer: &Qp| match self.srqs.get(&peer.srq) {
+        let is_ready = peer.is_some_and(|peer| match self.srqs.get(&peer.srq) {
             Some(srq) => !srq.receives.is_empty(),
             None => !peer.receives.is_empty(),
-        };
-        let is_ready = peer.is_some_and(has_receive);
+        });
         if !is_ready && requester.rnr_retry != RNR_RETRY_FOR_EVER {
             let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
             let since_ns = *wr.not_ready_since_ns.get_or_insert(now_ns);

@@ -193,8 +193,7 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
 
 fn check_values(table: &Adapter, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     let has = |bit: ibv_qp_attr_mask| mask & bit.0 != 0;
-    let mtus = table.port.iter().map(|port| mtu_code(port.max_mtu));
-    let largest_mtu = mtus.max().unwrap_or(0);
+    let largest_mtu = table.port.iter().map(|port| mtu_code(port.max_mtu)).max().unwrap_or(0);
     let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && table.port(attr.port_num.into()).is_none()
         || has(ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
         || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=largest_mtu).contains(&attr.path_mtu)

@@ -33,8 +33,7 @@ fn a_send_fills_the_peers_receives_in_order() {
     assert_eq!(a.post(&mut wr), 0);
     let wcs = device.cq.completions(4);
     assert!(wcs.iter().all(|wc| wc.status == IBV_WC_SUCCESS));
-    let received = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV);
-    let told = received.map(|wc| {
+    let told = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV).map(|wc| {
         // SAFETY: integers either way; it is zero without immediate data.
         let imm = unsafe { wc.imm_data_invalidated_rkey_union.imm_data };
         (wc.wr_id, wc.byte_len, wc.qp_num, wc.wc_flags, imm)
@@ -254,8 +253,8 @@ fn completions_pass_each_other_between_qps_never_within_one() {
                 posted.push((a.qp_num, wr_id));
             }
         }
-        let done = device.cq.completions(16);
-        let done: Vec<_> = done.iter().map(|wc| (wc.qp_num, wc.wr_id)).collect();
+        let done: Vec<_> =
+            device.cq.completions(16).iter().map(|wc| (wc.qp_num, wc.wr_id)).collect();
         overtaken += usize::from(done != posted);
         let mut last = HashMap::new();
         for (qpn, wr_id) in done {

@@ -77,21 +77,21 @@ fn cases(files: &[&str]) -> Result<impl Iterator<Item = CaseResult> + use<>, Str
 
 /// All flows in these files, in their order.
 fn flows(files: &[&str]) -> Result<impl Iterator<Item = FlowResult> + use<>, String> {
-    let runs = cases(files)?.flat_map(|case| case.runs);
-    Ok(runs.flat_map(|run| run.flows))
+    Ok(cases(files)?.flat_map(|case| case.runs).flat_map(|run| run.flows))
 }
 
 /// All open loops in these files, in their order.
 fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
-    let measured = flows(files)?.filter_map(|flow| {
-        Some(Measured {
-            load: flow.load?,
-            latency: flow.latency_ns?,
-            lateness_p99_us: flow.lateness_ns?.p99? as f64 / 1e3,
-            window_ms: flow.window.seconds * 1e3,
+    let measured = flows(files)?
+        .filter_map(|flow| {
+            Some(Measured {
+                load: flow.load?,
+                latency: flow.latency_ns?,
+                lateness_p99_us: flow.lateness_ns?.p99? as f64 / 1e3,
+                window_ms: flow.window.seconds * 1e3,
+            })
         })
-    });
-    let measured = measured.collect::<Vec<_>>();
+        .collect::<Vec<_>>();
     if measured.is_empty() {
         Err(format!("no open loop with 100 messages in {}", files.join(" ")))
     } else {
@@ -110,9 +110,10 @@ fn only_open_loop(file: &str) -> Result<Measured, String> {
 
 /// A positive number.
 fn number(text: &str, what: &str) -> Result<f64, String> {
-    let number = text.parse().ok();
-    let number = number.filter(|it: &f64| *it > 0.0 && it.is_finite());
-    number.ok_or_else(|| format!("{what} is a number above 0, not {text}"))
+    text.parse()
+        .ok()
+        .filter(|it: &f64| *it > 0.0 && it.is_finite())
+        .ok_or_else(|| format!("{what} is a number above 0, not {text}"))
 }
 
 /// How far off it is, in percent.

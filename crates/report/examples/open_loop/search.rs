@@ -20,8 +20,7 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
         "| search | true limit, 1/s | lower bound | off | upper bound | off | trials | seconds | the search says |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|---|");
-    let searches = cases(files)?.flat_map(|case| case.searches);
-    let searches: Vec<LoadSearch> = searches.collect();
+    let searches: Vec<LoadSearch> = cases(files)?.flat_map(|case| case.searches).collect();
     let mut hold = 0;
     let mut off = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for search in &searches {

@@ -32,8 +32,10 @@ fn tries_of(nodes: usize, tries: usize) -> usize {
 }
 
 fn setups(noise: Noise, runs: usize, fault: Option<Fault>) -> Vec<Setup> {
-    let of_spread = |spread| NODES.map(|nodes| Setup { noise, spread, nodes, runs, fault });
-    SPREADS.into_iter().flat_map(of_spread).collect()
+    SPREADS
+        .into_iter()
+        .flat_map(|spread| NODES.map(|nodes| Setup { noise, spread, nodes, runs, fault }))
+        .collect()
 }
 
 fn head(title: &str, tries: usize) {
@@ -51,19 +53,28 @@ fn row(
 ) -> Vec<(usize, usize)> {
     let counts = each(setups, |setup| {
         let tries = tries_of(setup.nodes, tries);
-        let seeds = (0..tries as u64).map(|number| SEED + number);
-        let counted = seeds.filter(|seed| is_counted(right(setup, *seed)));
-        (counted.count(), tries)
+        (
+            (0..tries as u64)
+                .map(|number| SEED + number)
+                .filter(|seed| is_counted(right(setup, *seed)))
+                .count(),
+            tries,
+        )
     });
-    let cells = (0..NODES.len()).map(|nodes| {
-        let of_nodes = counts.iter().skip(nodes).step_by(NODES.len());
-        let percent = of_nodes.map(|(count, tries)| {
-            let percent = 100.0 * *count as f64 / *tries as f64;
-            format!("{percent:.1}")
-        });
-        percent.collect::<Vec<_>>().join(" / ")
-    });
-    let cells: Vec<String> = cells.collect();
+    let cells: Vec<String> = (0..NODES.len())
+        .map(|nodes| {
+            counts
+                .iter()
+                .skip(nodes)
+                .step_by(NODES.len())
+                .map(|(count, tries)| {
+                    let percent = 100.0 * *count as f64 / *tries as f64;
+                    format!("{percent:.1}")
+                })
+                .collect::<Vec<_>>()
+                .join(" / ")
+        })
+        .collect();
     let (noise, runs) = setups.first().map_or(("", 0), |it| (it.noise.name(), it.runs));
     println!("| {noise} | {runs} | {} |", cells.join(" | "));
     counts

@@ -97,8 +97,8 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
                 Some(Fault::Cpu) if is_slow => 3.0 * setup.spread,
                 _ => setup.spread,
             };
-            let run = |_| run(setup.noise, level, spread, rng);
-            let runs: Vec<Figures> = (0..setup.runs).map(run).collect();
+            let runs: Vec<Figures> =
+                (0..setup.runs).map(|_| run(setup.noise, level, spread, rng)).collect();
             cells.push(Cell { from, to, figures: Figures::median(&runs), runs, ..Cell::default() });
         }
     }

@@ -20,9 +20,9 @@ pub fn table(comparisons: usize, promises: &mut Promises) {
         "| noise | spread | alike: false | alike: equal | pairs | 3 % slower: false | 10 % slower: false | slower | pairs |",
     );
     // Pairs know neither launches nor cases.
-    let noises = Noise::ALL.iter().copied();
-    let noises = noises.filter(|noise| !matches!(noise, Noise::Launches | Noise::Uneven));
-    for noise in noises {
+    for noise in
+        Noise::ALL.iter().copied().filter(|noise| !matches!(noise, Noise::Launches | Noise::Uneven))
+    {
         for spread in [0.01, 0.03, 0.1] {
             let setups = [0.0, -0.03, -0.1].map(|change| Setup {
                 noise,

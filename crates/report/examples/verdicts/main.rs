@@ -58,8 +58,8 @@ fn row<const N: usize>(
     cell: impl Fn(&Setup, &Found) -> String,
 ) -> Vec<Found> {
     let found = each(&setups, |setup| found(setup, sittings, SEED));
-    let cells = setups.iter().zip(&found);
-    let cells: Vec<String> = cells.map(|(setup, found)| cell(setup, found)).collect();
+    let cells: Vec<String> =
+        setups.iter().zip(&found).map(|(setup, found)| cell(setup, found)).collect();
     let (name, cells) = (setups[0].noise.name(), cells.join(" | "));
     let (cases, launches) = (setups[0].cases, setups[0].launches);
     println!("| {name} | {cases} | {launches} | {cells} |");
@@ -114,8 +114,8 @@ fn slower_in_one(sittings: usize, promises: &mut Promises) {
     head("| noise | cases | launches a side | 3 % | 5 % | 10 % | 50 % slower |");
     for setup in rows(&[(18, 5, 0.01), (18, 10, 0.01), (18, 8, 0.03), (200, 5, 0.01)]) {
         let setups = [0.03, 0.05, 0.1, 0.5].map(|slower| setup.slower_by(slower, 1));
-        let cell = |_: &Setup, found: &Found| percent(found.in_slower, sittings);
-        let found = row(setups, sittings, cell);
+        let found =
+            row(setups, sittings, |_: &Setup, found: &Found| percent(found.in_slower, sittings));
         if setup.cases == 18 && setup.launches >= 8 {
             promises.at_least("10 % slower in one of 18", found[2].in_slower, sittings, 0.95);
         }

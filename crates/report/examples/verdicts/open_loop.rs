@@ -69,8 +69,7 @@ fn sitting(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
             }
         }
     }
-    let unit = |launch| Unit { launch, run: None };
-    let units: Vec<Unit> = (0..setup.launches).map(unit).collect();
+    let units: Vec<Unit> = (0..setup.launches).map(|launch| Unit { launch, run: None }).collect();
     let words = verdicts(&questions(&units, &values, METRICS), 1.0);
     words.over_all.into_iter().chain(words.by_case).collect()
 }

@@ -15,8 +15,9 @@ pub fn table(sittings: usize, promises: &mut Promises) {
          launch to launch, at the same rate. Slower: the service time is 10 % longer, in runs of 50,000 messages at 1 %.\n"
     );
     head("| load | launches a side | 5,000: 0 % | 1 % | 3 % | 50,000: 0 % | 1 % | 3 % | slower |");
-    let sweeps = [0.3, 0.5, 0.8, 0.9, 0.95].map(|load| vec![load]);
-    for loads in sweeps.into_iter().chain([LOADS.to_vec()]) {
+    for loads in
+        [0.3, 0.5, 0.8, 0.9, 0.95].map(|load| vec![load]).into_iter().chain([LOADS.to_vec()])
+    {
         for launches in [5, 10] {
             let setup = |messages, spread, slower| Setup {
                 loads: loads.clone(),
@@ -40,8 +41,7 @@ pub fn table(sittings: usize, promises: &mut Promises) {
                 [load] => format!("{:.0} %", load * 100.0),
                 _ => "7 loads, 10 to 95 %".to_owned(),
             };
-            let cells = counts.iter().map(|count| percent(*count, sittings));
-            let cells: Vec<String> = cells.collect();
+            let cells: Vec<String> = counts.iter().map(|count| percent(*count, sittings)).collect();
             println!("| {name} | {launches} | {} |", cells.join(" | "));
         }
     }

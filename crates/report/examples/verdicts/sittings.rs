@@ -93,8 +93,10 @@ impl Sitting {
                 }
             }
         }
-        let unit = |launch| Unit { launch, run: None };
-        Sitting { values, units: (0..setup.launches).map(unit).collect() }
+        Sitting {
+            values,
+            units: (0..setup.launches).map(|launch| Unit { launch, run: None }).collect(),
+        }
     }
 
     /// What is asked of them: each metric of each case.

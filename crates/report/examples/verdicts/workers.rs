@@ -7,9 +7,11 @@ use std::thread;
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     thread::scope(|scope| {
         let work = &work;
-        let threads = items.iter().map(|item| scope.spawn(move || work(item)));
-        let threads: Vec<_> = threads.collect();
-        let results = threads.into_iter().map(|thread| thread.join());
-        results.map(|it| it.unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(move || work(item))).collect();
+        threads
+            .into_iter()
+            .map(thread::ScopedJoinHandle::join)
+            .map(|it| it.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }

@@ -95,9 +95,12 @@ impl OverTime {
 
     /// The longest stall of a QP while others moved; 0 without one.
     pub fn longest_alone_seconds(&self) -> f64 {
-        let stalls = self.qps.iter().filter_map(|qp| qp.stall);
-        let alone = stalls.filter(|stall| stall.is_alone);
-        alone.map(|stall| stall.seconds()).fold(0.0, f64::max)
+        self.qps
+            .iter()
+            .filter_map(|qp| qp.stall)
+            .filter(|stall| stall.is_alone)
+            .map(|stall| stall.seconds())
+            .fold(0.0, f64::max)
     }
 
     /// The QPs, those with the longest stalls first, then those furthest from their shares.
@@ -130,23 +133,25 @@ struct Counts<'a> {
 impl<'a> Counts<'a> {
     fn of(timeline: &'a QpTimeline, settings: &Settings) -> Option<Counts<'a>> {
         let (ends, messages) = (&timeline.at_seconds[..], &timeline.messages[..]);
-        let begins = std::iter::once(&0.0).chain(ends);
-        let mut lengths = begins.zip(ends).map(|(begin, end)| end - begin);
+        let mut lengths =
+            std::iter::once(&0.0).chain(ends).zip(ends).map(|(begin, end)| end - begin);
         let has_time = lengths.all(|seconds| SECONDS_OF_INTERVAL.contains(&seconds));
         let fit = messages.len() > 1 && messages.iter().all(|qp| qp.len() == ends.len());
         if !fit || !has_time || ends.len() < QpTimeline::FEWEST_INTERVALS {
             return None;
         }
         let is_timed = matches!(settings.stop(), Stop::DurationNs(_));
-        let active = |qp: &Vec<u64>| match qp.iter().rposition(|&count| count > 0) {
-            _ if is_timed => ends.len(),
-            last => last.map_or(0, |at| at + 1),
-        };
         let mut counts = Counts {
             ends,
             messages,
             asked: asked(settings, messages.len()),
-            active: messages.iter().map(active).collect(),
+            active: messages
+                .iter()
+                .map(|qp| match qp.iter().rposition(|&count| count > 0) {
+                    _ if is_timed => ends.len(),
+                    last => last.map_or(0, |at| at + 1),
+                })
+                .collect(),
             unfilled: usize::from(!is_timed),
             rate: 0.0,
             messages_per_completion: f64::from(settings.signal_every.max(1)),
@@ -173,8 +178,7 @@ impl<'a> Counts<'a> {
     /// What the QP completed in some intervals over its share.
     fn share(&self, qp: usize, intervals: Range<usize>) -> f64 {
         let expected = self.expected(qp, &intervals);
-        let counts = self.messages[qp][intervals].iter();
-        let moved: f64 = counts.map(|&count| count as f64).sum();
+        let moved: f64 = self.messages[qp][intervals].iter().map(|&count| count as f64).sum();
         if expected > 0.0 { moved / expected } else { 0.0 }
     }
 
@@ -198,12 +202,13 @@ impl<'a> Counts<'a> {
         let counts = &self.messages[qp][..self.active[qp]];
         let mut from = 0;
         let stretches = counts.chunk_by(|one, next| (*one == 0) == (*next == 0));
-        let still = stretches.filter_map(|stretch| {
-            let intervals = from..from + stretch.len();
-            from = intervals.end;
-            (stretch[0] == 0).then_some(intervals)
-        });
-        let longest = still.max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
+        let longest = stretches
+            .filter_map(|stretch| {
+                let intervals = from..from + stretch.len();
+                from = intervals.end;
+                (stretch[0] == 0).then_some(intervals)
+            })
+            .max_by(|a, b| self.seconds(a).total_cmp(&self.seconds(b)))?;
         let completions = self.expected(qp, &longest) / self.messages_per_completion;
         (completions >= COMPLETIONS_OF_STALL).then(|| Stall {
             from_seconds: self.begin(longest.start),
@@ -214,19 +219,20 @@ impl<'a> Counts<'a> {
 
     /// Whether the others that still had messages got at least half of their shares.
     fn others_move(&self, qp: usize, intervals: &Range<usize>) -> bool {
-        let others = (0..self.messages.len())
-            .filter(|other| *other != qp && self.active[*other] >= intervals.end);
-        let shares = others.map(|other| self.share(other, intervals.clone()));
-        let (count, sum) = shares.fold((0, 0.0), |(count, sum), share| (count + 1, sum + share));
+        let (count, sum) = (0..self.messages.len())
+            .filter(|other| *other != qp && self.active[*other] >= intervals.end)
+            .map(|other| self.share(other, intervals.clone()))
+            .fold((0, 0.0), |(count, sum), share| (count + 1, sum + share));
         count > 0 && sum >= 0.5 * f64::from(count)
     }
 
     /// Jain's index of an interval among the QPs that filled it, without what chance explains.
     fn jain(&self, interval: usize) -> f64 {
         let this = interval..interval + 1;
-        let filled = |qp: &usize| interval + self.unfilled < self.active[*qp];
-        let filled = (0..self.active.len()).filter(filled);
-        let shares: Vec<f64> = filled.map(|qp| self.share(qp, this.clone())).collect();
+        let shares: Vec<f64> = (0..self.active.len())
+            .filter(|qp| interval + self.unfilled < self.active[*qp])
+            .map(|qp| self.share(qp, this.clone()))
+            .collect();
         let count = shares.len() as f64;
         // Of a QP with an even share.
         let completions = self.rate * self.seconds(&this) / self.messages_per_completion;

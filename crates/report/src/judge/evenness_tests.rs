@@ -76,13 +76,13 @@ fn chance_and_groups_of_completions_are_not_uneven() {
         count
     };
     for mean in [0.5, 4.0, 60.0] {
-        let row = |_| (0..128).map(|_| poisson(mean)).collect();
-        let messages: Vec<Vec<u64>> = (0..64).map(row).collect();
+        let messages: Vec<Vec<u64>> =
+            (0..64).map(|_| (0..128).map(|_| poisson(mean)).collect()).collect();
         assert!(!over_time(messages, &[("qps", "64")]).is_uneven(), "{mean}");
     }
     // One completion for 64 messages.
-    let grouped = |qp: usize| (0..25).map(|at| 64 * ((at + qp) % 2) as u64).collect();
-    let messages: Vec<Vec<u64>> = (0..4).map(grouped).collect();
+    let messages: Vec<Vec<u64>> =
+        (0..4).map(|qp: usize| (0..25).map(|at| 64 * ((at + qp) % 2) as u64).collect()).collect();
     assert!(over_time(messages.clone(), &[]).is_uneven());
     assert!(!over_time(messages, &[("signal-every", "64")]).is_uneven());
 }

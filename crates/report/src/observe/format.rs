@@ -39,8 +39,8 @@ pub(crate) fn fixed(value: f64, digits: usize) -> String {
 fn with_unit(rate: f64) -> (String, &'static str) {
     // A value rounded up to the next unit is written in that unit.
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
-    let fits = |(unit, _): &(f64, &str)| rate >= unit * 0.999_95;
-    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, ""));
+    let (unit, name) =
+        units.into_iter().find(|(unit, _)| rate >= unit * 0.999_95).unwrap_or((1.0, ""));
     let value = rate / unit;
     let digits = match value {
         value if value >= 99.995 => 1,
@@ -54,8 +54,8 @@ fn with_unit(rate: f64) -> (String, &'static str) {
 pub fn time_text(ns: f64) -> String {
     // A value rounded up to the next unit is written in that unit.
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
-    let fits = |(unit, _): &(f64, &str)| ns >= unit * 0.999_5;
-    let (unit, name) = units.into_iter().find(fits).unwrap_or((1.0, "ns"));
+    let (unit, name) =
+        units.into_iter().find(|(unit, _)| ns >= unit * 0.999_5).unwrap_or((1.0, "ns"));
     let value = ns / unit;
     let digits = match value {
         _ if unit == 1.0 => 0,

@@ -245,8 +245,7 @@ metrics! {
 impl Metric {
     /// Those that are compared and judged.
     pub fn compared() -> impl Iterator<Item = Metric> {
-        let all = Metric::ALL.iter().copied();
-        all.filter(|metric| metric.row().margin.is_some())
+        Metric::ALL.iter().copied().filter(|metric| metric.row().margin.is_some())
     }
 
     /// Its name in documents that programs read; ends in its unit.
@@ -256,8 +255,10 @@ impl Metric {
 
     /// The metric of a name; also of what a person types: `p99`, `fairness` or `jain`, `cpu`.
     pub fn from_name(name: &str) -> Option<Metric> {
-        let is_it = |metric: &Metric| metric.name() == name || metric.row().short.contains(&name);
-        Metric::ALL.iter().copied().find(is_it)
+        Metric::ALL
+            .iter()
+            .copied()
+            .find(|metric| metric.name() == name || metric.row().short.contains(&name))
     }
 
     /// What a person types and reads: `bandwidth`, `rate`, `p50`, `p99`, `p99.9`, `fairness`, `cpu`.

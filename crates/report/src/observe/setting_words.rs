@@ -29,17 +29,19 @@ pub fn words(row: &Row, settings: &Settings) -> String {
 pub fn alike(all: &[Settings], followed: bool) -> Vec<String> {
     let differ = differing(all);
     let differs = |row: &Row| differ.iter().any(|it| it.field == row.field);
-    let rows = ROWS.iter().filter(|row| !row.title.is_empty() && !differs(row));
-    let told = rows.filter_map(|row| {
-        let one = all.iter().find(|it| row.has_effect(it))?;
-        let is_told = row.id == Id::Head
-            || row.flag == "workers"
-            || followed && row.may_follow && !row.column.is_empty()
-            || one.unusual().any(|it| it.field == row.field);
-        let value = if row.text(one).is_empty() { String::new() } else { cell(row, one) };
-        is_told.then(|| row.words(one, &value))
-    });
-    told.filter(|words| !words.is_empty()).collect()
+    ROWS.iter()
+        .filter(|row| !row.title.is_empty() && !differs(row))
+        .filter_map(|row| {
+            let one = all.iter().find(|it| row.has_effect(it))?;
+            let is_told = row.id == Id::Head
+                || row.flag == "workers"
+                || followed && row.may_follow && !row.column.is_empty()
+                || one.unusual().any(|it| it.field == row.field);
+            let value = if row.text(one).is_empty() { String::new() } else { cell(row, one) };
+            is_told.then(|| row.words(one, &value))
+        })
+        .filter(|words| !words.is_empty())
+        .collect()
 }
 
 #[cfg(test)]

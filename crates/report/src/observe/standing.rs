@@ -111,8 +111,10 @@ impl LeftOut {
     pub fn reasons(&self) -> Vec<String> {
         let doubtful = self.doubtful.iter().map(|(kind, count)| (*count, kind.name()));
         let others = [(self.bad, "failed"), (self.stopped, "stopped")];
-        let all = others.into_iter().chain(doubtful);
-        all.filter(|(count, _)| *count > 0)
+        others
+            .into_iter()
+            .chain(doubtful)
+            .filter(|(count, _)| *count > 0)
             .map(|(count, reason)| format!("{count} {reason}"))
             .collect()
     }

@@ -44,11 +44,11 @@ impl<'a> Observed<'a> {
     pub fn of(flow: CaseFlow<'a>) -> Observed<'a> {
         let runs = flow.case.runs.iter().map(|run| {
             let moved = flow.result(run);
-            let of_flow = |moved| standing::of_flow(run, moved);
             Observation {
                 run,
                 moved,
-                standing: moved.map_or_else(|| standing::of_run(run), of_flow),
+                standing: moved
+                    .map_or_else(|| standing::of_run(run), |moved| standing::of_flow(run, moved)),
             }
         });
         Observed { runs: runs.collect(), flow }
@@ -134,12 +134,6 @@ mod tests {
 
     #[test]
     fn only_complete_runs_that_kept_their_schedule_count_and_nothing_is_not_zero() {
-        let run = |(complete, verdict, gbit_per_s): (_, Option<LoadVerdict>, _)| {
-            let mut flow =
-                FlowResult { load: verdict.and_then(sample::load_of), ..FlowResult::default() };
-            flow.totals.gbit_per_s = gbit_per_s;
-            Run { complete, ..sample::run(vec![flow]) }
-        };
         let runs = [
             (true, Some(LoadVerdict::Kept), Some(3.0)),
             (true, Some(LoadVerdict::NotKept), Some(900.0)),
@@ -147,7 +141,15 @@ mod tests {
             (true, None, None),
             (true, Some(LoadVerdict::Overloaded), Some(5.0)),
         ];
-        let mut case = sample::case(runs.map(run).to_vec());
+        let mut case = sample::case(
+            runs.map(|(complete, verdict, gbit_per_s)| {
+                let mut flow =
+                    FlowResult { load: verdict.and_then(sample::load_of), ..FlowResult::default() };
+                flow.totals.gbit_per_s = gbit_per_s;
+                Run { complete, ..sample::run(vec![flow]) }
+            })
+            .to_vec(),
+        );
         let observed = Observed::of_case(&case).next().unwrap();
         assert_eq!(observed.median(Metric::GbitPerS), Some(4.0));
         let spread = observed.spread(Metric::GbitPerS).unwrap();

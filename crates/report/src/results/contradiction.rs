@@ -149,8 +149,11 @@ fn qps(run: &Run, moved: &FlowResult) -> Found {
 
 /// The shortest and the longest window of a flow and its node's workers.
 fn windows(run: &Run, moved: &FlowResult) -> [f64; 2] {
-    let workers = run.node(&moved.from).into_iter().flat_map(|it| &it.workers);
-    let of_workers = workers.filter_map(|worker| worker.window_seconds);
+    let of_workers = run
+        .node(&moved.from)
+        .into_iter()
+        .flat_map(|it| &it.workers)
+        .filter_map(|worker| worker.window_seconds);
     let own = [moved.window.seconds; 2];
     of_workers.fold(own, |[least, most], it| [least.min(it), most.max(it)])
 }
@@ -182,8 +185,11 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
         return Ok(());
     }
     let posted = || run.flows_from(&node.name);
-    let received = run.flows.iter().filter(|flow| flow.to == node.name);
-    let received = received.filter_map(|flow| flow.received.as_ref());
+    let received = run
+        .flows
+        .iter()
+        .filter(|flow| flow.to == node.name)
+        .filter_map(|flow| flow.received.as_ref());
     let messages: u128 = match posted().next() {
         Some(_) => posted().map(|flow| u128::from(flow.totals.messages)).sum(),
         None => received.map(|it| u128::from(it.messages)).sum(),
@@ -191,8 +197,7 @@ fn workers(run: &Run, node: &NodeResult) -> Found {
     let all = &node.workers;
     let sum = all.iter().map(|worker| u128::from(worker.messages)).sum();
     equals("messages", messages, "its workers", sum)?;
-    let longest = run.flows.iter().map(|flow| flow.window.seconds);
-    let longest = longest.fold(0.0, f64::max);
+    let longest = run.flows.iter().map(|flow| flow.window.seconds).fold(0.0, f64::max);
     for worker in all {
         at_most("empty polls", worker.empty_polls, "polls", worker.polls)?;
         let window = worker.window_seconds.unwrap_or(longest);

@@ -54,12 +54,13 @@ fn sound() -> Run {
         empty_polls: 4,
         ..WorkerResult::default()
     };
-    let node = |name: &str| NodeResult {
-        workers: vec![worker(2500), worker(1500)],
-        ..NodeResult::named(name)
-    };
     Run {
-        nodes: [CLIENT, SERVER].map(node).into(),
+        nodes: [CLIENT, SERVER]
+            .map(|name| NodeResult {
+                workers: vec![worker(2500), worker(1500)],
+                ..NodeResult::named(name)
+            })
+            .into(),
         connect: Some(Connect {
             rounds: 50,
             connections: 100,

@@ -34,8 +34,10 @@ fn of_config(config: &CaseConfig) -> Option<(usize, String)> {
 }
 
 fn are_parallel(config: &[FlowConfig], run: &[FlowResult]) -> bool {
-    let config = config.iter().map(|flow| (&flow.name, &flow.from, &flow.to));
-    config.eq(run.iter().map(|flow| (&flow.name, &flow.from, &flow.to)))
+    config
+        .iter()
+        .map(|flow| (&flow.name, &flow.from, &flow.to))
+        .eq(run.iter().map(|flow| (&flow.name, &flow.from, &flow.to)))
 }
 
 #[cfg(test)]

@@ -139,8 +139,7 @@ mod tests {
 
     fn histogram(digits: u8, values: &[u64]) -> Histogram<u64> {
         let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, digits).unwrap();
-        let values = values.iter();
-        values.for_each(|&value| histogram.saturating_record(value));
+        values.iter().for_each(|&value| histogram.saturating_record(value));
         histogram
     }
 

@@ -124,8 +124,8 @@ impl Drop for Journal {
 /// With the file, the line and the reason.
 pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
     let text = whole(path)?;
-    let lines = text.split_inclusive(|byte| *byte == b'\n');
-    let mut lines: Vec<&[u8]> = lines.filter(|line| line.ends_with(b"\n")).collect();
+    let mut lines: Vec<&[u8]> =
+        text.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")).collect();
     if lines.is_empty() {
         // Nothing is not JSON, and is told so.
         lines.push(b"");

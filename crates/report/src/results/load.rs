@@ -70,9 +70,10 @@ fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         // A sweep that has no run yet, or came to none, has an empty one.
-        let has_run = || path.metadata().is_ok_and(|facts| facts.len() > 0);
         let is_journal = has_extension(&path, journal::EXTENSION);
-        let is_left = is_journal && !path.with_extension("json").exists() && has_run();
+        let is_left = is_journal
+            && !path.with_extension("json").exists()
+            && path.metadata().is_ok_and(|facts| facts.len() > 0);
         if (has_extension(&path, "json") || is_left) && path.is_file() {
             files.push(path);
         }

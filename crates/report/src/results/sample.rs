@@ -171,8 +171,7 @@ fn send_run() -> Run {
     });
     let mut nodes = [CLIENT, SERVER].map(|name| worked(name, forward.totals.messages));
     let counters = |of: &[(&str, Option<u64>)]| {
-        let of = of.iter().map(|(name, count)| ((*name).to_owned(), *count));
-        Some(of.collect())
+        Some(of.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
     };
     let of_port = [("port_rcv_errors", None), ("port_xmit_data", Some(5_900_000_000))];
     nodes[0].counters = counters(&of_port);

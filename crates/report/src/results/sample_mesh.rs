@@ -113,8 +113,7 @@ impl Mesh {
     /// Each node to each other one at once.
     pub fn all_to_all(&self) -> ResultFile {
         let flows = (0..self.nodes).flat_map(|from| {
-            let others = (0..self.nodes).filter(move |to| *to != from);
-            others.map(move |to| (from, to))
+            (0..self.nodes).filter(move |to| *to != from).map(move |to| (from, to))
         });
         self.one("all-to-all", flows.collect())
     }
@@ -172,16 +171,21 @@ impl Mesh {
         let flags = self.flags.iter().copied().chain(flags);
         let usual = [("duration", "1"), ("size", "64K")];
         let settings: Settings = usual.into_iter().chain(flags).collect();
-        let config = |&(from, to): &(usize, usize)| {
-            let (from, to) = (name(from), name(to));
-            FlowConfig {
-                from_device: Some("mlx5_0".to_owned()),
-                to_device: Some("mlx5_0".to_owned()),
-                path_mtu: Some(4096),
-                ..FlowConfig::of(&format!("{from}>{to}"), &from, &to, &settings, &settings)
-            }
+        let config = CaseConfig {
+            flows: flows
+                .iter()
+                .map(|&(from, to)| {
+                    let (from, to) = (name(from), name(to));
+                    FlowConfig {
+                        from_device: Some("mlx5_0".to_owned()),
+                        to_device: Some("mlx5_0".to_owned()),
+                        path_mtu: Some(4096),
+                        ..FlowConfig::of(&format!("{from}>{to}"), &from, &to, &settings, &settings)
+                    }
+                })
+                .collect(),
+            settings,
         };
-        let config = CaseConfig { flows: flows.iter().map(config).collect(), settings };
         let shared: Vec<&str> = self.flags.iter().map(|(_, value)| *value).collect();
         let runs = (1..=self.runs).map(|number| self.run(rng, number, &config, flows));
         CaseResult {
@@ -209,11 +213,15 @@ impl Mesh {
             sent[*from] += 1;
             received[*to] += 1;
         }
-        let moved = config.flows.iter().zip(flows).map(|(own, &(from, to))| match failed {
-            Some(_) => FlowResult::of(own),
-            None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
-        });
-        let moved: Vec<FlowResult> = moved.collect();
+        let moved: Vec<FlowResult> = config
+            .flows
+            .iter()
+            .zip(flows)
+            .map(|(own, &(from, to))| match failed {
+                Some(_) => FlowResult::of(own),
+                None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
+            })
+            .collect();
         let nodes: BTreeSet<usize> = flows.iter().flat_map(|(from, to)| [*from, *to]).collect();
         Run {
             run,
@@ -265,13 +273,16 @@ impl Mesh {
         sharing: usize,
     ) -> FlowResult {
         let sharing = sharing as f64;
-        let factor = self.slow.iter().map(|slow| match *slow {
-            Slow::Sends(node, factor) if node == from => factor,
-            Slow::Receives(node, factor) if node == to => factor,
-            Slow::Pair(one, other, factor) if (one, other) == (from, to) => factor,
-            _ => 1.0,
-        });
-        let factor: f64 = factor.product();
+        let factor: f64 = self
+            .slow
+            .iter()
+            .map(|slow| match *slow {
+                Slow::Sends(node, factor) if node == from => factor,
+                Slow::Receives(node, factor) if node == to => factor,
+                Slow::Pair(one, other, factor) if (one, other) == (from, to) => factor,
+                _ => 1.0,
+            })
+            .product();
         let noise = (1.0 + self.noise * normal(rng)).max(0.01);
         let allowed = ALONE_GBIT_PER_S / sharing * factor * noise;
         let size = f64::from(case.size_bytes);
@@ -346,8 +357,8 @@ fn name(index: usize) -> String {
 /// A node with one worker, which posted all that the node sent.
 fn worked(index: usize, flows: &[FlowResult]) -> NodeResult {
     let name = name(index);
-    let sent = flows.iter().filter(|flow| flow.from == name);
-    let messages = sent.map(|flow| flow.totals.messages).sum();
+    let messages =
+        flows.iter().filter(|flow| flow.from == name).map(|flow| flow.totals.messages).sum();
     NodeResult { workers: vec![worker(messages)], ..NodeResult::named(&name) }
 }
 
@@ -378,13 +389,14 @@ fn rounds(nodes: usize) -> Vec<Vec<(usize, usize)>> {
     let mut circle: Vec<usize> = (0..even).collect();
     let mut one_way = Vec::new();
     for _ in 1..even {
-        let meets = (0..even / 2).map(|at| (circle[at], circle[even - 1 - at]));
-        let playing = meets.filter(|(one, other)| *one < nodes && *other < nodes);
+        let playing = (0..even / 2)
+            .map(|at| (circle[at], circle[even - 1 - at]))
+            .filter(|(one, other)| *one < nodes && *other < nodes);
         one_way.push(playing.collect::<Vec<_>>());
         circle[1..].rotate_right(1);
     }
-    let back = |round: &Vec<(usize, usize)>| round.iter().map(|(from, to)| (*to, *from)).collect();
-    let other_way: Vec<Vec<_>> = one_way.iter().map(back).collect();
+    let other_way: Vec<Vec<_>> =
+        one_way.iter().map(|round| round.iter().map(|(from, to)| (*to, *from)).collect()).collect();
     one_way.into_iter().chain(other_way).collect()
 }
 

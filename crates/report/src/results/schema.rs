@@ -66,11 +66,11 @@ impl Fields {
             let required = schema["required"].as_array();
             required.is_some_and(|all| all.iter().any(|it| it == name))
         };
-        let field = |(name, schema): (&String, _)| {
-            (name.clone(), is_required(name), Fields::of(root, schema))
-        };
-        let fields = fields.map(field);
-        Fields(fields.collect())
+        Fields(
+            fields
+                .map(|(name, schema)| (name.clone(), is_required(name), Fields::of(root, schema)))
+                .collect(),
+        )
     }
 }
 
@@ -181,8 +181,7 @@ mod tests {
     #[test]
     fn every_field_is_described() {
         fn undescribed(at: &str, schema: &Value, found: &mut Vec<String>) {
-            let properties = schema["properties"].as_object().into_iter().flatten();
-            for (name, property) in properties {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
                 if property["description"].as_str().is_none_or(str::is_empty) {
                     found.push(format!("{at}.{name}"));
                 }

@@ -100,8 +100,8 @@ mod tests {
         thread::scope(|scope| {
             let (told, waits) = std::sync::mpsc::channel();
             let writer = scope.spawn(|| {
-                let tell = move || told.send(()).unwrap();
-                let mut file = SpecialFile::open(&path, &stop, tell).unwrap();
+                let mut file =
+                    SpecialFile::open(&path, &stop, move || told.send(()).unwrap()).unwrap();
                 file.write_all(&text).unwrap();
             });
             waits.recv().unwrap();

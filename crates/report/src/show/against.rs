@@ -27,19 +27,18 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
         return Ok(());
     }
     let settings = telling_apart(&all);
-    let heads = settings.iter().map(|row| row.heading_of_column());
-    let head = heads.chain(HEAD).map(str::to_owned).collect();
+    let head =
+        settings.iter().map(|row| row.heading_of_column()).chain(HEAD).map(str::to_owned).collect();
     let rows = all.iter().zip(&compared).map(|(of_case, comparison)| {
-        let values = settings.iter().map(|row| cell(row, of_case));
-        values.chain(cells(comparison)).collect()
+        settings.iter().map(|row| cell(row, of_case)).chain(cells(comparison)).collect()
     });
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let is_word = |row: &&Row| all.iter().all(|it| row.number(it).is_none());
-    let are_words = settings.iter().map(is_word);
-    let are_words = are_words.chain(HEAD.iter().map(|head| *head == "metric"));
-    let are_words: Vec<bool> = are_words.collect();
-    let ends = compared.iter();
-    let ends: Vec<_> = ends.map(|it| (&*it.verdict, it.note.as_ref())).collect();
+    let are_words: Vec<bool> = settings
+        .iter()
+        .map(|row| all.iter().all(|it| row.number(it).is_none()))
+        .chain(HEAD.iter().map(|head| *head == "metric"))
+        .collect();
+    let ends: Vec<_> = compared.iter().map(|it| (&*it.verdict, it.note.as_ref())).collect();
     write_in_turns(&rows, &are_words, ("rocebench is", &ends), out)
 }
 
@@ -56,17 +55,19 @@ pub(super) fn write_in_turns(
         .map(|(place, is_word)| (width(place).unwrap_or(0), *is_word))
         .collect();
     let mut notes: Vec<&String> = Vec::new();
-    let verdicts = ends.iter().map(|(word, note)| {
-        let Some(note) = note else {
-            return (*word).to_owned();
-        };
-        if !notes.contains(note) {
-            notes.push(note);
-        }
-        let number = notes.iter().position(|known| known == note);
-        format!("{word} ({})", number.map_or(0, |number| number + 1))
-    });
-    let verdicts: Vec<String> = verdicts.collect();
+    let verdicts: Vec<String> = ends
+        .iter()
+        .map(|(word, note)| {
+            let Some(note) = note else {
+                return (*word).to_owned();
+            };
+            if !notes.contains(note) {
+                notes.push(note);
+            }
+            let number = notes.iter().position(|known| known == note);
+            format!("{word} ({})", number.map_or(0, |number| number + 1))
+        })
+        .collect();
     writeln!(out)?;
     let last = std::iter::once(last).chain(verdicts.iter().map(String::as_str));
     for (row, last) in rows.iter().zip(last) {
@@ -115,12 +116,13 @@ fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
     let metric = &comparison.metric;
     let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
     let figure = |value: Option<f64>| known(value.map(|value| figure(metric, value)));
-    let interval = comparison.ratio_low.zip(comparison.ratio_high);
-    let interval = interval.map(|(low, high)| format!(" [{low:.3}, {high:.3}]"));
-    let interval = interval.unwrap_or_default();
+    let interval = comparison
+        .ratio_low
+        .zip(comparison.ratio_high)
+        .map(|(low, high)| format!(" [{low:.3}, {high:.3}]"))
+        .unwrap_or_default();
     let ratio = known(comparison.ratio.map(|ratio| format!("{ratio:.3}{interval}")));
-    let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
-    let counted = counted.count();
+    let counted = comparison.pairs.iter().filter_map(PerftestPair::counted).count();
     let pairs = match comparison.pairs.len() {
         all if all == counted => all.to_string(),
         all => format!("{counted} of {all}"),

@@ -21,8 +21,7 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     let are_words: Vec<bool> = (0..head.len()).map(|place| place == 0).collect();
     let rows = result.beside.iter().map(cells);
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
-    let ends = result.beside.iter();
-    let ends: Vec<_> = ends.map(|it| (&*it.verdict, it.note.as_ref())).collect();
+    let ends: Vec<_> = result.beside.iter().map(|it| (&*it.verdict, it.note.as_ref())).collect();
     write_in_turns(&rows, &are_words, ("the victim is", &ends), out)
 }
 
@@ -42,8 +41,8 @@ fn cells(told: &BesideAttacker) -> Vec<String> {
 
 /// `1.52 [1.48, 1.57]`; without an interval where few rounds count.
 pub fn factor_text(told: &HarmFactor) -> Option<String> {
-    let interval = told.factor_low.zip(told.factor_high);
-    let interval = interval.map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
+    let interval =
+        told.factor_low.zip(told.factor_high).map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
     let factor = told.factor?;
     Some(format!("{factor:.2}{}", interval.unwrap_or_default()))
 }

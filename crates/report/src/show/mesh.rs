@@ -68,9 +68,8 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     }
     let mut lines = strip(matrix, outliers);
     let quantity = matrix.quantity();
-    let figures = matrix.cells.iter();
-    let figures = figures.filter_map(|cell| Some((cell.figures.of(quantity)?, cell)));
-    let mut slowest: Vec<(f64, &Cell)> = figures.collect();
+    let mut slowest: Vec<(f64, &Cell)> =
+        matrix.cells.iter().filter_map(|cell| Some((cell.figures.of(quantity)?, cell))).collect();
     slowest.sort_by(|(one, _), (two, _)| one.total_cmp(two));
     if !quantity.higher_is_better() {
         slowest.reverse();
@@ -120,8 +119,11 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
         let cells: String = (0..matrix.nodes.len()).map(|to| cell(from, to)).collect();
         lines.push(format!("{name:<label$} {cells}{:>8}", median(sends)));
     }
-    let receiving = matrix.receiving(quantity).into_iter();
-    let receiving: String = receiving.map(|it| format!("{:>width$} ", median(it))).collect();
+    let receiving: String = matrix
+        .receiving(quantity)
+        .into_iter()
+        .map(|it| format!("{:>width$} ", median(it)))
+        .collect();
     let all = median(matrix.median(quantity));
     lines.push(format!("{:<label$} {receiving}{all:>8}", "median"));
     lines.extend(legend(matrix, outliers));
@@ -156,8 +158,7 @@ fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
         }
     };
     let names: Vec<String> = cells.iter().map(|cell| name(cell)).collect();
-    let width = names.iter().map(|name| name.chars().count()).max();
-    let width = width.unwrap_or(0).max(4);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let head = format!("{:<width$} {:>8}  {:>8} {:>8}", "flow", "Gb/s", "p50 µs", "p99 µs");
     let rows = cells.iter().zip(&names).map(|(cell, name)| {
         let figure = |quantity| text(cell, quantity);
@@ -178,8 +179,7 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     let sides: Vec<(Option<f64>, Option<f64>)> =
         (matrix.sending(quantity).into_iter()).zip(matrix.receiving(quantity)).collect();
     let names = heads::cut(&matrix.nodes);
-    let width = names.iter().map(|name| name.chars().count()).max();
-    let width = width.unwrap_or(0).max(4);
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let marked = |places: [Place; 2]| mark(outliers.iter().any(|it| places.contains(&it.place)));
     let mut nodes: Vec<usize> = (0..matrix.nodes.len()).collect();
     let mut lines = Vec::new();
@@ -207,16 +207,20 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     lines.push(format!("medians over each node's peers, {unit}"));
     lines.push(vec![head; columns].join("  ").trim_end().to_owned());
     for row in 0..rows {
-        let own = nodes.iter().skip(row).step_by(rows);
-        let cells = own.map(|&node| {
-            let (sends, receives) = sides.get(node).copied().unwrap_or_default();
-            let name = names.get(node).map_or("", |name| name);
-            let [sends, receives] = [sends, receives].map(|it| told(it, quantity));
-            let [sent, received] =
-                [Place::From(node), Place::To(node)].map(|side| marked([side, Place::Node(node)]));
-            format!("{name:<width$} {sends:>7}{sent} {receives:>7}{received}")
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
+        let line = nodes
+            .iter()
+            .skip(row)
+            .step_by(rows)
+            .map(|&node| {
+                let (sends, receives) = sides.get(node).copied().unwrap_or_default();
+                let name = names.get(node).map_or("", |name| name);
+                let [sends, receives] = [sends, receives].map(|it| told(it, quantity));
+                let [sent, received] = [Place::From(node), Place::To(node)]
+                    .map(|side| marked([side, Place::Node(node)]));
+                format!("{name:<width$} {sends:>7}{sent} {receives:>7}{received}")
+            })
+            .collect::<Vec<_>>()
+            .join("  ");
         lines.push(line.trim_end().to_owned());
     }
     lines.extend(legend(matrix, outliers));

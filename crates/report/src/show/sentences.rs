@@ -179,13 +179,15 @@ pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
     let mut told: Vec<(bool, String)> = right.iter().map(|it| (false, sentence(it))).collect();
     if let Some((gravest, others)) = wrong.split_first() {
         told.push((true, sentence(gravest)));
-        let names = others.iter().map(|finding| match finding {
-            Finding::Wrong(problem) => {
-                format!("{} ({} of {})", problem.kind.name(), problem.count, problem.of)
-            }
-            other => sentence(other).trim_end_matches('.').to_owned(),
-        });
-        let names: Vec<String> = names.collect();
+        let names: Vec<String> = others
+            .iter()
+            .map(|finding| match finding {
+                Finding::Wrong(problem) => {
+                    format!("{} ({} of {})", problem.kind.name(), problem.count, problem.of)
+                }
+                other => sentence(other).trim_end_matches('.').to_owned(),
+            })
+            .collect();
         if !names.is_empty() {
             told.push((true, format!("Also: {}.", names.join("; "))));
         }

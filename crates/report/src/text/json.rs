@@ -86,8 +86,10 @@ fn next_string(document: &[u8], at: usize) -> Option<std::ops::Range<usize>> {
 
 /// The string anew; `None` where it may stay as it is, or is none, which the parser will say.
 fn cleaned_string(token: &[u8], kind: Kind) -> Option<Vec<u8>> {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'\\';
-    if kind == Kind::Data || token.len() <= MAX_CHARS && token.iter().all(is_plain) {
+    if kind == Kind::Data
+        || token.len() <= MAX_CHARS
+            && token.iter().all(|byte| matches!(byte, b' '..=b'~') && *byte != b'\\')
+    {
         return None;
     }
     let text: String = serde_json::from_slice(token).ok()?;
@@ -173,8 +175,7 @@ mod tests {
             Value::String(text) => line(text).into(),
             Value::Array(items) => items.iter().map(expected).collect(),
             Value::Object(fields) => {
-                let cleaned = |(key, value): (&String, &Value)| (line(key), expected(value));
-                fields.iter().map(cleaned).collect()
+                fields.iter().map(|(key, value)| (line(key), expected(value))).collect()
             }
             other => other.clone(),
         }

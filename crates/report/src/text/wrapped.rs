@@ -10,8 +10,9 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let (mut lines, mut line) = (Vec::new(), " ".repeat(start));
     let mut width = start;
     let text = unbroken(text);
-    let is_gap = |c: char| c.is_whitespace() && c != NO_BREAK;
-    for word in text.split(is_gap).filter(|word| !word.is_empty()) {
+    for word in
+        text.split(|c: char| c.is_whitespace() && c != NO_BREAK).filter(|word| !word.is_empty())
+    {
         let word = word.replace(NO_BREAK, " ");
         let chars = word.chars().count();
         if width + chars >= columns && !line.trim().is_empty() {

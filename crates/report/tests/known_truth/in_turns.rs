@@ -47,11 +47,12 @@ const DRIFTS: [(&str, Drift); 5] = [
     ("hump", |launches, _| over(launches, |time| 1.0 - 0.2 * (1.0 - (2.0 * time - 1.0).powi(2)))),
     ("walk", |launches, rng| {
         let mut speed = 1.0;
-        let step = |_| {
-            speed *= 1.0 + 0.02 * normal(rng);
-            speed
-        };
-        (0..launches).map(step).collect()
+        (0..launches)
+            .map(|_| {
+                speed *= 1.0 + 0.02 * normal(rng);
+                speed
+            })
+            .collect()
     }),
 ];
 
@@ -77,11 +78,12 @@ fn verdict(order: &str, drift: Drift, across: &[Aspect], rng: &mut fastrand::Rng
 /// Sittings of 100 in which a change is told that is none.
 fn false_alarms(order: &str, drift: Drift) -> usize {
     let mut rng = fastrand::Rng::with_seed(7);
-    let alarm = |_: &usize| {
-        let verdict = verdict(order, drift, &[Aspect::Time], &mut rng);
-        matches!(verdict, Verdict::Regressed | Verdict::Improved)
-    };
-    (0..100).filter(alarm).count()
+    (0..100)
+        .filter(|_| {
+            let verdict = verdict(order, drift, &[Aspect::Time], &mut rng);
+            matches!(verdict, Verdict::Regressed | Verdict::Improved)
+        })
+        .count()
 }
 
 #[test]

@@ -71,11 +71,11 @@ rules! {
     Rule::REFUSED {
         flags: "size-mix", says: "when its weights take more WRs than all send queues have{}",
         is_broken: |it| {
-            let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
+            let period = it.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
             u64::from(period) > it.wrs_of(it.qps)
         },
         values: |it| {
-            let period = it.size_mix.as_ref().map_or(0, |mix| mix.period());
+            let period = it.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
             format!(": they take {period}, the queues have {}", it.wrs_of(it.qps))
         },
         hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),

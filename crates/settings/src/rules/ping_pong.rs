@@ -39,6 +39,5 @@ fn others(it: &Settings) -> Vec<&'static str> {
         (it.memory_bytes.is_some() && it.is_answered(), "--memory on send or write"),
         (it.ud_fan_out, "--ud-fan-out"),
     ];
-    let broken = all.into_iter().filter(|(is, _)| *is && it.ping_pong);
-    broken.map(|(_, what)| what).collect()
+    all.into_iter().filter(|(is, _)| *is && it.ping_pong).map(|(_, what)| what).collect()
 }

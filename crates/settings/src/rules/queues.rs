@@ -46,7 +46,7 @@ rules! {
             weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
         },
         values: |it| {
-            let of_groups = it.qp_weights.as_ref().map_or(0, |weights| weights.qps());
+            let of_groups = it.qp_weights.as_ref().map_or(0, super::super::weights::QpWeights::qps);
             format!(": they have {of_groups} instead of {}", it.qps)
         },
     }

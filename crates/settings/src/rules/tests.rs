@@ -17,23 +17,21 @@ const EXAMPLES: &str = "\
     rate=50% pace=device|ping-pong=true|ping-pong=true verify=true|ping-pong=true op=write|rate=1M pace=device op=read|rate=1M pace=device size=1G";
 
 fn settings(words: &str) -> Settings {
-    let pairs = words.split(' ').filter_map(|it| it.split_once('='));
-    pairs.collect()
+    words.split(' ').filter_map(|it| it.split_once('=')).collect()
 }
 
 #[test]
 fn every_rule_can_be_broken() {
-    let examples = EXAMPLES.split(['|', '\n']).map(str::trim);
-    let examples: Vec<Settings> = examples.map(settings).collect();
+    let examples: Vec<Settings> =
+        EXAMPLES.split(['|', '\n']).map(str::trim).map(settings).collect();
     for rule in rules() {
-        let is_answer = |it: &Settings| match rule.kind {
+        let mut answers = examples.iter().filter_map(|it| match rule.kind {
             RuleKind::Refused => it.refused_by(rule.scope),
             RuleKind::NoEffect | RuleKind::Ignored => {
                 let mut rows = rule.flags().filter_map(Settings::row);
                 rows.find_map(|row| row.idle_by(it).filter(|by| std::ptr::eq(*by, rule)))
             }
-        };
-        let mut answers = examples.iter().filter_map(is_answer);
+        });
         assert!(answers.any(|it| std::ptr::eq(it, rule)), "{rule:?}");
     }
 }
@@ -41,8 +39,7 @@ fn every_rule_can_be_broken() {
 #[test]
 fn rules_are_about_settings_that_exist() {
     for rule in rules() {
-        let names = rule.flags().chain(Some(rule.instead_of));
-        for flag in names.filter(|flag| !flag.is_empty()) {
+        for flag in rule.flags().chain(Some(rule.instead_of)).filter(|flag| !flag.is_empty()) {
             assert!(Settings::row(flag).is_some(), "{flag}");
         }
         assert!(!rule.says.is_empty());

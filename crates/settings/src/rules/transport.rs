@@ -81,7 +81,7 @@ rules! {
 
 /// The longest datagram, as far as the path is known before a device is opened.
 fn most_bytes(settings: &Settings) -> u32 {
-    settings.mtu.map_or(LARGEST_MTU_BYTES, |mtu| mtu.bytes())
+    settings.mtu.map_or(LARGEST_MTU_BYTES, super::super::words::Mtu::bytes)
 }
 
 fn is_too_long(settings: &Settings) -> bool {

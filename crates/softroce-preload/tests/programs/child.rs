@@ -122,9 +122,11 @@ impl Running {
     #[track_caller]
     pub fn end(mut self) -> Ended {
         let running = RefCell::new(&mut self);
-        let look = || running.borrow_mut().child.try_wait().unwrap();
-        let told = || format!("the end of {}", running.borrow_mut().kill_it());
-        let status = wait_or_tell(SOON, look, told);
+        let status = wait_or_tell(
+            SOON,
+            || running.borrow_mut().child.try_wait().unwrap(),
+            || format!("the end of {}", running.borrow_mut().kill_it()),
+        );
         self.ended(status)
     }
 
@@ -139,8 +141,13 @@ impl Running {
     }
 
     fn ended(&mut self, status: ExitStatus) -> Ended {
-        let texts = self.readers.drain(..).map(|it| it.join().unwrap());
-        let [stdout, stderr] = texts.collect::<Vec<_>>().try_into().unwrap();
+        let [stdout, stderr] = self
+            .readers
+            .drain(..)
+            .map(|it| it.join().unwrap())
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap();
         Ended { command: self.command.clone(), status, stdout, stderr }
     }
 }

@@ -20,8 +20,8 @@ fn ibv_devices_lists_soft0_with_its_guid() {
 #[test]
 fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
     let text = output("ibv_devinfo", "-v -d soft0");
-    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let squeezed: Vec<String> = text.lines().map(squeeze).collect();
+    let squeezed: Vec<String> =
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     for wanted in [
         "hca_id: soft0",
         "state: PORT_ACTIVE (4)",

@@ -46,8 +46,7 @@ fn is_of_rsockets(name: &str) -> bool {
 }
 
 fn listed() -> Names {
-    let names = LISTED.lines().filter(|line| !line.starts_with('#'));
-    names.map(str::to_owned).collect()
+    LISTED.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
 }
 
 /// What a library exports, but for names that only rdma-core's own libraries use.
@@ -55,9 +54,13 @@ fn exported(library: &Path) -> Names {
     let table = Command::new("nm").args(["-D", "--defined-only"]).arg(library).output().unwrap();
     assert!(table.status.success(), "{}", String::from_utf8_lossy(&table.stderr));
     let lines = String::from_utf8(table.stdout).unwrap();
-    let public = |line: &&str| !line.contains("_PRIVATE_") && !line.contains(" A ");
-    let names = lines.lines().filter(public).filter_map(|line| line.split(' ').nth(2));
-    names.filter_map(|name| name.split('@').next()).map(str::to_owned).collect()
+    lines
+        .lines()
+        .filter(|line| !line.contains("_PRIVATE_") && !line.contains(" A "))
+        .filter_map(|line| line.split(' ').nth(2))
+        .filter_map(|name| name.split('@').next())
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -68,8 +71,10 @@ fn every_name_that_takes_an_object_is_ours() {
     assert_eq!(missing, [""; 0], "not exported: the real library would get our objects");
     let twice: Vec<_> = ours.iter().filter(stays).collect();
     assert_eq!(twice, [""; 0], "exported, and said to stay the real library's");
-    let is_verb = |name: &&String| ["ibv_", "rdma_"].iter().any(|start| name.starts_with(start));
-    let unknown: Vec<_> = ours.difference(&listed).filter(is_verb).collect();
+    let unknown: Vec<_> = ours
+        .difference(&listed)
+        .filter(|name| ["ibv_", "rdma_"].iter().any(|start| name.starts_with(start)))
+        .collect();
     assert_eq!(unknown, ["ibv_query_gid_type"], "of no version of rdma-core; this one is private");
 }
 

@@ -26,13 +26,14 @@ const PORTS: Range<u32> = 10_000..32_768;
 
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
-    let any = || {
+    repeat_with(|| {
         let place =
             std::process::id().wrapping_add(ASKED.fetch_add(1, Relaxed)) % PORTS.len() as u32;
         (PORTS.start + place) as u16
-    };
-    let is_free = |port: &u16| TcpListener::bind(("0.0.0.0", *port)).is_ok();
-    repeat_with(any).take(PORTS.len()).find(is_free).unwrap()
+    })
+    .take(PORTS.len())
+    .find(|port| TcpListener::bind(("0.0.0.0", *port)).is_ok())
+    .unwrap()
 }
 
 /// Starts a server; returns when it listens on the port that comes with it, or has ended.

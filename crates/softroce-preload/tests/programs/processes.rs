@@ -24,9 +24,13 @@ impl Captures {
 
     /// Whether so many ends have packets that carry messages, not only those that connect them.
     fn moves(&self, ends: usize) -> bool {
-        let files = fs::read_dir(&self.0).unwrap().map(|file| file.unwrap());
-        let lengths = files.map(|file| file.metadata().map_or(0, |it| it.len()));
-        lengths.filter(|bytes| *bytes > 200_000).count() >= ends
+        fs::read_dir(&self.0)
+            .unwrap()
+            .map(|file| file.unwrap())
+            .map(|file| file.metadata().map_or(0, |it| it.len()))
+            .filter(|bytes| *bytes > 200_000)
+            .count()
+            >= ends
     }
 }
 

@@ -7,8 +7,7 @@ use crate::pair::{free_port, run};
 fn was_told(ended: &Ended, line: &str) {
     let failed = ended.status.code().is_some_and(|code| code != 0);
     assert!(failed, "{ended}");
-    let lines = ended.stderr.lines();
-    let said = lines.filter(|line| line.starts_with("softroce: "));
+    let said = ended.stderr.lines().filter(|line| line.starts_with("softroce: "));
     assert_eq!(said.collect::<Vec<_>>(), [line], "{ended}");
 }
 

@@ -71,18 +71,19 @@ pub fn measure(load: &Load, time: Duration) -> (u64, f64) {
                     receive(&server, qp, load.offset(qp), load.message_bytes);
                 }
             }
-            let serve = || {
-                plain_udp::pin(1);
-                while !stop.load(Ordering::Relaxed) {
-                    let mut used: Vec<u64> = Vec::with_capacity(64);
-                    let _ = server.cq.poll(64, |completion| used.push(completion.wr_id));
-                    for qp in used {
-                        let qp = qp as usize;
-                        receive(&server, qp, load.offset(qp), load.message_bytes);
+            named("server")
+                .spawn_scoped(scope, || {
+                    plain_udp::pin(1);
+                    while !stop.load(Ordering::Relaxed) {
+                        let mut used: Vec<u64> = Vec::with_capacity(64);
+                        let _ = server.cq.poll(64, |completion| used.push(completion.wr_id));
+                        for qp in used {
+                            let qp = qp as usize;
+                            receive(&server, qp, load.offset(qp), load.message_bytes);
+                        }
                     }
-                }
-            };
-            named("server").spawn_scoped(scope, serve).expect("a thread");
+                })
+                .expect("a thread");
         }
         // As a run does: devices' own threads keep off the core of the worker that posts.
         for end in [&client, &server] {
@@ -105,8 +106,8 @@ pub fn print_counters(client: &End, server: &End) {
         return;
     }
     for (end, name) in [(client, "client"), (server, "server")] {
-        let counters = end.nic.counters().into_iter();
-        let counted: Vec<_> = counters.filter(|(_, count)| *count > 0).collect();
+        let counted: Vec<_> =
+            end.nic.counters().into_iter().filter(|(_, count)| *count > 0).collect();
         println!("  {name} {counted:?}");
     }
 }
@@ -134,14 +135,16 @@ fn drive(client: &End, server: &End, load: &Load, time: Duration) -> (u64, f64) 
             Op::Send => Operation::Send,
         };
         let mut left = load.post_list;
-        let next = || {
-            left = left.checked_sub(1)?;
-            let mut request = request(qp as u64, operation, &sge);
-            request.signaled = left == 0;
-            Some(request)
-        };
         // SAFETY: nothing is inline.
-        unsafe { client.qps[qp].post_send(next) }.unwrap();
+        unsafe {
+            client.qps[qp].post_send(|| {
+                left = left.checked_sub(1)?;
+                let mut request = request(qp as u64, operation, &sge);
+                request.signaled = left == 0;
+                Some(request)
+            })
+        }
+        .unwrap();
     };
     for _ in 0..load.lists {
         (0..load.qps).for_each(post);

@@ -39,44 +39,50 @@ pub fn received_per_s(time: Duration) -> f64 {
     let stop = AtomicBool::new(false);
     let received = AtomicU64::new(0);
     (0..RECEIVES).for_each(|_| receive(&server, 0, 0, RECEIVE_BYTES));
-    let serve = || {
-        plain_udp::pin(1);
-        while !stop.load(Ordering::Relaxed) {
-            let polled = server.cq.poll(64, |completion| {
-                assert_eq!(completion.status, Status::Success);
-            });
-            let polled = polled.expect("the CQ has room");
-            (0..polled).for_each(|_| receive(&server, 0, 0, RECEIVE_BYTES));
-            received.fetch_add(polled as u64, Ordering::Relaxed);
-        }
-    };
-    let send = || {
-        plain_udp::pin(0);
-        let sge = [client.sge(0, MESSAGE_BYTES)];
-        let post = || {
-            let mut left = POST_LIST;
-            let next = || {
-                left = left.checked_sub(1)?;
-                let mut request = request(0, Operation::Send, &sge);
-                request.datagram = Some(to);
-                request.signaled = left == 0;
-                Some(request)
-            };
-            // SAFETY: nothing is inline.
-            unsafe { client.qps[0].post_send(next) }.expect("the queue has room");
-        };
-        (0..LISTS).for_each(|_| post());
-        while !stop.load(Ordering::Relaxed) {
-            let done = client.cq.poll(16, |completion| {
-                assert_eq!(completion.status, Status::Success);
-                assert!(completion.kind == CompletionKind::Send);
-            });
-            (0..done.expect("the CQ has room")).for_each(|_| post());
-        }
-    };
     std::thread::scope(|scope| {
-        named("server").spawn_scoped(scope, serve).expect("a thread");
-        named("client").spawn_scoped(scope, send).expect("a thread");
+        named("server")
+            .spawn_scoped(scope, || {
+                plain_udp::pin(1);
+                while !stop.load(Ordering::Relaxed) {
+                    let polled = server
+                        .cq
+                        .poll(64, |completion| {
+                            assert_eq!(completion.status, Status::Success);
+                        })
+                        .expect("the CQ has room");
+                    (0..polled).for_each(|_| receive(&server, 0, 0, RECEIVE_BYTES));
+                    received.fetch_add(polled as u64, Ordering::Relaxed);
+                }
+            })
+            .expect("a thread");
+        named("client")
+            .spawn_scoped(scope, || {
+                plain_udp::pin(0);
+                let sge = [client.sge(0, MESSAGE_BYTES)];
+                let post = || {
+                    let mut left = POST_LIST;
+                    // SAFETY: nothing is inline.
+                    unsafe {
+                        client.qps[0].post_send(|| {
+                            left = left.checked_sub(1)?;
+                            let mut request = request(0, Operation::Send, &sge);
+                            request.datagram = Some(to);
+                            request.signaled = left == 0;
+                            Some(request)
+                        })
+                    }
+                    .expect("the queue has room");
+                };
+                (0..LISTS).for_each(|_| post());
+                while !stop.load(Ordering::Relaxed) {
+                    let done = client.cq.poll(16, |completion| {
+                        assert_eq!(completion.status, Status::Success);
+                        assert!(completion.kind == CompletionKind::Send);
+                    });
+                    (0..done.expect("the CQ has room")).for_each(|_| post());
+                }
+            })
+            .expect("a thread");
         std::thread::sleep(Duration::from_millis(200));
         let (start, before) = (Instant::now(), received.load(Ordering::Relaxed));
         std::thread::sleep(time);

@@ -43,8 +43,7 @@ fn cores() -> &'static [CoreId] {
 /// All of them but the one at this index.
 #[allow(dead_code)] // the other bench has no devices
 pub fn cores_but(index: usize) -> Vec<usize> {
-    let all = cores().iter().enumerate();
-    all.filter(|(at, _)| *at != index).map(|(_, core)| core.id).collect()
+    cores().iter().enumerate().filter(|(at, _)| *at != index).map(|(_, core)| core.id).collect()
 }
 
 /// Runs the rest of this thread on one of the cores that the program started with.

@@ -43,9 +43,9 @@ impl EarlyRequests {
 
     /// Takes those for a service.
     pub(super) fn take_for(&mut self, service: u64) -> impl Iterator<Item = Unheard> + use<> {
-        let all = std::mem::take(&mut self.0).into_iter();
-        let (found, others): (VecDeque<_>, _) =
-            all.partition(|(_, early)| early.service == service);
+        let (found, others): (VecDeque<_>, _) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|(_, early)| early.service == service);
         self.0 = others;
         found.into_iter().map(|(_, early)| early)
     }

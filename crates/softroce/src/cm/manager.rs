@@ -224,8 +224,7 @@ impl Manager {
 
     /// When to wake it next.
     pub fn next_timer_ns(&self) -> Option<u64> {
-        let timer = self.timers.first().map(|(due, _)| *due);
-        timer.into_iter().chain(self.early.next_ns()).min()
+        self.timers.first().map(|(due, _)| *due).into_iter().chain(self.early.next_ns()).min()
     }
 
     /// Whether it has neither connections nor listeners.

@@ -70,9 +70,8 @@ fn a_repeated_request_is_one_and_gets_the_same_reply() {
     pair.accept(asked).unwrap();
     pair.fate = Box::new(|| 1);
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
-    let sent = pair.sent[1].iter();
-    let replies = sent.filter(|mad| matches!(mad.message, Message::Rep(_)));
-    let replies: Vec<&CmMad> = replies.collect();
+    let replies: Vec<&CmMad> =
+        pair.sent[1].iter().filter(|mad| matches!(mad.message, Message::Rep(_))).collect();
     assert!(replies.len() > 1 && replies.iter().all(|mad| *mad == replies[0]));
 }
 

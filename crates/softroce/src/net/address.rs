@@ -127,13 +127,11 @@ fn prepare(
     let failed = refused("set the receive buffer", address);
     let asked_bytes = buffer_bytes.map(|bytes| c_int::try_from(bytes).unwrap_or(c_int::MAX));
     let set = |option, bytes| socket.set(libc::SOL_SOCKET, option, bytes);
-    let forced = || set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_ok();
-    if asked_bytes.is_some() || !forced() {
+    if asked_bytes.is_some() || !set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_ok() {
         let bytes = asked_bytes.unwrap_or(BUFFER_BYTES);
         set(libc::SO_RCVBUF, bytes).map_err(&failed)?;
     }
-    let held = socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF);
-    let held = held.map_err(&failed)?;
+    let held = socket.get(libc::SOL_SOCKET, libc::SO_RCVBUF).map_err(&failed)?;
     accept_without_checksum(socket, address)?;
     // Without it, drops are not counted.
     let _ = socket.set(libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1);
@@ -177,7 +175,7 @@ fn take_free_loopback() -> Result<(Socket, IpAddr), OpenError> {
 /// Opens the sending sockets; returns also their ports.
 pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError> {
     let mut ports = source_ports();
-    let bound = || {
+    repeat_with(|| {
         let socket = sending_socket(address).map_err(refused("open a sending socket", address))?;
         for port in ports.by_ref() {
             match socket.bind((address, port).into()) {
@@ -188,8 +186,9 @@ pub fn sending_sockets(address: IpAddr) -> Result<Vec<(Socket, u16)>, OpenError>
         }
         let in_use = io::ErrorKind::AddrInUse.into();
         Err(refused("find free source ports", address)(in_use))
-    };
-    repeat_with(bound).take(SENDING_SOCKETS).collect()
+    })
+    .take(SENDING_SOCKETS)
+    .collect()
 }
 
 /// The ports that packets may come from.

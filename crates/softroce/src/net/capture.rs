@@ -109,8 +109,7 @@ impl Capture {
         if !self.shared.on.load(Ordering::Relaxed) {
             return;
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.unwrap_or_default();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut buffer = self.shared.buffer.lock();
         let before = buffer.bytes.len();
         for (identification, packet) in packets {
@@ -156,11 +155,13 @@ impl Shared {
         // Signals are for the program's threads; so is that of a pipe that nobody reads any more.
         block_signals();
         loop {
-            let idle = |it: &mut Buffer| it.bytes.is_empty() && !it.ends;
-            let few = |it: &mut Buffer| it.bytes.len() < ENOUGH_BYTES && !it.ends;
-            let buffer = self.changed.wait_while(self.buffer.lock(), idle);
+            let buffer = self
+                .changed
+                .wait_while(self.buffer.lock(), |it: &mut Buffer| it.bytes.is_empty() && !it.ends);
             let buffer = buffer.unwrap_or_else(PoisonError::into_inner);
-            let waited = self.changed.wait_timeout_while(buffer, PATIENCE, few);
+            let waited = self.changed.wait_timeout_while(buffer, PATIENCE, |it: &mut Buffer| {
+                it.bytes.len() < ENOUGH_BYTES && !it.ends
+            });
             let ends = waited.unwrap_or_else(PoisonError::into_inner).0.ends;
             self.write_out();
             if ends {

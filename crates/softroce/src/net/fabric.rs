@@ -116,8 +116,12 @@ impl Fabric {
 
     /// When the next packet leaves a link; `u64::MAX` for never.
     pub fn next_due_ns(&self) -> u64 {
-        let due_ns = |port: &Port| port.link.as_ref()?.next_due_ns();
-        self.ports.lock().values().filter_map(due_ns).min().unwrap_or(u64::MAX)
+        self.ports
+            .lock()
+            .values()
+            .filter_map(|port| port.link.as_ref()?.next_due_ns())
+            .min()
+            .unwrap_or(u64::MAX)
     }
 
     /// Whether packets wait in a device's receive buffer.

@@ -105,9 +105,10 @@ pub enum Mark {
 
 /// `1%` or `100us`.
 pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
-    let share = probability(part, value).map(Mark::Share);
-    let time = || time_ns(part, value).map(Mark::AfterNs);
-    share.or_else(|_| time()).map_err(|_| FaultsError::of(part, faults_error::MARK))
+    probability(part, value)
+        .map(Mark::Share)
+        .or_else(|_| time_ns(part, value).map(Mark::AfterNs))
+        .map_err(|_| FaultsError::of(part, faults_error::MARK))
 }
 
 /// `10us` or `10us~5us`: a delay and how much it varies to both sides.

@@ -147,8 +147,8 @@ impl Faults {
             return Ok(());
         }
         if name == "peer" {
-            let peer = value.parse::<IpAddr>();
-            let peer = peer.map_err(|_| FaultsError::of(part, faults_error::PEER))?;
+            let peer =
+                value.parse::<IpAddr>().map_err(|_| FaultsError::of(part, faults_error::PEER))?;
             self.peer = Some(peer.to_canonical());
             return Ok(());
         }

@@ -262,8 +262,8 @@ impl GsoBatch {
 
     /// A copy of each of its packets.
     pub(super) fn copied_packets(&self) -> impl Iterator<Item = Vec<u8>> {
-        let all = self.copied();
-        let packets: Vec<_> = all.chunks(self.segment_bytes.max(1)).map(<[u8]>::to_vec).collect();
+        let packets: Vec<_> =
+            self.copied().chunks(self.segment_bytes.max(1)).map(<[u8]>::to_vec).collect();
         packets.into_iter()
     }
 

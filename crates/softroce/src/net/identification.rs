@@ -167,14 +167,16 @@ mod tests {
     /// Which of a sender's packets with these identifications are accepted.
     fn taken(identifications: &[u16]) -> Vec<bool> {
         let mut all = Identification::new();
-        let mut each = |identification: &u16| {
-            let body = [3; 40];
-            let guess = all.guess(SOURCE, 0);
-            let written = seed(*identification, 44).over(&body);
-            let difference = seed(guess, 44).over(&body) ^ written;
-            all.takes(SOURCE, guess, difference, body.len())
-        };
-        identifications.iter().map(&mut each).collect()
+        identifications
+            .iter()
+            .map(|identification| {
+                let body = [3; 40];
+                let guess = all.guess(SOURCE, 0);
+                let written = seed(*identification, 44).over(&body);
+                let difference = seed(guess, 44).over(&body) ^ written;
+                all.takes(SOURCE, guess, difference, body.len())
+            })
+            .collect()
     }
 
     #[test]

@@ -130,12 +130,16 @@ impl<C: Clone> Impairment<C> {
 
     /// Counts the packet. Whether it is one that is to be lost.
     fn is_named(&mut self, opcode_byte: u8) -> bool {
-        let named = self.direction.lose.iter().flatten().zip(&mut self.seen);
-        let of_kind = named.filter(|(nth, _)| packet_kind::is_of(nth.kind, opcode_byte));
-        of_kind.fold(false, |lost, (nth, seen)| {
-            *seen += 1;
-            lost || *seen == nth.number
-        })
+        self.direction
+            .lose
+            .iter()
+            .flatten()
+            .zip(&mut self.seen)
+            .filter(|(nth, _)| packet_kind::is_of(nth.kind, opcode_byte))
+            .fold(false, |lost, (nth, seen)| {
+                *seen += 1;
+                lost || *seen == nth.number
+            })
     }
 
     /// Whether packets with these fates come through at once and unchanged: they need not enter the link.

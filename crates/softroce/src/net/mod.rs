@@ -128,8 +128,9 @@ pub fn open(
     receive_buffer_bytes: Option<u32>,
 ) -> io::Result<Port> {
     let taken = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
-    let sending = address::sending_sockets(taken.address)?;
-    let sending = sending.into_iter().map(|(it, port)| (Attachment::Udp(it), port));
+    let sending = address::sending_sockets(taken.address)?
+        .into_iter()
+        .map(|(it, port)| (Attachment::Udp(it), port));
     Ok(port(taken, sending.collect(), faults, Clock::Machine))
 }
 
@@ -149,8 +150,8 @@ pub fn open_in(
         requests: None,
         receive_buffer_bytes,
     };
-    let sending = address::source_ports().take(SENDING_SOCKETS);
-    let sending = sending.map(|port| (place(port), port)).collect();
+    let sending =
+        address::source_ports().take(SENDING_SOCKETS).map(|port| (place(port), port)).collect();
     Port { seed: Some(fabric.seed_of(address)), ..port(taken, sending, faults, fabric.clock()) }
 }
 

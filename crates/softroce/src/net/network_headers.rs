@@ -129,8 +129,10 @@ mod tests {
                 let udp_bytes = (8 + payload.len()) as u16;
                 assert_eq!(udp[4..6], udp_bytes.to_be_bytes());
                 // A sum over everything, its checksum included, is zero.
-                let pseudo = Sum::default().add(&ip[if length == 28 { 12 } else { 8 }..]);
-                let pseudo = pseudo.add(&[0, 17]).add(&udp_bytes.to_be_bytes());
+                let pseudo = Sum::default()
+                    .add(&ip[if length == 28 { 12 } else { 8 }..])
+                    .add(&[0, 17])
+                    .add(&udp_bytes.to_be_bytes());
                 assert_eq!(pseudo.add(udp).add(payload).checksum(), [0, 0]);
                 if length == 28 {
                     assert_eq!(ip[..2], [0x45, 0x6a]);

@@ -22,6 +22,7 @@ pub fn name(kind: Option<PacketKind>) -> &'static str {
 
 /// Whether a packet with this first byte is of this kind.
 pub fn is_of(kind: Option<PacketKind>, opcode_byte: u8) -> bool {
-    let is = |kind| Opcode::parse(opcode_byte).is_some_and(|(_, opcode)| opcode.kind() == kind);
-    kind.is_none_or(is)
+    kind.is_none_or(|kind| {
+        Opcode::parse(opcode_byte).is_some_and(|(_, opcode)| opcode.kind() == kind)
+    })
 }

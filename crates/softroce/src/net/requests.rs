@@ -123,8 +123,9 @@ fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<
     let user = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message).as_ref();
         let kind = (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
-        let sender = header.filter(|it| (it.cmsg_level, it.cmsg_type) == kind);
-        sender.map(|it| libc::CMSG_DATA(it).cast::<libc::ucred>().read_unaligned().uid)
+        header
+            .filter(|it| (it.cmsg_level, it.cmsg_type) == kind)
+            .map(|it| libc::CMSG_DATA(it).cast::<libc::ucred>().read_unaligned().uid)
     };
     Ok((bytes, user))
 }

@@ -55,14 +55,15 @@ pub fn make(address: IpAddr) -> io::Result<Vec<Socket>> {
     let name = (address, UDP_PORT).into();
     // Without the option it fails if there is a group already, which this one would enlarge.
     Socket::udp(address)?.bind(name)?;
-    let socket = || {
+    let sockets: Vec<Socket> = repeat_with(|| {
         let socket = Socket::udp(address)?;
         socket.set(libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
         refuse_incoming(&socket)?;
         socket.bind(name)?;
         Ok(socket)
-    };
-    let sockets: Vec<Socket> = repeat_with(socket).take(SOCKETS).collect::<io::Result<_>>()?;
+    })
+    .take(SOCKETS)
+    .collect::<io::Result<_>>()?;
     if let Some(any) = sockets.first() {
         pick_by(any, &mut slot_of_packet())?;
     }

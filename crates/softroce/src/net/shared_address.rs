@@ -206,8 +206,7 @@ fn peer_user(stream: &UnixStream) -> io::Result<u32> {
 impl Membership {
     /// The descriptors of the group and of the name: a child of the process lets them go.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        let sockets = self.group.sockets.iter().map(Socket::fd);
-        sockets.chain([self.group.listener.as_raw_fd()])
+        self.group.sockets.iter().map(Socket::fd).chain([self.group.listener.as_raw_fd()])
     }
 }
 

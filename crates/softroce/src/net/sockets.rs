@@ -167,8 +167,9 @@ impl Socket {
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
         // SAFETY: as above, for pieces of no bytes.
         let mut pieces: [libc::iovec; BATCH] = unsafe { zeroed() };
-        let slots = batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages);
-        for ((slot, piece), message) in slots.take(most) {
+        for ((slot, piece), message) in
+            batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages).take(most)
+        {
             piece.iov_base = slot.bytes.as_mut_ptr().cast();
             piece.iov_len = slot.bytes.len();
             let header = &mut message.msg_hdr;
@@ -261,15 +262,18 @@ pub struct Datagram<'a> {
 impl Batch {
     /// Memory for [`BATCH`] of the longest datagrams.
     pub fn new() -> Batch {
-        let slot = || Slot {
-            bytes: vec![0; DATAGRAM_BYTES].into_boxed_slice(),
-            name: MaybeUninit::zeroed(),
-            control: [0; 12],
-            length: 0,
-            source: None,
-            told: Told::default(),
-        };
-        Batch { slots: std::iter::repeat_with(slot).take(BATCH).collect() }
+        Batch {
+            slots: std::iter::repeat_with(|| Slot {
+                bytes: vec![0; DATAGRAM_BYTES].into_boxed_slice(),
+                name: MaybeUninit::zeroed(),
+                control: [0; 12],
+                length: 0,
+                source: None,
+                told: Told::default(),
+            })
+            .take(BATCH)
+            .collect(),
+        }
     }
 
     /// Room for datagrams that come by other means.

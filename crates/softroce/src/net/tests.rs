@@ -35,8 +35,7 @@ fn collect_until(
     let counters = Arc::clone(&port.common.counters);
     wait_until("packets", SOON, || {
         while !enough(&counters, all) {
-            let each = |it: Arrival<'_>| all.push(it.bytes.to_vec());
-            if port.receiver.receive(|_| true, each) == 0 {
+            if port.receiver.receive(|_| true, |it: Arrival<'_>| all.push(it.bytes.to_vec())) == 0 {
                 break;
             }
         }
@@ -51,8 +50,7 @@ pub fn loopback_port() -> Port {
 /// Waits until no other test on this machine uses ::1, the only address of its kind; none does while the result lives.
 pub fn turn_on_ipv6_loopback() -> UnixListener {
     let name = UnixAddress::from_abstract_name("softroce-test/::1").unwrap();
-    let turn = || UnixListener::bind_addr(&name).ok();
-    wait_for("other tests at ::1 to end", SOON, turn)
+    wait_for("other tests at ::1 to end", SOON, || UnixListener::bind_addr(&name).ok())
 }
 
 /// A packet's headers and its payload in pieces.
@@ -60,8 +58,7 @@ pub type Parts = (Vec<u8>, Vec<Vec<u8>>);
 
 pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
     let fill = |bytes: usize, salt: usize| (0..bytes).map(|at| (at * 7 + salt) as u8).collect();
-    let pieces = pieces.iter().zip(salt + 1..);
-    let pieces = pieces.map(|(bytes, salt)| fill(*bytes, salt));
+    let pieces = pieces.iter().zip(salt + 1..).map(|(bytes, salt)| fill(*bytes, salt));
     (fill(header_bytes, salt), pieces.collect())
 }
 
@@ -140,14 +137,17 @@ fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     let to = (port.common.address, UDP_PORT);
     stranger.send_to(&[0; 20], to).unwrap();
     let mut arrived = Vec::new();
-    let is_there = |counters: &Counters, _: &[_]| counters.bad_icrc.get() == 1;
-    collect_until(&mut port, &mut arrived, is_there);
+    collect_until(&mut port, &mut arrived, |counters: &Counters, _: &[_]| {
+        counters.bad_icrc.get() == 1
+    });
     assert_eq!(arrived.len(), 3);
     let passed = port.common.tap.close();
     let of = |outwards, icrc_ok| -> Vec<&[u8]> {
-        let wanted = |it: &&RecordedPacket| it.outwards == outwards && it.icrc_ok == icrc_ok;
-        let bytes = passed.iter().filter(wanted).map(|it| it.bytes.as_slice());
-        bytes.collect()
+        passed
+            .iter()
+            .filter(|it| it.outwards == outwards && it.icrc_ok == icrc_ok)
+            .map(|it| it.bytes.as_slice())
+            .collect()
     };
     let (sent, received) = (of(true, true), of(false, true));
     assert_eq!(sent, received);
@@ -168,9 +168,11 @@ fn gso_batches_of_all_shapes_arrive_whole() {
         for shape in of_one.into_iter().chain(of_few).chain(of_many) {
             let bytes: usize = shape.iter().sum();
             for (header_bytes, count) in [(12, 1), (28, 2), (12, 15), (40, 128)] {
-                let whole_ones = (0..count).map(|at| parts(header_bytes, shape, at));
-                let all = whole_ones.chain([parts(header_bytes, &[bytes / 2], 99)]);
-                let packets: Vec<Parts> = all.map(|it| addressed(&port, it)).collect();
+                let packets: Vec<Parts> = (0..count)
+                    .map(|at| parts(header_bytes, shape, at))
+                    .chain([parts(header_bytes, &[bytes / 2], 99)])
+                    .map(|it| addressed(&port, it))
+                    .collect();
                 let gso_batches = send(&port.transmitter, &flow, &packets);
                 let fit = MAX_GSO_BATCH_BYTES / (header_bytes + bytes.next_multiple_of(4) + 4);
                 let fit = fit.min(flow.max_packets);
@@ -212,8 +214,7 @@ fn a_train_ends_with_a_shorter_packet() {
 fn free_addresses_differ_and_a_taken_one_says_so() {
     let (one, other) = (loopback_port(), loopback_port());
     assert_ne!(one.common.address, other.common.address);
-    let error = open(Some(one.common.address), &Faults::default(), None);
-    let error = error.err().unwrap();
+    let error = open(Some(one.common.address), &Faults::default(), None).err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     let text = error.to_string();
     assert!(text.contains(&one.common.address.to_string()), "{text}");
@@ -224,8 +225,8 @@ fn free_addresses_differ_and_a_taken_one_says_so() {
 fn flows_spread_over_the_source_ports() {
     let port = loopback_port();
     let flow = |entropy| port.transmitter.flow(port.common.address, entropy, 0, 0);
-    let ports = (0..64).map(|entropy| flow(entropy).source_port);
-    let ports: std::collections::HashSet<u16> = ports.collect();
+    let ports: std::collections::HashSet<u16> =
+        (0..64).map(|entropy| flow(entropy).source_port).collect();
     assert!(ports.len() > 8, "{ports:?}");
     assert!(ports.iter().all(|it| *it >= 0xc000));
 }

@@ -57,10 +57,12 @@ impl Transmitter {
         sockets: Vec<(Attachment, u16)>,
         faults: Option<Impairment<Departure>>,
     ) -> Transmitter {
-        let outlet = |(socket, port)| Outlet { socket, port, backlog: Backlog::default() };
         Transmitter {
             common,
-            outlets: sockets.into_iter().map(outlet).collect(),
+            outlets: sockets
+                .into_iter()
+                .map(|(socket, port)| Outlet { socket, port, backlog: Backlog::default() })
+                .collect(),
             full_sockets: AtomicIsize::new(0),
             no_gso_batches: AtomicBool::new(false),
             faults: faults.map(|link| {

@@ -37,8 +37,11 @@ impl Wakeup {
     /// Sleeps until woken, until one of `sockets` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
     pub fn wait_for_any(&self, sockets: &[RawFd], at_most_ns: u64) {
         let own = [self.0.as_raw_fd()];
-        let readable = |fd: &RawFd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 };
-        let mut polls: Vec<libc::pollfd> = own.iter().chain(sockets).map(readable).collect();
+        let mut polls: Vec<libc::pollfd> = own
+            .iter()
+            .chain(sockets)
+            .map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 })
+            .collect();
         self.wait_for_polls(&mut polls, at_most_ns);
     }
 

@@ -102,11 +102,10 @@ impl Devices {
         if self.by_address.contains_key(&address) {
             return Ok(address);
         }
-        let may_have = |device: &&'static Device| match device.place.address {
+        let device = device::devices()?.iter().find(|device| match device.place.address {
             Some(own) => own == address,
             None => address.is_ipv4() && address.is_loopback(),
-        };
-        let device = device::devices()?.iter().find(may_have);
+        });
         self.open_at(device.ok_or(libc::ENODEV)?, Some(address))
     }
 
@@ -160,16 +159,18 @@ impl Devices {
 
     /// Opens the device on loopback: the one that this process has, or else `soft0`.
     fn open_loopback(&mut self) -> Result<IpAddr, i32> {
-        let loopback =
-            |device: &&'static Device| device.place.address.is_none_or(|it| it.is_loopback());
-        let device = device::devices()?.iter().find(loopback);
+        let device = device::devices()?
+            .iter()
+            .find(|device| device.place.address.is_none_or(|it| it.is_loopback()));
         self.open_listed(device.ok_or(libc::ENODEV)?)
     }
 
     /// Opens a device of the list; `soft0` at the address that this process has already, if it has one.
     fn open_listed(&mut self, device: &'static Device) -> Result<IpAddr, i32> {
-        let own = || Nic::open_addresses().into_iter().find(IpAddr::is_loopback);
-        match device.address_now()?.or_else(own) {
+        match device
+            .address_now()?
+            .or_else(|| Nic::open_addresses().into_iter().find(IpAddr::is_loopback))
+        {
             Some(address) => self.open(address),
             None => self.open_at(device, None),
         }

@@ -24,8 +24,9 @@ unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
         }
         match notice.kind {
             kind::RDMA_CM_EVENT_CONNECT_RESPONSE => {
-                let confirm = || of_connection(id, |it, _, out| it.establish(out));
-                match qp::to_rts(id).and_then(|()| confirm()) {
+                match qp::to_rts(id)
+                    .and_then(|()| of_connection(id, |it, _, out| it.establish(out)))
+                {
                     Ok(()) => (kind::RDMA_CM_EVENT_ESTABLISHED, 0),
                     Err(error) => {
                         qp::fail(id);

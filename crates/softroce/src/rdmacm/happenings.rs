@@ -17,8 +17,9 @@ impl State {
         let made = match &event.happening {
             Happening::Requested(asker, req) => {
                 let terms = Terms::asked(asker.peer, req, fastrand::u32(..) & PSN_BITS);
-                let parameters = |data: &[u8]| Parameters::of_request(req, data);
-                self.asked(address, comm, asker, terms, &req.private_data, parameters)
+                self.asked(address, comm, asker, terms, &req.private_data, |data: &[u8]| {
+                    Parameters::of_request(req, data)
+                })
             }
             Happening::LookedUp(asker, req) => {
                 let (terms, parameters) = (Terms::of_datagrams(asker.peer), Parameters::of_look_up);

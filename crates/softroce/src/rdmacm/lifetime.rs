@@ -107,9 +107,9 @@ pub(super) unsafe fn migrate(
     };
     service::with(|state, _| {
         let entry = state.entry(inner.key)?;
-        let mine =
-            |notice: &Notice| notice.id == id && notice.listener.is_null() || notice.listener == id;
-        for (notice, acks) in entry.queue.take_out(mine) {
+        for (notice, acks) in entry.queue.take_out(|notice: &Notice| {
+            notice.id == id && notice.listener.is_null() || notice.listener == id
+        }) {
             queue.raise(notice, acks);
         }
         entry.queue = Arc::clone(&queue);

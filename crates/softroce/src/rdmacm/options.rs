@@ -58,11 +58,14 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
     let opened = service::start().and_then(|()| {
         service::with(|state, _| {
             state.devices.open_all()?;
-            let contexts = state.devices.all().map(|(_, device)| {
-                device.users += 1;
-                device.context
-            });
-            Ok(contexts.collect::<Vec<_>>())
+            Ok(state
+                .devices
+                .all()
+                .map(|(_, device)| {
+                    device.users += 1;
+                    device.context
+                })
+                .collect::<Vec<_>>())
         })
     });
     pointer_or_errno(opened.and_then(|contexts| {

@@ -20,8 +20,7 @@ pub(super) fn start() -> Result<(), c_int> {
     *STARTED.get_or_init(|| {
         let thread = std::thread::Builder::new().name("softroce-cm".into());
         let started = INBOX.begin().and_then(|()| thread.spawn(run));
-        let error = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EAGAIN);
-        started.map(drop).map_err(error)
+        started.map(drop).map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
     })
 }
 

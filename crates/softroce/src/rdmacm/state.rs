@@ -299,10 +299,13 @@ impl State {
 
     /// What [`State::take_requests`] takes from, but for the queue of the devices' own datagrams.
     pub(super) fn sockets(&mut self) -> Vec<RawFd> {
-        let claims = self.ids.values().flat_map(|entry| &entry.claims);
-        let claims: Vec<RawFd> = claims.map(|(_, claim)| claim.fd()).collect();
-        let requests = self.devices.all().filter_map(|(_, device)| device.requests_fd());
-        requests.chain(claims).collect()
+        let claims: Vec<RawFd> = self
+            .ids
+            .values()
+            .flat_map(|entry| &entry.claims)
+            .map(|(_, claim)| claim.fd())
+            .collect();
+        self.devices.all().filter_map(|(_, device)| device.requests_fd()).chain(claims).collect()
     }
 
     /// Takes the requests that have come to the addresses that processes share, and those that other processes have
@@ -343,11 +346,14 @@ impl State {
 
     /// Does what is due; returns when to come again.
     pub(super) fn wake(&mut self, now: u64) -> u64 {
-        let due = |(address, device): (IpAddr, &mut CmDevice)| {
-            let next = device.manager.next_timer_ns()?;
-            (next <= now).then_some(address)
-        };
-        let addresses: Vec<IpAddr> = self.devices.all().filter_map(due).collect();
+        let addresses: Vec<IpAddr> = self
+            .devices
+            .all()
+            .filter_map(|(address, device)| {
+                let next = device.manager.next_timer_ns()?;
+                (next <= now).then_some(address)
+            })
+            .collect();
         for address in addresses {
             self.run(address, |manager, out| manager.wake(now, out));
         }
@@ -356,7 +362,10 @@ impl State {
 
     pub(super) fn next_timer_ns(&mut self) -> u64 {
         let timers = self.devices.all();
-        let next = timers.filter_map(|(_, device)| device.manager.next_timer_ns());
-        next.min().unwrap_or(u64::MAX).min(self.requests_due_ns)
+        timers
+            .filter_map(|(_, device)| device.manager.next_timer_ns())
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(self.requests_due_ns)
     }
 }

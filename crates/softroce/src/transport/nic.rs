@@ -44,8 +44,7 @@ pub struct Nic {
 static OPEN: Lock<Vec<Weak<Nic>>> = Lock::new(Vec::new());
 
 fn of_this_process(open: &[Weak<Nic>]) -> impl Iterator<Item = Arc<Nic>> {
-    let there = open.iter().filter_map(Weak::upgrade);
-    there.filter(|nic| nic.is_of_this_process())
+    open.iter().filter_map(Weak::upgrade).filter(|nic| nic.is_of_this_process())
 }
 
 impl Nic {

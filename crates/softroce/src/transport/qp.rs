@@ -45,7 +45,7 @@ impl Qp {
                 (Arc::new(queue), false)
             }
         };
-        let make = |number| {
+        let context = core.tables_mut().insert(|number| {
             Arc::new(QpContext {
                 number,
                 kind: options.kind,
@@ -70,8 +70,7 @@ impl Qp {
                 requester: Lock::new(Requester::new(options.kind, &room)),
                 responder: Lock::new(Responder::default()),
             })
-        };
-        let context = core.tables_mut().insert(make)?;
+        })?;
         Some(Qp { core: Arc::clone(core), context })
     }
 

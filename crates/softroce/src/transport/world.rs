@@ -123,7 +123,10 @@ impl World {
 
     /// When there is something to do next; `u64::MAX` for never.
     fn next_ns(&self, devices: &Devices) -> u64 {
-        let due_ns = devices.open().into_iter().map(|nic| nic.next_due_ns());
-        due_ns.fold(self.fabric.next_due_ns(), u64::min)
+        devices
+            .open()
+            .into_iter()
+            .map(|nic| nic.next_due_ns())
+            .fold(self.fabric.next_due_ns(), u64::min)
     }
 }

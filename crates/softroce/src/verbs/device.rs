@@ -63,8 +63,12 @@ impl Device {
 
     /// `soft0` and so on.
     pub(super) fn name(&self) -> String {
-        let bytes = self.verbs.name.iter().take_while(|byte| **byte != 0);
-        bytes.map(|byte| char::from(byte.cast_unsigned())).collect()
+        self.verbs
+            .name
+            .iter()
+            .take_while(|byte| **byte != 0)
+            .map(|byte| char::from(byte.cast_unsigned()))
+            .collect()
     }
 
     /// Where it is to be opened now: at the address of the environment if that came after the list, as in the child of a
@@ -122,9 +126,10 @@ fn find() -> Result<(Vec<Device>, usize), c_int> {
     let listed = places.len();
     let on_loopback = interfaces::on_loopback(&interfaces);
     places.resize(listed.max(NAMED), on_loopback);
-    let devices = places.into_iter().enumerate();
-    let devices = devices.map(|(number, place)| Device::new(number, place));
-    Ok((devices.collect(), listed))
+    Ok((
+        places.into_iter().enumerate().map(|(number, place)| Device::new(number, place)).collect(),
+        listed,
+    ))
 }
 
 fn invalid(what: &dyn std::fmt::Display) -> c_int {

@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn a_full_queue_keeps_the_newest() {
         static DROPPED: AtomicUsize = AtomicUsize::new(0);
-        let count = || {
+        let queue = Queue::bounded(3, || {
             DROPPED.fetch_add(1, Ordering::Relaxed);
-        };
-        let queue = Queue::bounded(3, count).unwrap();
+        })
+        .unwrap();
         for event in 0..10 {
             queue.raise(event, None);
         }

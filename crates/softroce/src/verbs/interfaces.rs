@@ -64,11 +64,12 @@ pub(super) fn places(interfaces: &[Place], wanted: Option<IpAddr>) -> Vec<Place>
     if let Some(address) = wanted {
         return vec![wanted_place(interfaces, address)];
     }
-    let is_usable = |address: IpAddr| {
-        !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
-    };
     let mut others = interfaces.to_vec();
-    others.retain(|place| place.address.is_some_and(is_usable));
+    others.retain(|place| {
+        place.address.is_some_and(|address| {
+            !address.is_loopback() && !address.is_unspecified() && !address.is_multicast()
+        })
+    });
     others.sort_by_key(|place| {
         let ipv6 = place.address.is_some_and(|address| address.is_ipv6());
         let link_local =
@@ -143,8 +144,7 @@ mod tests {
     #[test]
     fn loopback_comes_first_and_the_others_in_their_interfaces_order() {
         let places = places(&machine(), None);
-        let told = places.iter();
-        let told = told.map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
+        let told = places.iter().map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
         let of = |text: &str| Some(text.parse().unwrap());
         let expected = [
             (None, 1, 65536),
@@ -176,8 +176,12 @@ mod tests {
     fn guids_differ_and_are_local() {
         let addresses =
             ["127.0.0.2", "192.0.2.2", "fd00::2", "fe80::1", "2001:db8:0:1::1", "2001:db8:0:2::2"];
-        let of_address = addresses.map(|address| guid(Some(address.parse().unwrap())));
-        let guids = BTreeSet::from_iter(of_address.into_iter().chain([guid(None)]));
+        let guids = BTreeSet::from_iter(
+            addresses
+                .map(|address| guid(Some(address.parse().unwrap())))
+                .into_iter()
+                .chain([guid(None)]),
+        );
         assert!(guids.iter().all(|guid| guid & 0x0200_0000_0000_0000 != 0));
         assert_eq!(guids.len(), 7);
     }

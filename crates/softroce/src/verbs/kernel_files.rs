@@ -26,8 +26,8 @@ pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
     let below = path.strip_prefix(b"/sys/class/infiniband/")?;
     let slash = below.iter().position(|byte| *byte == b'/')?;
     let (name, attribute) = below.split_at(slash);
-    let attribute = str::from_utf8(attribute).ok()?;
-    let attribute = attribute.strip_prefix(&format!("/ports/{}/", gid::PORT))?;
+    let attribute =
+        str::from_utf8(attribute).ok()?.strip_prefix(&format!("/ports/{}/", gid::PORT))?;
     let (kind, index) = attribute.rsplit_once('/')?;
     if index != gid::INDEX.to_string() {
         return None;
@@ -55,8 +55,12 @@ fn interface_name(index: u32) -> Option<String> {
     if unsafe { libc::if_indextoname(index, name.as_mut_ptr()) }.is_null() {
         return None;
     }
-    let bytes = name.iter().take_while(|byte| **byte != 0);
-    Some(bytes.map(|byte| char::from(byte.cast_unsigned())).collect())
+    Some(
+        name.iter()
+            .take_while(|byte| **byte != 0)
+            .map(|byte| char::from(byte.cast_unsigned()))
+            .collect(),
+    )
 }
 
 #[cfg(test)]

@@ -53,8 +53,7 @@ impl Listing {
 /// capture's file.
 pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_context>> {
     let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-    let device = device::named(name).map_err(io::Error::from_raw_os_error)?;
-    let device = device.ok_or_else(gone)?;
+    let device = device::named(name).map_err(io::Error::from_raw_os_error)?.ok_or_else(gone)?;
     let open = open::open(device, device.place.address, false, options)?;
     NonNull::new(open).ok_or_else(gone)
 }

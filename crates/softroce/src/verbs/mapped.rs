@@ -58,9 +58,9 @@ fn covers(
 ) -> io::Result<bool> {
     let mut address = range.start;
     while address < range.end {
-        let good =
-            |it: &Mapping| it.range.start <= address && it.readable && (it.writable || !write);
-        match at_or_after(address)?.filter(good) {
+        match at_or_after(address)?
+            .filter(|it| it.range.start <= address && it.readable && (it.writable || !write))
+        {
             Some(mapping) => address = mapping.range.end,
             None => return Ok(false),
         }

@@ -119,20 +119,21 @@ pub(super) unsafe extern "C" fn post_send(
     let mut next = wr;
     let mut last = null_mut();
     let mut refused = None;
-    let requests = || {
-        // SAFETY: null, or the next of the caller's list.
-        let wr = unsafe { next.as_ref() }?;
-        last = next;
-        next = wr.next;
-        // SAFETY: as the caller's.
-        let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
-            refused = Some(*error);
-            next = null_mut();
-        });
-        request.ok()
-    };
     // SAFETY: inline elements are readable memory of the caller's.
-    let outcome = unsafe { qp.transport.post_send(requests) };
+    let outcome = unsafe {
+        qp.transport.post_send(|| {
+            // SAFETY: null, or the next of the caller's list.
+            let wr = unsafe { next.as_ref() }?;
+            last = next;
+            next = wr.next;
+            // SAFETY: as the caller's.
+            let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
+                refused = Some(*error);
+                next = null_mut();
+            });
+            request.ok()
+        })
+    };
     let error = outcome.err().map(post_error).or(refused);
     if error.is_some() && !bad_wr.is_null() {
         // SAFETY: the caller's.

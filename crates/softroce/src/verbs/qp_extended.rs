@@ -97,12 +97,14 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
         Some(error) => Err(error),
         None => {
             let mut next = 0;
-            let requests = || {
-                next += 1;
-                batch.request(next - 1)
-            };
             // SAFETY: inline elements lie in the batch, which stays until the latch is given.
-            unsafe { inner.transport.post_send(requests) }.map_err(post_error)
+            unsafe {
+                inner.transport.post_send(|| {
+                    next += 1;
+                    batch.request(next - 1)
+                })
+            }
+            .map_err(post_error)
         }
     };
     builder.latch.give();

@@ -168,8 +168,9 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let destination = || gid::destination(&attr.ah_attr, device.address());
-    let destination = has(Mask::IBV_QP_AV).then(destination).transpose()?;
+    let destination = has(Mask::IBV_QP_AV)
+        .then(|| gid::destination(&attr.ah_attr, device.address()))
+        .transpose()?;
     if to == State::Reset {
         // SAFETY: integers and arrays of them: zero is a value of each.
         *kept = unsafe { std::mem::zeroed() };

@@ -25,8 +25,7 @@ pub(super) const CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
 unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, _) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
-    let attr = attr.filter(|attr| attr.comp_mask == 0);
-    let kbit_per_s = attr.ok_or(libc::EINVAL)?.rate_limit;
+    let kbit_per_s = attr.filter(|attr| attr.comp_mask == 0).ok_or(libc::EINVAL)?.rate_limit;
     if inner.kind == Kind::Ud {
         return Err(libc::EOPNOTSUPP);
     }

@@ -24,8 +24,12 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let mut found: BTreeSet<Vec<String>> = BTreeSet::new();
     for (from, seen) in &reached {
         if seen.contains(from) {
-            let back = |to: &&&str| reached.get(**to).is_some_and(|seen| seen.contains(from));
-            found.insert(seen.iter().filter(back).map(|file| (*file).to_owned()).collect());
+            found.insert(
+                seen.iter()
+                    .filter(|to| reached.get(**to).is_some_and(|seen| seen.contains(from)))
+                    .map(|file| (*file).to_owned())
+                    .collect(),
+            );
         }
     }
     found.into_iter().collect()

@@ -118,8 +118,8 @@ fn rooms_import_what_the_table_says() {
         for (to, names) in all {
             let (from_room, to_room) = (room(from).unwrap(), room(to).unwrap());
             if from_room != to_room && !["lib", "main"].contains(&from_room.as_str()) {
-                let uses = table.get(&from_room);
-                let uses = uses
+                let uses = table
+                    .get(&from_room)
                     .unwrap_or_else(|| panic!("docs/dev/architecture.md has no room {from_room}"));
                 assert!(
                     uses.contains(&to_room),

@@ -22,8 +22,7 @@ pub fn roots() -> Vec<(String, PathBuf)> {
     ];
     for entry in std::fs::read_dir(root().join("crates")).unwrap() {
         let folder = entry.unwrap().path();
-        let name = folder.file_name().unwrap();
-        let name = name.to_str().unwrap().replace('-', "_");
+        let name = folder.file_name().unwrap().to_str().unwrap().replace('-', "_");
         roots.push((name, folder.join("src/lib.rs")));
     }
     roots
@@ -78,8 +77,9 @@ impl Crates {
                         None => {
                             let nested = folder.join(&child);
                             let flat = nested.with_extension("rs");
-                            let file = Some(flat).filter(|flat| flat.exists());
-                            let file = file.unwrap_or_else(|| nested.join("mod.rs"));
+                            let file = Some(flat)
+                                .filter(|flat| flat.exists())
+                                .unwrap_or_else(|| nested.join("mod.rs"));
                             self.module(below, &file, &nested);
                         }
                     }
@@ -122,9 +122,9 @@ impl Crates {
             }
             _ if module.defined.contains(first) => return Some((at.to_vec(), first.clone())),
             _ => {
-                let mut by_glob =
-                    |glob: &Name| self.resolve(at, &[glob, path].concat(), steps, &mut Vec::new());
-                let by_glob = module.globs.iter().find_map(&mut by_glob);
+                let by_glob = module.globs.iter().find_map(|glob| {
+                    self.resolve(at, &[glob, path].concat(), steps, &mut Vec::new())
+                });
                 // What a macro makes is not read, but what nobody else defines there is made by it.
                 return by_glob.or_else(|| module.has_macros.then(|| (at.to_vec(), first.clone())));
             }
@@ -141,10 +141,12 @@ impl Crates {
                 let mut via = Vec::new();
                 if let Some((to, item)) = self.resolve(name, path, 20, &mut via) {
                     // Who takes a name from a file that has it from elsewhere needs both. A folder's own file is its face.
-                    let hands_on = via.iter().map(|it| &self.0[it].file);
-                    let hands_on = hands_on
-                        .filter(|file| !file.ends_with("/mod.rs") && !file.ends_with("/lib.rs"));
-                    for to in hands_on.chain([&self.0[&to].file]) {
+                    for to in via
+                        .iter()
+                        .map(|it| &self.0[it].file)
+                        .filter(|file| !file.ends_with("/mod.rs") && !file.ends_with("/lib.rs"))
+                        .chain([&self.0[&to].file])
+                    {
                         if *to != module.file {
                             let into = arrows.entry(module.file.clone()).or_default();
                             into.entry(to.clone()).or_default().insert(item.clone());
@@ -178,8 +180,7 @@ impl Module {
 
 impl<'ast> Visit<'ast> for Module {
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names = path.segments.iter();
-        let names = names.map(|segment| segment.ident.to_string());
+        let names = path.segments.iter().map(|segment| segment.ident.to_string());
         self.paths.insert(names.collect());
         visit::visit_path(self, path);
     }
@@ -188,8 +189,8 @@ impl<'ast> Visit<'ast> for Module {
         // Arguments of macros are paths only in their text.
         let text = found.tokens.to_string().replace(" :: ", "::");
         for word in text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')) {
-            let names = word.split("::").filter(|name| !name.is_empty());
-            let names: Name = names.map(str::to_owned).collect();
+            let names: Name =
+                word.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
             if !names.is_empty() {
                 self.paths.insert(names);
             }

@@ -98,13 +98,14 @@ fn breaches(tokens: TokenStream, in_real_time: bool) -> Vec<String> {
 /// result agree with each other is one too.
 fn measured(assertion: TokenStream) -> Option<String> {
     let all: Vec<TokenTree> = assertion.into_iter().collect();
-    let is_comma =
-        |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ',');
-    let condition = all.split(is_comma).next()?;
+    let condition = all
+        .split(
+            |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','),
+        )
+        .next()?;
     let text: TokenStream = condition.iter().cloned().collect();
     let text = text.to_string().replace("->", "").replace("=>", "").replace(":: <", "");
-    let clauses = text.split("&&").flat_map(|clause| clause.split("||"));
-    clauses.filter_map(measured_by_clause).next()
+    text.split("&&").flat_map(|clause| clause.split("||")).filter_map(measured_by_clause).next()
 }
 
 fn measured_by_clause(clause: &str) -> Option<String> {
@@ -112,22 +113,21 @@ fn measured_by_clause(clause: &str) -> Option<String> {
         return None;
     }
     let words = || clause.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'));
-    let is_bound = |word: &str| {
-        let letters = |letter: char| letter.is_ascii_uppercase() || letter == '_';
-        word.len() > 2 && word.chars().all(letters) || BOUNDS.contains(&word)
-    };
     // Numbers but 0; an index is none of them.
     let parts: Vec<&str> = clause.split_whitespace().collect();
-    let is_number = |pair: &[&str]| {
+    let has_bound = words().any(|word| {
+        word.len() > 2 && word.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
+            || BOUNDS.contains(&word)
+    }) || parts.windows(2).any(|pair| {
         let is_operand = pair[0].ends_with(['<', '>', '=', '*', '/', '+', '-']);
         is_operand
             && pair[1].starts_with(|first: char| first.is_ascii_digit())
             && pair[1].contains(|digit| ('1'..='9').contains(&digit))
-    };
-    let has_bound = words().any(is_bound) || parts.windows(2).any(is_number);
-    let is_measured = |word: &&str| MEASURED.iter().any(|ending| word.ends_with(ending));
-    let found = has_bound.then(|| words().find(is_measured)).flatten();
-    found.map(str::to_owned)
+    });
+    has_bound
+        .then(|| words().find(|word| MEASURED.iter().any(|ending| word.ends_with(ending))))
+        .flatten()
+        .map(str::to_owned)
 }
 
 /// The modules for tests in a file that has other code too.

@@ -55,8 +55,9 @@ impl CmId {
                 rdma_port_space::RDMA_PS_TCP,
             )
         };
-        let failed = || CmError::last(CmStep::CreateId, format!("connection {token}"));
-        let raw = NonNull::new(raw).filter(|_| code == 0).ok_or_else(failed)?;
+        let raw = NonNull::new(raw)
+            .filter(|_| code == 0)
+            .ok_or_else(|| CmError::last(CmStep::CreateId, format!("connection {token}")))?;
         Ok(CmId { channel: Arc::clone(channel), raw })
     }
 

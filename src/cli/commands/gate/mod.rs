@@ -81,8 +81,8 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
                     note("the sides were not measured alike: more launches would not help".into());
                     return Ok((comparison, 1.0));
                 }
-                let plan = Plan::new(args.budget.into(), spent, args.launches);
-                let plan = plan.ok_or_else(|| too_small(args.budget, seconds))?;
+                let plan = Plan::new(args.budget.into(), spent, args.launches)
+                    .ok_or_else(|| too_small(args.budget, seconds))?;
                 let last = plan.last;
                 note(format!("the first launches took {seconds:.0} s: at most {last} a side"));
                 none.insert(plan)

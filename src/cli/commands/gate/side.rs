@@ -37,20 +37,21 @@ pub(super) struct Side<'a> {
 impl<'a> Side<'a> {
     /// What is switched.
     pub(super) fn title(&self) -> String {
-        let switches = self.switches.iter();
-        let words: Vec<_> = switches.map(|it| format!("{}={}", it.key, it.value)).collect();
+        let words: Vec<_> =
+            self.switches.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
         if words.is_empty() { "this program".to_owned() } else { words.join(" ") }
     }
 
     fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
-        let of_key = self.switches.iter().filter(move |it| it.key == key);
-        of_key.map(|it| it.value.as_str())
+        self.switches.iter().filter(move |it| it.key == key).map(|it| it.value.as_str())
     }
 
     fn environment(&self) -> Vec<(String, Option<OsString>)> {
-        let set = |(name, value): (&str, &str)| (name.to_owned(), Some(value.into()));
-        let variables = self.values("env").filter_map(|it| it.split_once('='));
-        let mut all: Vec<_> = variables.map(set).collect();
+        let mut all: Vec<_> = self
+            .values("env")
+            .filter_map(|it| it.split_once('='))
+            .map(|(name, value)| (name.to_owned(), Some(value.into())))
+            .collect();
         // Taken from processes of others; a sweep needs it as we do.
         let secret = env::var_os(TOKEN_VARIABLE);
         all.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
@@ -76,9 +77,10 @@ impl<'a> Side<'a> {
             let words = vec!["-c".to_owned(), command.to_owned()];
             self.run("/bin/sh".into(), words, command, stop)?;
         }
-        let own = || env::current_exe().map_err(Failure::undone);
-        let program = self.values("program").last();
-        let program = program.map_or_else(own, |path| Ok(path.into()))?;
+        let program = self
+            .values("program")
+            .last()
+            .map_or_else(|| env::current_exe().map_err(Failure::undone), |path| Ok(path.into()))?;
         let mut words = sweep.to_vec();
         let folder = out.join(self.name).display().to_string();
         words.extend(["--quiet".to_owned(), "--out".to_owned(), folder]);
@@ -126,9 +128,11 @@ fn ended(launch: &Launch, stop: &AtomicBool) -> std::io::Result<Ended> {
 fn last_lines(ended: &Ended) -> String {
     let streams = [&ended.stderr, &ended.stdout];
     let said = streams.into_iter().find(|it| !it.trim().is_empty());
-    let lines = said.map_or("", |it| it.trim()).lines();
-    let is_said = |line: &&str| !line.trim_start().starts_with("hint: ");
-    let lines: Vec<&str> = lines.filter(is_said).collect();
+    let lines: Vec<&str> = said
+        .map_or("", |it| it.trim())
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("hint: "))
+        .collect();
     let first = lines.len().saturating_sub(TOLD.0);
     match lines[first..].join(" ") {
         told if told.is_empty() => "it said nothing".to_owned(),

@@ -77,8 +77,9 @@ fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result
     let of_case = ["workers", "poll"].iter().filter_map(|flag| Settings::row(flag));
     let usual = Settings::default();
     let of_case = of_case.filter(|row| !row.is_equal(case, &usual));
-    let head = std::iter::once(format!("case {}", case.id));
-    let head: Vec<String> = head.chain(of_case.map(|row| told(case, row))).collect();
+    let head: Vec<String> = std::iter::once(format!("case {}", case.id))
+        .chain(of_case.map(|row| told(case, row)))
+        .collect();
     write_line(out, 0, &head)?;
     if let (Some(_), Some(first)) = (&case.pattern, case.flows.first()) {
         return write_pattern(case, first, out);
@@ -96,15 +97,18 @@ fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result
 
 /// The flows of a pattern: their settings, which all of them have, and the first of their names.
 fn write_pattern(case: &Case, first: &Flow, out: &mut impl Write) -> io::Result<()> {
-    let rows = ALIGNED.iter().filter_map(|flag| Settings::row(flag));
-    let settings = rows.map(|row| told(first, row)).chain(unusual(first));
+    let settings = ALIGNED
+        .iter()
+        .filter_map(|flag| Settings::row(flag))
+        .map(|row| told(first, row))
+        .chain(unusual(first));
     let count = match case.flows.len() {
         1 => "1 flow:".to_owned(),
         flows => format!("{flows} flows, each:"),
     };
     write_line(out, 2, &std::iter::once(count).chain(settings).collect::<Vec<_>>())?;
-    let names = case.flows.iter().map(|flow| flow.name.clone());
-    let mut names: Vec<String> = names.take(NAMED_FLOWS).collect();
+    let mut names: Vec<String> =
+        case.flows.iter().map(|flow| flow.name.clone()).take(NAMED_FLOWS).collect();
     if let Some(more) = case.flows.len().checked_sub(NAMED_FLOWS + 1) {
         names.push(format!("and {} more", more + 1));
     }
@@ -113,11 +117,13 @@ fn write_pattern(case: &Case, first: &Flow, out: &mut impl Write) -> io::Result<
 
 /// Whether the cases of a sweep are shown flow by flow: the table of cases does not tell what theirs are.
 pub(in crate::cli) fn are_shown(sweep: &Sweep) -> bool {
-    let is_usual = |flow: &Flow| {
-        (flow.from, flow.to, &flow.from_device, &flow.to_device) == (0, 1, &None, &None)
-    };
     let mut cases = sweep.cases.iter();
-    cases.any(|case| case.flows.len() > 1 || !case.flows.iter().all(is_usual))
+    cases.any(|case| {
+        case.flows.len() > 1
+            || !case.flows.iter().all(|flow| {
+                (flow.from, flow.to, &flow.from_device, &flow.to_device) == (0, 1, &None, &None)
+            })
+    })
 }
 
 /// Writes all cases.

@@ -27,13 +27,11 @@ pub fn compare(
     options: &Options,
 ) -> Comparison {
     let mut notes = Vec::new();
-    let refused = base.refused.iter().chain(&new.refused);
-    let refused = refused.map(ToString::to_string).collect();
+    let refused = base.refused.iter().chain(&new.refused).map(ToString::to_string).collect();
     let sides = [("base", base), ("new", new)]
         .map(|(name, found)| SideFiles::new(name, without_copies(&found.results, &mut notes)));
     let [base, new] = &sides;
-    let is_on_both = |file: &&Loaded| new.files.iter().any(|it| file.result == it.result);
-    if base.files.iter().any(is_on_both) {
+    if base.files.iter().any(|file| new.files.iter().any(|it| file.result == it.result)) {
         notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
     let Pairs { both, only_in_base, only_in_new } = pairing::pair(&base.files, &new.files);
@@ -71,8 +69,10 @@ fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a L
 }
 
 fn side(path: &Path, files: &[&Loaded]) -> Side {
-    let tools = files.iter().map(|file| &file.result.tool);
-    let revisions = tools.map(|it| it.git.clone().unwrap_or_else(|| it.version.clone()));
+    let revisions = files
+        .iter()
+        .map(|file| &file.result.tool)
+        .map(|it| it.git.clone().unwrap_or_else(|| it.version.clone()));
     let started = files.iter().map(|file| file.result.started_at.clone());
     Side {
         name: text::path(path),
@@ -97,8 +97,9 @@ fn case(
         config: first.config.clone(),
         ..CaseComparison::default()
     };
-    let settings = pairing::settings_that_differ(&first.config, &other.config);
-    let settings = settings.into_iter().map(|text| (Aspect::Settings, text));
+    let settings = pairing::settings_that_differ(&first.config, &other.config)
+        .into_iter()
+        .map(|text| (Aspect::Settings, text));
     let facts = facts::differences(&base.facts(in_base), &new.facts(in_new));
     for (aspect, text) in facts.into_iter().chain(settings) {
         if options.across.contains(&aspect) {
@@ -204,8 +205,7 @@ fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
         return Some("one run each".to_owned());
     }
     fn times<'a>(launches: &[Launch<'a>]) -> Vec<&'a str> {
-        let file = |launch: &Launch<'a>| launch.file.result.started_at.as_str();
-        launches.iter().map(file).collect()
+        launches.iter().map(|launch| launch.file.result.started_at.as_str()).collect()
     }
     turns::reason_against(&times(base), &times(new))
 }

@@ -20,12 +20,7 @@ fn of<const N: usize>(
     aspect: Aspect,
     facts: [(&str, Option<String>); N],
 ) -> Vec<Fact> {
-    let fact = |(name, value): (&str, Option<String>)| Fact {
-        aspect,
-        name: format!("{subject}{name}"),
-        value,
-    };
-    facts.map(fact).into()
+    facts.map(|(name, value)| Fact { aspect, name: format!("{subject}{name}"), value }).into()
 }
 
 fn text(value: impl Display) -> Option<String> {
@@ -147,24 +142,26 @@ pub(super) fn differ(name: &str, base: impl Display, new: impl Display) -> Strin
 
 /// The facts that are not the same in all of both sides' files, with what each side says.
 pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<(Aspect, String)> {
-    let facts = base.iter().chain(new).flatten();
-    let names = each_once(facts.map(|fact| (fact.aspect, &*fact.name)));
-    let told = names.into_iter().filter_map(|(aspect, name)| {
-        let [base, new] = [base, new].map(|side| values(side, name));
-        let is_same = base == new && base.len() == 1;
-        let text = || differ(name, base.join(" and "), new.join(" and "));
-        (!is_same).then(|| (aspect, text()))
-    });
-    told.collect()
+    let names = each_once(base.iter().chain(new).flatten().map(|fact| (fact.aspect, &*fact.name)));
+    names
+        .into_iter()
+        .filter_map(|(aspect, name)| {
+            let [base, new] = [base, new].map(|side| values(side, name));
+            let is_same = base == new && base.len() == 1;
+            (!is_same).then(|| (aspect, differ(name, base.join(" and "), new.join(" and "))))
+        })
+        .collect()
 }
 
 /// What a side's files say of a fact, each answer once, in a fixed order.
 fn values<'a>(files: &'a [Vec<Fact>], name: &str) -> Vec<&'a str> {
-    let of_file = |facts: &'a Vec<Fact>| {
-        let fact = facts.iter().find(|fact| fact.name == name);
-        fact.and_then(|fact| fact.value.as_deref()).unwrap_or("not known")
-    };
-    let values: std::collections::BTreeSet<&str> = files.iter().map(of_file).collect();
+    let values: std::collections::BTreeSet<&str> = files
+        .iter()
+        .map(|facts| {
+            let fact = facts.iter().find(|fact| fact.name == name);
+            fact.and_then(|fact| fact.value.as_deref()).unwrap_or("not known")
+        })
+        .collect();
     values.into_iter().collect()
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Over {
 /// Judges all metrics of all cases together that are to be judged; `part` as of [`statistics::judge`].
 pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
     let is_asked = |case: &CaseComparison| case.no_verdict.is_none() && !case.metrics.is_empty();
-    let judged = cases.iter_mut().zip(units);
-    let mut judged: Vec<_> = judged.filter(|(case, _)| is_asked(case)).collect();
+    let mut judged: Vec<_> =
+        cases.iter_mut().zip(units).filter(|(case, _)| is_asked(case)).collect();
     // Each flow of a case is a case of its own to the statistics.
     let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let mut questions: Vec<Question> = Vec::new();
@@ -33,9 +33,11 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) ->
         }
     }
     let judgement = statistics::judge(&questions, part);
-    let fewest =
-        judged.iter().map(|(case, _)| (case.base_count.min(case.new_count), case.observation));
-    let Some((count, observation)) = fewest.min_by_key(|(count, _)| *count) else {
+    let Some((count, observation)) = judged
+        .iter()
+        .map(|(case, _)| (case.base_count.min(case.new_count), case.observation))
+        .min_by_key(|(count, _)| *count)
+    else {
         return Over::default();
     };
     let mut answers = judgement.by_case.iter();

@@ -9,26 +9,26 @@ use statistics::median;
 /// Whether a flow kept up with its schedule, and lost nothing, in all runs of both sides: what it moved is then what was asked for. As the
 /// question is put of both sides alike, a choice of metrics by it leaves the tests exact.
 pub(super) fn keeps_up(flow: &str, sides: [&[Launch<'_>]; 2]) -> bool {
-    let is_kept = |run: &Run| {
+    sides.into_iter().flat_map(runs).all(|run| {
         run.flow(flow).is_some_and(|flow| {
             let load = flow.load.as_ref();
             let all_came = flow.delivery.as_ref().is_none_or(|it| it.lost == 0);
             all_came && load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
         })
-    };
-    sides.into_iter().flat_map(runs).all(is_kept)
+    })
 }
 
 /// Which loads a share of the closed loop's maximum is on the two sides, each of its own maximum; `None` of other rates.
 pub(super) fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option<String> {
     let rate = flow.settings.rate;
     rate.share()?;
-    let of_side = |side: &[Launch<'_>]| {
-        let loads = runs(side).filter_map(|run| run.flow(flow.name())?.load.as_ref());
-        let asked: Vec<f64> = loads.map(|load| load.asked_per_second).collect();
+    let [base, new] = sides.map(|side| {
+        let asked: Vec<f64> = runs(side)
+            .filter_map(|run| run.flow(flow.name())?.load.as_ref())
+            .map(|load| load.asked_per_second)
+            .collect();
         median(&asked).map(rate_text)
-    };
-    let [base, new] = sides.map(of_side);
+    });
     let label = match flow.label() {
         "" => String::new(),
         name => format!(" of {name}"),

@@ -228,34 +228,39 @@ impl CaseComparison {
             return Verdict::NotComparable;
         }
         let missing = self.missing.iter().map(|missing| missing.verdict);
-        let metrics = self.metrics.iter().map(|metric| metric.verdict);
-        metrics.chain(missing).max().unwrap_or(Verdict::NotComparable)
+        self.metrics
+            .iter()
+            .map(|metric| metric.verdict)
+            .chain(missing)
+            .max()
+            .unwrap_or(Verdict::NotComparable)
     }
 }
 
 impl Comparison {
     /// Metrics over all cases with this verdict.
     pub fn over_all_with(&self, verdict: Verdict) -> Vec<&MetricComparison> {
-        let figures = self.over_all.iter().map(|over_all| &over_all.figures);
-        figures.filter(|it| it.verdict == verdict).collect()
+        self.over_all
+            .iter()
+            .map(|over_all| &over_all.figures)
+            .filter(|it| it.verdict == verdict)
+            .collect()
     }
 
     /// The worst that is said of anything; `None` without a case.
     pub fn verdict(&self) -> Option<Verdict> {
         let over_all = self.over_all.iter().map(|it| it.figures.verdict);
-        let cases = self.cases.iter().map(CaseComparison::verdict);
-        cases.chain(over_all).max()
+        self.cases.iter().map(CaseComparison::verdict).chain(over_all).max()
     }
 
     /// Whether more launches would change nothing: something regressed, or every case is clear.
     pub fn is_settled(&self) -> bool {
-        let is_clear = |case: &CaseComparison| case.verdict() <= Verdict::Improved;
-        self.verdict() == Some(Verdict::Regressed) || self.cases.iter().all(is_clear)
+        self.verdict() == Some(Verdict::Regressed)
+            || self.cases.iter().all(|case| case.verdict() <= Verdict::Improved)
     }
 
     /// Cases with this verdict.
     pub fn cases_with(&self, verdict: Verdict) -> usize {
-        let verdicts = self.cases.iter().map(CaseComparison::verdict);
-        verdicts.filter(|it| *it == verdict).count()
+        self.cases.iter().map(CaseComparison::verdict).filter(|it| *it == verdict).count()
     }
 }

@@ -83,8 +83,7 @@ pub enum OptionError {
 
 /// Aspects, comma-separated.
 pub fn aspect_names() -> String {
-    let names = Aspect::ALL.iter().map(|aspect| aspect.name());
-    names.collect::<Vec<_>>().join(", ")
+    Aspect::ALL.iter().map(|aspect| aspect.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl FromStr for Metric {
@@ -112,8 +111,7 @@ pub struct Margins(BTreeMap<Metric, f64>);
 impl Margins {
     /// The margin of a metric: 0.03 is 3 %.
     pub fn of(&self, metric: Metric) -> f64 {
-        let asked = self.0.get(&metric).copied();
-        asked.unwrap_or_else(|| metric.default_margin())
+        self.0.get(&metric).copied().unwrap_or_else(|| metric.default_margin())
     }
 
     /// The same with at least this of each metric for which nothing was said.

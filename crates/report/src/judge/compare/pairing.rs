@@ -35,13 +35,17 @@ fn asked(config: &CaseConfig) -> Asked {
         }
         settings
     };
-    let flow = |(index, flow): (usize, &FlowConfig)| {
-        let ends = [flow.from.clone(), flow.to.clone()];
-        (flow.name.clone(), (ends, without_free(config.flow(index))))
-    };
     Asked {
         settings: without_free(config.settings.clone()),
-        flows: config.flows.iter().enumerate().map(flow).collect(),
+        flows: config
+            .flows
+            .iter()
+            .enumerate()
+            .map(|(index, flow)| {
+                let ends = [flow.from.clone(), flow.to.clone()];
+                (flow.name.clone(), (ends, without_free(config.flow(index))))
+            })
+            .collect(),
     }
 }
 
@@ -104,9 +108,9 @@ pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<S
         if ends != other_ends {
             told.push(differ(&flow_of, ends.join(" → "), other_ends.join(" → ")));
         }
-        let is_own =
-            |row: &Row| !row.is_equal(&base.settings, flow) || !row.is_equal(&new.settings, other);
-        let rows = rows_that_differ([flow, other], is_own);
+        let rows = rows_that_differ([flow, other], |row: &Row| {
+            !row.is_equal(&base.settings, flow) || !row.is_equal(&new.settings, other)
+        });
         told.extend(rows.into_iter().map(|text| format!("{flow_of}: {text}")));
     }
     let added = new.flows.keys().filter(|name| !base.flows.contains_key(*name));
@@ -115,15 +119,16 @@ pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<S
 }
 
 fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool) -> Vec<String> {
-    let rows = ROWS.iter().filter(|row| !row.is_equal(base, new) && is_told(row));
-    let told = rows.map(|row| {
-        let [base, new] = [base, new].map(|side| match row.text(side) {
-            text if text.is_empty() => "not set".to_owned(),
-            text => text,
-        });
-        differ(row.flag, base, new)
-    });
-    told.collect()
+    ROWS.iter()
+        .filter(|row| !row.is_equal(base, new) && is_told(row))
+        .map(|row| {
+            let [base, new] = [base, new].map(|side| match row.text(side) {
+                text if text.is_empty() => "not set".to_owned(),
+                text => text,
+            });
+            differ(row.flag, base, new)
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -132,12 +137,16 @@ mod tests {
     use crate::results::sample;
 
     fn file(cases: &[(&str, f64)]) -> Loaded {
-        let cases = cases.iter().map(|(id, seconds)| CaseResult {
-            id: (*id).to_owned(),
-            config: Settings::from([("duration", seconds.to_string().as_str())]).into(),
-            ..CaseResult::default()
-        });
-        sample::file(cases.collect())
+        sample::file(
+            cases
+                .iter()
+                .map(|(id, seconds)| CaseResult {
+                    id: (*id).to_owned(),
+                    config: Settings::from([("duration", seconds.to_string().as_str())]).into(),
+                    ..CaseResult::default()
+                })
+                .collect(),
+        )
     }
 
     #[test]
@@ -145,8 +154,7 @@ mod tests {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
-        let ids = pairs.both.iter();
-        let ids = ids.map(|[base, new]| (&*base[0].1.id, base.len(), new.len()));
+        let ids = pairs.both.iter().map(|[base, new]| (&*base[0].1.id, base.len(), new.len()));
         assert!(ids.eq([("a", 1, 1), ("b", 2, 1)]));
         assert!(pairs.only_in_base.is_empty());
         assert_eq!(pairs.only_in_new, ["c"]);

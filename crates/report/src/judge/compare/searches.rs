@@ -13,8 +13,9 @@ const METRIC: Metric = Metric::HighestLoad;
 
 /// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
 pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
-    let searches = sides.into_iter().flatten().flat_map(|it| &it.case.searches);
-    for asked in each_once(searches.map(|search| &*search.asked)) {
+    for asked in each_once(
+        sides.into_iter().flatten().flat_map(|it| &it.case.searches).map(|search| &*search.asked),
+    ) {
         match figures(asked, margin, sides, found.observation) {
             Ok((figures, note)) => {
                 found.metrics.push(figures);
@@ -64,8 +65,7 @@ fn figures(
         return Err((Verdict::NoVerdict, reason.to_owned()));
     }
     // Bounds that overlap are no difference.
-    let widths = [&base, &new].map(|side| width(side));
-    let margin = widths.into_iter().fold(margin, f64::max);
+    let margin = [&base, &new].map(|side| width(side)).into_iter().fold(margin, f64::max);
     let note = differ(asked, bounds(&base), bounds(&new));
     let mut figures = MetricComparison::unjudged(METRIC, margin, old_loads, now_loads);
     figures.flow = asked.to_owned();
@@ -74,11 +74,12 @@ fn figures(
 
 /// Each launch's search for a limit.
 fn of_launches<'a>(side: &[Launch<'a>], asked: &str) -> Vec<Option<&'a LoadSearch>> {
-    let of_launch = |launch: &Launch<'a>| {
-        let mut searches = launch.case.searches.iter();
-        searches.find(|search| search.asked == asked)
-    };
-    side.iter().map(of_launch).collect()
+    side.iter()
+        .map(|launch| {
+            let mut searches = launch.case.searches.iter();
+            searches.find(|search| search.asked == asked)
+        })
+        .collect()
 }
 
 /// The highest load that kept the limit; where none did, the lowest that broke it, above which the truth cannot be.

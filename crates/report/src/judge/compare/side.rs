@@ -33,11 +33,17 @@ impl<'a> SideFiles<'a> {
 
     /// On what a case was measured, file by file.
     pub(super) fn facts(&self, case: &SideCase<'_>) -> Vec<Vec<Fact>> {
-        let of_file = |(file, case): &(usize, &CaseResult)| {
-            let of_file = self.facts.get(*file).into_iter().flatten().cloned();
-            of_file.chain(facts::of_case(&case.config)).collect()
-        };
-        case.iter().map(of_file).collect()
+        case.iter()
+            .map(|(file, case)| {
+                self.facts
+                    .get(*file)
+                    .into_iter()
+                    .flatten()
+                    .cloned()
+                    .chain(facts::of_case(&case.config))
+                    .collect()
+            })
+            .collect()
     }
 
     /// The runs of a case that count; what is wrong with others goes to `bad`, what was left out to `notes`.
@@ -102,8 +108,10 @@ pub(super) fn observations(
     observation: Observation,
     figure: impl Fn(&Run) -> Option<f64>,
 ) -> Option<Vec<f64>> {
-    let of_launch = |launch: &Launch<'_>| launch.runs.iter().map(|run| figure(run)).collect();
-    let all: Vec<Vec<f64>> = side.iter().map(of_launch).collect::<Option<_>>()?;
+    let all: Vec<Vec<f64>> = side
+        .iter()
+        .map(|launch| launch.runs.iter().map(|run| figure(run)).collect())
+        .collect::<Option<_>>()?;
     Some(match observation {
         Observation::Run => all.concat(),
         Observation::Launch => all.iter().filter_map(|values| median(values)).collect(),
@@ -112,12 +120,13 @@ pub(super) fn observations(
 
 /// Which runs a side's observations are of, in the same order.
 pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> {
-    let of_launch = |launch: &Launch<'_>| -> Vec<Unit> {
-        let unit = |run| Unit { launch: launch.number, run };
-        match observation {
-            Observation::Run => launch.runs.iter().map(|run| unit(Some(run.run))).collect(),
-            Observation::Launch => vec![unit(None)],
-        }
-    };
-    side.iter().flat_map(of_launch).collect()
+    side.iter()
+        .flat_map(|launch| -> Vec<Unit> {
+            let unit = |run| Unit { launch: launch.number, run };
+            match observation {
+                Observation::Run => launch.runs.iter().map(|run| unit(Some(run.run))).collect(),
+                Observation::Launch => vec![unit(None)],
+            }
+        })
+        .collect()
 }

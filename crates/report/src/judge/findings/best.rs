@@ -28,8 +28,8 @@ pub(super) fn best(
     } else {
         subjects.iter().min_by(by_median)
     }?;
-    let is_like_best = |it: &&Subject<'_>| it.figures.may_equal(&best.figures);
-    let mut like_best: Vec<&Subject<'_>> = subjects.iter().filter(is_like_best).collect();
+    let mut like_best: Vec<&Subject<'_>> =
+        subjects.iter().filter(|it| it.figures.may_equal(&best.figures)).collect();
     like_best.sort_by(by_median);
     let [low, high] = [like_best.first()?, like_best.last()?].map(|it| it.figures.median);
     let cases = like_best.len();
@@ -45,11 +45,12 @@ pub(super) fn best(
 
 /// The settings that these share, of those in which all cases differ.
 fn in_common(subjects: &[&Subject<'_>], rows: &[&'static Row]) -> Vec<String> {
-    let is_shared = |row: &&&'static Row| {
-        let mut pairs = subjects.windows(2);
-        pairs.all(|pair| pair[0].is_like(pair[1], &[row]))
-    };
-    let shared = rows.iter().filter(is_shared);
-    let shared = shared.filter_map(|row| Some(words(row, subjects.first()?.settings())));
-    shared.filter(|words| !words.is_empty()).collect()
+    rows.iter()
+        .filter(|row| {
+            let mut pairs = subjects.windows(2);
+            pairs.all(|pair| pair[0].is_like(pair[1], &[row]))
+        })
+        .filter_map(|row| Some(words(row, subjects.first()?.settings())))
+        .filter(|words| !words.is_empty())
+        .collect()
 }

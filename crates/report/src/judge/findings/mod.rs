@@ -42,15 +42,15 @@ impl Said {
     /// All of it, those of nodes last.
     pub fn all(&self) -> Vec<Finding> {
         let of_meshes = self.meshes.iter().flat_map(|mesh| {
-            let told = mesh.findings.iter();
-            told.map(|said| (mesh.matrix.title.clone(), said.clone()))
+            mesh.findings.iter().map(|said| (mesh.matrix.title.clone(), said.clone()))
         });
         let of_fans = self.fans.iter().map(|fan| {
-            let case = fan.points.last().map(|point| point.case.clone());
-            (case.unwrap_or_default(), NodesFinding::Fan(fan.clone()))
+            (
+                fan.points.last().map(|point| point.case.clone()).unwrap_or_default(),
+                NodesFinding::Fan(fan.clone()),
+            )
         });
-        let of_nodes = of_meshes.chain(of_fans);
-        let of_nodes = of_nodes.map(|(case, said)| Finding::Nodes { case, said });
+        let of_nodes = of_meshes.chain(of_fans).map(|(case, said)| Finding::Nodes { case, said });
         self.findings.iter().cloned().chain(of_nodes).collect()
     }
 }

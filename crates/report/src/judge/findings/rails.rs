@@ -43,14 +43,15 @@ struct Moved {
 
 /// The rails of a result that are slower than others of their node.
 pub(super) fn slow(result: &ResultFile) -> Vec<SlowRail> {
-    let groups = groups(result).into_iter();
-    groups.flat_map(|cases| of_cases(&cases)).collect()
+    groups(result).into_iter().flat_map(|cases| of_cases(&cases)).collect()
 }
 
 fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
-    let is_closed = |case: &&CaseResult| case.config.is_closed_loop();
-    let metric =
-        if cases.first().is_some_and(is_closed) { Metric::GbitPerS } else { Metric::P50Ns };
+    let metric = if cases.first().is_some_and(|case| case.config.is_closed_loop()) {
+        Metric::GbitPerS
+    } else {
+        Metric::P50Ns
+    };
     let mut ends: BTreeMap<End, Moved> = BTreeMap::new();
     for (number, case) in cases.iter().enumerate() {
         for run in &case.runs {
@@ -60,8 +61,8 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
     let sides: BTreeSet<(&String, bool)> = ends.keys().map(|(node, to, _)| (node, *to)).collect();
     let mut told: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
     for side in sides {
-        let of_side = ends.iter().filter(|((node, to, _), _)| (node, *to) == side);
-        let rails: Vec<(&End, &Moved)> = of_side.collect();
+        let rails: Vec<(&End, &Moved)> =
+            ends.iter().filter(|((node, to, _), _)| (node, *to) == side).collect();
         for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
             let end = (node.clone(), rail.clone());
             // With no other flows it is not known at which end the cause is.
@@ -96,8 +97,7 @@ fn add(
 ) {
     // All that one flow has become, by its name.
     let mut over: BTreeMap<&str, Vec<(usize, &FlowConfig, f64)>> = BTreeMap::new();
-    let flows = case.config.flows.iter().zip(&run.flows).enumerate();
-    for (place, (config, flow)) in flows {
+    for (place, (config, flow)) in case.config.flows.iter().zip(&run.flows).enumerate() {
         if let Some((name, _)) = config.over_rails()
             && standing::counts(run, flow)
             && let Some(figure) = metric.of(run, Some::<&FlowResult>(flow))
@@ -137,17 +137,19 @@ fn slow_ones<'a>(rails: &[(&'a End, &'a Moved)], metric: Metric) -> Vec<(&'a End
     let figures = |rails| Figures::new(metric, &of_many(rails, |moved| &moved.ratios));
     // Less than half may be slow; the last one that stands out from what is faster, so that several do not hide each other.
     let most = (rails.len().saturating_sub(1) / 2).max(1);
-    let stands_out = |number: &usize| {
-        let (slow, others) = rails.split_at((*number).min(rails.len()));
-        let last = slow.split_at(number.saturating_sub(1)).1;
-        let both = figures(last).zip(figures(others));
-        both.is_some_and(|(slow, others)| !slow.may_equal(&others))
-    };
-    let count = (1..=most).rev().find(stands_out).unwrap_or(0);
+    let count = (1..=most)
+        .rev()
+        .find(|number| {
+            let (slow, others) = rails.split_at((*number).min(rails.len()));
+            let last = slow.split_at(number.saturating_sub(1)).1;
+            figures(last)
+                .zip(figures(others))
+                .is_some_and(|(slow, others)| !slow.may_equal(&others))
+        })
+        .unwrap_or(0);
     let (slow, others) = rails.split_at(count.min(rails.len()));
     let usual = median(&of_many(others, |moved| &moved.figures)).unwrap_or_default();
-    let told = slow.iter();
-    told.map(|(end, moved)| (*end, *moved, usual)).collect()
+    slow.iter().map(|(end, moved)| (*end, *moved, usual)).collect()
 }
 
 #[cfg(test)]
@@ -165,32 +167,37 @@ mod tests {
         let (config, run) = (case.config.flows[0].clone(), case.runs[0].clone());
         let rails = 0..runs[0].len();
         let over = |rail: usize, name: &str| format!("{name}@mlx5_{rail}");
-        let flows = rails.map(|rail| FlowConfig {
-            name: over(rail, "forward"),
-            from_device: Some(format!("mlx5_{rail}")),
-            to_device: Some(format!("mlx5_{rail}")),
-            ..config.clone()
-        });
-        case.config.flows = flows.collect();
-        let of_run = |figures: &&[f64]| {
-            let mut run = run.clone();
-            let flow = run.flows[0].clone();
-            let flows = figures.iter().enumerate().map(|(rail, gbit_per_s)| {
-                let mut flow = flow.clone();
-                flow.name = over(rail, "forward");
-                flow.totals.gbit_per_s = Some(*gbit_per_s);
-                flow
-            });
-            run.flows = flows.collect();
-            run
-        };
-        case.runs = runs.iter().map(of_run).collect();
+        case.config.flows = rails
+            .map(|rail| FlowConfig {
+                name: over(rail, "forward"),
+                from_device: Some(format!("mlx5_{rail}")),
+                to_device: Some(format!("mlx5_{rail}")),
+                ..config.clone()
+            })
+            .collect();
+        case.runs = runs
+            .iter()
+            .map(|figures| {
+                let mut run = run.clone();
+                let flow = run.flows[0].clone();
+                run.flows = figures
+                    .iter()
+                    .enumerate()
+                    .map(|(rail, gbit_per_s)| {
+                        let mut flow = flow.clone();
+                        flow.name = over(rail, "forward");
+                        flow.totals.gbit_per_s = Some(*gbit_per_s);
+                        flow
+                    })
+                    .collect();
+                run
+            })
+            .collect();
         file
     }
 
     fn names(file: &ResultFile) -> Vec<String> {
-        let told = slow(file).into_iter();
-        told.map(|it| it.ends[0].1.clone()).collect()
+        slow(file).into_iter().map(|it| it.ends[0].1.clone()).collect()
     }
 
     #[test]

@@ -20,20 +20,21 @@ pub(super) fn scaling(
     metric: Metric,
 ) -> Option<Finding> {
     let best = subjects.iter().max_by(by_median)?;
-    let place = |row: &&Row| {
+    let mut axes: Vec<&'static Row> = rows.to_vec();
+    axes.sort_by_key(|row| {
         let place = FIRST.iter().position(|flag| *flag == row.flag);
         place.unwrap_or(FIRST.len())
-    };
-    let mut axes: Vec<&'static Row> = rows.to_vec();
-    axes.sort_by_key(place);
-    let curves = axes.into_iter().filter_map(|axis| {
-        let mut fixed = rows.to_vec();
-        fixed.retain(|row| row.field != axis.field);
-        Some((axis, points(subjects, best, axis, &fixed)?, fixed))
     });
-    let curves: Vec<_> = curves.collect();
-    let is_curve = |(_, points, _): &&(_, Vec<_>, _)| points.len() >= CURVE;
-    let (axis, points, fixed) = curves.iter().find(is_curve).or(curves.first())?;
+    let curves: Vec<_> = axes
+        .into_iter()
+        .filter_map(|axis| {
+            let mut fixed = rows.to_vec();
+            fixed.retain(|row| row.field != axis.field);
+            Some((axis, points(subjects, best, axis, &fixed)?, fixed))
+        })
+        .collect();
+    let (axis, points, fixed) =
+        curves.iter().find(|(_, points, _)| points.len() >= CURVE).or(curves.first())?;
     let (shape, from, to) = shape(points)?;
     let at = |point: &Subject<'_>| (words(axis, point.settings()), point.figures.median);
     Some(Finding::Scaling {
@@ -56,9 +57,11 @@ fn points<'a, 's>(
     axis: &Row,
     fixed: &[&Row],
 ) -> Option<Vec<&'a Subject<'s>>> {
-    let alike = subjects.iter().filter(|it| it.is_like(best, fixed));
-    let points = alike.map(|it| Some((axis.number(it.settings())?, it)));
-    let mut points: Vec<(f64, &Subject<'_>)> = points.collect::<Option<_>>()?;
+    let mut points: Vec<(f64, &Subject<'_>)> = subjects
+        .iter()
+        .filter(|it| it.is_like(best, fixed))
+        .map(|it| Some((axis.number(it.settings())?, it)))
+        .collect::<Option<_>>()?;
     points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let are_apart = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
     let points: Vec<&Subject<'_>> = points.into_iter().map(|(_, it)| it).collect();

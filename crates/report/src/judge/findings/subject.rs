@@ -31,14 +31,12 @@ impl<'a> Compared<'a> {
         if others.iter().any(|other| ground(other) != ground(first)) {
             return None;
         }
-        let is_compared = |case: &&CaseResult| {
-            let mut flows = case.flows();
-            case.config.pattern.is_none() && flows.all(|flow| flow.settings.rate.is_closed())
-        };
         let mut cases: Vec<(&'a CaseResult, Vec<&'a Run>)> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
-        let all = results.iter().flat_map(|result| &result.cases);
-        for case in all.filter(is_compared) {
+        for case in results.iter().flat_map(|result| &result.cases).filter(|case| {
+            let mut flows = case.flows();
+            case.config.pattern.is_none() && flows.all(|flow| flow.settings.rate.is_closed())
+        }) {
             let place = *places.entry(&case.id).or_insert(cases.len());
             match cases.get_mut(place) {
                 Some((known, runs)) if known.config == case.config => runs.extend(&case.runs),
@@ -47,8 +45,8 @@ impl<'a> Compared<'a> {
                 None => cases.push((case, case.runs.iter().collect())),
             }
         }
-        let is_set_up = |(case, _): &(&CaseResult, _)| case.config.is_set_up();
-        let (set_ups, transfers): (Vec<_>, Vec<_>) = cases.into_iter().partition(is_set_up);
+        let (set_ups, transfers): (Vec<_>, Vec<_>) =
+            cases.into_iter().partition(|(case, _)| case.config.is_set_up());
         let (cases, metrics) = if transfers.is_empty() {
             (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns])
         } else {
@@ -61,13 +59,18 @@ impl<'a> Compared<'a> {
     }
 
     pub(super) fn subjects(&self, metric: Metric) -> Vec<Subject<'a>> {
-        let subject = |(case, runs): &(&'a CaseResult, Vec<&Run>)| {
-            let counted = runs.iter().filter(|run| standing::run_counts(run));
-            let figures: Vec<f64> = counted.filter_map(|run| of_run(run, metric)).collect();
-            let figures = Figures::new(metric, &figures)?;
-            Some(Subject { case, figures })
-        };
-        self.cases.iter().filter_map(subject).collect()
+        self.cases
+            .iter()
+            .filter_map(|(case, runs)| {
+                let figures: Vec<f64> = runs
+                    .iter()
+                    .filter(|run| standing::run_counts(run))
+                    .filter_map(|run| of_run(run, metric))
+                    .collect();
+                let figures = Figures::new(metric, &figures)?;
+                Some(Subject { case, figures })
+            })
+            .collect()
     }
 }
 
@@ -76,8 +79,8 @@ fn of_run(run: &Run, metric: Metric) -> Option<f64> {
     if metric.is_of_setup() {
         return metric.of(run, None);
     }
-    let flows = run.flows.iter();
-    let figures: Vec<f64> = flows.map(|flow| metric.of(run, Some(flow))).collect::<Option<_>>()?;
+    let figures: Vec<f64> =
+        run.flows.iter().map(|flow| metric.of(run, Some(flow))).collect::<Option<_>>()?;
     figures.into_iter().reduce(if metric.higher_is_better() {
         |one, other| one + other
     } else {
@@ -98,8 +101,11 @@ impl Subject<'_> {
 
     /// `write, 4 QPs, CQ shared`: the values of these settings; the case's name where they are none.
     pub(super) fn named(&self, rows: &[&Row]) -> String {
-        let told = rows.iter().map(|row| words(row, self.settings()));
-        let told: Vec<String> = told.filter(|words| !words.is_empty()).collect();
+        let told: Vec<String> = rows
+            .iter()
+            .map(|row| words(row, self.settings()))
+            .filter(|words| !words.is_empty())
+            .collect();
         if told.is_empty() { self.case.id.clone() } else { told.join(", ") }
     }
 }
@@ -108,10 +114,12 @@ impl Subject<'_> {
 type Ground<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
 
 fn ground(result: &ResultFile) -> Vec<Ground<'_>> {
-    let nodes = result.nodes.iter().map(|node| {
-        let devices = node.devices.iter();
-        let devices = devices.map(|device| (&*device.name, device.faults.as_ref()));
-        (&*node.host.hostname, devices.collect())
-    });
-    nodes.collect()
+    result
+        .nodes
+        .iter()
+        .map(|node| {
+            let devices = node.devices.iter().map(|device| (&*device.name, device.faults.as_ref()));
+            (&*node.host.hostname, devices.collect())
+        })
+        .collect()
 }

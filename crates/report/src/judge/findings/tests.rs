@@ -20,18 +20,21 @@ fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
         latency_ns: Some(Latency { p99: Some((gbit_per_s * 1e4) as u64), ..Latency::default() }),
         ..FlowResult::default()
     };
-    let run = |(number, rate): (u32, &f64)| Run { run: number, ..sample::run(vec![flow(*rate)]) };
     let words = flags.iter().map(|(flag, text)| format!("{flag}{text}"));
     CaseResult {
         id: words.collect::<Vec<_>>().join("-"),
         config: CaseConfig::from(settings),
-        ..sample::case((1..).zip(gbit_per_s).map(run).collect())
+        ..sample::case(
+            (1..)
+                .zip(gbit_per_s)
+                .map(|(number, rate)| Run { run: number, ..sample::run(vec![flow(*rate)]) })
+                .collect(),
+        )
     }
 }
 
 fn of_qps(points: &[(&str, f64)]) -> ResultFile {
-    let case = |(qps, rate): &(&str, f64)| case(&[("qps", qps)], &[*rate; 3]);
-    cases(points.iter().map(case).collect())
+    cases(points.iter().map(|(qps, rate)| case(&[("qps", qps)], &[*rate; 3])).collect())
 }
 
 fn of(all: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
@@ -85,8 +88,8 @@ fn differences_that_may_be_chance_make_no_best_case() {
         Finding::FewRuns { chance } => Some(chance.clone()),
         _ => None,
     });
-    let rounded = few.unwrap().into_iter();
-    let rounded = rounded.map(|(metric, share)| (metric, (share * 1e6).round() / 1e6));
+    let rounded =
+        few.unwrap().into_iter().map(|(metric, share)| (metric, (share * 1e6).round() / 1e6));
     assert!(rounded.eq(chance));
     // With runs that agree the same difference is one.
     let cases = [("shared", 10.0), ("per-qp", 10.5)];
@@ -106,8 +109,9 @@ fn runs_that_scatter_have_no_winner() {
 #[test]
 fn many_equal_cases_are_told_by_what_they_share() {
     let case_of = |qps, size, rate| case(&[("qps", qps), ("size", size)], &[rate; 3]);
-    let cases = ["1", "4", "16"].map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)]);
-    let told = of(cases.concat());
+    let told = of(["1", "4", "16"]
+        .map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)])
+        .concat());
     has_best(&told, GbitPerS, [20.0; 2], [3, 6], &["64 KiB"]);
     let (shape, _, _, of) = shape_of(&told);
     assert_eq!((shape, &*of), (Shape::Level, "64 KiB"));
@@ -124,8 +128,11 @@ fn curves_fall_grow_and_have_two_points() {
         ("1:20 4:10", Falls, "1 QP", "4 QPs"),
         ("1:10 4:20", Grows, "1 QP", "4 QPs"),
     ] {
-        let all = points.split(' ').map(|point| point.split_once(':').unwrap());
-        let all: Vec<_> = all.map(|(qps, rate)| (qps, rate.parse().unwrap())).collect();
+        let all: Vec<_> = points
+            .split(' ')
+            .map(|point| point.split_once(':').unwrap())
+            .map(|(qps, rate)| (qps, rate.parse().unwrap()))
+            .collect();
         let found = shape_of(&findings(&[&of_qps(&all)]));
         let found = (found.0, &*found.1, &*found.2);
         assert_eq!(found, (shape, from, to), "{points}");
@@ -162,11 +169,13 @@ fn results_of_other_devices_are_not_compared() {
 fn wrong(change: impl FnOnce(&mut Run)) -> Vec<Problem> {
     let mut file = of_qps(&[("1", 10.0), ("4", 20.0)]);
     change(&mut file.cases[0].runs[0]);
-    let found = findings(&[&file]).into_iter().filter_map(|it| match it {
-        Finding::Wrong(problem) => Some(problem),
-        _ => None,
-    });
-    found.collect()
+    findings(&[&file])
+        .into_iter()
+        .filter_map(|it| match it {
+            Finding::Wrong(problem) => Some(problem),
+            _ => None,
+        })
+        .collect()
 }
 
 fn event(kind: PathEventKind) -> PathEvent {
@@ -214,8 +223,7 @@ fn what_looks_wrong_is_found_with_its_case() {
     let stalled = |rows: std::ops::Range<usize>| {
         move |run: &mut Run| {
             let mut messages = vec![vec![100; 25]; 4];
-            let still = messages[rows.clone()].iter_mut();
-            still.for_each(|qp| qp[10..13].fill(0));
+            messages[rows.clone()].iter_mut().for_each(|qp| qp[10..13].fill(0));
             run.flows[0].qp_timeline = qp_timeline(0.04, messages);
         }
     };

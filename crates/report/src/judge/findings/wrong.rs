@@ -90,25 +90,25 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
             verdict == Some(LoadVerdict::Overloaded)
         }),
         ProblemKind::ReceiverDisagrees => any_flow(|flow| flow.received_otherwise().is_some()),
-        ProblemKind::MessagesLost => {
-            let shares = flows.filter_map(|flow| Some(flow.delivery.as_ref()?.lost_share));
-            shares.reduce(f64::max).filter(|share| *share > 0.0)
-        }
+        ProblemKind::MessagesLost => flows
+            .filter_map(|flow| Some(flow.delivery.as_ref()?.lost_share))
+            .reduce(f64::max)
+            .filter(|share| *share > 0.0),
         ProblemKind::PacketsLost => is(losses(run).next().is_some()),
         ProblemKind::ReceiverNotReady => is(run.path_events.iter().any(is_not_ready)),
         ProblemKind::NotSettled => any_flow(|flow| flow.window.warmup_steady == Some(false)),
-        ProblemKind::Stalled => {
-            let of = |flow: CaseFlow<'_>| OverTime::of(flow.result(run)?, &flow.settings);
-            let over_time = case.flows().filter_map(of);
-            let longest = over_time.map(|flow| flow.longest_alone_seconds());
-            longest.reduce(f64::max).filter(|it| *it >= LONG_STALL_SECONDS)
-        }
+        ProblemKind::Stalled => case
+            .flows()
+            .filter_map(|flow| OverTime::of(flow.result(run)?, &flow.settings))
+            .map(|flow| flow.longest_alone_seconds())
+            .reduce(f64::max)
+            .filter(|it| *it >= LONG_STALL_SECONDS),
         ProblemKind::Starved => starved(run).map(|qp| qp.share).reduce(f64::min),
         ProblemKind::Uneven => {
             // Shares that were asked for are uneven on purpose.
             let are_asked = case.flows().any(|flow| flow.settings.qp_weights.is_some());
-            let jains = flows.filter_map(|flow| Some(flow.fairness.as_ref()?.jain));
-            let least = jains.reduce(f64::min);
+            let least =
+                flows.filter_map(|flow| Some(flow.fairness.as_ref()?.jain)).reduce(f64::min);
             least.filter(|jain| *jain < WRONG_BELOW && !are_asked)
         }
         ProblemKind::CoresShared => {
@@ -124,20 +124,27 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
 /// What looks wrong, the gravest first.
 pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
     let runs = runs(results);
-    let found = ProblemKind::ALL.iter().filter_map(|kind| problem(*kind, &runs));
-    found.chain(scattering(results)).collect()
+    ProblemKind::ALL
+        .iter()
+        .filter_map(|kind| problem(*kind, &runs))
+        .chain(scattering(results))
+        .collect()
 }
 
 pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
-    let cases = results.iter().flat_map(|result| &result.cases);
-    let runs = cases.flat_map(|case| case.runs.iter().map(move |run| (case, run)));
+    let runs = results
+        .iter()
+        .flat_map(|result| &result.cases)
+        .flat_map(|case| case.runs.iter().map(move |run| (case, run)));
     // What a user stopped went as it should until then.
     runs.filter(|(_, run)| !run.interrupted).collect()
 }
 
 fn problem<'a>(kind: ProblemKind, runs: &[Ran<'a>]) -> Option<Problem> {
-    let found = |(case, run): &Ran<'a>| Some((*case, *run, gravity(kind, case, run)?));
-    let found: Vec<(&CaseResult, &Run, f64)> = runs.iter().filter_map(found).collect();
+    let found: Vec<(&CaseResult, &Run, f64)> = runs
+        .iter()
+        .filter_map(|(case, run)| Some((*case, *run, gravity(kind, case, run)?)))
+        .collect();
     let (case, ..) = found.first()?;
     let most = found.iter().map(|(.., most)| *most).reduce(match kind {
         ProblemKind::Starved | ProblemKind::Uneven => f64::min,
@@ -172,8 +179,9 @@ fn details<'a>(
             let doubts = left_out.doubtful.iter();
             counts.extend(doubts.clone().map(|(it, count)| (it.name().to_owned(), *count as u64)));
             let worst = doubts.max_by_key(|(kind, count)| (**count, std::cmp::Reverse(**kind)));
-            let reason = worst.map(|(kind, _)| standing::reason(*kind));
-            hint = reason.map_or_else(String::new, |it| format!("{}. {}", it.cause, it.remedy));
+            hint = worst
+                .map(|(kind, _)| standing::reason(*kind))
+                .map_or_else(String::new, |it| format!("{}. {}", it.cause, it.remedy));
         }
         ProblemKind::PacketsLost => {
             let mut sums: BTreeMap<PathEventKind, u64> = BTreeMap::new();
@@ -184,10 +192,9 @@ fn details<'a>(
             counts.extend(sums.iter().map(|(kind, sum)| (kind.words().to_owned(), *sum)));
         }
         ProblemKind::Starved => {
-            let least = runs.flat_map(starved);
-            let least = least.min_by(|one, other| one.share.total_cmp(&other.share));
-            let names = least.map(|qp| [("QP", qp.index), ("QPN", qp.qpn)]);
-            let names = names.into_iter().flatten();
+            let least =
+                runs.flat_map(starved).min_by(|one, other| one.share.total_cmp(&other.share));
+            let names = least.map(|qp| [("QP", qp.index), ("QPN", qp.qpn)]).into_iter().flatten();
             counts.extend(names.map(|(name, number)| (name.to_owned(), u64::from(number))));
         }
         _ => {}
@@ -212,20 +219,21 @@ fn is_not_ready(event: &PathEvent) -> bool {
 }
 
 fn starved(run: &Run) -> impl Iterator<Item = &StarvedQp> {
-    let fairness = run.flows.iter().filter_map(|flow| flow.fairness.as_ref());
-    fairness.flat_map(|it| &it.starved)
+    run.flows.iter().filter_map(|flow| flow.fairness.as_ref()).flat_map(|it| &it.starved)
 }
 
 /// Cases whose runs differ by more than single runs may.
 fn scattering(results: &[&ResultFile]) -> Option<Problem> {
-    let of_case = |case| -> Option<(f64, &CaseResult)> {
-        let all = Observed::of_case(case).next()?.spread(Metric::GbitPerS)?;
-        let scatter = (all.high - all.low) / all.median;
-        let is_wide = scatter > of_few_runs(Metric::GbitPerS) && scatter.is_finite();
-        (is_wide && !are_few(all.count)).then_some((scatter, case))
-    };
     let cases = results.iter().flat_map(|result| &result.cases);
-    let found: Vec<(f64, &CaseResult)> = cases.clone().filter_map(of_case).collect();
+    let found: Vec<(f64, &CaseResult)> = cases
+        .clone()
+        .filter_map(|case| -> Option<(f64, &CaseResult)> {
+            let all = Observed::of_case(case).next()?.spread(Metric::GbitPerS)?;
+            let scatter = (all.high - all.low) / all.median;
+            let is_wide = scatter > of_few_runs(Metric::GbitPerS) && scatter.is_finite();
+            (is_wide && !are_few(all.count)).then_some((scatter, case))
+        })
+        .collect();
     let worst = found.iter().max_by(|(one, _), (other, _)| one.total_cmp(other));
     let (most, worst) = worst?;
     Some(Problem {

@@ -114,10 +114,11 @@ impl Sides {
     /// What a healthy flow has: the median over the nodes of each node's better side. With three nodes, one of which is
     /// slow both ways, four of six flows are slow, but not the better side of two nodes.
     fn level(&self) -> Option<f64> {
-        let sides = self.from.iter().zip(&self.to);
-        let better = sides.filter_map(|(from, to)| match (upper(from), upper(to)) {
-            (Some(from), Some(to)) => Some(from.max(to)),
-            (from, to) => from.or(to),
+        let better = self.from.iter().zip(&self.to).filter_map(|(from, to)| {
+            match (upper(from), upper(to)) {
+                (Some(from), Some(to)) => Some(from.max(to)),
+                (from, to) => from.or(to),
+            }
         });
         median(&better.collect::<Vec<_>>())
     }
@@ -141,11 +142,13 @@ fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> 
     };
     // How much nearer to the level its flows are, once it is known.
     let gain = |values: &[f64], effect: f64| -> f64 {
-        let nearer = values.iter().map(|value| {
-            let away = value - level;
-            away.abs() - (away - effect).abs()
-        });
-        nearer.sum()
+        values
+            .iter()
+            .map(|value| {
+                let away = value - level;
+                away.abs() - (away - effect).abs()
+            })
+            .sum()
     };
     let mut possible: Vec<(f64, Cause)> = Vec::new();
     for node in 0..nodes {
@@ -180,8 +183,10 @@ fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> 
 
 /// Whether a node has two peers or more: with one, the two cannot be distinguished.
 fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
-    let of_node = flows.iter().filter(|flow| Place::Node(node).has_flow(flow));
-    let mut peers = of_node.map(|flow| flow.from + flow.to - node);
+    let mut peers = flows
+        .iter()
+        .filter(|flow| Place::Node(node).has_flow(flow))
+        .map(|flow| flow.from + flow.to - node);
     let first = peers.next();
     peers.any(|peer| Some(peer) != first)
 }
@@ -190,14 +195,18 @@ fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
 fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) -> bool {
     let others = || flows.iter().filter(|flow| !cause.place.has_flow(flow));
     let sides = Sides::of(nodes, others());
-    let medians = || sides.from.iter().chain(&sides.to).filter(|it| !it.is_empty());
-    let of_others: Vec<f64> = medians().filter_map(|values| median(values)).collect();
+    let of_others: Vec<f64> = sides
+        .from
+        .iter()
+        .chain(&sides.to)
+        .filter(|it| !it.is_empty())
+        .filter_map(|values| median(values))
+        .collect();
     let Some(level) = median(&of_others) else {
         return false;
     };
     let own = |side: fn(&Observed<'_>) -> usize, node: usize| {
-        let values = flows.iter().filter(|flow| side(flow) == node);
-        values.map(|flow| flow.value).collect::<Vec<f64>>()
+        flows.iter().filter(|flow| side(flow) == node).map(|flow| flow.value).collect::<Vec<f64>>()
     };
     let own = match cause.place {
         Place::From(node) => vec![own(|flow| flow.from, node)],
@@ -231,32 +240,34 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
     let most = (flows.len() / MOST_PATHS).max(2);
     // The last one that stands out from what is faster: several do not hide each other (B. Rosner, "Percentage Points for
     // a Generalized ESD Many-Outlier Procedure", Technometrics 25 (1983)).
-    let stands_out = |number: &usize| {
-        let (_, others) = values.split_at((*number).min(values.len()));
-        // Before the reach, which sorts all of them.
-        let is_below = |slow: &&Observed<'_>| {
-            level - slow.value > rule.floor && slow.runs.len() >= rule.path_runs
-        };
-        let slow = slowest.get(number - 1).filter(is_below);
-        slow.is_some_and(|slow| {
-            // What was measured more often than the others is known better.
-            let tail = rule.scatter.tail.min(tail(slow.runs.len() as f64));
-            let scatter = Scatter { tail, ..rule.scatter };
-            level - slow.value > reach(others, scatter, flows.len(), rule.chance)
+    let count = (1..=most)
+        .rev()
+        .find(|number| {
+            let (_, others) = values.split_at((*number).min(values.len()));
+            // Before the reach, which sorts all of them.
+            let slow = slowest.get(number - 1).filter(|slow| {
+                level - slow.value > rule.floor && slow.runs.len() >= rule.path_runs
+            });
+            slow.is_some_and(|slow| {
+                // What was measured more often than the others is known better.
+                let tail = rule.scatter.tail.min(tail(slow.runs.len() as f64));
+                let scatter = Scatter { tail, ..rule.scatter };
+                level - slow.value > reach(others, scatter, flows.len(), rule.chance)
+            })
         })
-    };
-    let count = (1..=most).rev().find(stands_out).unwrap_or(0);
-    let cause = |flow: &Observed<'_>| Cause {
-        place: Place::Path(flow.from, flow.to),
-        effect: flow.value - level,
-        slow: 1,
-        flows: 1,
-    };
+        .unwrap_or(0);
     let (slow, others) = slowest.split_at(count.min(slowest.len()));
-    let stays = |flow: &&Observed<'_>| {
-        flow.runs.len() >= rule.path_runs && stays_slow(flow, level, others, rule.chance)
-    };
-    slow.iter().filter(stays).map(cause).collect()
+    slow.iter()
+        .filter(|flow| {
+            flow.runs.len() >= rule.path_runs && stays_slow(flow, level, others, rule.chance)
+        })
+        .map(|flow| Cause {
+            place: Place::Path(flow.from, flow.to),
+            effect: flow.value - level,
+            slow: 1,
+            flows: 1,
+        })
+        .collect()
 }
 
 /// Whether a flow is slow in most of its runs, and the others' runs are so slow too seldom for that to be chance: a run that

@@ -97,31 +97,41 @@ impl Fan {
 
 /// The point with the most throughput, and that with the least of more nodes; `None` where it may be chance.
 fn fall(points: &[FanPoint]) -> Option<[usize; 2]> {
-    let known = points.iter().enumerate();
-    let known = known.filter_map(|(place, point)| Some((point.gbit_per_s?, place)));
-    let known: Vec<(f64, usize)> = known.collect();
+    let known: Vec<(f64, usize)> = points
+        .iter()
+        .enumerate()
+        .filter_map(|(place, point)| Some((point.gbit_per_s?, place)))
+        .collect();
     let by_throughput = |one: &&(f64, usize), two: &&(f64, usize)| one.0.total_cmp(&two.0);
     let (most, best) = known.iter().max_by(by_throughput)?;
-    let after = known.iter().filter(|(_, place)| points[*place].fan > points[*best].fan);
-    let (least, worst) = after.min_by(by_throughput)?;
+    let (least, worst) = known
+        .iter()
+        .filter(|(_, place)| points[*place].fan > points[*best].fan)
+        .min_by(by_throughput)?;
     (*least < (1.0 - FALL) * most).then_some([*best, *worst])
 }
 
 /// A case, if one of its runs counts.
 fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
     let flows = &case.config.flows;
-    let is_whole = |run: &&Run| run.flows.len() == flows.len() && standing::run_counts(run);
-    let runs: Vec<&Run> = case.runs.iter().filter(is_whole).collect();
+    let runs: Vec<&Run> = case
+        .runs
+        .iter()
+        .filter(|run| run.flows.len() == flows.len() && standing::run_counts(run))
+        .collect();
     runs.first()?;
     let together: Vec<FlowResult> =
         (runs.iter()).map(|run| FlowResult::together(&run.flows)).collect();
     let of_runs = |of: fn(&FlowResult) -> Option<f64>| {
         median(&together.iter().filter_map(of).collect::<Vec<f64>>())
     };
-    let p99 = |run: &&Run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref())?.p99;
-    let p99: Vec<f64> = runs.iter().filter_map(p99).map(|ns| ns as f64).collect();
-    let shares = flows.iter().enumerate();
-    let shares = shares.filter_map(|(index, flow)| share(index, flow, &runs, is_in));
+    let p99: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref())?.p99)
+        .map(|ns| ns as f64)
+        .collect();
+    let shares =
+        flows.iter().enumerate().filter_map(|(index, flow)| share(index, flow, &runs, is_in));
     Some(FanPoint {
         case: case.id.clone(),
         fan: flows.len(),
@@ -134,14 +144,17 @@ fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
 
 /// A node's part, the median over the runs.
 fn share(index: usize, flow: &FlowConfig, runs: &[&Run], is_in: bool) -> Option<Share> {
-    let rates = runs.iter().filter_map(|run| {
-        let rates = run.flows.iter().map(FlowResult::gbit_per_s);
-        let rates: Vec<f64> = rates.collect::<Option<_>>()?;
-        let even = rates.iter().sum::<f64>() / rates.len() as f64;
-        Some((*rates.get(index)?, even))
-    });
-    let (own, of_even): (Vec<f64>, Vec<f64>) =
-        rates.filter(|(_, even)| *even > 0.0).map(|(own, even)| (own, own / even)).unzip();
+    let (own, of_even): (Vec<f64>, Vec<f64>) = runs
+        .iter()
+        .filter_map(|run| {
+            let rates: Vec<f64> =
+                run.flows.iter().map(FlowResult::gbit_per_s).collect::<Option<_>>()?;
+            let even = rates.iter().sum::<f64>() / rates.len() as f64;
+            Some((*rates.get(index)?, even))
+        })
+        .filter(|(_, even)| *even > 0.0)
+        .map(|(own, even)| (own, own / even))
+        .unzip();
     Some(Share {
         node: if is_in { &flow.from } else { &flow.to }.clone(),
         of_even: median(&of_even)?,

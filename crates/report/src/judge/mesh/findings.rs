@@ -207,16 +207,16 @@ impl NodesFinding {
 impl Matrix {
     /// Its findings and those of its outliers. Only the fan says that its flows are alike.
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
-        let is_path = |outlier: &&Outlier| matches!(outlier.place, Place::Path(..));
-        let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) = outliers.iter().partition(is_path);
+        let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) =
+            outliers.iter().partition(|outlier| matches!(outlier.place, Place::Path(..)));
         let told = nodes.into_iter().chain(paths.iter().copied().take(MOST_PATHS));
         let mut found = self.without_figures();
         found.extend(told.map(|it| NodesFinding::Slow(self.slow(it))));
         if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
             found.push(NodesFinding::MoreSlow { paths: more });
         }
-        let is_path = |lossy: &&Lossy| matches!(lossy.place, Place::Path(..));
-        let (paths, nodes): (Vec<&Lossy>, Vec<&Lossy>) = lossy.iter().partition(is_path);
+        let (paths, nodes): (Vec<&Lossy>, Vec<&Lossy>) =
+            lossy.iter().partition(|lossy| matches!(lossy.place, Place::Path(..)));
         let more = paths.len().saturating_sub(MOST_PATHS);
         let told = nodes.into_iter().chain(paths.into_iter().take(MOST_PATHS));
         found.extend(told.map(|it| self.loses(it)));
@@ -232,8 +232,11 @@ impl Matrix {
     fn slow(&self, outlier: &Outlier) -> Slow {
         let metric = outlier.quantity;
         let side = |of: fn(&Cell) -> usize, node: usize| {
-            let own = self.cells.iter().filter(|cell| of(cell) == node);
-            median_of(own.map(|cell| &cell.figures), metric).unwrap_or(outlier.value)
+            median_of(
+                self.cells.iter().filter(|cell| of(cell) == node).map(|cell| &cell.figures),
+                metric,
+            )
+            .unwrap_or(outlier.value)
         };
         let (part, node, nodes) = self.part(outlier.place);
         let values = match part {
@@ -244,9 +247,12 @@ impl Matrix {
             Part::Path => self.look_at_path(),
             _ => self.look_at(node),
         };
-        let own = |cell: &&Cell| Place::Node(node).has(cell.from, cell.to);
-        let own = self.cells.iter().filter(own);
-        let peers: BTreeSet<usize> = own.map(|cell| cell.from + cell.to - node).collect();
+        let peers: BTreeSet<usize> = self
+            .cells
+            .iter()
+            .filter(|cell| Place::Node(node).has(cell.from, cell.to))
+            .map(|cell| cell.from + cell.to - node)
+            .collect();
         Slow {
             metric,
             part,
@@ -283,8 +289,8 @@ impl Matrix {
             Place::To(node) => (Part::Receives, node, None),
             Place::Path(from, to) => (Part::Path, from, Some(to)),
         };
-        let names = [Some(node), other].into_iter().flatten();
-        let names = names.map(|node| self.name(node).to_owned());
+        let names =
+            [Some(node), other].into_iter().flatten().map(|node| self.name(node).to_owned());
         (part, node, names.collect())
     }
 
@@ -304,8 +310,11 @@ impl Matrix {
         if self.settings.poll != PollMode::Busy {
             return Look::PortOrCpu;
         }
-        let others = self.cpu.iter().enumerate();
-        let others = others.filter_map(|(other, share)| share.filter(|_| other != node));
+        let others = self
+            .cpu
+            .iter()
+            .enumerate()
+            .filter_map(|(other, share)| share.filter(|_| other != node));
         let others = median(&others.collect::<Vec<f64>>());
         match (self.cpu.get(node).copied().flatten(), others) {
             (Some(own), Some(others)) if own < LITTLE_CPU && own < others * LITTLE_CPU => {
@@ -319,8 +328,12 @@ impl Matrix {
     fn rest(&self, outliers: &[Outlier]) -> Option<NodesFinding> {
         let metric = self.quantity();
         let is_told = |cell: &&Cell| outliers.iter().any(|it| it.place.has(cell.from, cell.to));
-        let left = self.cells.iter().filter(|cell| !is_told(cell));
-        let mut values: Vec<f64> = left.filter_map(|cell| cell.figures.of(metric)).collect();
+        let mut values: Vec<f64> = self
+            .cells
+            .iter()
+            .filter(|cell| !is_told(cell))
+            .filter_map(|cell| cell.figures.of(metric))
+            .collect();
         values.sort_by(f64::total_cmp);
         let middle = median(&values).filter(|middle| *middle > 0.0)?;
         let [least, .., most] = &values[..] else {
@@ -361,9 +374,11 @@ impl Matrix {
             (Why::Doubtful, doubtful.len(), self.names(doubtful, Place::From)),
             (Why::NotBegun, not_begun.len() + absent, Vec::new()),
         ];
-        let found = found.into_iter().filter(|(_, flows, _)| *flows > 0);
-        let found = found.map(|(why, flows, of)| NodesFinding::NoFigure { why, of, flows });
-        found.collect()
+        found
+            .into_iter()
+            .filter(|(_, flows, _)| *flows > 0)
+            .map(|(why, flows, of)| NodesFinding::NoFigure { why, of, flows })
+            .collect()
     }
 
     /// The nodes all of whose flows are among these, then the other flows as `from>to`.
@@ -378,8 +393,9 @@ impl Matrix {
                 left.retain(|cell| !is_own(cell));
             }
         }
-        let flow = |cell: &Cell| format!("{}>{}", self.name(cell.from), self.name(cell.to));
-        names.extend(left.into_iter().map(flow));
+        names.extend(
+            left.into_iter().map(|cell| format!("{}>{}", self.name(cell.from), self.name(cell.to))),
+        );
         names
     }
 }
@@ -425,8 +441,9 @@ mod tests {
     #[test]
     fn workers_that_were_kept_from_their_cores_are_told() {
         let mut file = Made::quiet(4).with(Slowed::Sends(2, 0.5)).pairs();
-        let nodes = file.cases.iter_mut().flat_map(|case| &mut case.runs);
-        for node in nodes.flat_map(|run| &mut run.nodes) {
+        for node in
+            file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.nodes)
+        {
             if node.name == "node3" {
                 node.workers[0].cpu_seconds = Some(0.52);
             }

@@ -39,11 +39,12 @@ impl Matrix {
         }
         let measured = || self.cells.iter().filter(|cell| cell.finished() > 0);
         let run = |lost: bool| if lost { -1.0 } else { 0.0 };
-        let of_cell = |cell: &Cell| -> Vec<f64> {
-            let runs = 0..cell.finished();
-            runs.map(|number| run(number < cell.losing)).collect()
-        };
-        let runs: Vec<Vec<f64>> = measured().map(of_cell).collect();
+        let runs: Vec<Vec<f64>> = measured()
+            .map(|cell| -> Vec<f64> {
+                let runs = 0..cell.finished();
+                runs.map(|number| run(number < cell.losing)).collect()
+            })
+            .collect();
         let flows = measured().zip(&runs).map(|(cell, runs)| Observed {
             from: cell.from,
             to: cell.to,
@@ -57,15 +58,17 @@ impl Matrix {
             path_runs: PATH_RUNS,
         };
         let found = causes(self.nodes.len(), &flows.collect::<Vec<_>>(), rule);
-        let lossy = |Cause { place, .. }: Cause| {
-            let own = || measured().filter(|cell| place.has(cell.from, cell.to));
-            Lossy {
-                place,
-                losing: own().map(|cell| cell.losing).sum(),
-                runs: own().map(Cell::finished).sum(),
-            }
-        };
-        found.into_iter().map(lossy).collect()
+        found
+            .into_iter()
+            .map(|Cause { place, .. }| {
+                let own = || measured().filter(|cell| place.has(cell.from, cell.to));
+                Lossy {
+                    place,
+                    losing: own().map(|cell| cell.losing).sum(),
+                    runs: own().map(Cell::finished).sum(),
+                }
+            })
+            .collect()
     }
 }
 
@@ -83,8 +86,10 @@ mod tests {
     ) -> Vec<Lossy> {
         let mut file: ResultFile = sample_mesh::Mesh::of(8).runs(runs).pairs();
         for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
-            let told = run.flows.iter().flat_map(|flow| of(&flow.from, &flow.to));
-            run.path_events = told
+            run.path_events = run
+                .flows
+                .iter()
+                .flat_map(|flow| of(&flow.from, &flow.to))
                 .map(|(node, kind)| PathEvent {
                     node: format!("node{node}"),
                     kind,
@@ -97,8 +102,9 @@ mod tests {
         let told = mesh.findings.iter().filter(|it| it.is_wrong()).count();
         assert_eq!((mesh.outliers.len(), told), (0, mesh.lossy.len()));
         // Doubts of rates are none of losses.
-        let runs = file.cases.iter_mut().flat_map(|case| &mut case.runs);
-        for flow in runs.flat_map(|run| &mut run.flows) {
+        for flow in
+            file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
+        {
             flow.window
                 .doubts
                 .push(Doubt { kind: DoubtKind::WindowLength, message: String::new() });

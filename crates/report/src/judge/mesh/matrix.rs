@@ -53,9 +53,11 @@ pub struct Cell {
 impl Matrix {
     /// The matrix of each group of cases that are of one pattern and equal in all settings, in the file's order.
     pub fn of_file(file: &ResultFile) -> Vec<Matrix> {
-        let groups = groups(file).into_iter();
-        let of_patterns = groups.filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()));
-        of_patterns.map(|cases| Matrix::of(file, &cases)).collect()
+        groups(file)
+            .into_iter()
+            .filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()))
+            .map(|cases| Matrix::of(file, &cases))
+            .collect()
     }
 
     fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
@@ -121,8 +123,7 @@ impl Matrix {
         for cell in cells.values_mut() {
             cell.figures = Figures::median(&cell.runs);
         }
-        let settings = cases.first().map(|case| case.config.settings.clone());
-        let settings = settings.unwrap_or_default();
+        let settings = cases.first().map(|case| case.config.settings.clone()).unwrap_or_default();
         Matrix {
             title: title(cases),
             cases: cases.iter().map(|case| case.id.clone()).collect(),
@@ -136,8 +137,8 @@ impl Matrix {
 
     /// The flows from one node to another; `None` where there were none.
     pub fn cell(&self, from: usize, to: usize) -> Option<&Cell> {
-        let key = |cell: &Cell| (cell.from, cell.to);
-        let found = self.cells.binary_search_by_key(&(from, to), key);
+        let found =
+            self.cells.binary_search_by_key(&(from, to), |cell: &Cell| (cell.from, cell.to));
         found.ok().and_then(|at| self.cells.get(at))
     }
 
@@ -203,16 +204,18 @@ fn losing(
         let mut events = run.path_events.iter().filter(|event| event.count > 0);
         events.any(|event| ends.contains(&Some(&*event.node)) && is(event.kind))
     };
-    let is_refused = |kind| kind == PathEventKind::ReceiverNotReady;
-    let loses =
-        |link: &(usize, usize)| has(*link, &PathEventKind::is_loss) && !has(*link, &is_refused);
-    links.filter(loses).collect()
+    links
+        .filter(|link| {
+            has(*link, &PathEventKind::is_loss)
+                && !has(*link, &|kind| kind == PathEventKind::ReceiverNotReady)
+        })
+        .collect()
 }
 
 /// The CPU time that a node's workers had, of what they would have with a core each.
 fn cpu_share(node: &NodeResult) -> Option<f64> {
-    let windows = node.workers.iter().map(|worker| worker.window_seconds);
-    let windows: f64 = windows.sum::<Option<f64>>()?;
+    let windows: f64 =
+        node.workers.iter().map(|worker| worker.window_seconds).sum::<Option<f64>>()?;
     (windows > 0.0).then_some(node.cpu_seconds()? / windows)
 }
 

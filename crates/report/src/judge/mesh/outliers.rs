@@ -71,36 +71,35 @@ impl Matrix {
 
     /// Whether flows can be judged at all: two flows in one run do not show which is normal.
     pub fn can_tell(&self) -> bool {
-        let known = |cell: &&Cell| cell.figures.of(self.quantity()).is_some();
-        let cells = || self.cells.iter().filter(known);
-        cells().count() > 2
+        self.cells.iter().filter(|cell| cell.figures.of(self.quantity()).is_some()).count() > 2
     }
 }
 
 fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> Vec<Outlier> {
     let all = |is_in: &dyn Fn(&Cell) -> bool| {
-        let cells = cells.iter().filter(|cell| is_in(cell));
-        median_of(cells.map(|cell| &cell.figures), quantity)
+        median_of(cells.iter().filter(|cell| is_in(cell)).map(|cell| &cell.figures), quantity)
     };
     let Some(middle) = all(&|_| true).filter(|middle| *middle > 0.0) else {
         return Vec::new();
     };
     let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
     let log = |value: f64| sign * (value.max(middle * LEAST) / middle).ln();
-    let runs = cells.iter().map(|cell| {
-        let runs = cell.runs.iter().filter_map(|run| run.of(quantity));
-        runs.map(log).collect()
-    });
-    let runs: Vec<Vec<f64>> = runs.collect();
-    let flows = cells.iter().zip(&runs).filter_map(|(cell, runs)| {
-        Some(Observed {
-            from: cell.from,
-            to: cell.to,
-            value: log(cell.figures.of(quantity)?),
-            runs,
+    let runs: Vec<Vec<f64>> = cells
+        .iter()
+        .map(|cell| cell.runs.iter().filter_map(|run| run.of(quantity)).map(log).collect())
+        .collect();
+    let flows: Vec<Observed<'_>> = cells
+        .iter()
+        .zip(&runs)
+        .filter_map(|(cell, runs)| {
+            Some(Observed {
+                from: cell.from,
+                to: cell.to,
+                value: log(cell.figures.of(quantity)?),
+                runs,
+            })
         })
-    });
-    let flows: Vec<Observed<'_>> = flows.collect();
+        .collect();
     let floor = if quantity.higher_is_better() {
         -(1.0 - floor(quantity)).ln()
     } else {
@@ -119,17 +118,19 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
     let Some(usual) = all(&|cell| !is_told(cell)) else {
         return Vec::new();
     };
-    let outlier = |cause: &Cause| {
-        Some(Outlier {
-            quantity,
-            place: cause.place,
-            value: all(&|cell| cause.place.has(cell.from, cell.to))?,
-            usual,
-            slow: cause.slow,
-            flows: cause.flows,
+    causes
+        .iter()
+        .filter_map(|cause| {
+            Some(Outlier {
+                quantity,
+                place: cause.place,
+                value: all(&|cell| cause.place.has(cell.from, cell.to))?,
+                usual,
+                slow: cause.slow,
+                flows: cause.flows,
+            })
         })
-    };
-    causes.iter().filter_map(outlier).collect()
+        .collect()
 }
 
 /// What the runs of each cell say of how much a cell's median scatters, and of its tail.
@@ -140,8 +141,12 @@ fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
         let Some(middle) = cell.figures.of(quantity).filter(|middle| *middle > 0.0) else {
             continue;
         };
-        let runs = cell.runs.iter().filter_map(|run| run.of(quantity));
-        let runs: Vec<f64> = runs.filter(|value| *value > 0.0).collect();
+        let runs: Vec<f64> = cell
+            .runs
+            .iter()
+            .filter_map(|run| run.of(quantity))
+            .filter(|value| *value > 0.0)
+            .collect();
         counts.push(runs.len() as f64);
         away.extend(runs.iter().flat_map(|value| {
             let away = (value / middle).ln();

@@ -81,8 +81,11 @@ pub enum ConditionError {
 impl Condition {
     /// The figures that a condition may be of, as a person types them.
     pub fn metrics() -> String {
-        let metrics = Metric::ALL.iter().filter(|it| !it.is_of_search());
-        let names: Vec<&str> = metrics.map(|metric| metric.short_name()).collect();
+        let names: Vec<&str> = Metric::ALL
+            .iter()
+            .filter(|it| !it.is_of_search())
+            .map(|metric| metric.short_name())
+            .collect();
         names.join(", ")
     }
 }
@@ -97,8 +100,7 @@ fn unit_words(unit: &str) -> String {
 /// A number without a sign or an exponent.
 fn number(digits: &str) -> Option<f64> {
     let is_plain = digits.chars().all(|c| c.is_ascii_digit() || c == '.');
-    let value = digits.parse().ok().filter(|value: &f64| value.is_finite());
-    value.filter(|_| is_plain)
+    digits.parse().ok().filter(|value: &f64| value.is_finite()).filter(|_| is_plain)
 }
 
 impl FromStr for Condition {
@@ -115,22 +117,25 @@ impl FromStr for Condition {
         if name.is_empty() || limit.is_empty() {
             return Err(syntax());
         }
-        let known = Metric::from_name(name).filter(|metric| !metric.is_of_search());
-        let metric = known.ok_or_else(|| ConditionError::Metric { name: name.to_owned() })?;
+        let metric = Metric::from_name(name)
+            .filter(|metric| !metric.is_of_search())
+            .ok_or_else(|| ConditionError::Metric { name: name.to_owned() })?;
         let limit = match metric.unit() {
             "ns" => {
                 let span = limit.parse::<TimeSpan>().ok().filter(|it| it.ns() > 0);
                 // A bare number would be seconds.
-                let span = span.filter(|_| limit.ends_with('s'));
-                span.ok_or_else(|| ConditionError::Time(limit.to_owned()))?.ns() as f64
+                span.filter(|_| limit.ends_with('s'))
+                    .ok_or_else(|| ConditionError::Time(limit.to_owned()))?
+                    .ns() as f64
             }
             unit => {
                 let digits = limit.strip_suffix(unit).unwrap_or(limit).trim_end();
-                let value = number(digits).filter(|value| *value > 0.0);
-                value.ok_or_else(|| ConditionError::Number {
-                    text: limit.to_owned(),
-                    name: metric.short_name(),
-                    unit,
+                number(digits).filter(|value| *value > 0.0).ok_or_else(|| {
+                    ConditionError::Number {
+                        text: limit.to_owned(),
+                        name: metric.short_name(),
+                        unit,
+                    }
                 })?
             }
         };

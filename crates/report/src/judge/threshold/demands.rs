@@ -34,8 +34,7 @@ impl Demands {
 
 impl fmt::Display for Demands {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let options = self.options();
-        let options = options.map(|(option, value)| format!("--{option} {value}"));
+        let options = self.options().map(|(option, value)| format!("--{option} {value}"));
         f.write_str(&options.collect::<Vec<_>>().join(" "))
     }
 }

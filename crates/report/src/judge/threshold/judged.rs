@@ -74,23 +74,25 @@ struct Measured<'a> {
 
 /// Judges all flows of a sweep, and set-up where conditions are about it; where nothing is demanded each must have a figure.
 pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
-    let suite = |cases: Vec<&'a CaseResult>| {
-        let flows = cases.iter().flat_map(|case| flows(case));
-        let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
-        let all = each_once(flows.chain(set_ups));
-        let usual = medians(&all);
-        let mut judged: Vec<Judged> =
-            (all.iter()).map(|flow| flow.judged(demands, &usual)).collect();
-        if judged.is_empty() {
-            judged.push(Judged {
-                name: "flows".to_owned(),
-                gbit_per_s: None,
-                failures: vec![Failure::NoFlow],
-            });
-        }
-        Suite { title: title(&cases), cases, flows: judged }
-    };
-    groups(file).into_iter().map(suite).collect()
+    groups(file)
+        .into_iter()
+        .map(|cases| {
+            let flows = cases.iter().flat_map(|case| flows(case));
+            let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
+            let all = each_once(flows.chain(set_ups));
+            let usual = medians(&all);
+            let mut judged: Vec<Judged> =
+                (all.iter()).map(|flow| flow.judged(demands, &usual)).collect();
+            if judged.is_empty() {
+                judged.push(Judged {
+                    name: "flows".to_owned(),
+                    gbit_per_s: None,
+                    failures: vec![Failure::NoFlow],
+                });
+            }
+            Suite { title: title(&cases), cases, flows: judged }
+        })
+        .collect()
 }
 
 /// Each flow once, with its runs of all rounds: what looks slow is measured in further ones.
@@ -112,24 +114,25 @@ fn each_once<'a>(flows: impl Iterator<Item = Measured<'a>>) -> Vec<Measured<'a>>
 }
 
 fn flows(case: &CaseResult) -> impl Iterator<Item = Measured<'_>> {
-    let flows = case.config.flows.iter().enumerate();
-    flows.map(move |(index, config): (usize, &FlowConfig)| {
-        let of_run = |run| {
-            let flow = flow_at(run, index, &config.name)?;
-            standing::counts(run, flow).then_some((run, Some(flow)))
-        };
+    case.config.flows.iter().enumerate().map(move |(index, config): (usize, &FlowConfig)| {
         Measured {
             name: &config.name,
             settings: Some(case.config.flow(index)),
-            runs: case.runs.iter().filter_map(of_run).collect(),
+            runs: case
+                .runs
+                .iter()
+                .filter_map(|run| {
+                    let flow = flow_at(run, index, &config.name)?;
+                    standing::counts(run, flow).then_some((run, Some(flow)))
+                })
+                .collect(),
         }
     })
 }
 
 /// A run's flows are in the order of the case's, which saves looking for each of thousands.
 fn flow_at<'a>(run: &'a Run, index: usize, name: &str) -> Option<&'a FlowResult> {
-    let at_place = run.flows.get(index).filter(|flow| flow.name == name);
-    at_place.or_else(|| run.flow(name))
+    run.flows.get(index).filter(|flow| flow.name == name).or_else(|| run.flow(name))
 }
 
 /// Set-up, as far as conditions are about it, or where nothing else of the case could be judged.
@@ -159,8 +162,7 @@ fn medians<'f>(flows: &'f [Measured<'_>]) -> Usual<'f> {
         }
     }
     let usual = |figures: Vec<f64>| median(&figures).filter(|_| figures.len() > 1);
-    let alike = alike.into_iter();
-    alike.map(|(settings, figures)| (settings, usual(figures))).collect()
+    alike.into_iter().map(|(settings, figures)| (settings, usual(figures))).collect()
 }
 
 impl Measured<'_> {

@@ -96,8 +96,7 @@ pub(super) fn latency(what: &str, told: Option<&Latency>) -> Found {
     unless(overflows <= count, || {
         format!("has {what} with {overflows} overflows of {count} samples")
     })?;
-    let percentiles = told.percentiles();
-    let percentiles = percentiles.map(|(of, ns)| (of.percent, ns.map(|ns| ns as f64)));
+    let percentiles = told.percentiles().map(|(of, ns)| (of.percent, ns.map(|ns| ns as f64)));
     let mut rising = vec![(0.0, Some(told.min as f64))];
     rising.extend(percentiles);
     rising.push((100.0, Some(told.max as f64)));

@@ -53,8 +53,8 @@ fn asked(settings: &Settings, told: &Load) -> Found {
         None => rate.messages_per_second(settings.mean_bytes()),
         Some(share) => maximum.map(|maximum| maximum * share),
     };
-    let lacking = || format!("lacks the maximum that --rate {rate} is a share of");
-    let expected = expected.ok_or_else(lacking)?;
+    let expected =
+        expected.ok_or_else(|| format!("lacks the maximum that --rate {rate} is a share of"))?;
     unless((asked - expected).abs() <= 1.0 + 1e-6 * expected, || {
         format!("has a load of {asked:.1} messages a second, and --rate {rate} is {expected:.1}")
     })

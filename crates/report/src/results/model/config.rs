@@ -56,8 +56,7 @@ impl FlowConfig {
         // The way back has the same name, and that of a node with one device is in none.
         let rail = |device: &'a Option<String>, names: [&'a str; 2]| {
             let device = device.as_deref().unwrap_or(names[0]);
-            let is_of_device = |rail: &&str| rail.split(':').next() == Some(device);
-            names.into_iter().find(is_of_device).unwrap_or(device)
+            names.into_iter().find(|rail| rail.split(':').next() == Some(device)).unwrap_or(device)
         };
         let ends = [rail(&self.from_device, [one, two]), rail(&self.to_device, [two, one])];
         Some((name, ends))
@@ -108,8 +107,11 @@ impl CaseConfig {
     /// The settings of the flow with this index: the case's, with what differs laid over. Where there is no such flow,
     /// the case's.
     pub fn flow(&self, index: usize) -> Settings {
-        let own = self.flows.get(index).filter(|it| !it.settings.is_empty());
-        own.and_then(|flow| flow.over(&self.settings).ok()).unwrap_or_else(|| self.settings.clone())
+        self.flows
+            .get(index)
+            .filter(|it| !it.settings.is_empty())
+            .and_then(|flow| flow.over(&self.settings).ok())
+            .unwrap_or_else(|| self.settings.clone())
     }
 }
 

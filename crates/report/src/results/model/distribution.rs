@@ -76,8 +76,9 @@ impl Latency {
         change: impl Fn(Percentile, Option<u64>) -> Option<u64>,
     ) -> Latency {
         let mut told = self.percentiles();
-        let mut next = || told.next().and_then(|(percentile, ns)| change(percentile, ns));
-        let [p50, p90, p95, p99, p99_9, p99_99] = std::array::from_fn(|_| next());
+        let [p50, p90, p95, p99, p99_9, p99_99] = std::array::from_fn(|_| {
+            told.next().and_then(|(percentile, ns)| change(percentile, ns))
+        });
         drop(told);
         Latency { p50, p90, p95, p99, p99_9, p99_99, ..self }
     }

@@ -76,8 +76,11 @@ impl FlowResult {
     pub(crate) fn together(flows: &[FlowResult]) -> FlowResult {
         let count = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
         let rate = |of: fn(&Totals) -> Option<f64>| {
-            let rates = flows.iter().map(|flow| of(&flow.totals));
-            rates.sum::<Option<f64>>().filter(|_| !flows.is_empty())
+            flows
+                .iter()
+                .map(|flow| of(&flow.totals))
+                .sum::<Option<f64>>()
+                .filter(|_| !flows.is_empty())
         };
         let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
         let loads: Option<Vec<&Load>> = flows.iter().map(|flow| flow.load.as_ref()).collect();
@@ -191,15 +194,18 @@ impl Fairness {
         let messages: f64 = qps.iter().map(|qp| qp.messages as f64).sum();
         let together = messages_per_completion.max(1);
         let even_completions = messages / qps.len() as f64 / f64::from(together);
-        let starved = |(qp, asked): (&QpResult, &f64)| {
-            let share = qp.bytes as f64 / (even_bytes * asked);
-            let completions = qp.messages.div_ceil(together.into());
-            let is_starved =
-                share < 0.5 && is_starved(completions, even_completions * asked, qps.len());
-            is_starved.then_some(StarvedQp { index: qp.index, qpn: qp.qpn, share })
-        };
         Some(Fairness {
-            starved: qps.iter().zip(asked).filter_map(starved).collect(),
+            starved: qps
+                .iter()
+                .zip(asked)
+                .filter_map(|(qp, asked)| {
+                    let share = qp.bytes as f64 / (even_bytes * asked);
+                    let completions = qp.messages.div_ceil(together.into());
+                    let is_starved =
+                        share < 0.5 && is_starved(completions, even_completions * asked, qps.len());
+                    is_starved.then_some(StarvedQp { index: qp.index, qpn: qp.qpn, share })
+                })
+                .collect(),
             ..Fairness::of(&bytes)?
         })
     }
@@ -290,8 +296,7 @@ impl Delivery {
 
     /// Messages that did not come, of each QP; the network may double one.
     pub fn lost_of_qps(sent: &[u64], received: &[u64]) -> impl Iterator<Item = u64> {
-        let qps = sent.iter().zip(received);
-        qps.map(|(sent, received)| sent.saturating_sub(*received))
+        sent.iter().zip(received).map(|(sent, received)| sent.saturating_sub(*received))
     }
 
     /// Of all flows together; `None` if one has no such count.

@@ -70,9 +70,12 @@ impl Run {
     }
 
     fn per_gb(&self, node: &str, seconds: f64) -> Option<f64> {
-        let flows = self.flows.iter();
-        let at_node = flows.filter(|flow| flow.from == node || flow.to == node);
-        let bytes: f64 = at_node.map(|flow| flow.totals.bytes as f64).sum();
+        let bytes: f64 = self
+            .flows
+            .iter()
+            .filter(|flow| flow.from == node || flow.to == node)
+            .map(|flow| flow.totals.bytes as f64)
+            .sum();
         (bytes > 0.0).then(|| seconds / (bytes / 1e9))
     }
 }

@@ -23,8 +23,7 @@ pub(crate) fn with<T: Serialize + DeserializeOwned>(of: &T, changes: &str) -> T 
 
 /// The rows of a table of cases: lines of cells between bars.
 pub(crate) fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
-    let lines = table.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| {
+    table.lines().filter(|line| !line.trim().is_empty()).map(|line| {
         let cells: Vec<&str> = line.splitn(N, " |").map(str::trim).collect();
         cells.try_into().unwrap_or_else(|_| panic!("{line}"))
     })

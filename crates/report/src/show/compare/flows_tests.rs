@@ -31,9 +31,11 @@ fn a_slower_flow_is_found_and_named() {
     let comparison = compared(&sides[0], &sides[1]);
     let case = &comparison.cases[0];
     assert_eq!(case.not_comparable, [""; 0]);
-    let bandwidth = case.metrics.iter();
-    let bandwidth = bandwidth.filter(|it| it.metric == Metric::GbitPerS);
-    let verdicts = bandwidth.map(|it| (&*it.flow, it.verdict));
+    let verdicts = case
+        .metrics
+        .iter()
+        .filter(|it| it.metric == Metric::GbitPerS)
+        .map(|it| (&*it.flow, it.verdict));
     let (equal, worse) = (Verdict::Equal, Verdict::Regressed);
     assert!(verdicts.eq([("small", equal), ("large", worse), ("back", equal)]));
     let table = text(|out| table::write(&comparison, out));

@@ -73,8 +73,7 @@ fn of_row(row: &Row<'_>) -> TestCase {
     let outcome = match figures.verdict {
         Verdict::Regressed => Outcome::Failure(format!("{word}: {told}")),
         Verdict::Unclear => {
-            let note = figures.note.as_deref();
-            let note = note.unwrap_or("the runs do not settle it");
+            let note = figures.note.as_deref().unwrap_or("the runs do not settle it");
             Outcome::Skipped(format!("{word}: {note}"))
         }
         Verdict::NoVerdict => Outcome::Skipped(word.to_owned()),

@@ -23,8 +23,7 @@ fn compared(change: Change) -> (Comparison, [Found; 2]) {
             let noise = noise(launch, second);
             for case in &mut result.cases {
                 scale(&mut case.runs[0].flows[0].latency_ns, noise);
-                let searches = case.searches.iter_mut();
-                searches.for_each(|search| bounds(search, noise));
+                case.searches.iter_mut().for_each(|search| bounds(search, noise));
             }
             change(&mut result.cases);
             result

@@ -42,8 +42,9 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     table(out, &heads, over_all(comparison))?;
     let mut rows: Vec<Row<'_>> = cases.iter().flat_map(|case| of_case(case)).collect();
     rows.sort_by_key(|row| Reverse(row.figures.verdict));
-    let is_first = |row: &Row<'_>| row.has_changed() || row.figures.verdict == Verdict::NoVerdict;
-    let (first, rest): (Vec<Row<'_>>, Vec<Row<'_>>) = rows.into_iter().partition(is_first);
+    let (first, rest): (Vec<Row<'_>>, Vec<Row<'_>>) = rows
+        .into_iter()
+        .partition(|row| row.has_changed() || row.figures.verdict == Verdict::NoVerdict);
     let heads = [&["case"][..], &HEAD].concat();
     table(out, &heads, first.into_iter())?;
     let (mut not_comparable, mut notes) = (Vec::new(), Vec::new());
@@ -63,8 +64,7 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
     list(out, &not_comparable, "that are not comparable")?;
     list(out, &notes, "notes, which are in the table")?;
     if !rest.is_empty() {
-        let unclear = rest.iter().filter(|it| it.figures.verdict == Verdict::Unclear);
-        let unclear = unclear.count();
+        let unclear = rest.iter().filter(|it| it.figures.verdict == Verdict::Unclear).count();
         let equal = counted(rest.len() - unclear, "figure");
         writeln!(out, "<details><summary>{equal} equal, {unclear} unclear</summary>\n")?;
         table(out, &heads, rest.into_iter())?;

@@ -79,8 +79,12 @@ mod tests {
         let comparison = sample::comparison();
         assert_eq!(report.test_suites.len(), comparison.cases.len() + 1);
         let figures = |verdict| {
-            let figures = comparison.cases.iter().flat_map(|case| &case.metrics);
-            figures.filter(|it| it.verdict == verdict).count()
+            comparison
+                .cases
+                .iter()
+                .flat_map(|case| &case.metrics)
+                .filter(|it| it.verdict == verdict)
+                .count()
         };
         let all = |verdict| figures(verdict) + comparison.over_all_with(verdict).len();
         let skipped = xml.matches("<skipped").count();

@@ -53,10 +53,11 @@ pub fn bmf(comparison: &Comparison, out: impl Write) -> io::Result<()> {
 /// # Errors
 /// The stream's.
 pub fn action(comparison: &Comparison, bigger_is_better: bool, out: impl Write) -> io::Result<()> {
-    let entry = |(row, new): (Row<'_>, Spread)| {
+    let rows =
+        new_sides(comparison).filter(|(row, _)| row.figures.higher_is_better == bigger_is_better);
+    pretty(out, &rows.map(|(row, new)| {
         let (it, [.., change, interval, _]) = (row.figures, row.cells());
-        let notes = row.case.iter().flat_map(|case| &case.notes);
-        let notes: String = notes.map(|note| format!("\n{note}")).collect();
+        let notes: String = row.case.iter().flat_map(|case| &case.notes).map(|note| format!("\n{note}")).collect();
         let (word, count, what) = (it.verdict.name(), it.new.len(), row.observation);
         let unit = Some(it.unit.as_str()).filter(|unit| !unit.is_empty());
         json!({
@@ -66,10 +67,7 @@ pub fn action(comparison: &Comparison, bigger_is_better: bool, out: impl Write) 
             "range": format!("± {}", (new.high - new.low) / 2.0),
             "extra": format!("{word}: {change}, 95 % interval {interval}\n{count} {what}{notes}"),
         })
-    };
-    let rows = new_sides(comparison);
-    let rows = rows.filter(|(row, _)| row.figures.higher_is_better == bigger_is_better);
-    pretty(out, &rows.map(entry).collect::<Vec<Value>>())
+    }).collect::<Vec<Value>>())
 }
 
 /// Each figure with the new side's median, lowest and highest.
@@ -93,32 +91,35 @@ pub fn otava(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
     let kept = [&comparison.base.files, &comparison.new.files];
     let mut files: Vec<(&str, &Loaded)> = Vec::new();
     for ((found, kept), side) in sides.into_iter().zip(kept).zip(["base", "new"]) {
-        let is_kept = |file: &&Loaded| kept.contains(&text::path(&file.path));
-        let results = found.results.iter().filter(is_kept);
+        let results = found.results.iter().filter(|file| kept.contains(&text::path(&file.path)));
         files.extend(results.map(|file| (side, file)));
     }
     files.sort_by(|(_, a), (_, b)| a.result.started_at.cmp(&b.result.started_at));
     let by_id: Vec<HashMap<&str, &CaseResult>> = (files.iter())
         .map(|(_, file)| file.result.cases.iter().map(|it| (&*it.id, it)).collect())
         .collect();
-    let column = |row: Row<'_>| {
-        let metric = row.figures.metric;
-        let of_file = |cases: &HashMap<&str, &CaseResult>| {
-            let case = cases.get(&*row.case?.id)?;
-            of_file(case, metric, &row.figures.flow)
-        };
-        let values: Vec<f64> = by_id.iter().map(of_file).collect::<Option<_>>()?;
-        Some((format!("{}.{}", row.subject(), metric.name()), values))
-    };
-    let columns: Vec<(String, Vec<f64>)> = of_cases(comparison).filter_map(column).collect();
+    let columns: Vec<(String, Vec<f64>)> = of_cases(comparison)
+        .filter_map(|row| {
+            let metric = row.figures.metric;
+            let values: Vec<f64> = by_id
+                .iter()
+                .map(|cases| {
+                    let case = cases.get(&*row.case?.id)?;
+                    of_file(case, metric, &row.figures.flow)
+                })
+                .collect::<Option<_>>()?;
+            Some((format!("{}.{}", row.subject(), metric.name()), values))
+        })
+        .collect();
     let mut csv = csv::Writer::from_writer(out);
     let header = ["time", "commit", "side"].into_iter();
     csv.write_record(header.chain(columns.iter().map(|(name, _)| name.as_str())))?;
     for (row, (side, file)) in files.iter().enumerate() {
         let (tool, time) = (&file.result.tool, &file.result.started_at);
         // Not every reader of dates takes what is below a second.
-        let time = time.split_once('.');
-        let time = time.map_or_else(|| file.result.started_at.clone(), |(it, _)| format!("{it}Z"));
+        let time = time
+            .split_once('.')
+            .map_or_else(|| file.result.started_at.clone(), |(it, _)| format!("{it}Z"));
         let commit = tool.git.as_ref().unwrap_or(&tool.version);
         let values = columns.iter().map(|(_, values)| values[row].to_string());
         let of_file = [time, commit.clone(), (*side).to_owned()].into_iter();
@@ -128,7 +129,10 @@ pub fn otava(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io
 }
 
 fn of_file(case: &CaseResult, metric: Metric, flow: &str) -> Option<f64> {
-    let counted = case.runs.iter().filter(|run| standing::run_counts(run));
-    let values = counted.filter_map(|run| metric.of(run, run.flow(flow)));
+    let values = case
+        .runs
+        .iter()
+        .filter(|run| standing::run_counts(run))
+        .filter_map(|run| metric.of(run, run.flow(flow)));
     median(&values.collect::<Vec<f64>>())
 }

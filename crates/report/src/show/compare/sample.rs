@@ -45,14 +45,18 @@ pub(super) fn side(
     launches: u32,
     result: impl Fn(u32) -> ResultFile,
 ) -> Found {
-    let launch = |launch: u32| Loaded {
-        path: format!("{name}/{launch}.json").into(),
-        result: ResultFile {
-            started_at: format!("2026-11-20T12:{launch:02}:{second:02}Z"),
-            ..result(launch)
-        },
-    };
-    Found { results: (0..launches).map(launch).collect(), refused: Vec::new() }
+    Found {
+        results: (0..launches)
+            .map(|launch| Loaded {
+                path: format!("{name}/{launch}.json").into(),
+                result: ResultFile {
+                    started_at: format!("2026-11-20T12:{launch:02}:{second:02}Z"),
+                    ..result(launch)
+                },
+            })
+            .collect(),
+        refused: Vec::new(),
+    }
 }
 
 fn result(new: u32, launch: u32, only: &[&str]) -> ResultFile {

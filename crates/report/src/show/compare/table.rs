@@ -50,8 +50,11 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             write_case(out, case)?;
             continue;
         }
-        let alike = cases.iter().filter(|it| it.not_comparable == case.not_comparable);
-        let ids: Vec<&str> = alike.map(|case| &*case.id).collect();
+        let ids: Vec<&str> = cases
+            .iter()
+            .filter(|it| it.not_comparable == case.not_comparable)
+            .map(|case| &*case.id)
+            .collect();
         if ids.first() == Some(&&*case.id) {
             not_comparable(out, &case.not_comparable, &ids)?;
         }
@@ -90,8 +93,7 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     changed.truncate(MOST);
     // Of many flows, what has changed.
     let is_told = |row: &Row<'_>| {
-        let is_named = || changed.contains(&&*row.figures.flow);
-        names.len() <= MOST || row.has_changed() && is_named()
+        names.len() <= MOST || row.has_changed() && changed.contains(&&*row.figures.flow)
     };
     let mut told = None;
     for row in of_case(case).filter(is_told) {
@@ -103,8 +105,8 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         figures(out, &row)?;
     }
     if names.len() > MOST {
-        let others = of_case(case).filter(|row| !is_told(row));
-        let counts = words::counts(others.map(|row| row.figures.verdict));
+        let counts =
+            words::counts(of_case(case).filter(|row| !is_told(row)).map(|row| row.figures.verdict));
         let (flows, all) = (names.len() - changed.len(), names.len());
         wrapped(out, &format!("  {flows} more of {all} flows: {counts}"))?;
     }
@@ -135,8 +137,8 @@ fn is_quiet(case: &CaseComparison) -> bool {
 
 fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<()> {
     let ids: Vec<&str> = rounds.iter().map(|case| &*case.id).collect();
-    let rows = rounds.iter().flat_map(|case| of_case(case));
-    let counts = words::counts(rows.map(|row| row.figures.verdict));
+    let counts =
+        words::counts(rounds.iter().flat_map(|case| of_case(case)).map(|row| row.figures.verdict));
     writeln!(out)?;
     wrapped(out, &format!("{}: {counts}", words::some(&ids)))?;
     let mut notes: BTreeMap<&str, usize> = BTreeMap::new();

@@ -17,16 +17,20 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
     let settles = comparison.reach?;
     let (count, what) = (settles.count, settles.observation);
     let families = [(settles.over_all, "over all cases"), (settles.by_case, "case by case")];
-    let asked = families.iter().filter(|(reach, _)| reach.questions > 0);
-    let parts: Vec<String> = asked
+    let parts: Vec<String> = families
+        .iter()
+        .filter(|(reach, _)| reach.questions > 0)
         .map(|(reach, which)| format!("{} of {} figures {which}", reach.settled, reach.questions))
         .collect();
     let text = format!(
         "{count} {what} a side find a loss of twice the margin in {}.",
         parts.join(" and ")
     );
-    let open = families.iter().filter(|(reach, _)| reach.settled < reach.questions);
-    let needed: Vec<Option<usize>> = open.map(|(reach, _)| reach.needed).collect();
+    let needed: Vec<Option<usize>> = families
+        .iter()
+        .filter(|(reach, _)| reach.settled < reach.questions)
+        .map(|(reach, _)| reach.needed)
+        .collect();
     Some(match needed.iter().copied().reduce(|one, other| Some(one?.max(other?))) {
         None => text,
         Some(Some(needed)) => format!(
@@ -40,8 +44,7 @@ pub(super) fn reach(comparison: &Comparison) -> Option<String> {
 
 /// `over all 18 cases`; `over all 36 flows` where cases have several.
 pub(super) fn over_all_cases(comparison: &Comparison) -> String {
-    let most = comparison.over_all.iter().map(|over_all| over_all.cases);
-    let most = most.max().unwrap_or_default();
+    let most = comparison.over_all.iter().map(|over_all| over_all.cases).max().unwrap_or_default();
     let what = if most > comparison.cases.len() { "flow" } else { "case" };
     format!("over all {}", counted(most, what))
 }
@@ -55,12 +58,18 @@ pub(super) fn side(side: &Side) -> String {
 
 /// The sum: `over all cases p50 regressed; 18 cases: 1 regressed, 2 unclear, 15 equal`.
 pub(super) fn summary(comparison: &Comparison) -> String {
-    let changed = [Verdict::Regressed, Verdict::Improved].map(|verdict| {
-        let names = comparison.over_all_with(verdict).into_iter();
-        let names: Vec<&str> = names.map(|it| it.metric.short_name()).collect();
-        (!names.is_empty()).then(|| format!("{} {}", listed(&names), verdict.name()))
-    });
-    let changed: Vec<String> = changed.into_iter().flatten().collect();
+    let changed: Vec<String> = [Verdict::Regressed, Verdict::Improved]
+        .map(|verdict| {
+            let names: Vec<&str> = comparison
+                .over_all_with(verdict)
+                .into_iter()
+                .map(|it| it.metric.short_name())
+                .collect();
+            (!names.is_empty()).then(|| format!("{} {}", listed(&names), verdict.name()))
+        })
+        .into_iter()
+        .flatten()
+        .collect();
     let over_all = if changed.is_empty() {
         String::new()
     } else {
@@ -105,15 +114,17 @@ pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
 pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
     let all = || comparison.cases.iter().filter_map(|case| case.no_verdict.as_deref());
     let word = Verdict::NoVerdict.name();
-    let told = each_once(all()).into_iter().map(|reason| {
-        let cases = all().filter(|it| *it == reason).count();
-        if cases == comparison.cases.len() {
-            format!("{reason}: {word}")
-        } else {
-            format!("{reason}: {word} ({})", counted(cases, "case"))
-        }
-    });
-    told.collect()
+    each_once(all())
+        .into_iter()
+        .map(|reason| {
+            let cases = all().filter(|it| *it == reason).count();
+            if cases == comparison.cases.len() {
+                format!("{reason}: {word}")
+            } else {
+                format!("{reason}: {word} ({})", counted(cases, "case"))
+            }
+        })
+        .collect()
 }
 
 /// `p99: not comparable: 1 of 10 base runs ...`.
@@ -130,11 +141,14 @@ fn margins(comparison: &Comparison) -> Option<String> {
         let widest = margins.entry(row.figures.metric).or_default();
         *widest = widest.max(row.figures.margin);
     }
-    let told = margins.iter().map(|(metric, margin)| {
-        let percent = (margin * 1e4).round() / 1e2;
-        format!("{} {percent} %", metric.short_name())
-    });
-    let told = told.collect::<Vec<_>>().join(", ");
+    let told = margins
+        .iter()
+        .map(|(metric, margin)| {
+            let percent = (margin * 1e4).round() / 1e2;
+            format!("{} {percent} %", metric.short_name())
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     let half = if comparison.over_all.is_empty() { "" } else { "; over all cases half of that" };
     (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
 }
@@ -173,11 +187,14 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
 
 /// Whether a case has an open loop without a figure of its throughput.
 fn keeps_up(case: &CaseComparison) -> bool {
-    let is_kept = |(index, flow): (usize, &FlowConfig)| {
+    case.config.flows.iter().enumerate().any(|(index, flow)| {
         let is_open = !case.config.flow(index).is_closed_loop();
-        let own = case.metrics.iter().filter(|it| it.flow == flow.name);
-        let mut own = own.map(|it| it.metric.is_of_offer()).peekable();
+        let mut own = case
+            .metrics
+            .iter()
+            .filter(|it| it.flow == flow.name)
+            .map(|it| it.metric.is_of_offer())
+            .peekable();
         is_open && own.peek().is_some() && !own.any(|is_of_offer| is_of_offer)
-    };
-    case.config.flows.iter().enumerate().any(is_kept)
+    })
 }

@@ -70,8 +70,9 @@ fn row(
         }
     }
     let names = flow.config.map(|it| [&it.from_device, &it.to_device]);
-    let ends = ["from_device", "to_device"].into_iter().enumerate();
-    for ((index, end), device) in ends.zip(flow.devices(result)) {
+    for ((index, end), device) in
+        ["from_device", "to_device"].into_iter().enumerate().zip(flow.devices(result))
+    {
         row.add(end, names.map(|names| names[index]))?;
         // That by which its figures can be judged.
         row.add(&format!("{end}_library"), device.map(|it| &it.library))?;

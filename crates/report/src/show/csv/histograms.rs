@@ -23,8 +23,10 @@ pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
         let run = Some(observation.run).filter(|_| flow.is_first());
         let of_flow = observation.moved.into_iter().flat_map(of_flow);
         let of_set_up = run.into_iter().flat_map(of_set_up);
-        let coarser = |(kind, histogram): (String, _)| Some((kind, coarser(&histogram)?));
-        for (kind, histogram) in of_flow.chain(of_set_up).filter_map(coarser) {
+        for (kind, histogram) in of_flow
+            .chain(of_set_up)
+            .filter_map(|(kind, histogram)| Some((kind, coarser(&histogram)?)))
+        {
             for bucket in histogram.iter_recorded() {
                 let value = bucket.value_iterated_to();
                 let [low, high, count] = [
@@ -93,8 +95,9 @@ mod tests {
         let result = sample::result();
         let rows = rows(&result);
         let of = |flow: &str, kind: &str| {
-            let own = rows.iter().filter(|row| row[5] == flow && row[8] == kind);
-            own.map(|row| [9, 10, 11].map(|column| row[column].parse::<u64>().unwrap()))
+            rows.iter()
+                .filter(|row| row[5] == flow && row[8] == kind)
+                .map(|row| [9, 10, 11].map(|column| row[column].parse::<u64>().unwrap()))
                 .collect::<Vec<_>>()
         };
         let forward = &result.cases[0].runs[0].flows[0];
@@ -126,9 +129,10 @@ mod tests {
         let result = sample::open_loop();
         let rows = rows(&result);
         let samples = |id: &str, kind: &str| -> u64 {
-            let own = rows.iter();
-            let own = own.filter(|row| row[0].ends_with(id) && row[8] == kind);
-            own.map(|row| row[11].parse::<u64>().unwrap()).sum()
+            rows.iter()
+                .filter(|row| row[0].ends_with(id) && row[8] == kind)
+                .map(|row| row[11].parse::<u64>().unwrap())
+                .sum()
         };
         let kinds = ["latency_ns", "service_ns", "lateness_ns"];
         let closed = kinds.map(|kind| samples("-Q1", kind));
@@ -147,8 +151,7 @@ mod tests {
         let mut result = sample::result();
         result.cases.truncate(1);
         (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
-        let rows = rows(&result).into_iter();
-        let mut kinds: Vec<String> = rows.map(|row| row[8].clone()).collect();
+        let mut kinds: Vec<String> = rows(&result).into_iter().map(|row| row[8].clone()).collect();
         kinds.dedup();
         let of_traffic = ["latency_ns", "bandwidth_kbit_per_s"];
         let of_set_up = ["connect_setup_ns", "connect_create_ns"];

@@ -18,8 +18,7 @@ const HISTOGRAMS: [&str; 2] = ["histogram", "histogram_kbit_per_s"];
 /// Each flow of each case in each run; of a case without a flow, the run.
 pub(super) fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>, Observation<'_>)> {
     Observed::of_file(result).flat_map(|Observed { flow, runs }| {
-        let of_run = move |observation| (flow.clone(), observation);
-        runs.into_iter().map(of_run)
+        runs.into_iter().map(move |observation| (flow.clone(), observation))
     })
 }
 
@@ -140,8 +139,7 @@ impl Columns {
         if self.0.is_empty() {
             return KEY.map(str::to_owned).to_vec();
         }
-        let with_values = self.0.into_iter().filter(|(_, has_value)| *has_value);
-        with_values.map(|(name, _)| name).collect()
+        self.0.into_iter().filter(|(_, has_value)| *has_value).map(|(name, _)| name).collect()
     }
 }
 

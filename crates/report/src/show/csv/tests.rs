@@ -82,15 +82,14 @@ fn take_but(row: &mut HashMap<String, String>, but: &str, of: &Value) {
 /// Nothing is left that has no value in the JSON, but what is observed: the standing and the metrics.
 fn assert_taken(row: &HashMap<String, String>) {
     let is_observed = |name: &str| name == "standing" || Metric::from_name(name).is_some();
-    let left = row.iter().filter(|(name, cell)| !cell.is_empty() && !is_observed(name));
-    let left: Vec<_> = left.collect();
+    let left: Vec<_> =
+        row.iter().filter(|(name, cell)| !cell.is_empty() && !is_observed(name)).collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
 /// The case of each row's flow, and its place within it.
 fn places() -> impl Iterator<Item = (usize, usize)> {
-    let all = (0..7).flat_map(|case| [(case, 0), (case, 1)]);
-    all.filter(|(case, flow)| *flow == 0 || *case == 1)
+    (0..7).flat_map(|case| [(case, 0), (case, 1)]).filter(|(case, flow)| *flow == 0 || *case == 1)
 }
 
 fn key(row: &HashMap<String, String>, columns: &str) -> String {
@@ -103,8 +102,7 @@ fn cells_are_the_jsons_values() {
     let result = everything();
     let json = to_value(&result).unwrap();
     let rows = cases_of(&result).rows;
-    let keys = rows.iter().map(|row| key(row, "op run flow from to"));
-    let keys: Vec<_> = keys.collect();
+    let keys: Vec<_> = rows.iter().map(|row| key(row, "op run flow from to")).collect();
     let expected = [
         "send 1 forward client server",
         "write 1 forward client server",
@@ -124,8 +122,8 @@ fn cells_are_the_jsons_values() {
         take_fields(row, "", run, "run started_at complete interrupted failure");
         take_same(row, "flow", &flow["name"]);
         take_but(row, "name", flow);
-        let is_from = |node: &&Value| node["name"] == flow["from"];
-        let node = run["nodes"].as_array().unwrap().iter().find(is_from);
+        let node =
+            run["nodes"].as_array().unwrap().iter().find(|node| node["name"] == flow["from"]);
         let worker = &node.unwrap()["workers"][0];
         let of_workers = "away_seconds cpu_seconds polls empty_polls blocked";
         take_fields(row, "workers_", worker, of_workers);
@@ -222,8 +220,8 @@ fn columns_stand_in_the_order_of_the_json() {
 #[test]
 fn doubts_are_named_in_the_row_of_their_flow() {
     let mut result = sample::result();
-    let doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift].map(sample::doubt);
-    result.cases[1].runs[0].flows[1].window.doubts = doubts.to_vec();
+    result.cases[1].runs[0].flows[1].window.doubts =
+        [DoubtKind::EdgeMissed, DoubtKind::Drift].map(sample::doubt).to_vec();
     let rows = cases_of(&result).rows;
     assert_eq!(rows[1]["window_doubts"], "");
     assert_eq!(rows[2]["window_doubts"], "edge_missed; drift");

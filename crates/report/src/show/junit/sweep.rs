@@ -22,12 +22,11 @@ pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write)
         for (option, value) in demands.options() {
             suite.note(option, [value]);
         }
-        let is_own = |it: &&Finding| {
+        let own = findings.iter().filter(|it| {
             let mut names = judged.cases.iter().map(|case| case.id.as_str());
             let case = it.case();
             case.is_some_and(|case| case == judged.title || names.any(|name| name == case))
-        };
-        let own = findings.iter().filter(is_own);
+        });
         suite.note("finding", own.map(sentence));
         suites.push(suite);
     }
@@ -94,8 +93,7 @@ mod tests {
 
     #[test]
     fn a_flow_and_a_run_are_a_test_each() {
-        let mesh = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5));
-        let mesh = mesh.runs(2).failing([(0, 3)]);
+        let mesh = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5)).runs(2).failing([(0, 3)]);
         let demands = Demands {
             below: Condition::below("90%").ok(),
             fail_if: vec!["gbit<5".parse().unwrap()],
@@ -105,8 +103,8 @@ mod tests {
         // Twelve flows and six rounds of two runs; of the failed round two flows and two runs fail, and the slow flow.
         let counts = (report.tests, report.failures, report.errors);
         assert_eq!(counts, (12 + 12, 2 + 2 + 1, 0));
-        let tests = report.test_suites[0].test_cases.iter();
-        let mut names: Vec<&str> = tests.map(|test| test.name.as_str()).collect();
+        let mut names: Vec<&str> =
+            report.test_suites[0].test_cases.iter().map(|test| test.name.as_str()).collect();
         names.retain(|name| ["node3>node2", "write-pairs-round01 run 2"].contains(name));
         assert_eq!(names.len(), 2, "{names:?}");
         let failure = "bandwidth 4.705 Gb/s, below 8.469 Gb/s (90 % of the median), and bandwidth 4.705 Gb/s, below 5.000 Gb/s";

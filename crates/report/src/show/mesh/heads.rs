@@ -24,9 +24,8 @@ pub(super) struct Heads {
 pub(super) fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
     let names = cut(&matrix.nodes);
     let numbers: Vec<String> = (1..=names.len()).map(|it| format!("#{it}")).collect();
-    let numbered = numbers.iter().zip(&names);
-    let numbered = numbered.map(|(number, name)| format!("{number} {name}"));
-    let numbered: Vec<String> = numbered.collect();
+    let numbered: Vec<String> =
+        numbers.iter().zip(&names).map(|(number, name)| format!("{number} {name}")).collect();
     let heads = [(names.clone(), names), (numbered, numbers)].map(|(rows, columns)| Heads {
         label: widest(&rows).max(CORNER),
         cell: widest(&columns).max(NARROWEST),
@@ -40,15 +39,17 @@ pub(super) fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
 
 /// Names that are not too wide: of the others the end, which distinguishes nodes.
 pub(super) fn cut(names: &[String]) -> Vec<String> {
-    let cut = |name: &String| match name.chars().count().saturating_sub(WIDEST) {
-        0 => name.clone(),
-        more => "…".chars().chain(name.chars().skip(more + 1)).collect(),
-    };
     // Domains are the same mostly.
     let hosts: Vec<String> = names.iter().map(|name| host(name).to_owned()).collect();
     let are_unique = hosts.iter().collect::<BTreeSet<_>>().len() == names.len();
     let unique = if are_unique { &hosts } else { names };
-    unique.iter().map(cut).collect()
+    unique
+        .iter()
+        .map(|name| match name.chars().count().saturating_sub(WIDEST) {
+            0 => name.clone(),
+            more => "…".chars().chain(name.chars().skip(more + 1)).collect(),
+        })
+        .collect()
 }
 
 /// A host's name without its domain; an address stays.
@@ -64,8 +65,7 @@ fn host(name: &str) -> &str {
 }
 
 fn widest(names: &[String]) -> usize {
-    let widths = names.iter().map(|name| name.chars().count());
-    widths.max().unwrap_or(0)
+    names.iter().map(|name| name.chars().count()).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -34,10 +34,13 @@ fn of_row(row: &Row, config: &Settings) -> Cell {
 
 /// Every case of every file, in their order.
 pub(crate) fn of_results(results: &[Loaded]) -> Cases {
-    let flows = results.iter().enumerate().flat_map(|(file, loaded)| {
-        Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
-    });
-    let flows: Vec<(usize, Observed<'_>)> = flows.collect();
+    let flows: Vec<(usize, Observed<'_>)> = results
+        .iter()
+        .enumerate()
+        .flat_map(|(file, loaded)| {
+            Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
+        })
+        .collect();
     let mut columns: Vec<String> = Vec::new();
     let mut rows: Vec<Vec<Cell>> = vec![Vec::new(); flows.len()];
     let mut add =
@@ -45,29 +48,33 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
             let cells: Vec<Cell> = flows.iter().map(|(file, it)| cell(*file, it)).collect();
             if is_told(&cells) {
                 columns.push(name.to_owned());
-                let rows = rows.iter_mut().zip(cells);
-                rows.for_each(|(row, cell)| row.push(cell));
+                rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
             }
             columns.len()
         };
     // Leaves out what no case has, and what all cases share.
-    let is_any = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing);
     let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
     add("case", |_| true, &|_, it| Cell::Text(name(it)));
     // Of closed loops the message rate says it.
-    let is_load = |(_, it): &(usize, Observed<'_>)| it.median(Metric::OfferedPerS).is_some();
-    let has_loads = flows.iter().any(is_load);
-    let is_shown = |metric: &&Metric| {
-        !metric.is_on_request() && (has_loads || **metric != Metric::AchievedPerS)
-    };
-    for metric in Metric::ALL.iter().filter(is_shown) {
-        add(metric.column().0, is_any, &|_, it| {
-            let [median, ..] = Cell::of_spread(*metric, it.spread(*metric));
-            median
-        });
+    let has_loads = flows.iter().any(|(_, it)| it.median(Metric::OfferedPerS).is_some());
+    for metric in Metric::ALL
+        .iter()
+        .filter(|metric| !metric.is_on_request() && (has_loads || **metric != Metric::AchievedPerS))
+    {
+        add(
+            metric.column().0,
+            |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing),
+            &|_, it| {
+                let [median, ..] = Cell::of_spread(*metric, it.spread(*metric));
+                median
+            },
+        );
     }
-    let has_words = |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new()));
-    let first = add("remarks", has_words, &|_, it| Cell::Text(remarks(it)));
+    let first = add(
+        "remarks",
+        |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new())),
+        &|_, it| Cell::Text(remarks(it)),
+    );
     add("file", differs, &|file, _| Cell::Number(file as f64, 0));
     for row in ROWS.iter().filter(|row| !row.title.is_empty()) {
         add(row.title, differs, &|_, it| of_row(row, &it.flow.settings));
@@ -75,10 +82,12 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
     let of_flow = |it: &Observed<'_>, value: fn(&FlowConfig) -> Option<Cell>| {
         it.flow.config.and_then(value).unwrap_or(Cell::Missing)
     };
-    let mtu = |flow: &FlowConfig| Some(Cell::Number(flow.path_mtu?.into(), 0));
-    add("MTU", differs, &|_, it| of_flow(it, mtu));
-    let device = |flow: &FlowConfig| flow.from_device.clone().map(Cell::Text);
-    let end = add("device", differs, &|_, it| of_flow(it, device));
+    add("MTU", differs, &|_, it| {
+        of_flow(it, |flow: &FlowConfig| Some(Cell::Number(flow.path_mtu?.into(), 0)))
+    });
+    let end = add("device", differs, &|_, it| {
+        of_flow(it, |flow: &FlowConfig| flow.from_device.clone().map(Cell::Text))
+    });
     Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
@@ -110,12 +119,17 @@ fn remarks(observed: &Observed<'_>) -> String {
     if observed.runs.is_empty() {
         remarks.push("not run".to_owned());
     }
-    let is_overloaded = |moved: &&FlowResult| moved.verdict() == Some(LoadVerdict::Overloaded);
-    let is_unsteady = |moved: &&FlowResult| moved.window.warmup_steady == Some(false);
     let counts = [
-        (counted().filter(is_overloaded).count() as u64, "overloaded"),
+        (
+            counted().filter(|moved| moved.verdict() == Some(LoadVerdict::Overloaded)).count()
+                as u64,
+            "overloaded",
+        ),
         (moved.map(|moved| moved.totals.errors).sum(), "errors"),
-        (counted().filter(is_unsteady).count() as u64, "unsteady"),
+        (
+            counted().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
+            "unsteady",
+        ),
     ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     remarks.extend(counts.map(|(count, what)| format!("{count} {what}")));

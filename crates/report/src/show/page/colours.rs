@@ -14,9 +14,10 @@ const OWN: [Colour; 5] = [
 
 /// All of them as custom properties: which value they have follows from the property `color-scheme`.
 pub fn declarations() -> String {
-    let all = OWN.into_iter().chain(palette::colours());
-    let both = all.map(|it| format!("{}:light-dark({},{});", it.property, it.light, it.dark));
-    both.collect()
+    OWN.into_iter()
+        .chain(palette::colours())
+        .map(|it| format!("{}:light-dark({},{});", it.property, it.light, it.dark))
+        .collect()
 }
 
 #[cfg(test)]

@@ -12,11 +12,10 @@ const STOPPED: Reason =
     Reason { short: "stopped by you", cause: "You stopped them", remedy: "Run again" };
 
 fn all(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtKind>)> + '_ {
-    let doubtful = left_out.doubtful.iter();
-    let doubtful = doubtful.map(|(kind, count)| (*count, reason(*kind), Some(*kind)));
+    let doubtful =
+        left_out.doubtful.iter().map(|(kind, count)| (*count, reason(*kind), Some(*kind)));
     let others = [(left_out.bad, BAD, None), (left_out.stopped, STOPPED, None)];
-    let others = others.into_iter().filter(|(count, ..)| *count > 0);
-    others.chain(doubtful)
+    others.into_iter().filter(|(count, ..)| *count > 0).chain(doubtful)
 }
 
 /// `1 of 5 runs: CPU too busy`; empty where all count.
@@ -41,11 +40,13 @@ pub(super) fn sentence(left_out: &LeftOut) -> String {
             None => told.push((reason, vec![counted])),
         }
     }
-    let sentence = |(reason, counted): &(Reason, Vec<String>)| {
-        let (cause, remedy) = (reason.cause, reason.remedy);
-        format!("{cause} ({}). {remedy}.", counted.join(", "))
-    };
-    told.iter().map(sentence).collect::<Vec<_>>().join(" ")
+    told.iter()
+        .map(|(reason, counted)| {
+            let (cause, remedy) = (reason.cause, reason.remedy);
+            format!("{cause} ({}). {remedy}.", counted.join(", "))
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[cfg(test)]

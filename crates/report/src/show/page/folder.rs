@@ -74,9 +74,8 @@ pub fn write<'a>(
         pictures.insert(name(&figure.id, "svg"), file);
         for &format in how.formats {
             let name = name(&figure.id, format.extension());
-            let unconverted =
-                |reason| FolderError::Unconverted { path: folder.join(&name), reason };
-            let file = (how.convert)(svg, format).map_err(unconverted)?;
+            let file = (how.convert)(svg, format)
+                .map_err(|reason| FolderError::Unconverted { path: folder.join(&name), reason })?;
             pictures.insert(name, file);
         }
     }
@@ -90,9 +89,10 @@ pub fn write<'a>(
     }
     write_whole(&page, |out| out.write_all(html.as_bytes()))?;
     let extensions = Format::ALL.map(Format::extension);
-    let extensions = || extensions.into_iter().chain(["svg"]);
-    let earlier = (earlier.iter()).flat_map(|id| extensions().map(|it| name(id, it)));
-    for name in earlier.filter(|name| !pictures.contains_key(name)) {
+    for name in (earlier.iter())
+        .flat_map(|id| extensions.into_iter().chain(["svg"]).map(|it| name(id, it)))
+        .filter(|name| !pictures.contains_key(name))
+    {
         let path = folder.join(name);
         if is_ours(&path) {
             // One picture too many does no harm.
@@ -115,12 +115,15 @@ fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
         let path = page.to_owned();
         return Err(FolderError::Foreign { path });
     }
-    let list = html.split_once(&format!("name=\"{FIGURES_NAME}\" content=\""));
-    let list = list.and_then(|(_, rest)| rest.split_once('"'));
-    let is_of_id = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    let ids = list.map_or("", |(list, _)| list).split_whitespace();
-    let ids = ids.filter(|id| id.chars().all(is_of_id));
-    Ok(ids.map(str::to_owned).collect())
+    let list = html
+        .split_once(&format!("name=\"{FIGURES_NAME}\" content=\""))
+        .and_then(|(_, rest)| rest.split_once('"'));
+    Ok(list
+        .map_or("", |(list, _)| list)
+        .split_whitespace()
+        .filter(|id| id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'))
+        .map(str::to_owned)
+        .collect())
 }
 
 #[cfg(test)]
@@ -194,11 +197,11 @@ mod tests {
         let all = [&of("a")[..], &of("b"), &["index.html".to_owned()]].concat();
         assert_eq!(names(folder), all);
         let before = fs::read(folder.join("a.svg")).unwrap();
-        let failing = |_: &str, format| match format {
+        let error = plot_in(folder, &["a", "c"], &Format::ALL, &|_: &str, format| match format {
             Format::Pdf => file("", format),
             Format::Png => Err("it died; try again".to_owned()),
-        };
-        let error = plot_in(folder, &["a", "c"], &Format::ALL, &failing).unwrap_err();
+        })
+        .unwrap_err();
         has(error.to_string(), ["a.png: it died; try again"]);
         // Nothing was replaced or removed.
         assert_eq!(names(folder), all);

@@ -69,8 +69,11 @@ impl Page<'_> {
         let all_cases = cases::of_results(self.sums);
         let (sections, empty): (Vec<&Section>, Vec<&Section>) =
             (self.sections.iter()).partition(|section| !section.figures.is_empty());
-        let figures = sections.iter().flat_map(|section| &section.figures);
-        let list: Vec<&str> = figures.map(|figure| figure.id.as_str()).collect();
+        let list: Vec<&str> = sections
+            .iter()
+            .flat_map(|section| &section.figures)
+            .map(|figure| figure.id.as_str())
+            .collect();
         html! {
             (DOCTYPE)
             html lang="en" {

@@ -36,12 +36,14 @@ pub fn title(results: &[Loaded]) -> String {
     if results.len() > 1 {
         title += &format!(" in {} files", results.len());
     }
-    let name = |device: &Device| match device.faults {
-        Some(_) => format!("{} with faults", device.name),
-        None => device.name.clone(),
-    };
-    let devices = results.iter().filter_map(|loaded| device(&loaded.result));
-    let devices: BTreeSet<String> = devices.map(name).collect();
+    let devices: BTreeSet<String> = results
+        .iter()
+        .filter_map(|loaded| device(&loaded.result))
+        .map(|device| match device.faults {
+            Some(_) => format!("{} with faults", device.name),
+            None => device.name.clone(),
+        })
+        .collect();
     title += &match devices.len() {
         0 => String::new(),
         1 | 2 => format!(" on {}", listed(&devices.into_iter().collect::<Vec<_>>())),
@@ -55,10 +57,13 @@ pub fn title(results: &[Loaded]) -> String {
 
 /// The devices without hardware; empty where all are adapters.
 pub fn software_devices(results: &[Loaded]) -> BTreeSet<&str> {
-    let nodes = results.iter().flat_map(|loaded| &loaded.result.nodes);
-    let devices = nodes.flat_map(|node| &node.devices);
-    let devices = devices.filter(|device| device.software);
-    devices.map(|device| &*device.name).collect()
+    results
+        .iter()
+        .flat_map(|loaded| &loaded.result.nodes)
+        .flat_map(|node| &node.devices)
+        .filter(|device| device.software)
+        .map(|device| &*device.name)
+        .collect()
 }
 
 /// The nodes, and a table of the result files.
@@ -112,8 +117,11 @@ fn first_and_last(names: &[String]) -> String {
 
 /// What is known of those things, with what stands before it.
 fn told<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
-    let known = facts.into_iter().filter_map(|(what, fact)| Some((what, fact.as_ref()?)));
-    known.map(|(what, fact)| format!("{what}{fact}")).collect()
+    facts
+        .into_iter()
+        .filter_map(|(what, fact)| Some((what, fact.as_ref()?)))
+        .map(|(what, fact)| format!("{what}{fact}"))
+        .collect()
 }
 
 fn facts(node: &Node) -> String {
@@ -143,7 +151,7 @@ fn device_facts(device: &Device) -> String {
 fn files(results: &[Loaded]) -> Table {
     let count = |count: usize| Cell::Number(count as f64, 0);
     let names = "No,file,began (UTC),host,device,program,cases,runs,that do not count";
-    let row = |(index, loaded): (usize, &Loaded)| {
+    let rows = results.iter().enumerate().map(|(index, loaded)| {
         let result = &loaded.result;
         let runs = || result.cases.iter().flat_map(|case| &case.runs);
         let left_out = LeftOut::of(runs().map(standing::of_run));
@@ -161,8 +169,7 @@ fn files(results: &[Loaded]) -> Table {
             count(left_out.runs),
             count(left_out.count()),
         ]
-    };
-    let rows = results.iter().enumerate().map(row);
+    });
     Table::new("Result files", names.split(','), rows)
 }
 

@@ -48,9 +48,8 @@ pub(super) fn tiles(
     sums: &[Loaded],
     comparison: Option<&Comparison>,
 ) -> Markup {
-    let flows = sums.iter();
-    let flows = flows.flat_map(|loaded| Observed::of_file(&loaded.result));
-    let flows: Vec<Observed<'_>> = flows.collect();
+    let flows: Vec<Observed<'_>> =
+        sums.iter().flat_map(|loaded| Observed::of_file(&loaded.result)).collect();
     let least = |of: &[Extreme]| extreme(&flows, of, false);
     let nothing = |label, about| Tile::new(label, NOT_MEASURED.to_owned(), about);
     let tiles = [
@@ -76,9 +75,11 @@ fn is_full_speed(observed: &Observed<'_>) -> bool {
 
 /// Open loops that did what they were asked for.
 fn is_kept(observed: &Observed<'_>) -> bool {
-    let is_kept = |moved: &FlowResult| moved.verdict() == Some(LoadVerdict::Kept);
     !observed.flow.settings.is_closed_loop()
-        && observed.counted().filter_map(|it| it.moved).all(is_kept)
+        && observed
+            .counted()
+            .filter_map(|it| it.moved)
+            .all(|moved| moved.verdict() == Some(LoadVerdict::Kept))
 }
 
 fn has_own_rate(observed: &Observed<'_>) -> bool {
@@ -88,12 +89,14 @@ fn has_own_rate(observed: &Observed<'_>) -> bool {
 /// Of the first of these that flows have, the flow whose median is the largest, or the smallest.
 fn extreme(flows: &[Observed<'_>], of: &[Extreme], largest: bool) -> Option<Tile> {
     of.iter().find_map(|(label, is_it, metric)| {
-        let flows = flows.iter().filter(|flow| is_it(flow));
-        let medians = flows.filter_map(|flow| Some((flow.median(*metric)?, flow)));
-        let (value, flow) = medians.reduce(|best, next| {
-            let is_further = next.0 != best.0 && (next.0 > best.0) == largest;
-            if is_further { next } else { best }
-        })?;
+        let (value, flow) = flows
+            .iter()
+            .filter(|flow| is_it(flow))
+            .filter_map(|flow| Some((flow.median(*metric)?, flow)))
+            .reduce(|best, next| {
+                let is_further = next.0 != best.0 && (next.0 > best.0) == largest;
+                if is_further { next } else { best }
+            })?;
         let mut about = flow.flow.subject();
         if let Some(spread) = flow.spread(*metric).filter(|spread| spread.count > 1) {
             let range = metric.range(spread.low, spread.high);
@@ -109,18 +112,19 @@ fn fastest(flows: &[Observed<'_>]) -> Tile {
 }
 
 fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
-    let cases = flows.iter().filter(|it| it.flow.is_first());
-    let cases = cases.map(|it| it.flow.case);
-    let searches = cases.flat_map(|case| case.searches.iter().map(move |it| (case, it)));
-    let found = searches.filter_map(|(case, it)| Some((it.lower_per_second?, case, it)));
-    let (load, case, search) = found.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let (load, case, search) = flows
+        .iter()
+        .filter(|it| it.flow.is_first())
+        .map(|it| it.flow.case)
+        .flat_map(|case| case.searches.iter().map(move |it| (case, it)))
+        .filter_map(|(case, it)| Some((it.lower_per_second?, case, it)))
+        .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let label = format!("Highest load with {}", search.asked);
     Some(Tile::new(label, Metric::HighestLoad.text(load), &*case.id))
 }
 
 fn trust(results: &[Loaded]) -> Tile {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let runs = cases.flat_map(|case| &case.runs);
+    let runs = results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(|case| &case.runs);
     let left_out = LeftOut::of(runs.map(standing::of_run));
     let runs = counted(left_out.runs, "run");
     let value = match left_out.count() {
@@ -143,22 +147,26 @@ fn against(comparison: &Comparison) -> Tile {
         (unclear, "unclear"),
         (count(Verdict::NotComparable), "not comparable"),
     ];
-    let told = counts.iter().filter(|(count, _)| *count > 0);
-    let told = told.map(|(count, word)| format!("{count} {word}"));
+    let told = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"));
     let value = match told.collect::<Vec<_>>().join(", ") {
         none if none.is_empty() => "No case in common".to_owned(),
         told => told,
     };
-    let remedy = || (unclear > 0).then(|| remedy(comparison));
-    let about = worst(comparison).or_else(remedy).unwrap_or_default();
+    let about =
+        worst(comparison).or_else(|| (unclear > 0).then(|| remedy(comparison))).unwrap_or_default();
     let label = format!("Compared with {}", short_path(&comparison.base.name));
     Tile::new(label, value, about)
 }
 
 fn worst(comparison: &Comparison) -> Option<String> {
-    let cases = comparison.cases.iter();
-    let metrics = cases.flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)));
-    let slower = metrics.filter(|(_, metric)| metric.verdict == Verdict::Regressed);
+    let slower = comparison
+        .cases
+        .iter()
+        .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)))
+        .filter(|(_, metric)| metric.verdict == Verdict::Regressed);
     let far = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
     let (case, metric) = slower.max_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
     let percent = (metric.ratio? - 1.0) * 100.0;
@@ -222,12 +230,13 @@ mod tests {
         cases.extend([doubtful, case("send", 4, 3.0, true), case("read", 1, 9.0, false)]);
         let wanted = ["Fastest", "3.000 Gb/s", "send-4"];
         assert_eq!(fastest_of(cases.clone()), wanted);
-        let search = |lower_per_second| LoadSearch {
-            asked: "p99<20us".to_owned(),
-            lower_per_second,
-            ..LoadSearch::default()
-        };
-        cases[5].searches = [None, Some(1.5e6), Some(1.25e6)].map(search).to_vec();
+        cases[5].searches = [None, Some(1.5e6), Some(1.25e6)]
+            .map(|lower_per_second| LoadSearch {
+                asked: "p99<20us".to_owned(),
+                lower_per_second,
+                ..LoadSearch::default()
+            })
+            .to_vec();
         let wanted = ["Highest load with p99<20us", "1.500 M/s", "send-4"];
         assert_eq!(fastest_of(cases), wanted);
         assert_eq!(fastest_of(Vec::new())[1], "-");

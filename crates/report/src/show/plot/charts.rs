@@ -27,30 +27,39 @@ impl Spec {
     ) -> Option<Chart> {
         let metrics = y.metrics(rate);
         let count = metrics.len();
-        let layers = metrics.iter().enumerate().flat_map(|(index, metric)| {
-            let lines = group.lines.iter();
-            lines.map(move |line| {
-                let (name, look) = (groups.name(line), groups.look(line));
-                let series = self.series(line, *metric, rate, index + 1 == count);
-                let (name, look) = match count {
-                    1 => (name, look),
-                    _ => (
-                        format!("{name}, {}", metric.short_name()),
-                        look.with_dash(dash(index, count)),
-                    ),
-                };
-                Series { name, look, ..series }
+        let own: Vec<Series> = metrics
+            .iter()
+            .enumerate()
+            .flat_map(|(index, metric)| {
+                group.lines.iter().map(move |line| {
+                    let (name, look) = (groups.name(line), groups.look(line));
+                    let series = self.series(line, *metric, rate, index + 1 == count);
+                    let (name, look) = match count {
+                        1 => (name, look),
+                        _ => (
+                            format!("{name}, {}", metric.short_name()),
+                            look.with_dash(dash(index, count)),
+                        ),
+                    };
+                    Series { name, look, ..series }
+                })
             })
-        });
-        let own: Vec<Series> = layers.filter(|series| series.figures() > 0).collect();
+            .filter(|series| series.figures() > 0)
+            .collect();
         let places = group.places();
         let beside = self.beside(groups, group, &places);
-        let measured = || own.iter().chain(beside.iter().filter(|it| it.markers));
         let marked = extra.iter().filter_map(Mark::y);
-        let (least, most) = together(extent(measured()), ends(marked.collect()))?;
-        let limits = beside.iter().filter(|it| !it.markers);
-        let limits = limits.flat_map(|it| &it.points).filter_map(|point| point.y);
-        let most = limits.filter(|y| *y <= most * LIMIT_BEYOND).fold(most, f64::max);
+        let (least, most) = together(
+            extent(own.iter().chain(beside.iter().filter(|it| it.markers))),
+            ends(marked.collect()),
+        )?;
+        let most = beside
+            .iter()
+            .filter(|it| !it.markers)
+            .flat_map(|it| &it.points)
+            .filter_map(|point| point.y)
+            .filter(|y| *y <= most * LIMIT_BEYOND)
+            .fold(most, f64::max);
         let (scale, log) = match y {
             Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
             Y::Log(_) | Y::Percentiles(_) => (Scale::log10(least, most).widened(0.06), " (log)"),
@@ -65,8 +74,12 @@ impl Spec {
             1 => group.heading.clone(),
             _ => heading(metric, group),
         };
-        let xs = own.iter().flat_map(Series::xs).chain(extra.iter().filter_map(Mark::x));
-        let most_x = xs.filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let most_x = own
+            .iter()
+            .flat_map(Series::xs)
+            .chain(extra.iter().filter_map(Mark::x))
+            .filter(|x| x.is_finite())
+            .fold(0.0, f64::max);
         let x = self.x_axis(&places, most_x, rate)?;
         let (above, below): (Vec<Mark>, Vec<Mark>) =
             extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
@@ -105,21 +118,23 @@ impl Spec {
             X::RateOver(_, _, words) => {
                 // A point at 0 is the closed loop: bars show it.
                 let placed = || line.points.iter().filter(|it| it.0 > 0.0);
-                let known = placed().filter_map(|(place, sample)| {
-                    let x = sample.spread(rate)?.median;
-                    let words = words(*place, sample);
-                    let point = point(sample.spread(metric), x);
-                    let point = Point {
-                        // More than one whisker at a place cannot be distinguished.
-                        interval: point.interval.filter(|_| is_last),
-                        may_be_beyond: words.as_deref() == Some(OVERLOADED),
-                        ..point
-                    };
-                    Some((point, words.unwrap_or_default()))
-                });
-                let (points, labels) = known.unzip();
-                let runs = placed().flat_map(|(_, sample)| sample.uncounted());
-                let hollow = runs.filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
+                let (points, labels) = placed()
+                    .filter_map(|(place, sample)| {
+                        let x = sample.spread(rate)?.median;
+                        let words = words(*place, sample);
+                        let point = point(sample.spread(metric), x);
+                        let point = Point {
+                            // More than one whisker at a place cannot be distinguished.
+                            interval: point.interval.filter(|_| is_last),
+                            may_be_beyond: words.as_deref() == Some(OVERLOADED),
+                            ..point
+                        };
+                        Some((point, words.unwrap_or_default()))
+                    })
+                    .unzip();
+                let hollow = placed()
+                    .flat_map(|(_, sample)| sample.uncounted())
+                    .filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
                 Series {
                     points,
                     hollow: hollow.collect(),
@@ -136,14 +151,17 @@ impl Spec {
         let mut all: Vec<Series> = Vec::new();
         for beside in self.beside {
             for line in group.lines.iter().filter(|line| !line.is_of_base()) {
-                let at = |&place: &f64| {
-                    let found = line.points.iter().find(|(x, _)| *x == place);
-                    let y = found.and_then(|(_, sample)| (beside.of)(sample));
-                    Some(Point::at(place, y?))
-                };
-                let points: Vec<Point> = places.iter().filter_map(at).collect();
-                let is_known = |known: &Series| known.points == points;
-                if points.is_empty() || beside.is_limit && all.iter().any(is_known) {
+                let points: Vec<Point> = places
+                    .iter()
+                    .filter_map(|&place| {
+                        let found = line.points.iter().find(|(x, _)| *x == place);
+                        let y = found.and_then(|(_, sample)| (beside.of)(sample));
+                        Some(Point::at(place, y?))
+                    })
+                    .collect();
+                if points.is_empty()
+                    || beside.is_limit && all.iter().any(|known| known.points == points)
+                {
                     continue;
                 }
                 let rules = all.iter().filter(|it| !it.markers).count();
@@ -174,8 +192,7 @@ impl Spec {
 pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     let points = line.points.iter();
     let hollow = points.clone().flat_map(|(place, sample)| {
-        let values = sample.uncounted().filter_map(|run| run.value(metric));
-        values.map(|value| (*place, value))
+        sample.uncounted().filter_map(|run| run.value(metric)).map(|value| (*place, value))
     });
     let points = points.clone().map(|(place, sample)| point(sample.spread(metric), *place));
     Series { points: points.collect(), hollow: hollow.collect(), ..Series::default() }

@@ -43,14 +43,16 @@ impl Spec {
 
     pub(crate) fn figure<'a>(&self, groups: &Groups<'a>, sides: Sides<'a>) -> Option<Figure> {
         let rate = rate_of(groups);
-        let charts = self.y.iter().flat_map(|y| {
-            let charts = groups.groups.iter();
-            charts.filter_map(move |group| {
-                let extra = (self.extra)(groups, group, sides, rate);
-                self.chart(groups, group, y, rate, extra)
+        let charts: Vec<Chart> = self
+            .y
+            .iter()
+            .flat_map(|y| {
+                groups.groups.iter().filter_map(move |group| {
+                    let extra = (self.extra)(groups, group, sides, rate);
+                    self.chart(groups, group, y, rate, extra)
+                })
             })
-        });
-        let charts: Vec<Chart> = charts.collect();
+            .collect();
         let is_told = |chart: &Chart| {
             let mut series = chart.series();
             let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
@@ -84,8 +86,7 @@ impl Spec {
 
     fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
         let mut keys = facets::keys(charts, &groups.names);
-        let several = self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1);
-        for metrics in several {
+        for metrics in self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1) {
             // Colours distinguish lines, and dashes percentiles.
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
             let mut lines: Vec<Key> = Vec::new();
@@ -151,9 +152,7 @@ impl Spec {
             row
         };
         let rows = groups.named_lines().flat_map(|(name, line)| {
-            let points = line.points.iter();
-            let rows = points.map(|(place, sample)| row(&name, *place, sample));
-            rows.collect::<Vec<_>>()
+            line.points.iter().map(|(place, sample)| row(&name, *place, sample)).collect::<Vec<_>>()
         });
         Table::new("Medians of the runs that count", names, rows)
     }

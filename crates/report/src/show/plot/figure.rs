@@ -87,9 +87,9 @@ impl Cell {
     /// Median, lowest and highest of a metric, as its column has them.
     pub(crate) fn of_spread(metric: Metric, spread: Option<Spread>) -> [Cell; 3] {
         let (_, digits, factor) = metric.column();
-        let cell = |value: f64| Cell::Number(value / factor, digits);
         spread.map_or([Cell::Missing, Cell::Missing, Cell::Missing], |spread| {
-            [spread.median, spread.low, spread.high].map(cell)
+            [spread.median, spread.low, spread.high]
+                .map(|value| Cell::Number(value / factor, digits))
         })
     }
 }
@@ -106,8 +106,10 @@ impl Table {
             let mut cells = rows.iter().filter_map(|row| row.get(at));
             cells.any(|cell| matches!(cell, Cell::Text(_)))
         };
-        let names = names.into_iter().enumerate();
-        let columns = names.map(|(at, name)| Column { name: name.into(), numeric: !is_text(at) });
+        let columns = names
+            .into_iter()
+            .enumerate()
+            .map(|(at, name)| Column { name: name.into(), numeric: !is_text(at) });
         Table { caption: caption.into(), columns: columns.collect(), rows }
     }
 }

@@ -109,8 +109,11 @@ mod tests {
         let header = [PNG_SIGNATURE, &[0; 25], b"rest"].concat();
         let folder = tempfile::tempdir().unwrap();
         let long = [&PDF[..9], &[b' '; 20_000], &PDF[9..]].concat();
-        let pdfs = [PDF, &long].map(|file| (Format::Pdf, file));
-        for (format, file) in pdfs.into_iter().chain([(Format::Png, &*header)]) {
+        for (format, file) in [PDF, &long]
+            .map(|file| (Format::Pdf, file))
+            .into_iter()
+            .chain([(Format::Png, &*header)])
+        {
             let path = folder.path().join("picture");
             fs::write(&path, file).unwrap();
             assert!(!is_ours(&path), "{format:?}");

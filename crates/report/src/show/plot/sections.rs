@@ -190,15 +190,17 @@ fn not_compared(comparison: &Comparison) -> Vec<String> {
             add("Not comparable with the base", reasons);
         }
     }
-    let reasons = reasons.into_iter();
-    let told =
-        reasons.map(|((what, why), cases)| format!("{what}: {} ({why}).", some_of(&cases, NAMED)));
+    let told = reasons
+        .into_iter()
+        .map(|((what, why), cases)| format!("{what}: {} ({why}).", some_of(&cases, NAMED)));
     let alone = [
         (&comparison.only_in_base, "the base"),
         (&comparison.only_in_new, "the results, not in the base"),
     ];
-    let alone = alone.into_iter().filter(|(cases, _)| !cases.is_empty());
-    let alone = alone.map(|(cases, side)| format!("Only in {side}: {}.", some_of(cases, NAMED)));
+    let alone = alone
+        .into_iter()
+        .filter(|(cases, _)| !cases.is_empty())
+        .map(|(cases, side)| format!("Only in {side}: {}.", some_of(cases, NAMED)));
     told.chain(alone).collect()
 }
 
@@ -213,9 +215,13 @@ fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
 }
 
 fn not_counted(results: &[Loaded]) -> Option<String> {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let runs = cases.flat_map(|case| &case.runs);
-    let left_out = LeftOut::of(runs.map(standing::of_run));
+    let left_out = LeftOut::of(
+        results
+            .iter()
+            .flat_map(|loaded| &loaded.result.cases)
+            .flat_map(|case| &case.runs)
+            .map(standing::of_run),
+    );
     let (count, all) = (left_out.count(), left_out.runs);
     let reasons = left_out.reasons().join(", ");
     (count > 0)
@@ -262,13 +268,14 @@ mod tests {
 
     #[test]
     fn cases_without_a_ratio_are_told_with_their_reason() {
-        let case = |id: usize| CaseComparison {
-            id: format!("case-{id}"),
-            not_comparable: vec!["MTU 1024 and 4096".to_owned()],
-            ..CaseComparison::default()
-        };
         let comparison = Comparison {
-            cases: (1..=7).map(case).collect(),
+            cases: (1..=7)
+                .map(|id| CaseComparison {
+                    id: format!("case-{id}"),
+                    not_comparable: vec!["MTU 1024 and 4096".to_owned()],
+                    ..CaseComparison::default()
+                })
+                .collect(),
             only_in_base: vec!["old".to_owned()],
             ..Comparison::default()
         };

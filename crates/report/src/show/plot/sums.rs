@@ -17,12 +17,22 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     if !cases.any(is_of_pattern) {
         return Cow::Borrowed(results);
     }
-    let file = |loaded: &Loaded| {
-        let cases = loaded.result.cases.iter();
-        let cases = cases.map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
-        Loaded { path: loaded.path.clone(), result: loaded.result.with_cases(cases.collect()) }
-    };
-    Cow::Owned(results.iter().map(file).collect())
+    Cow::Owned(
+        results
+            .iter()
+            .map(|loaded| {
+                let cases = loaded
+                    .result
+                    .cases
+                    .iter()
+                    .map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
+                Loaded {
+                    path: loaded.path.clone(),
+                    result: loaded.result.with_cases(cases.collect()),
+                }
+            })
+            .collect(),
+    )
 }
 
 pub(super) fn is_of_pattern(case: &CaseResult) -> bool {
@@ -114,8 +124,8 @@ mod tests {
     fn the_worst_of_the_verdicts_is_that_of_all() {
         let mut file = Mesh::of(3).flag("rate", "50%").all_to_all();
         let flows = &mut file.cases[0].runs[0].flows;
-        let loads = flows.iter().filter_map(|it| it.load.as_ref());
-        let offered: f64 = loads.map(|it| it.offered_per_second).sum();
+        let offered: f64 =
+            flows.iter().filter_map(|it| it.load.as_ref()).map(|it| it.offered_per_second).sum();
         flows[2].load.as_mut().unwrap().verdict = LoadVerdict::Overloaded;
         let sum = sum(&file.cases[0]);
         let load = sum.runs[0].flows[0].load.as_ref().unwrap();

@@ -51,8 +51,9 @@ fn failure(failure: &Failure) -> String {
                 Relation::Above => "above",
                 Relation::AtLeast => "not below",
             };
-            let of = of_median.map(|share| (share * 1e6).round() / 1e4);
-            let of = of.map(|percent| format!(" ({percent} % of the median)"));
+            let of = of_median
+                .map(|share| (share * 1e6).round() / 1e4)
+                .map(|percent| format!(" ({percent} % of the median)"));
             format!("{figure}, {relation} {most}{}", of.unwrap_or_default())
         }
     }
@@ -61,17 +62,19 @@ fn failure(failure: &Failure) -> String {
 /// The flows that failed, in one sentence; `None` if all passed.
 pub fn failing(suites: &[Suite<'_>]) -> Option<String> {
     let flows: usize = suites.iter().map(|suite| suite.flows.len()).sum();
-    let failed = suites.iter().flat_map(|suite| {
-        let title = match suites.len() {
-            1 => String::new(),
-            _ => format!("{}, ", suite.title),
-        };
-        suite.flows.iter().filter_map(move |flow| {
-            let failure = of_flow(&flow.failures)?;
-            Some(format!("{title}{}: {failure}", flow.name))
+    let failed: Vec<String> = suites
+        .iter()
+        .flat_map(|suite| {
+            let title = match suites.len() {
+                1 => String::new(),
+                _ => format!("{}, ", suite.title),
+            };
+            suite.flows.iter().filter_map(move |flow| {
+                let failure = of_flow(&flow.failures)?;
+                Some(format!("{title}{}: {failure}", flow.name))
+            })
         })
-    });
-    let failed: Vec<String> = failed.collect();
+        .collect();
     let count = failed.len();
     let verb = if count == 1 { "fails" } else { "fail" };
     let mut named = failed.iter().take(MOST).cloned().collect::<Vec<_>>().join("; ");

@@ -99,8 +99,8 @@ fn slow(slow: &Slow) -> String {
     } else {
         format!("in {} of {} flows", slow.slow, slow.flows)
     };
-    let values = slow.values.iter().map(|value| number(*metric, *value));
-    let values = values.collect::<Vec<_>>().join(" and ");
+    let values =
+        slow.values.iter().map(|value| number(*metric, *value)).collect::<Vec<_>>().join(" and ");
     let figures = with_unit(*metric, &format!("{values} of {}", number(*metric, *usual)));
     let peers = plural(slow.peers, "peer");
     let median = format!("the median of {} {peers} ({figures})", slow.peers);

@@ -61,15 +61,17 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
     };
     let share = |of_even| Share { node: "node4".to_owned(), of_even, gbit_per_s: 0.706 };
     let fan = |points: &[(usize, f64)], of_even| {
-        let point = |(fan, gbit_per_s): &(usize, f64)| FanPoint {
-            fan: *fan,
-            gbit_per_s: Some(*gbit_per_s),
-            p99_ns: (*fan > 1).then_some(2e6),
-            jain: Some(0.981),
-            worst: Some(share(of_even)),
-            ..FanPoint::default()
-        };
-        let points: Vec<FanPoint> = points.iter().map(point).collect();
+        let points: Vec<FanPoint> = points
+            .iter()
+            .map(|(fan, gbit_per_s)| FanPoint {
+                fan: *fan,
+                gbit_per_s: Some(*gbit_per_s),
+                p99_ns: (*fan > 1).then_some(2e6),
+                jain: Some(0.981),
+                worst: Some(share(of_even)),
+                ..FanPoint::default()
+            })
+            .collect();
         NodesFinding::Fan(Fan {
             is_in: points.len() > 1,
             node: "node1".to_owned(),

@@ -116,8 +116,11 @@ impl Columns {
             _ => &CLOSED,
         };
         let told = telling_apart(all);
-        let settings = told.iter().filter(|row| row.field != "bidirectional");
-        let mut columns: Vec<Column> = settings.map(|row| Column::of_setting(row, all)).collect();
+        let mut columns: Vec<Column> = told
+            .iter()
+            .filter(|row| row.field != "bidirectional")
+            .map(|row| Column::of_setting(row, all))
+            .collect();
         if has(|it| it.bidirectional) {
             columns.push(Column::new("dir", true, (Cell::Direction, 3, 0)));
         }
@@ -140,8 +143,10 @@ impl Columns {
             let mut cells = figures.iter().map(|(cell, ..)| cell);
             cells.any(|cell| matches!(cell, Cell::Metric(it) if it == *metric))
         };
-        let more = asked.iter().filter(|metric| !is_there(metric));
-        let more = more.map(|metric| (Cell::Metric(*metric), 9, 0));
+        let more = asked
+            .iter()
+            .filter(|metric| !is_there(metric))
+            .map(|metric| (Cell::Metric(*metric), 9, 0));
         columns.extend(figures.iter().copied().chain(more).map(|it| Column::of_figure(&it)));
         fit(&mut columns, characters.saturating_sub(REMARK));
         Columns { all: columns, same: same(all, first.0, &told), are_of_loads, are_of_set_up }
@@ -176,9 +181,8 @@ fn has_machine(run: &Run) -> bool {
 
 /// Whether the link's speed is known, or was not to be learnt from a run that failed.
 fn has_limit(first: &Run) -> bool {
-    let limit = |flow: &FlowResult| flow.limits.is_some();
     let has_no_flow = first.connect.is_some() && first.flows.is_empty();
-    !first.complete || has_no_flow || first.flows.iter().any(limit)
+    !first.complete || has_no_flow || first.flows.iter().any(|flow| flow.limits.is_some())
 }
 
 /// What all have alike, in words, but for what rows say themselves; and the path MTU.

@@ -106,8 +106,7 @@ impl<W: Write> Table<W> {
         if !columns.same.is_empty() {
             self.paragraph(Mark::Plain, &columns.same)?;
         }
-        let heads = columns.all.iter().map(|it| padded(it, &it.head));
-        let heads = heads.collect::<Vec<_>>().join(" ");
+        let heads = columns.all.iter().map(|it| padded(it, &it.head)).collect::<Vec<_>>().join(" ");
         writeln!(self.out, "{}", heads.trim_end())?;
         Ok(columns)
     }
@@ -120,8 +119,7 @@ impl<W: Write> Table<W> {
     pub fn summary(&mut self, result: &ResultFile, said: &Said, files: &[&Path]) -> io::Result<()> {
         let has_columns = self.columns.as_ref().is_some_and(|it| it.are_of_set_up);
         for case in &result.cases {
-            let set_ups = case.runs.iter().filter_map(|run| run.connect.as_ref());
-            for connect in set_ups {
+            for connect in case.runs.iter().filter_map(|run| run.connect.as_ref()) {
                 writeln!(self.out, "{}", case.id)?;
                 for line in connect_text::lines(&case.config, connect, has_columns) {
                     writeln!(self.out, "{line}")?;
@@ -138,8 +136,8 @@ impl<W: Write> Table<W> {
             let mark = if is_wrong { Mark::Doubtful } else { Mark::Good };
             self.paragraph(mark, &text)?;
         }
-        let runs = result.cases.iter().flat_map(|case| &case.runs);
-        let left_out = LeftOut::of(runs.map(standing::of_run));
+        let left_out =
+            LeftOut::of(result.cases.iter().flat_map(|case| &case.runs).map(standing::of_run));
         let [cases, all] = [(result.cases.len(), "case"), (left_out.runs, "run")]
             .map(|(count, word)| counted(count, word));
         let reasons = left_out.reasons().join(", ");
@@ -173,9 +171,7 @@ impl<W: Write> Table<W> {
         told: &[Remark],
     ) -> io::Result<()> {
         let of = |columns: &[Column]| -> String {
-            let cells = columns.iter();
-            let cells = cells.map(|column| padded(column, &column.cell(row)) + " ");
-            cells.collect()
+            columns.iter().map(|column| padded(column, &column.cell(row)) + " ").collect()
         };
         let at = columns.all.iter().position(Column::is_figure);
         let (measured, figures) = columns.all.split_at(at.unwrap_or(columns.all.len()));
@@ -187,15 +183,15 @@ impl<W: Write> Table<W> {
         }
         line.truncate(line.trim_end().len());
         let names = [(Mark::Plain, name.to_owned())];
-        let names = names.iter().filter(|(_, name)| !name.is_empty());
-        let mut told: Vec<Remark> = names.chain(told).cloned().collect();
+        let mut told: Vec<Remark> =
+            names.iter().filter(|(_, name)| !name.is_empty()).chain(told).cloned().collect();
         let length = |told: &[Remark]| -> usize {
             told.iter().map(|(_, text)| text.chars().count() + 2).sum()
         };
         let room = self.screen.columns.saturating_sub(line.chars().count());
         if length(&told) > room.saturating_add(1) && told.len() > 1 {
-            let gravest = told.iter().enumerate();
-            let gravest = gravest.max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
+            let gravest =
+                told.iter().enumerate().max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
             let (mark, text) =
                 gravest.map_or((Mark::Plain, String::new()), |(_, told)| told.clone());
             told = vec![(mark, format!("{text} +{}", told.len() - 1))];
@@ -224,10 +220,11 @@ fn bracketed(mut line: String, figures: &str) -> String {
 
 /// Names of files, those of one stem as one: `a.json, .csv`.
 fn together(files: &[&Path]) -> String {
-    let files = files.iter().map(|file| path(file));
-    let mut files: Vec<String> = files.collect();
-    let stem = files.first().map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0));
-    let stem = stem.to_owned();
+    let mut files: Vec<String> = files.iter().map(|file| path(file)).collect();
+    let stem = files
+        .first()
+        .map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0))
+        .to_owned();
     for other in files.iter_mut().skip(1) {
         *other = other.strip_prefix(&stem).unwrap_or(other).to_owned();
     }

@@ -55,9 +55,10 @@ fn full_queue(load: &Load) -> Option<String> {
     let seconds = exact(load.queue_full_seconds);
     let waited = format!("{share:.1} % of messages waited, {seconds} s summed over QPs");
     let lost = format!("{never} of {offered} were never sent");
-    let told = [(full > 0, waited), (never > 0, lost)].into_iter();
-    let told = told.filter_map(|(is_told, text)| is_told.then_some(text));
-    told.reduce(|one, other| format!("{one}; {other}"))
+    [(full > 0, waited), (never > 0, lost)]
+        .into_iter()
+        .filter_map(|(is_told, text)| is_told.then_some(text))
+        .reduce(|one, other| format!("{one}; {other}"))
 }
 
 /// For each case with exchanges: the share that succeeded, over all its runs and flows.
@@ -77,10 +78,13 @@ fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
 fn moderation(result: &ResultFile) -> Option<String> {
     let (mut every, mut with_latency, mut count) = (BTreeSet::new(), 0, 0);
     for case in &result.cases {
-        let is_timed = |it: &Observation<'_>| it.moved.is_some_and(|it| it.latency_ns.is_some());
-        let flows = Observed::of_case(case).enumerate();
-        let timed = flows.filter(|(_, observed)| observed.runs.iter().any(is_timed));
-        let timed: Vec<u32> = timed.map(|(at, _)| case.config.flow(at).signal_every).collect();
+        let timed: Vec<u32> = Observed::of_case(case)
+            .enumerate()
+            .filter(|(_, observed)| {
+                observed.runs.iter().any(|it| it.moved.is_some_and(|it| it.latency_ns.is_some()))
+            })
+            .map(|(at, _)| case.config.flow(at).signal_every)
+            .collect();
         with_latency += usize::from(!timed.is_empty());
         count += usize::from(timed.iter().any(|it| *it > 1));
         every.extend(timed.into_iter().filter(|it| *it > 1));
@@ -102,11 +106,14 @@ fn of_cases(count: usize, all: usize) -> String {
 
 /// Whether latencies are those of ping-pongs.
 fn half_trips(result: &ResultFile) -> Option<String> {
-    let is_half = |case: &&CaseResult| {
-        let mut flows = 0..case.config.flows.len();
-        flows.any(|at| case.config.flow(at).is_answered())
-    };
-    let count = result.cases.iter().filter(is_half).count();
+    let count = result
+        .cases
+        .iter()
+        .filter(|case| {
+            let mut flows = 0..case.config.flows.len();
+            flows.any(|at| case.config.flow(at).is_answered())
+        })
+        .count();
     let of_cases = of_cases(count, result.cases.len());
     (count > 0).then(|| format!("latency is half of a ping-pong's round trip{of_cases}"))
 }

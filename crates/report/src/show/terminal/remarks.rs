@@ -15,15 +15,15 @@ pub(super) type Remark = (Mark, String);
 
 /// Whether the flows are the two directions of one flow without a name.
 pub(super) fn is_both_ways(config: &CaseConfig) -> bool {
-    let names = config.flows.iter().map(|flow| &*flow.name);
-    names.eq([FORWARD, REVERSE])
+    config.flows.iter().map(|flow| &*flow.name).eq([FORWARD, REVERSE])
 }
 
 /// The flow's own name, with its nodes if there are more than two.
 pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
     let label = if is_both_ways(config) { "" } else { config.flow_label(&flow.name) };
-    let nodes = config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]);
-    if nodes.collect::<BTreeSet<_>>().len() > 2 {
+    if config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]).collect::<BTreeSet<_>>().len()
+        > 2
+    {
         format!("{label} {} → {}", flow.from, flow.to)
     } else {
         label.to_owned()
@@ -51,9 +51,13 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
     if flow.window.warmup_steady == Some(false) {
         tell(Mark::Doubtful, "unsteady");
     }
-    let doubts = flow.window.doubts.iter().map(|it| it.kind);
-    let is_told = |kind: &DoubtKind| !columns.are_of_loads || *kind != DoubtKind::ScheduleNotKept;
-    let mut doubts: Vec<DoubtKind> = doubts.filter(is_told).collect();
+    let mut doubts: Vec<DoubtKind> = flow
+        .window
+        .doubts
+        .iter()
+        .map(|it| it.kind)
+        .filter(|kind| !columns.are_of_loads || *kind != DoubtKind::ScheduleNotKept)
+        .collect();
     doubts.dedup();
     for kind in doubts {
         tell(Mark::Doubtful, kind.name());
@@ -87,6 +91,8 @@ pub(super) fn of_path(run: &Run) -> Vec<Remark> {
         *count = count.saturating_add(event.count);
     }
     counts.remove(&PathEventKind::Congestion);
-    let told = counts.into_iter();
-    told.map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name()))).collect()
+    counts
+        .into_iter()
+        .map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name())))
+        .collect()
 }

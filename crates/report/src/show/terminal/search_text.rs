@@ -5,14 +5,15 @@ use crate::results::model::{CaseResult, LoadSearch, ResultFile, SearchEnd, Trial
 use crate::text::seconds_text;
 
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
-    let of_case = |case: &CaseResult| -> Vec<String> {
-        let lines = |it: &LoadSearch| {
-            let asked = format!("{}: {}", case.id, asked(it));
-            [asked, format!("  {}", found(it)), format!("  {}", trials(it))]
-        };
-        case.searches.iter().flat_map(lines).collect()
-    };
-    result.cases.iter().flat_map(of_case)
+    result.cases.iter().flat_map(|case| -> Vec<String> {
+        case.searches
+            .iter()
+            .flat_map(|it| {
+                let asked = format!("{}: {}", case.id, asked(it));
+                [asked, format!("  {}", found(it)), format!("  {}", trials(it))]
+            })
+            .collect()
+    })
 }
 
 /// `p99<20us`, or `knee 3: p99 < 12.30 µs (p99 is 4.100 µs at 10 % load)`.
@@ -21,9 +22,12 @@ fn asked(search: &LoadSearch) -> String {
         return search.asked.clone();
     };
     let micros = |ns: u64| format!("{} µs", exact(ns as f64 / 1e3));
-    let limits = search.limits.iter();
-    let limits = limits.map(|it| format!("p{} < {}", it.percentile, micros(it.below_ns)));
-    let limits = limits.collect::<Vec<_>>().join(", ");
+    let limits = search
+        .limits
+        .iter()
+        .map(|it| format!("p{} < {}", it.percentile, micros(it.below_ns)))
+        .collect::<Vec<_>>()
+        .join(", ");
     let (asked, reference) = (&search.asked, micros(reference));
     format!("{asked}: {limits} (p99 is {reference} at 10 % load)")
 }
@@ -46,8 +50,7 @@ fn found(search: &LoadSearch) -> String {
             format!("every load keeps it, up to the closed loop's maximum of {maximum}")
         }
         (SearchEnd::NoneKeeps, _, upper) => {
-            let breaks = |upper| format!(": {} breaks it, {}", rate_text(upper), share(upper));
-            let breaks = upper.map_or_else(String::new, breaks);
+            let breaks = upper.map_or_else(String::new, |upper| format!(": {} breaks it, {}", rate_text(upper), share(upper)));
             format!("no load keeps it{breaks}; raise the limit, or make the system faster")
         }
         (SearchEnd::TooFewMessages, ..) => {
@@ -93,8 +96,7 @@ fn trials(search: &LoadSearch) -> String {
         (TrialOutcome::Failed, "failed"),
     ];
     let told = told.into_iter().filter_map(|(outcome, words)| {
-        let trials = search.trials.iter();
-        let count = trials.filter(|trial| trial.outcome == outcome).count();
+        let count = search.trials.iter().filter(|trial| trial.outcome == outcome).count();
         (count > 0).then(|| format!("{count} {words}"))
     });
     let (count, seconds) = (search.trials.len(), seconds_text(search.trial_seconds));

@@ -17,8 +17,8 @@ fn table(cases: &[CaseResult]) -> String {
 }
 
 fn table_on(screen: Screen, cases: &[CaseResult]) -> String {
-    let flows = cases.iter().flat_map(CaseResult::flows);
-    let settings: Vec<Settings> = flows.map(|flow| flow.settings).collect();
+    let settings: Vec<Settings> =
+        cases.iter().flat_map(CaseResult::flows).map(|flow| flow.settings).collect();
     sample::text(|out| {
         let mut table = Table::new(out, screen, &settings);
         for (case, run) in
@@ -144,8 +144,7 @@ fn traffic_both_ways_at_a_load_is_told_apart() {
     case.config.settings.bidirectional = true;
     case.config = case.config.settings.clone().into();
     let table = table(&[case]);
-    let rows = table.lines().skip(2);
-    let ends = rows.filter_map(|line| line.split(' ').next());
+    let ends = table.lines().skip(2).filter_map(|line| line.split(' ').next());
     assert!(ends.eq(["out", "in"]), "{table}");
 }
 
@@ -155,8 +154,7 @@ fn summary(result: &ResultFile) -> String {
 
 fn lines_with(result: &ResultFile, words: &str) -> Vec<String> {
     let text = summary(result);
-    let lines = text.lines().filter(|line| line.contains(words));
-    lines.map(str::to_owned).collect()
+    text.lines().filter(|line| line.contains(words)).map(str::to_owned).collect()
 }
 
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
@@ -278,8 +276,8 @@ service=uc | run=1 | losses not known
         let (config, run) = (with(&case.config, of_case), with(&case.runs[0], of_run));
         let row = RowOf::of(&config, (&run, &run.flows[0]), standing::of_run(&run));
         let columns = Columns::of((&[], &[]), (&config, &run), 80);
-        let remarks = remarks::of_row(&row, &columns).into_iter();
-        let told: Vec<String> = remarks.map(|(_, text)| text).collect();
+        let told: Vec<String> =
+            remarks::of_row(&row, &columns).into_iter().map(|(_, text)| text).collect();
         assert_eq!(told.join(", "), flags, "{of_case}; {of_run}");
     }
 }
@@ -293,8 +291,7 @@ fn a_run_without_figures_shows_none() {
     for settings in [Settings::default(), open, set_up] {
         let columns =
             Columns::of((&[settings], &[]), (&CaseConfig::default(), &Run::default()), 80);
-        let cells = columns.all.iter().map(|column| column.cell(&row));
-        let cells: Vec<String> = cells.collect();
+        let cells: Vec<String> = columns.all.iter().map(|column| column.cell(&row)).collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
     }
 }
@@ -309,8 +306,7 @@ fn the_summary_counts_and_names_the_files() {
 /// The sample, each message of which was timed.
 fn timed() -> ResultFile {
     let mut result = sample::result();
-    let cases = result.cases.iter_mut();
-    cases.for_each(|case| case.config.signal_every = 1);
+    result.cases.iter_mut().for_each(|case| case.config.signal_every = 1);
     result
 }
 

@@ -16,8 +16,9 @@ pub(super) fn over_rails(config: &CaseConfig, run: &Run) -> Vec<(usize, FlowResu
             known.push(moved.clone());
         }
     }
-    let several = flows.into_values().filter(|(_, flows)| flows.len() > 1);
-    let mut all: Vec<_> = several
+    let mut all: Vec<_> = flows
+        .into_values()
+        .filter(|(_, flows)| flows.len() > 1)
         .map(|(place, flows)| {
             let first = &flows[0];
             let (from, to) = (first.from.clone(), first.to.clone());

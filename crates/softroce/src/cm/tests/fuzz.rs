@@ -42,14 +42,13 @@ impl Fuzzed {
         for end in [0, 1] {
             self.pair.at(end, Manager::wake);
             let forger = self.forger.address();
-            let is_forged = |it: &Event| match it.happening {
-                Happening::Requested(asker, _) | Happening::LookedUp(asker, _) => {
-                    asker.peer == forger
-                }
-                _ => false,
-            };
-            let events = self.pair.events[end].drain(..);
-            let (forged, real): (VecDeque<_>, _) = events.partition(is_forged);
+            let (forged, real): (VecDeque<_>, _) =
+                self.pair.events[end].drain(..).partition(|it| match it.happening {
+                    Happening::Requested(asker, _) | Happening::LookedUp(asker, _) => {
+                        asker.peer == forger
+                    }
+                    _ => false,
+                });
             self.pair.events[end] = real;
             self.asked += forged.len() as u64;
             for event in forged {
@@ -72,8 +71,7 @@ impl Fuzzed {
         while pair.pass() {}
         assert_eq!(pair.connections(), [0, 0]);
         *connection = pair.connected();
-        let sent = pair.sent.iter().flatten();
-        self.seen = sent.map(CmMad::to_bytes).collect();
+        self.seen = pair.sent.iter().flatten().map(CmMad::to_bytes).collect();
     }
 }
 
@@ -88,9 +86,13 @@ fn managers_that_get_forged_messages_serve_each_other() {
         asked: 0,
     };
     fuzzed.check(&mut Rng::with_seed(0));
-    let forge = |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number));
-    let check = |it: &mut Fuzzed, number| it.check(&mut Rng::with_seed(number));
-    rounds("-p softroce --lib fuzz", 100_000, &mut fuzzed, forge, check);
+    rounds(
+        "-p softroce --lib fuzz",
+        100_000,
+        &mut fuzzed,
+        |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number)),
+        |it: &mut Fuzzed, number| it.check(&mut Rng::with_seed(number)),
+    );
     // Refusing everything would test nothing.
     assert!(fuzzed.asked > 100, "{}", fuzzed.asked);
 }

@@ -44,8 +44,9 @@ impl Pair {
         let (put, mail) = channel();
         let ports = [0, 1].map(|end| {
             let (port, put) = (world.nic(&Faults::default(), None).unwrap(), put.clone());
-            let receive = move |from, bytes: &[u8]| put.send((end, from, bytes.to_vec())).unwrap();
-            port.receive_management(Some(Box::new(receive)));
+            port.receive_management(Some(Box::new(move |from, bytes: &[u8]| {
+                put.send((end, from, bytes.to_vec())).unwrap()
+            })));
             port
         });
         let mut pair = Pair {
@@ -167,8 +168,7 @@ impl Pair {
 
     /// Lets time pass until the next timer; false if there is none.
     pub(super) fn pass(&mut self) -> bool {
-        let timers = self.ends.iter().filter_map(Manager::next_timer_ns);
-        let Some(next) = timers.min() else {
+        let Some(next) = self.ends.iter().filter_map(Manager::next_timer_ns).min() else {
             return false;
         };
         self.now = next;

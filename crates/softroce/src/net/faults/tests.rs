@@ -118,8 +118,9 @@ fn a_mark_is_a_share_or_a_time() {
 
 fn periods() -> impl Strategy<Value = Option<Period>> {
     let times = || prop_oneof![any::<u64>(), (0..10_000_u64).prop_map(|ms| ms * 1_000_000)];
-    let period = |(after_ns, lasts_ns)| Period { after_ns, lasts_ns };
-    prop::option::of((times(), times()).prop_map(period))
+    prop::option::of(
+        (times(), times()).prop_map(|(after_ns, lasts_ns)| Period { after_ns, lasts_ns }),
+    )
 }
 
 fn directions() -> impl Strategy<Value = Direction> {

@@ -72,8 +72,7 @@ fn reordered_packets_come_behind_a_few_others() {
     sorted.sort_unstable();
     assert_eq!(sorted, (0..10_000).collect::<Vec<_>>());
     let early = numbers.iter().zip(0..).filter(|(it, at)| **it > *at);
-    let moved = numbers.iter().zip(0..).map(|(it, at)| it.abs_diff(at));
-    let most = moved.max();
+    let most = numbers.iter().zip(0..).map(|(it, at)| it.abs_diff(at)).max();
     assert!(early.count() as u64 > counts.reordered.get());
     assert!((1..=12).contains(&most.unwrap()), "{most:?}");
 }

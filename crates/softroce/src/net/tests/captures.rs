@@ -15,14 +15,16 @@ use testing::wait::wait_until;
 type Captured = (Vec<u8>, Vec<u8>, Vec<u8>);
 
 fn captured(path: &Path) -> Vec<Captured> {
-    let parts = |packet: Vec<u8>| {
-        let (ip, udp) = packet.split_at(if packet[0] == 0x45 { 20 } else { 40 });
-        let (udp, body) = udp.split_at(8);
-        let length = u16::from_be_bytes([udp[4], udp[5]]);
-        assert_eq!(usize::from(length), 8 + body.len());
-        (ip.to_vec(), udp.to_vec(), body.to_vec())
-    };
-    packets(path).into_iter().map(parts).collect()
+    packets(path)
+        .into_iter()
+        .map(|packet| {
+            let (ip, udp) = packet.split_at(if packet[0] == 0x45 { 20 } else { 40 });
+            let (udp, body) = udp.split_at(8);
+            let length = u16::from_be_bytes([udp[4], udp[5]]);
+            assert_eq!(usize::from(length), 8 + body.len());
+            (ip.to_vec(), udp.to_vec(), body.to_vec())
+        })
+        .collect()
 }
 
 /// For each family: the address of a port with these faults, what `use_it` tells of it, and the packets of its capture.
@@ -93,8 +95,11 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
     for (own, (lost, damaged), all) in captures {
         let (sent, received): (Vec<_>, Vec<_>) = all.iter().partition(|it| hop_limit(it) == 9);
         assert_eq!(sent.len(), 60 - lost as usize);
-        let wrong = |(ip, udp, body): &&&Captured| crc_of(ip, udp, body) != body[body.len() - 4..];
-        let wrong_ones = [&sent, &received].map(|it| it.iter().filter(wrong).count() as u64);
+        let wrong_ones = [&sent, &received].map(|it| {
+            it.iter()
+                .filter(|(ip, udp, body)| crc_of(ip, udp, body) != body[body.len() - 4..])
+                .count() as u64
+        });
         assert_eq!(wrong_ones, [damaged; 2]);
         let bodies = |all: &[&Captured]| -> Vec<Vec<u8>> {
             all.iter().map(|(.., body)| body.clone()).collect()
@@ -126,8 +131,10 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
             send_to_itself(port, class, count);
             let mut left = count;
             wait_until("marked packets", SOON, || {
-                let each = |it: crate::net::Arrival<'_>| marked += u64::from(it.is_marked);
-                left -= port.receiver.receive(|_| true, each);
+                left -= port.receiver.receive(
+                    |_| true,
+                    |it: crate::net::Arrival<'_>| marked += u64::from(it.is_marked),
+                );
                 left == 0
             });
         }
@@ -139,12 +146,11 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
     });
     for (_, tx, all) in captures {
         let classes_with = |limit: u8| -> Vec<u8> {
-            let packets = all.iter().filter(|it| hop_limit(it) == limit);
-            packets.map(traffic_class).collect()
+            all.iter().filter(|it| hop_limit(it) == limit).map(traffic_class).collect()
         };
         let sent = classes_with(9);
-        let of_class = |class| sent.iter().filter(|it| **it == class).count() as u64;
-        let counts = [0x6b, 0x6a, 0x68].map(of_class);
+        let counts =
+            [0x6b, 0x6a, 0x68].map(|class| sent.iter().filter(|it| **it == class).count() as u64);
         assert_eq!(counts, [tx, 60 - tx, 40]);
         // What marks at arrival is behind the capture.
         assert_eq!(classes_with(64), sent);

@@ -23,8 +23,10 @@ fn slot(port: &Port) -> u8 {
 
 /// Sends each of them packets of its own, and checks that nobody gets another's.
 fn each_gets_its_own(members: &mut [Port]) {
-    let two = |port: &Port| [1, 2].map(|salt| addressed(port, parts(12, &[256], salt)));
-    let packets: Vec<_> = members.iter().map(two).collect();
+    let packets: Vec<_> = members
+        .iter()
+        .map(|port| [1, 2].map(|salt| addressed(port, parts(12, &[256], salt))))
+        .collect();
     each_gets(members, &packets);
 }
 
@@ -85,8 +87,7 @@ fn there_are_so_many_slots_and_no_more() {
         .map(|name| SocketAddr::from_abstract_name(name).unwrap())
         .map(|name| UnixListener::bind_addr(&name).unwrap())
         .collect();
-    let error = open(Some(first.common.address), &Faults::default(), None);
-    let error = error.err().unwrap();
+    let error = open(Some(first.common.address), &Faults::default(), None).err().unwrap();
     assert_eq!(os_error(&error), Some(libc::EADDRINUSE));
     drop(others);
     assert_ne!(slot(&member(address(3))), slot(&first));
@@ -131,8 +132,7 @@ fn number_of(slot: u8) -> u32 {
 #[test]
 fn answers_to_connection_managers_reach_the_one_that_asked() {
     let mut members = [address(6); 3].map(member);
-    let slots = members.each_ref().map(slot);
-    let packets = slots.map(|slot| {
+    let packets = members.each_ref().map(slot).map(|slot| {
         [
             mad(0x13, [number_of(31), number_of(slot)], 1),
             // An answer about a datagram service has the number first, and then a status.

@@ -6,8 +6,7 @@ use super::*;
 
 /// These packets as one batch that finds no room.
 fn blocked(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) {
-    let no_room = || io::ErrorKind::WouldBlock.into();
-    transmitter.put_by(&copied(flow, packets), |_, _| Err(no_room()));
+    transmitter.put_by(&copied(flow, packets), |_, _| Err(io::ErrorKind::WouldBlock.into()));
 }
 
 #[test]

@@ -148,8 +148,9 @@ impl Core {
 
     pub(crate) fn peer(&self, address: IpAddr) -> Arc<Peer> {
         let mut peers = self.peers.lock();
-        let new = || Arc::new(Peer::new(self.receive_buffer_bytes));
-        Arc::clone(peers.entry(address).or_insert_with(new))
+        Arc::clone(
+            peers.entry(address).or_insert_with(|| Arc::new(Peer::new(self.receive_buffer_bytes))),
+        )
     }
 
     pub(crate) fn peers(&self) -> Vec<Arc<Peer>> {

@@ -44,9 +44,8 @@ impl Gsi {
 
 /// Whether it is a datagram for QP 1.
 pub(crate) fn is_management(packet: &Packet<'_>) -> bool {
-    let keyed = |deth: Deth| deth.qkey == GSI_QKEY;
     packet.destination_qpn == GSI_QPN
         && packet.service == Service::Ud
         && packet.opcode == Opcode::SendOnly
-        && packet.extended.deth.is_some_and(keyed)
+        && packet.extended.deth.is_some_and(|deth| deth.qkey == GSI_QKEY)
 }

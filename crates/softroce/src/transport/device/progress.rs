@@ -117,8 +117,10 @@ impl Core {
         let Inbound { receiver, handled_until, owing, answered, .. } = inbound;
         Outbox::with(self, tables, |outbox| {
             let mut round = Round { core: self, tables, now_ns: now, owing, answered, held: None };
-            let each = |arrival: Arrival<'_>| round.take(outbox, &arrival);
-            let arrived = receiver.receive(|qpn| self.knows(tables, qpn), each);
+            let arrived = receiver.receive(
+                |qpn| self.knows(tables, qpn),
+                |arrival: Arrival<'_>| round.take(outbox, &arrival),
+            );
             round.end();
             for number in answered.drain(..) {
                 if let Some(qp) = tables.qp(number) {

@@ -62,8 +62,7 @@ impl<'a> Round<'a> {
     }
 
     fn respond(&mut self, qp: &'a QpContext, handle: impl FnOnce(&mut Responder) -> bool) {
-        let is_held = |(held, _): &(&'a QpContext, _)| ptr::eq(*held, qp);
-        if !self.held.as_ref().is_some_and(is_held) {
+        if !self.held.as_ref().is_some_and(|(held, _)| ptr::eq(*held, qp)) {
             self.end_run();
         }
         let (_, responder) = self.held.get_or_insert_with(|| (qp, qp.responder.lock()));

@@ -194,13 +194,11 @@ mod tests {
     #[test]
     fn keys_tell_nothing_of_each_other() {
         let mut memories = Memories::default();
-        let keys = (0..1000).map(|_| memories.insert(REGION).unwrap());
-        let keys: Vec<u32> = keys.collect();
+        let keys: Vec<u32> = (0..1000).map(|_| memories.insert(REGION).unwrap()).collect();
         // Of differences between two numbers that were drawn, half have a given bit, give or take 16 (one standard
         // deviation); of those between numbers that count, the high bits have none.
         for bit in 0..32 {
-            let differ = |pair: &&[u32]| (pair[0] ^ pair[1]) >> bit & 1 == 1;
-            let count = keys.windows(2).filter(differ).count();
+            let count = keys.windows(2).filter(|pair| (pair[0] ^ pair[1]) >> bit & 1 == 1).count();
             assert!((380..=620).contains(&count), "bit {bit}: {count}");
         }
     }

@@ -15,11 +15,11 @@ impl Requester {
         let Some(wqe) = self.queue.get(self.queue.head) else {
             return;
         };
-        let success = || Completion {
-            length_bytes: wqe.length_bytes,
-            ..completion(qp, wqe, Status::Success)
-        };
-        let whole = !wqe.signaled() || qp.complete_send(success());
+        let whole = !wqe.signaled()
+            || qp.complete_send(Completion {
+                length_bytes: wqe.length_bytes,
+                ..completion(qp, wqe, Status::Success)
+            });
         self.queue.head += 1;
         if !whole {
             self.flush(qp);

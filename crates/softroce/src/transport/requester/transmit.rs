@@ -270,8 +270,7 @@ impl Requester {
                 let from = work.resolve(sge.lkey, at, length as u64, Access::NONE);
                 let is_there = length == 0 || from.is_some();
                 is_there.then(|| {
-                    let piece = from.map(|pointer| (pointer.cast_const(), length));
-                    let piece = piece.into_iter();
+                    let piece = from.map(|pointer| (pointer.cast_const(), length)).into_iter();
                     // SAFETY: resolved from the tables that the outbox has.
                     unsafe { turn.outbox.push(flow, &packet, length, piece, Keep::InPlace) }
                 })

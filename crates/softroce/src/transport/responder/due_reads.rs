@@ -26,8 +26,7 @@ impl Responder {
         packet: &Packet<'_>,
         message: &Message,
     ) -> bool {
-        let is_read = |reply: &Reply| matches!(reply.what, ReplyWhat::Read { .. });
-        if !self.replies.iter().any(is_read) {
+        if !self.replies.iter().any(|reply| matches!(reply.what, ReplyWhat::Read { .. })) {
             return false;
         }
         let (need, count) = (Access::LOCAL_WRITE, packet.payload.len());

@@ -45,8 +45,7 @@ impl Responder {
         if !valid || self.fetches_full() || !work.qp.access().allows(need) {
             return Err(Refusal::invalid());
         }
-        let at = work.resolve(header.rkey, header.address, 8, need);
-        let at = at.ok_or_else(Refusal::access)?;
+        let at = work.resolve(header.rkey, header.address, 8, need).ok_or_else(Refusal::access)?;
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
         }
@@ -95,8 +94,7 @@ impl Responder {
                     return;
                 }
                 // The requester will repeat later requests too, or already has.
-                let is_before = |reply: &Reply| reply.last_psn().distance_from(psn) < 0;
-                self.replies.retain(is_before);
+                self.replies.retain(|reply| reply.last_psn().distance_from(psn) < 0);
                 // It reads anew, and fails when it is sent if it may not read any more.
                 let source = self.source(work, reth).unwrap_or(0);
                 self.owe_read(psn, reth, source, packets, true);

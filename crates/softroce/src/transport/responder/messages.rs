@@ -29,8 +29,7 @@ impl Responder {
             };
             message
         } else {
-            let message = self.message.filter(|message| shape.continues(message));
-            message.ok_or_else(Refusal::invalid)?
+            self.message.filter(|message| shape.continues(message)).ok_or_else(Refusal::invalid)?
         };
         if self.overtakes_read(work, packet, &message) {
             return Ok(RequestOutcome::OvertakesRead);
@@ -113,8 +112,7 @@ impl Responder {
         if count > 0 {
             let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
             // Resolve the key for every packet, since the program may deregister it between two packets.
-            let to = work.resolve(rkey, address, count.into(), need);
-            let to = to.ok_or_else(Refusal::access)?;
+            let to = work.resolve(rkey, address, count.into(), need).ok_or_else(Refusal::access)?;
             // SAFETY: just resolved for so many bytes and writing, and the tables are held.
             unsafe { copy::put(packet.payload, to) };
         }

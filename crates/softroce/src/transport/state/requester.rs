@@ -240,8 +240,9 @@ impl Requester {
 
     /// How many packets of the oldest request are acknowledged.
     pub(crate) fn answered_packets(&self) -> u32 {
-        let answered = |wqe: &Wqe| self.unacked.distance_from(wqe.first_psn).max(0);
-        self.oldest().map_or(0, answered).cast_unsigned()
+        self.oldest()
+            .map_or(0, |wqe| self.unacked.distance_from(wqe.first_psn).max(0))
+            .cast_unsigned()
     }
 
     /// Resets the state: no posted request has been started.

@@ -131,8 +131,7 @@ impl Responder {
 
     /// Queues an acknowledgement of all packets up to `psn`; it replaces earlier ones.
     pub(crate) fn acknowledge(&mut self, psn: Psn) {
-        let is_one = |last: &Reply| matches!(last.what, ReplyWhat::Acknowledge);
-        if self.replies.back().is_some_and(is_one) {
+        if self.replies.back().is_some_and(|last| matches!(last.what, ReplyWhat::Acknowledge)) {
             self.replies.pop_back();
         }
         self.owe(psn, ReplyWhat::Acknowledge);
@@ -149,7 +148,7 @@ impl Responder {
     /// Whether as many READs and atomics wait for their answers as the peer may have in flight.
     pub(crate) fn fetches_full(&self) -> bool {
         let most = self.max_dest_rd_atomic;
-        let waiting = || self.replies.iter().filter(|reply| reply.is_first_fetch());
-        self.replies.len() >= most && waiting().count() >= most
+        self.replies.len() >= most
+            && self.replies.iter().filter(|reply| reply.is_first_fetch()).count() >= most
     }
 }

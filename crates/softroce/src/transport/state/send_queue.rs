@@ -220,8 +220,7 @@ impl SendQueue {
     /// Copies the bytes; returns their number.
     fn copy(&mut self, slot: usize, sges: &[Sge]) -> Result<u64, PostError> {
         let start = slot * self.room_sges;
-        let room = self.room.get_mut(start..start + self.room_sges);
-        let room = room.unwrap_or_default();
+        let room = self.room.get_mut(start..start + self.room_sges).unwrap_or_default();
         // SAFETY: elements are numbers without bytes between them, and any bytes make such numbers.
         let all: &mut [u8] =
             unsafe { slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val(room)) };

@@ -38,13 +38,12 @@ fn fuzzed() -> Fuzzed {
     };
     plan.deliveries.timeout = 9;
     let (real, device) = pair(&plan);
-    let open = |kind| {
-        let plan = Plan { kind, pd: PdId(2), ..plan.clone() };
-        End::on(Arc::clone(&device.nic), &plan)
-    };
     Fuzzed {
         forger: Peer::new(plan.world.as_ref().unwrap()),
-        open: [Kind::Rc, Kind::Uc, Kind::Ud].map(open),
+        open: [Kind::Rc, Kind::Uc, Kind::Ud].map(|kind| {
+            let plan = Plan { kind, pd: PdId(2), ..plan.clone() };
+            End::on(Arc::clone(&device.nic), &plan)
+        }),
         real,
         device,
         expected: vec![0; BYTES],
@@ -157,10 +156,14 @@ impl Fuzzed {
 fn a_device_that_gets_forged_packets_serves_its_real_peer() {
     let mut fuzzed = fuzzed();
     fuzzed.serves(&mut Rng::with_seed(0));
-    let forge = |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number));
-    let serves = |it: &mut Fuzzed, number| it.serves(&mut Rng::with_seed(number));
     let test = "-p softroce --test device fuzz::device";
-    rounds(test, 100_000, &mut fuzzed, forge, serves);
+    rounds(
+        test,
+        100_000,
+        &mut fuzzed,
+        |it: &mut Fuzzed, number| it.forge(&mut Rng::with_seed(number)),
+        |it: &mut Fuzzed, number| it.serves(&mut Rng::with_seed(number)),
+    );
     // Refusing everything or nothing would test nothing.
     let reached = "bad_icrc short_packets unknown_qp unparsed wrong_service pkey_violations wrong_source acks_sent \
         naks_sent rnr_naks_sent duplicate_requests out_of_sequence go_backs dropped_datagrams np_cnp_sent rp_cnp_handled";

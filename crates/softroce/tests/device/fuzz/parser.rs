@@ -37,28 +37,33 @@ fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
 fn mutated_packets_parse_back_or_are_refused() {
     let all = operations();
     assert_eq!(all.len(), 35);
-    let one = |times: &mut [u32; 4], number| {
-        let numbers = &mut Rng::with_seed(number);
-        let operation = all[numbers.usize(..all.len())];
-        let payload_bytes = numbers.usize(..100);
-        let mut bytes = packet(numbers, operation, &Target::default(), payload_bytes);
-        bytes.extend(CRC);
-        if numbers.bool() {
-            mutate(&mut bytes, numbers);
-        }
-        let outcome = match Packet::parse(&bytes) {
-            Ok(packet) => {
-                is_built_as_it_was(&packet, &bytes);
-                0
-            }
-            Err(ParseError::Short { .. }) => 1,
-            Err(ParseError::Version) => 2,
-            Err(ParseError::Opcode(_)) => 3,
-        };
-        times[outcome] += 1;
-    };
     let mut times = [0; 4];
-    rounds("-p softroce --test device fuzz::parser", 100_000, &mut times, one, |_, _| ());
+    rounds(
+        "-p softroce --test device fuzz::parser",
+        100_000,
+        &mut times,
+        |times: &mut [u32; 4], number| {
+            let numbers = &mut Rng::with_seed(number);
+            let operation = all[numbers.usize(..all.len())];
+            let payload_bytes = numbers.usize(..100);
+            let mut bytes = packet(numbers, operation, &Target::default(), payload_bytes);
+            bytes.extend(CRC);
+            if numbers.bool() {
+                mutate(&mut bytes, numbers);
+            }
+            let outcome = match Packet::parse(&bytes) {
+                Ok(packet) => {
+                    is_built_as_it_was(&packet, &bytes);
+                    0
+                }
+                Err(ParseError::Short { .. }) => 1,
+                Err(ParseError::Version) => 2,
+                Err(ParseError::Opcode(_)) => 3,
+            };
+            times[outcome] += 1;
+        },
+        |_, _| (),
+    );
     // Refusing everything or nothing would test nothing.
     assert!(times.iter().all(|times| *times > 0), "{times:?}");
 }

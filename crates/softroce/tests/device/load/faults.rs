@@ -66,8 +66,7 @@ fn faults_of_one_peer_befall_its_packets_alone() {
         for (qp, to) in [&second, &third].into_iter().enumerate() {
             first.post(qp, to.write_to(0), &[first.sge(0, 64)]);
         }
-        let ended = first.completions(&first.cq, 2);
-        let ended = ended.iter().map(|it| it.status).collect::<Vec<_>>();
+        let ended = first.completions(&first.cq, 2).iter().map(|it| it.status).collect::<Vec<_>>();
         assert_eq!(ended, [Status::Success, Status::RetryExceededError]);
         let dropped = ["fault_tx_dropped", "fault_rx_dropped"].map(|it| first.counter(it));
         assert_eq!(dropped.iter().sum::<u64>(), 3, "each sending");

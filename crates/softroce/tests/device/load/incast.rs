@@ -37,22 +37,21 @@ fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Inca
         for (number, sender) in senders.iter().enumerate() {
             let (here, there) = (message * BYTES, (number * MESSAGES + message) * BYTES);
             if reads {
-                target.post(number, sender.read_from(here), &[target.sge(there, BYTES)])
+                target.post(number, sender.read_from(here), &[target.sge(there, BYTES)]);
             } else {
-                sender.post(0, target.write_to(there), &[sender.sge(here, BYTES)])
+                sender.post(0, target.write_to(there), &[sender.sge(here, BYTES)]);
             }
         }
     }
     if reads {
-        target.succeeds(SENDERS * MESSAGES)
+        target.succeeds(SENDERS * MESSAGES);
     } else {
-        senders.iter().for_each(|sender| sender.succeeds(MESSAGES))
+        senders.iter().for_each(|sender| sender.succeeds(MESSAGES));
     }
     let world = plan.world.as_ref().unwrap();
     let ended_ns = world.now_ns();
     while world.step() {}
-    let ends = || senders.iter().chain([&target]);
-    for end in ends() {
+    for end in senders.iter().chain([&target]) {
         assert!(end.qps.iter().all(|qp| qp.state() == State::Rts));
         assert_eq!(*end.events.lock().unwrap(), [] as [QpEvent; 0]);
         end.counts("bad_icrc", 0);
@@ -105,8 +104,8 @@ fn the_same_seed_runs_the_same_way() {
     let link = "rate=10G,delay=2us~1us,queue=3ms,mark=300us,drop=0.1%";
     let outcome = |seed| {
         let run = incast(seed, link, None, false);
-        let counters = run.senders.iter().chain([&run.target]);
-        let counters: Vec<_> = counters.map(|it| it.nic.counters()).collect();
+        let counters: Vec<_> =
+            run.senders.iter().chain([&run.target]).map(|it| it.nic.counters()).collect();
         (run.ended_ns, run.lost, counters)
     };
     assert_eq!(outcome(5), outcome(5));

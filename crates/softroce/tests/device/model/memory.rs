@@ -110,8 +110,8 @@ impl Memory {
         if real == self.expected {
             return None;
         }
-        let differs = |index: &usize| real[*index] != self.expected[*index];
-        let all: Vec<usize> = (0..real.len()).filter(differs).collect();
+        let all: Vec<usize> =
+            (0..real.len()).filter(|index| real[*index] != self.expected[*index]).collect();
         let (count, first, last) = (all.len(), *all.first()?, *all.last()?);
         let (is, should_be) = (real[first], self.expected[first]);
         Some(format!(

@@ -144,15 +144,17 @@ impl Player<'_> {
     }
 
     fn make_room(&mut self, end: usize, requests: &[Request]) {
-        let needed = requests.iter().map(|request| {
-            let bytes = if request.chained {
-                LONGEST_BYTES
-            } else {
-                request.length.bytes(self.setup.mtu_bytes)
-            };
-            bytes + request.receive_spare + 4 * (request.gap + 8)
-        });
-        let needed: usize = needed.sum();
+        let needed: usize = requests
+            .iter()
+            .map(|request| {
+                let bytes = if request.chained {
+                    LONGEST_BYTES
+                } else {
+                    request.length.bytes(self.setup.mtu_bytes)
+                };
+                bytes + request.receive_spare + 4 * (request.gap + 8)
+            })
+            .sum();
         let mut sides = self.testbed.sides.iter();
         if sides.any(|side| side.memory.room() < needed) {
             self.quiesce();

@@ -158,8 +158,9 @@ impl Testbed {
                 let flag = Arc::clone(flag);
                 Box::new(move || flag.store(true, Ordering::Relaxed))
             };
-            let cq = |_| Cq::with_stamps(nic, room as usize, false, flag(&told), flag(&overrun));
-            let all = (0..if setup.one_cq { 1 } else { 2 }).map(cq).collect();
+            let all = (0..if setup.one_cq { 1 } else { 2 })
+                .map(|_| Cq::with_stamps(nic, room as usize, false, flag(&told), flag(&overrun)))
+                .collect();
             Cqs { all, told }
         };
         let mut numbers = Rng::with_seed(setup.seed);
@@ -226,9 +227,9 @@ impl Testbed {
     /// The endpoint on the device of this side whose QP has this number.
     fn of_number(&self, side: usize, qpn: u32) -> Option<usize> {
         let nic = |side: usize| &self.sides[side].nic;
-        let is_it =
-            |one: &Endpoint| one.qp.number() == qpn && Arc::ptr_eq(nic(one.side), nic(side));
-        self.endpoints.iter().position(is_it)
+        self.endpoints
+            .iter()
+            .position(|one| one.qp.number() == qpn && Arc::ptr_eq(nic(one.side), nic(side)))
     }
 
     /// Polls a side's CQs, up to `most` from each; returns how many completions came.
@@ -290,9 +291,8 @@ impl Testbed {
 
     /// Sleeps until an event tells of a completion of this side, if there is one to come. Does not poll.
     pub fn sleep(&self, side: usize) {
-        let waits = |one: &Endpoint| !(one.sends.is_empty() && one.receives.is_empty());
         let mut own = self.endpoints.iter().filter(|one| one.side == side);
-        if !own.any(waits) {
+        if !own.any(|one| !(one.sends.is_empty() && one.receives.is_empty())) {
             return;
         }
         let Cqs { all, told } = &self.sides[side].cqs;

@@ -27,9 +27,9 @@ fn a_peer_that_vanished_is_given_up_after_so_many_time_outs() {
         vanish(&script.testbed.endpoints[1].qp);
         script.receive(0, 10, None, Status::FlushError);
         if reads {
-            script.read(0, 3000, Status::RetryExceededError)
+            script.read(0, 3000, Status::RetryExceededError);
         } else {
-            script.write(0, 3000, Status::RetryExceededError)
+            script.write(0, 3000, Status::RetryExceededError);
         }
         for _ in 0..others {
             script.write(0, 3000, Status::FlushError);

@@ -83,9 +83,9 @@ fn cnps_of_others_and_for_others_change_nothing() {
         (&right, false, "bad_icrc"),
     ] {
         if crc_is_right {
-            peer.send_bytes(&device, PORT, 0, bytes)
+            peer.send_bytes(&device, PORT, 0, bytes);
         } else {
-            peer.send_damaged(&device, bytes)
+            peer.send_damaged(&device, bytes);
         }
         device.counts(counter, 1);
     }

@@ -56,8 +56,8 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
             ..message(&device, 0)
         };
         peer.send(&device, &packet);
-        let ended = device.completions(&device.recv_cq, 2);
-        let ended: Vec<_> = ended.iter().map(|it| (it.wr_id, it.status)).collect();
+        let ended: Vec<_> =
+            device.completions(&device.recv_cq, 2).iter().map(|it| (it.wr_id, it.status)).collect();
         let expected = [(1, Status::LocalProtectionError), (2, Status::FlushError)];
         assert_eq!(ended, expected, "{kind:?}");
         assert_eq!(device.qps[0].state(), State::Err, "{kind:?}");

@@ -178,8 +178,7 @@ fn many_connections_over_a_bad_link() {
     let devices = [Device::open("drop=10%,seed=5"), Device::open("")];
     let channel = Channel::new();
     let (_listener, to) = channel.listener(&devices[1]);
-    let resolved = |_| channel.resolved(&devices[0], to);
-    let active: Vec<Id> = (0..CONNECTIONS).map(resolved).collect();
+    let active: Vec<Id> = (0..CONNECTIONS).map(|_| channel.resolved(&devices[0], to)).collect();
     active.iter().for_each(Id::make_qp);
     // More than the listener's backlog ask at once.
     active.iter().for_each(|id| id.connect(b""));

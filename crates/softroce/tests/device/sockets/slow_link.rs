@@ -66,8 +66,9 @@ fn transfers() {
         }
         if !polls {
             let last = PLACES * BYTES - 1;
-            let arrived = |to: &End| to.byte(last) == from.memory[last];
-            wait_until("the last bytes", SOON, || peers.iter().all(arrived));
+            wait_until("the last bytes", SOON, || {
+                peers.iter().all(|to| to.byte(last) == from.memory[last])
+            });
         }
         from.succeeds(EACH * PEERS);
         for to in &peers {

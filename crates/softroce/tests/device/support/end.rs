@@ -102,15 +102,16 @@ impl End {
             recv_sges: 2,
             inline_bytes: 64,
         };
-        let new_qp = |_| {
-            let mut options = qp_options(plan.kind, [&cq, &recv_cq], capacities, &events);
-            options.pd = plan.pd;
-            if let Some(shared) = &plan.shared {
-                options.receives = ReceiveSource::Shared(Arc::clone(shared));
-            }
-            Qp::new(&nic, options).unwrap()
-        };
-        let qps = (0..plan.qps).map(new_qp).collect();
+        let qps = (0..plan.qps)
+            .map(|_| {
+                let mut options = qp_options(plan.kind, [&cq, &recv_cq], capacities, &events);
+                options.pd = plan.pd;
+                if let Some(shared) = &plan.shared {
+                    options.receives = ReceiveSource::Shared(Arc::clone(shared));
+                }
+                Qp::new(&nic, options).unwrap()
+            })
+            .collect();
         let memory = vec![0; plan.memory_bytes];
         let start = memory.as_ptr() as u64;
         // SAFETY: the memory lives as long as the device.

@@ -66,9 +66,10 @@ impl End {
     /// Waits until a counter has this value. Does not poll.
     #[track_caller]
     pub fn counts(&self, name: &str, value: u64) {
-        let told = || format!("{value} {name}: {:?}", self.nic.counters());
-        let reached = || (self.counter(name) >= value).then_some(());
-        self.until(reached, told);
+        self.until(
+            || (self.counter(name) >= value).then_some(()),
+            || format!("{value} {name}: {:?}", self.nic.counters()),
+        );
         assert_eq!(self.counter(name), value, "{name}");
     }
 
@@ -76,8 +77,10 @@ impl End {
     #[track_caller]
     pub fn heard(&self, count: usize) -> Vec<QpEvent> {
         let heard = || self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        let enough = || Some(heard().clone()).filter(|all| all.len() >= count);
-        self.until(enough, || format!("{count} events: {:?}", heard()))
+        self.until(
+            || Some(heard().clone()).filter(|all| all.len() >= count),
+            || format!("{count} events: {:?}", heard()),
+        )
     }
 
     /// The next completion; of a receive if it has a CQ of their own for these.
@@ -90,13 +93,14 @@ impl End {
     pub fn completions(&self, cq: &Cq, count: usize) -> Vec<Completion> {
         let mut all = Vec::new();
         while all.len() < count {
-            let more = || {
-                let mut got = Vec::new();
-                cq.poll(count - all.len(), |completion| got.push(*completion)).unwrap();
-                Some(got).filter(|got| !got.is_empty())
-            };
-            let told = || format!("completion {}: {:?}", all.len() + 1, self.nic.counters());
-            let got = self.until(more, told);
+            let got = self.until(
+                || {
+                    let mut got = Vec::new();
+                    cq.poll(count - all.len(), |completion| got.push(*completion)).unwrap();
+                    Some(got).filter(|got| !got.is_empty())
+                },
+                || format!("completion {}: {:?}", all.len() + 1, self.nic.counters()),
+            );
             all.extend(got);
         }
         all

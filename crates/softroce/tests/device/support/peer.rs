@@ -49,8 +49,7 @@ impl Peer {
     /// The next packet that comes.
     #[track_caller]
     pub fn arrival(&self) -> Datagram {
-        let next = || self.world.fabric().take(self.address);
-        steps(&self.world, next, || "answer".into())
+        steps(&self.world, || self.world.fabric().take(self.address), || "answer".into())
     }
 
     /// The next answer, without its CRC.

@@ -23,10 +23,10 @@ impl Channel {
         let context = end.context.raw;
         // SAFETY: an open context.
         unsafe {
-            let channel = verbs::create_comp_channel(context);
-            let channel = Owned::new(channel, verbs::destroy_comp_channel);
-            let cq = verbs::create_cq(context, 256, mark, channel.raw, 0);
-            let cq = Owned::new(cq, verbs::destroy_cq);
+            let channel =
+                Owned::new(verbs::create_comp_channel(context), verbs::destroy_comp_channel);
+            let cq =
+                Owned::new(verbs::create_cq(context, 256, mark, channel.raw, 0), verbs::destroy_cq);
             assert_eq!(cq.channel, channel.raw);
             Channel { cq, channel }
         }
@@ -167,8 +167,11 @@ fn a_cq_without_room_is_an_event_and_an_error() {
     one.acknowledge(event);
     let mut wc: ibv_wc = blank();
     // SAFETY: a live CQ and room for one.
-    let fails = || unsafe { ibv_poll_cq(small.raw, 1, &raw mut wc) } < 0;
-    wait_until("an error of the CQ", SOON, fails);
+    wait_until(
+        "an error of the CQ",
+        SOON,
+        || unsafe { ibv_poll_cq(small.raw, 1, &raw mut wc) } < 0,
+    );
 }
 
 #[test]
@@ -239,8 +242,8 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
     const ROUNDS: usize = 100;
     let (one, other) = two_ends();
     let channel = Channel::of(&other, null_mut());
-    let pairs = (0..QPS).map(|_| pair_receiving_into(&one, &other, &channel.cq));
-    let (qps, peers): (Vec<Qp>, Vec<Qp>) = pairs.unzip();
+    let (qps, peers): (Vec<Qp>, Vec<Qp>) =
+        (0..QPS).map(|_| pair_receiving_into(&one, &other, &channel.cq)).unzip();
     for (qp, peer) in qps.iter().zip(&peers) {
         assert_eq!(qp.receive(0, one.sge(0, 16)), 0);
         assert_eq!(peer.receive(0, other.sge(0, 16)), 0);

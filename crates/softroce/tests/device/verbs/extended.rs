@@ -44,8 +44,11 @@ fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
 unsafe fn start(cq: *mut ibv_cq_ex) {
     let mut attr: ibv_poll_cq_attr = blank();
     // SAFETY: a live CQ.
-    let has_one = || unsafe { ibv_start_poll(cq, &raw mut attr) } != libc::ENOENT;
-    wait_until("a completion", SOON, has_one);
+    wait_until(
+        "a completion",
+        SOON,
+        || unsafe { ibv_start_poll(cq, &raw mut attr) } != libc::ENOENT,
+    );
 }
 
 fn device_attr(end: &End) -> ibv_device_attr_ex {

@@ -207,8 +207,7 @@ fn qps_are_made_within_the_limits_and_of_three_services() {
 fn numbers_of_qps_are_not_told_by_earlier_ones() {
     let end = one_end();
     let qps: Vec<Qp> = (0..100).map(|_| end.qp(RC)).collect();
-    let steps = qps.windows(2);
-    let steps = steps.map(|pair| pair[1].qp_num.wrapping_sub(pair[0].qp_num) & 0xffff);
-    let steps: BTreeSet<u32> = steps.collect();
+    let steps: BTreeSet<u32> =
+        qps.windows(2).map(|pair| pair[1].qp_num.wrapping_sub(pair[0].qp_num) & 0xffff).collect();
     assert!(steps.len() > 90, "{steps:x?}");
 }

@@ -176,8 +176,7 @@ fn an_srq_serves_several_qps_and_tells_when_it_runs_low() {
     init.attr.max_wr = 8;
     // SAFETY: live objects throughout.
     unsafe {
-        let srq = verbs::create_srq(other.pd.raw, &raw mut init);
-        let srq = Owned::new(srq, verbs::destroy_srq);
+        let srq = Owned::new(verbs::create_srq(other.pd.raw, &raw mut init), verbs::destroy_srq);
         let mut attr: ibv_srq_attr = blank();
         attr.srq_limit = 9;
         let modify = |attr: &mut ibv_srq_attr, mask| verbs::modify_srq(srq.raw, attr, mask);

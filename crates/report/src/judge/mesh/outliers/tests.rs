@@ -58,8 +58,10 @@ fn a_slow_pair_is_no_slow_node() {
 
 #[test]
 fn what_is_left_of_a_slow_node_is_asked_too() {
-    let mesh = Mesh::of(8).with(Slow::Sends(3, 0.5));
-    let mesh = mesh.with(Slow::Pair(5, 6, 0.4)).with(Slow::Pair(3, 1, 0.4));
+    let mesh = Mesh::of(8)
+        .with(Slow::Sends(3, 0.5))
+        .with(Slow::Pair(5, 6, 0.4))
+        .with(Slow::Pair(3, 1, 0.4));
     let node = (BANDWIDTH, Place::From(3));
     let path = (BANDWIDTH, Place::Path(5, 6));
     assert_eq!(told(&mesh.pairs()), [node, path]);
@@ -109,8 +111,9 @@ fn figures_of_an_outlier_are_medians() {
 fn the_p99_of_one_run_makes_no_slow_path() {
     for (runs, places) in [(1, vec![]), (3, vec![(Metric::P99Ns, Place::Path(1, 2))])] {
         let mut file = Mesh::of(6).runs(runs).pairs();
-        let all = file.cases.iter_mut().flat_map(|case| &mut case.runs);
-        for flow in all.flat_map(|run| &mut run.flows) {
+        for flow in
+            file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
+        {
             if (&*flow.from, &*flow.to) == ("node2", "node3") {
                 let p99 = &mut flow.latency_ns.as_mut().unwrap().p99;
                 *p99 = p99.map(|ns| ns * 2);

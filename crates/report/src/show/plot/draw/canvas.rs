@@ -141,11 +141,13 @@ fn geometry(rect: &Rect) -> String {
 }
 
 fn outlines(rects: &[Rect]) -> String {
-    let outline = |rect: &Rect| {
-        let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
-        format!("M{x} {y}h{width}v{height}h-{width}Z")
-    };
-    rects.iter().map(outline).collect()
+    rects
+        .iter()
+        .map(|rect| {
+            let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(px);
+            format!("M{x} {y}h{width}v{height}h-{width}Z")
+        })
+        .collect()
 }
 
 #[derive(Debug, Default)]
@@ -170,8 +172,9 @@ impl Canvas {
 
     /// The same of its line, whose figures are `points`: x and y of each, for a page that shows them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
-        let points = points.filter(|(x, y)| x.is_finite() && y.is_finite());
-        let points = points.map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)));
+        let points = points
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+            .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)));
         let (name, points) = (printable(name), points.collect::<Vec<_>>().join(","));
         self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
     }
@@ -238,8 +241,8 @@ impl Canvas {
     }
 
     fn points(&mut self, points: &[(f64, f64)], end: &str, paint: Paint) {
-        let place = |(x, y): &(f64, f64)| format!("{} {}", px1(*x), px1(*y));
-        let data: Vec<String> = points.iter().map(place).collect();
+        let data: Vec<String> =
+            points.iter().map(|(x, y)| format!("{} {}", px1(*x), px1(*y))).collect();
         if !data.is_empty() {
             let data = format!("M{}{end}", data.join("L"));
             self.path(&data, paint, " stroke-linejoin=\"round\"", None);
@@ -258,11 +261,13 @@ impl Canvas {
 
     /// Straight lines that look alike, as one shape.
     pub fn lines(&mut self, lines: &[[(f64, f64); 2]], paint: Paint) {
-        let line = |[from, to]: &[(f64, f64); 2]| {
-            let [from_x, from_y, to_x, to_y] = [from.0, from.1, to.0, to.1].map(px1);
-            format!("M{from_x} {from_y}L{to_x} {to_y}")
-        };
-        let data: String = lines.iter().map(line).collect();
+        let data: String = lines
+            .iter()
+            .map(|[from, to]| {
+                let [from_x, from_y, to_x, to_y] = [from.0, from.1, to.0, to.1].map(px1);
+                format!("M{from_x} {from_y}L{to_x} {to_y}")
+            })
+            .collect();
         self.path(&data, paint, "", None);
     }
 

@@ -43,8 +43,9 @@ pub fn faults(svg: &str) -> Vec<String> {
         assert!(!node.has_tag_name("script"));
         // Words may be anything; places and lengths are numbers.
         let is_place = |name: &str| !name.starts_with("data-");
-        let places = node.attributes().filter(|it| is_place(it.name()));
-        for value in places.map(|attribute| attribute.value()) {
+        for value in
+            node.attributes().filter(|it| is_place(it.name())).map(|attribute| attribute.value())
+        {
             assert!(!value.contains("NaN") && !value.contains("inf"), "{value}");
         }
     }
@@ -58,8 +59,8 @@ pub fn faults(svg: &str) -> Vec<String> {
         assert!(!classes.contains("s-") || is_coloured("stroke"), "{node:?}");
     }
     let (width, height) = (number(&root, "width"), number(&root, "height"));
-    let texts = root.descendants().filter(|it| it.has_tag_name("text"));
-    let labels: Vec<(&str, Rect)> = texts.map(|node| label(&node)).collect();
+    let labels: Vec<(&str, Rect)> =
+        root.descendants().filter(|it| it.has_tag_name("text")).map(|node| label(&node)).collect();
     let mut faults = Vec::new();
     for (index, (text, one)) in labels.iter().enumerate() {
         let (left, right) = (one.x, one.right());

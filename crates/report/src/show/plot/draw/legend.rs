@@ -40,8 +40,7 @@ pub(super) fn draw(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &
     let widest = width - SAMPLE - GAP;
     for key in keys {
         let lines = wrapped(&printable(&key.label), SMALL_PX, false, widest);
-        let widths = lines.iter().map(|line| width_px(line, SMALL_PX, false));
-        let needed = widths.fold(0.0, f64::max);
+        let needed = lines.iter().map(|line| width_px(line, SMALL_PX, false)).fold(0.0, f64::max);
         let entry = SAMPLE + GAP + needed;
         if x > left && x + entry > left + width {
             (x, y) = (left, y + ROW);

@@ -57,8 +57,8 @@ pub struct TimeUnit {
 /// The unit in which `ns` nanoseconds are a figure of at least 1.
 pub fn time_unit(ns: f64) -> TimeUnit {
     let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
-    let fits = |(_, unit): &(&str, f64)| ns.abs() >= unit * (1.0 - 1e-9);
-    let (name, ns) = units.into_iter().find(fits).unwrap_or(("ns", 1.0));
+    let (name, ns) =
+        units.into_iter().find(|(_, unit)| ns.abs() >= unit * (1.0 - 1e-9)).unwrap_or(("ns", 1.0));
     TimeUnit { name, ns }
 }
 

@@ -62,11 +62,12 @@ pub fn colours() -> impl Iterator<Item = Colour> {
 
 /// A rule for each class: `f…` fills with its colour, `s…` strokes.
 fn rules(value: impl Fn(Colour) -> String) -> String {
-    let rule = |colour: Colour| {
-        let (name, value) = (colour.name(), value(colour));
-        format!(".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}")
-    };
-    colours().map(rule).collect()
+    colours()
+        .map(|colour| {
+            let (name, value) = (colour.name(), value(colour));
+            format!(".rb-figure .f-{name}{{fill:{value}}}.rb-figure .s-{name}{{stroke:{value}}}")
+        })
+        .collect()
 }
 
 /// For a page, which says what the properties are in each of its themes.
@@ -194,8 +195,7 @@ mod tests {
     #[test]
     fn what_is_usual_stands_out_least_and_the_worst_most() {
         let far = |of: fn(Colour) -> &'static str| {
-            let from_ground = |step: &Colour| contrast(of(*step), of(GROUND));
-            DIVERGING.iter().map(from_ground).collect::<Vec<f64>>()
+            DIVERGING.iter().map(|step| contrast(of(*step), of(GROUND))).collect::<Vec<f64>>()
         };
         for steps in [far(|it| it.light), far(|it| it.dark)] {
             assert!(steps[..=5].is_sorted_by(|a, b| a > b), "{steps:?}");

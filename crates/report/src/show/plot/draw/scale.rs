@@ -94,18 +94,18 @@ impl Scale {
 pub(super) fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let rounded = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
-    let enough = |rounded: &f64| *rounded >= step * (1.0 - 1e-9);
-    rounded.into_iter().find(enough).unwrap_or(step)
+    rounded.into_iter().find(|rounded| *rounded >= step * (1.0 - 1e-9)).unwrap_or(step)
 }
 
 /// Both ends, or twice the one that is a number.
 fn ordered(min: f64, max: f64, default: (f64, f64)) -> (f64, f64) {
     // Beyond these, differences and ratios of doubles are not finite.
     const LARGEST: f64 = 1e150;
-    let ends = [min, max].into_iter().filter(|end| end.is_finite());
-    let ends = ends.map(|end| end.clamp(-LARGEST, LARGEST));
-    let both = (ends.clone().reduce(f64::min)).zip(ends.reduce(f64::max));
-    both.unwrap_or(default)
+    let ends = [min, max]
+        .into_iter()
+        .filter(|end| end.is_finite())
+        .map(|end| end.clamp(-LARGEST, LARGEST));
+    (ends.clone().reduce(f64::min)).zip(ends.reduce(f64::max)).unwrap_or(default)
 }
 
 #[cfg(test)]

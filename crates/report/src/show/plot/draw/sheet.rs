@@ -101,8 +101,7 @@ impl Sheet {
         let width = self.width_beside(count);
         let Rect { x, y, .. } = self.take(height);
         let left = |index: usize| x + index as f64 * (width + BETWEEN);
-        let rects = (0..count.max(1)).map(|index| Rect::new(left(index), y, width, height));
-        rects.collect()
+        (0..count.max(1)).map(|index| Rect::new(left(index), y, width, height)).collect()
     }
 
     /// Small text over the whole width: what to know about the figures.

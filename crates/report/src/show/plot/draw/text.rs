@@ -49,19 +49,19 @@ fn advance(letter: char, bold: bool) -> f64 {
 
 /// The most that `text` is wide, in pixels, at a size of `size_px`.
 pub fn width_px(text: &str, size_px: f64, bold: bool) -> f64 {
-    let advances = text.chars().map(|letter| advance(letter, bold));
-    advances.sum::<f64>() * size_px
+    text.chars().map(|letter| advance(letter, bold)).sum::<f64>() * size_px
 }
 
 /// `text` with what XML cannot hold replaced, and line ends and tabs as blanks.
 pub fn printable(text: &str) -> String {
-    let of = |letter: char| match letter {
-        '\n' | '\r' | '\t' => ' ',
-        '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
-        letter if letter.is_control() => '\u{fffd}',
-        letter => letter,
-    };
-    text.chars().map(of).collect()
+    text.chars()
+        .map(|letter| match letter {
+            '\n' | '\r' | '\t' => ' ',
+            '\u{fffe}' | '\u{ffff}' => '\u{fffd}',
+            letter if letter.is_control() => '\u{fffd}',
+            letter => letter,
+        })
+        .collect()
 }
 
 /// `text`, or as much of its beginning as fits with `…` behind it.
@@ -71,11 +71,13 @@ pub fn shortened(text: &str, size_px: f64, bold: bool, width: f64) -> String {
     }
     let room = width - width_px("…", size_px, bold);
     let mut used = 0.0;
-    let fits = |letter: &char| {
-        used += advance(*letter, bold) * size_px;
-        used <= room
-    };
-    let short: String = text.chars().take_while(fits).collect();
+    let short: String = text
+        .chars()
+        .take_while(|letter| {
+            used += advance(*letter, bold) * size_px;
+            used <= room
+        })
+        .collect();
     format!("{}…", short.trim_end())
 }
 

@@ -84,8 +84,7 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
         };
         Tick { value: value * factor, label: named(&figure, name) }
     };
-    let ticks = (0..=count).map(tick);
-    ticks.filter(|tick| within(scale, tick.value)).collect()
+    (0..=count).map(tick).filter(|tick| within(scale, tick.value)).collect()
 }
 
 fn tick(value: f64, unit: Unit) -> Tick {
@@ -122,9 +121,11 @@ fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
     let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
     // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
     let first = (first / stride).ceil();
-    let exponents = (0..400).map(|index| (first + f64::from(index)) * stride);
-    let exponents = exponents.take_while(|exponent| *exponent <= last);
-    exponents.map(|it| tick(base.powf(it), unit)).collect()
+    (0..400)
+        .map(|index| (first + f64::from(index)) * stride)
+        .take_while(|exponent| *exponent <= last)
+        .map(|it| tick(base.powf(it), unit))
+        .collect()
 }
 
 fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
@@ -136,9 +137,11 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     };
     let first = scale.min.log10().floor() as i32;
     let decades = first..=first + 1 + span.ceil() as i32;
-    let values = decades.flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)));
-    let values = values.filter(|&value| within(scale, value));
-    values.map(|value| tick(value, unit)).collect()
+    decades
+        .flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)))
+        .filter(|&value| within(scale, value))
+        .map(|value| tick(value, unit))
+        .collect()
 }
 
 /// The percentiles that people name, always; further ones where there is room.
@@ -150,8 +153,11 @@ fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
         label: format!("{:.*}", (nines - 2).max(0) as usize, 100.0 - 100.0 / value),
     };
     let nines = (1..=named).map(|nines| (10f64.powi(nines), nines));
-    let ticks = std::iter::once((2.0, 0)).chain(nines).map(tick);
-    ticks.filter(|tick| within(scale, tick.value)).collect()
+    std::iter::once((2.0, 0))
+        .chain(nines)
+        .map(tick)
+        .filter(|tick| within(scale, tick.value))
+        .collect()
 }
 
 #[cfg(test)]
@@ -184,8 +190,8 @@ mod tests {
             (tail, Unit::Tail, 8, all),
             (tail, Unit::Tail, 3, nines),
         ] {
-            let ticks = ticks(&scale, unit, wanted).into_iter();
-            let labels: Vec<String> = ticks.map(|tick| tick.label).collect();
+            let labels: Vec<String> =
+                ticks(&scale, unit, wanted).into_iter().map(|tick| tick.label).collect();
             assert_eq!(labels.join("; ").replace('\u{a0}', " "), told);
         }
         assert_eq!(ticks(&sizes, Unit::Bytes, 20).len(), 15);

@@ -25,23 +25,24 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
         (of_perftest(results), "perftest"),
         (of_beside(results), "attackers"),
     ];
-    let of_side = |(all, of): (Vec<Ratios>, &str)| {
-        let (drawn, said) = telling(all);
-        let said = said.iter();
-        let said = said.map(|it| format!("{}: {}", it.metric.title(), counts(it)));
-        let mut said: Vec<String> = said.collect();
-        let figures = drawn.iter();
-        let figures = figures.map(|ratios| figure(ratios, of, std::mem::take(&mut said)));
-        figures.collect::<Vec<_>>()
-    };
-    sides.into_iter().flat_map(of_side).collect()
+    sides
+        .into_iter()
+        .flat_map(|(all, of)| {
+            let (drawn, said) = telling(all);
+            let mut said: Vec<String> =
+                said.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
+            drawn
+                .iter()
+                .map(|ratios| figure(ratios, of, std::mem::take(&mut said)))
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The metrics that are drawn, in their order, and those that are said.
 fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
     let changed = |ratios: &Ratios| {
-        let rows = ratios.rows.iter();
-        rows.filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
+        ratios.rows.iter().filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
     };
     let mut order: Vec<usize> = (0..all.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(changed(&all[*at])));
@@ -54,9 +55,9 @@ fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
 }
 
 fn counts(ratios: &Ratios) -> String {
-    let count = |tone| ratios.rows.iter().filter(|row| row.tone == tone).count();
     let tones = [Tone::Better, Tone::Worse, Tone::Equal, Tone::Unclear];
-    let [better, worse, equal, unclear] = tones.map(count);
+    let [better, worse, equal, unclear] =
+        tones.map(|tone| ratios.rows.iter().filter(|row| row.tone == tone).count());
     let all = ratios.rows.len();
     format!(
         "of {all} cases {better} are better, {worse} worse, {equal} equal and {unclear} unclear."
@@ -95,9 +96,10 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
 
 fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     let margin = (1.0 - ratios.margin, 1.0 + ratios.margin);
-    let points = rows.iter().map(|row| row.ratio);
-    let points = points.chain([margin.0 / 1.02, margin.1 * 1.02]);
-    let (least, most) = points
+    let (least, most) = rows
+        .iter()
+        .map(|row| row.ratio)
+        .chain([margin.0 / 1.02, margin.1 * 1.02])
         .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
     // Intervals do not dwarf the ratios.
     let span = (most / least).sqrt().max(1.1);
@@ -155,8 +157,11 @@ fn keys(rows: &[RatioRow]) -> Vec<Key> {
         (Tone::Unclear, "unclear"),
     ];
     let has = |tone: Tone| rows.iter().any(|row| row.tone == tone);
-    let tones = tones.into_iter().filter(|it| has(it.0));
-    tones.map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label)).collect()
+    tones
+        .into_iter()
+        .filter(|it| has(it.0))
+        .map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label))
+        .collect()
 }
 
 fn table(ratios: &Ratios) -> Table {

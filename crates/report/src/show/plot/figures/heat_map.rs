@@ -38,8 +38,12 @@ struct Grid {
 impl Grid {
     /// A cell's throughput over that of the best of its size.
     fn share(&self, qps: u32, size: u32) -> Option<f64> {
-        let of_size = self.cells.iter().filter(|(place, _)| place.1 == size);
-        let best = of_size.map(|(_, cell)| cell.0).fold(0.0, f64::max);
+        let best = self
+            .cells
+            .iter()
+            .filter(|(place, _)| place.1 == size)
+            .map(|(_, cell)| cell.0)
+            .fold(0.0, f64::max);
         Some(self.cells.get(&(qps, size))?.0 / best)
     }
 
@@ -55,8 +59,9 @@ impl Grid {
     /// With two numbers of QPs at a size, by device, operation and layout.
     fn all(results: &[Loaded]) -> Vec<([String; 3], Grid)> {
         let mut rows: BTreeMap<_, Vec<CaseFlow<'_>>> = BTreeMap::new();
-        let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-        for flow in cases.flat_map(CaseResult::flows) {
+        for flow in
+            results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(CaseResult::flows)
+        {
             let settings = &flow.settings;
             // What many nodes move together is no share of a link.
             let is_one = settings.pattern.is_none() && settings.size_mix.is_none();
@@ -88,15 +93,13 @@ impl Grid {
                 }
             }
         }
-        let grids = grids.into_values();
-        grids.filter(|(_, grid)| grid.has_two_of_a_size()).collect()
+        grids.into_values().filter(|(_, grid)| grid.has_two_of_a_size()).collect()
     }
 
     fn chart(&self, heading: String, shades: &[Shade]) -> Chart {
         let rows: Vec<u32> = self.qps.iter().rev().copied().collect();
         let tiles = rows.iter().enumerate().flat_map(|(row, qps)| {
-            let sizes = self.sizes.iter().enumerate();
-            sizes.map(move |(column, size)| {
+            self.sizes.iter().enumerate().map(move |(column, size)| {
                 let at = (column as f64, -(row as f64));
                 self.tile((*qps, *size), at, shades)
             })
@@ -135,12 +138,13 @@ fn device(flow: &CaseFlow<'_>) -> String {
 /// All settings but QPs, size, and those that may follow from them: a single QP that was measured with another send depth
 /// only says nothing about QPs.
 fn others(settings: &Settings) -> Vec<String> {
-    let is_other = |row: &&Row| {
-        let follows = row.may_follow && row.flag != "tx-depth";
-        !follows && !row.may_differ && !["qps", "size"].contains(&row.flag)
-    };
-    let rows = ROWS.iter().filter(is_other);
-    rows.map(|row| row.text(settings)).collect()
+    ROWS.iter()
+        .filter(|row| {
+            let follows = row.may_follow && row.flag != "tx-depth";
+            !follows && !row.may_differ && !["qps", "size"].contains(&row.flag)
+        })
+        .map(|row| row.text(settings))
+        .collect()
 }
 
 pub(super) fn or_unknown(device: &str) -> &str {
@@ -151,13 +155,15 @@ pub(super) fn or_unknown(device: &str) -> &str {
 }
 
 fn shades() -> Vec<Shade> {
-    let shade = |(step, colour): (usize, Colour)| {
-        let up_to = (step + 1) as f64 / MAP.len() as f64;
-        let words = if step == 0 { "up to " } else { "" };
-        let label = format!("{words}{:.0} %", up_to * 100.0);
-        Shade::new(up_to, colour, step >= DARK_STEP, label)
-    };
-    MAP.into_iter().enumerate().map(shade).collect()
+    MAP.into_iter()
+        .enumerate()
+        .map(|(step, colour)| {
+            let up_to = (step + 1) as f64 / MAP.len() as f64;
+            let words = if step == 0 { "up to " } else { "" };
+            let label = format!("{words}{:.0} %", up_to * 100.0);
+            Shade::new(up_to, colour, step >= DARK_STEP, label)
+        })
+        .collect()
 }
 
 /// The figure; none without two numbers of QPs at a size.
@@ -173,8 +179,8 @@ fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
     order.sort_unstable();
     let drawn: Vec<_> = order.iter().filter_map(|at| all.get(*at)).collect();
     let grids = || drawn.iter().map(|(_, grid)| grid);
-    let devices = distinct(drawn.iter().map(|(words, _)| or_unknown(&words[1])));
-    let devices: Vec<&str> = devices.into_iter().collect();
+    let devices: Vec<&str> =
+        distinct(drawn.iter().map(|(words, _)| or_unknown(&words[1]))).into_iter().collect();
     let cases = grids().flat_map(|grid| grid.cells.values().map(|cell| cell.1));
     let best_of = match cases.max()? {
         1 => String::new(),

@@ -15,14 +15,16 @@ pub(super) struct Interval {
 /// Intervals side by side as one where there are too many: throughput over all of them, the least, the most.
 pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
     let each = intervals.len().div_ceil(COLUMNS).max(1);
-    let join = |part: &[Interval]| {
-        let (from, to) = (part.first()?.from, part.last()?.to);
-        let moved: f64 = part.iter().map(|one| one.gbit_per_s * (one.to - one.from)).sum();
-        let rates = || part.iter().map(|one| one.gbit_per_s);
-        let all = Interval { from, to, gbit_per_s: moved / (to - from) };
-        Some((all, rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
-    };
-    intervals.chunks(each).filter_map(join).collect()
+    intervals
+        .chunks(each)
+        .filter_map(|part| {
+            let (from, to) = (part.first()?.from, part.last()?.to);
+            let moved: f64 = part.iter().map(|one| one.gbit_per_s * (one.to - one.from)).sum();
+            let rates = || part.iter().map(|one| one.gbit_per_s);
+            let all = Interval { from, to, gbit_per_s: moved / (to - from) };
+            Some((all, rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
+        })
+        .collect()
 }
 
 /// The longest stretch of intervals without a message, where there is one.

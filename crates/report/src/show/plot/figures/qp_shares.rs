@@ -39,14 +39,16 @@ impl QpShares {
                 p99_ns.extend(p99.map(|ns| ns as f64));
             }
         }
-        let qps = shares.into_iter().filter_map(|(index, (share, p99_ns))| {
-            Some(QpShare {
-                index,
-                share: statistics::median(&share)?,
-                p99_ns: statistics::median(&p99_ns),
+        let mut qps: Vec<QpShare> = shares
+            .into_iter()
+            .filter_map(|(index, (share, p99_ns))| {
+                Some(QpShare {
+                    index,
+                    share: statistics::median(&share)?,
+                    p99_ns: statistics::median(&p99_ns),
+                })
             })
-        });
-        let mut qps: Vec<QpShare> = qps.collect();
+            .collect();
         qps.sort_by(|one, other| other.share.total_cmp(&one.share));
         let mut fairness = counted().filter_map(|moved| moved.fairness.as_ref());
         (qps.len() > 1).then(|| QpShares {
@@ -72,12 +74,19 @@ mod tests {
     use crate::results::sample;
 
     fn run(bytes: &[u64], complete: bool) -> Run {
-        let qp = |(index, &bytes): (u32, &u64)| QpResult {
-            latency_ns: (index != 1)
-                .then(|| Latency { p99: Some(1000 * u64::from(index + 1)), ..Latency::default() }),
-            ..sample::qp(index, bytes)
+        let flow = FlowResult {
+            qps: (0..)
+                .zip(bytes)
+                .map(|(index, &bytes)| QpResult {
+                    latency_ns: (index != 1).then(|| Latency {
+                        p99: Some(1000 * u64::from(index + 1)),
+                        ..Latency::default()
+                    }),
+                    ..sample::qp(index, bytes)
+                })
+                .collect(),
+            ..FlowResult::default()
         };
-        let flow = FlowResult { qps: (0..).zip(bytes).map(qp).collect(), ..FlowResult::default() };
         Run { complete, ..sample::run(vec![flow]) }
     }
 

@@ -53,9 +53,11 @@ struct Uneven<'s, 'a> {
 /// The figure; none where all QPs were served evenly all the time.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let samples = Sample::of_sides(results.into().new.into());
-    let subjects = samples.iter().zip(subjects(&samples));
-    let uneven = subjects.flat_map(|(sample, subject)| uneven(sample, &subject));
-    let mut runs: Vec<Uneven<'_, '_>> = uneven.collect();
+    let mut runs: Vec<Uneven<'_, '_>> = samples
+        .iter()
+        .zip(subjects(&samples))
+        .flat_map(|(sample, subject)| uneven(sample, &subject))
+        .collect();
     // Stalls of one QP hardly change the mean index of many.
     let key = |run: &Uneven<'_, '_>| (-run.over_time.longest_alone_seconds(), run.over_time.jain);
     runs.sort_by(|one, other| {
@@ -68,22 +70,23 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 fn uneven<'s, 'a>(sample: &'s Sample<'a>, subject: &str) -> Vec<Uneven<'s, 'a>> {
     let settings = &sample.observed.flow.settings;
     let counted = sample.observed.counted();
-    let runs = counted.filter_map(|it| Some((it.run.run, OverTime::of(it.moved?, settings)?)));
-    let uneven = runs.filter(|(_, over_time)| over_time.is_uneven());
-    let with_sample =
-        |(run, over_time)| Uneven { sample, subject: subject.to_owned(), run, over_time };
-    uneven.map(with_sample).collect()
+    counted
+        .filter_map(|it| Some((it.run.run, OverTime::of(it.moved?, settings)?)))
+        .filter(|(_, over_time)| over_time.is_uneven())
+        .map(|(run, over_time)| Uneven { sample, subject: subject.to_owned(), run, over_time })
+        .collect()
 }
 
 /// What is said of flows that had too many QPs to count each over time.
 pub fn left_out(results: &[Loaded]) -> Option<String> {
-    let flows = results.iter();
-    let flows = flows.flat_map(|loaded| Observed::of_file(&loaded.result));
-    let without = flows.filter(|flow| {
-        let mut counted = flow.counted();
-        counted.any(|it| it.moved.is_some_and(|moved| had_no_room(it.run, moved)))
-    });
-    let count = without.count();
+    let count = results
+        .iter()
+        .flat_map(|loaded| Observed::of_file(&loaded.result))
+        .filter(|flow| {
+            let mut counted = flow.counted();
+            counted.any(|it| it.moved.is_some_and(|moved| had_no_room(it.run, moved)))
+        })
+        .count();
     (count > 0).then(|| {
         format!(
             "{count} {} no counts for each QP over time: a node records {} QPs, an equal part for each flow that it \
@@ -126,26 +129,23 @@ fn qp_words(qp: &QpOverTime) -> String {
 fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
     let runs = &all[..all.len().min(MOST_MAPS)];
     runs.first()?;
-    let has_weights = |run: &Uneven<'_, '_>| run.sample.observed.flow.settings.qp_weights.is_some();
-    let has_counted = |run: &Uneven<'_, '_>| {
-        let mut qps = run.over_time.qps.iter();
-        qps.any(|qp| qp.cells.len() < run.over_time.ends_seconds.len())
-    };
-    let is_cut = |run: &Uneven<'_, '_>| run.over_time.qps.len() > MOST_ROWS;
     let (drawn, of_all) = (runs.len(), all.len());
     let in_table = of_all.min(MOST_TABLE_ROWS / WORST_QPS);
     let notes = [
         (true, "100 % is the mean of all QPs over the whole run.".to_owned()),
         (
-            runs.iter().any(has_weights),
+            runs.iter().any(|run| run.sample.observed.flow.settings.qp_weights.is_some()),
             "With --qp-weights a QP's share is the requested one.".to_owned(),
         ),
         (
-            runs.iter().any(has_counted),
+            runs.iter().any(|run| {
+                let mut qps = run.over_time.qps.iter();
+                qps.any(|qp| qp.cells.len() < run.over_time.ends_seconds.len())
+            }),
             "A row ends with the last interval that the QP filled.".to_owned(),
         ),
         (
-            runs.iter().any(is_cut),
+            runs.iter().any(|run| run.over_time.qps.len() > MOST_ROWS),
             format!(
                 "Maps have at most {MOST_ROWS} QPs: first the longest stalls, then the QPs furthest from their shares."
             ),
@@ -192,8 +192,7 @@ fn chart(run: &Uneven<'_, '_>, shades: &[Shade]) -> Chart {
         }
         whole.push(Tile::new(y, (0.0, window), Fill::Nothing, qp_words(qp)));
     }
-    let worst = run.over_time.worst_first();
-    let worst = worst.first().map(|qp| qp_words(qp)).unwrap_or_default();
+    let worst = run.over_time.worst_first().first().map(|qp| qp_words(qp)).unwrap_or_default();
     let x = Scale::linear(0.0, window);
     let x = Axis::new("time in the window", x, Unit::Nanoseconds);
     let y = Axis::rows("QP", rows.iter().map(|qp| qp.index.to_string()));
@@ -219,8 +218,12 @@ fn table(runs: &[Uneven<'_, '_>]) -> Table {
         ]
     };
     let rows = runs.iter().flat_map(|run| {
-        let worst = run.over_time.worst_first().into_iter().take(WORST_QPS);
-        worst.map(move |qp| row(run, qp)).collect::<Vec<_>>()
+        run.over_time
+            .worst_first()
+            .into_iter()
+            .take(WORST_QPS)
+            .map(move |qp| row(run, qp))
+            .collect::<Vec<_>>()
     });
     let names = [
         "Flow",

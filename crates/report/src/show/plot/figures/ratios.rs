@@ -47,8 +47,7 @@ type Found<'a> = (Metric, f64, &'a CaseConfig, RatioRow);
 /// One for each metric that some case has on both sides.
 pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
     let found = comparison.cases.iter().flat_map(|case| {
-        let metrics = case.metrics.iter();
-        metrics.filter_map(move |figures| {
+        case.metrics.iter().filter_map(move |figures| {
             let row = RatioRow {
                 case: if figures.metric.is_of_search() {
                     format!("{}, {}", case.id, figures.flow)
@@ -75,8 +74,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
 
 /// One for each metric that was compared with perftest.
 pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
-    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
-    let found = cases.filter_map(|case| {
+    let found = results.iter().flat_map(|loaded| &loaded.result.cases).filter_map(|case| {
         let perftest = case.perftest.as_ref()?;
         let metric = match perftest.metric.as_str() {
             "latency_ns" => Metric::P50Ns,
@@ -104,31 +102,34 @@ pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
 /// The factors of victims, each as what is left of it beside the attacker.
 pub(super) fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
     let found = results.iter().flat_map(|loaded| {
-        let all = loaded.result.beside.iter();
-        let factors = all.flat_map(|it| {
-            let turned = |factor: f64| 1.0 / factor;
-            [
-                (Metric::GbitPerS, it, &it.gbit_per_s, turned as fn(f64) -> f64),
-                (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
-            ]
-        });
-        factors.filter_map(|(metric, it, told, ratio)| {
-            let case = loaded.result.cases.iter().find(|case| case.id == it.beside)?;
-            let [low, high] = [told.factor_low, told.factor_high].map(|end| end.map(ratio));
-            let row = RatioRow {
-                case: it.attacker.clone(),
-                medians: [told.alone?, told.beside?],
-                ratio: ratio(told.factor?),
-                interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
-                verdict: told.verdict.clone(),
-                tone: match told.verdict.as_str() {
-                    "harmed" => Tone::Worse,
-                    "not harmed" => Tone::Equal,
-                    _ => Tone::Unclear,
-                },
-            };
-            Some((metric, told.margin, &case.config, row))
-        })
+        loaded
+            .result
+            .beside
+            .iter()
+            .flat_map(|it| {
+                let turned = |factor: f64| 1.0 / factor;
+                [
+                    (Metric::GbitPerS, it, &it.gbit_per_s, turned as fn(f64) -> f64),
+                    (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
+                ]
+            })
+            .filter_map(|(metric, it, told, ratio)| {
+                let case = loaded.result.cases.iter().find(|case| case.id == it.beside)?;
+                let [low, high] = [told.factor_low, told.factor_high].map(|end| end.map(ratio));
+                let row = RatioRow {
+                    case: it.attacker.clone(),
+                    medians: [told.alone?, told.beside?],
+                    ratio: ratio(told.factor?),
+                    interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
+                    verdict: told.verdict.clone(),
+                    tone: match told.verdict.as_str() {
+                        "harmed" => Tone::Worse,
+                        "not harmed" => Tone::Equal,
+                        _ => Tone::Unclear,
+                    },
+                };
+                Some((metric, told.margin, &case.config, row))
+            })
     });
     by_metric(found, ["alone", "beside the attacker"])
 }
@@ -151,15 +152,16 @@ fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Ve
         ratios.devices.extend(device);
         ratios.rows.push(row);
     }
-    let sorted = all.into_values().map(|mut ratios| {
-        let is_higher = ratios.metric.higher_is_better();
-        ratios.rows.sort_by(|one, other| {
-            let order = one.ratio.total_cmp(&other.ratio);
-            if is_higher { order } else { order.reverse() }
-        });
-        ratios
-    });
-    sorted.collect()
+    all.into_values()
+        .map(|mut ratios| {
+            let is_higher = ratios.metric.higher_is_better();
+            ratios.rows.sort_by(|one, other| {
+                let order = one.ratio.total_cmp(&other.ratio);
+                if is_higher { order } else { order.reverse() }
+            });
+            ratios
+        })
+        .collect()
 }
 
 #[cfg(test)]

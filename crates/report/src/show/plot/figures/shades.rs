@@ -25,11 +25,13 @@ impl Shade {
     }
 
     pub(super) fn keys(shades: &[Shade]) -> Vec<Key> {
-        let key = |shade: &Shade| {
-            let look = Look { colour: shade.colour, ..Look::default() };
-            Key::new(KeyMark::Area, look, &shade.label)
-        };
-        shades.iter().map(key).collect()
+        shades
+            .iter()
+            .map(|shade| {
+                let look = Look { colour: shade.colour, ..Look::default() };
+                Key::new(KeyMark::Area, look, &shade.label)
+            })
+            .collect()
     }
 }
 

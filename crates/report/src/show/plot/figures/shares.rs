@@ -37,8 +37,9 @@ pub fn shares(results: &[Loaded]) -> Shares {
     let mut older = 0;
     for Loaded { result, .. } in results {
         let host = result.nodes.first().map_or("", |node| &node.host.hostname);
-        let cases = result.cases.iter().filter(|it| !it.config.is_set_up());
-        for flow in cases.flat_map(CaseResult::flows) {
+        for flow in
+            result.cases.iter().filter(|it| !it.config.is_set_up()).flat_map(CaseResult::flows)
+        {
             let device = flow.config.and_then(|it| it.from_device.as_deref());
             let key = (host, device.unwrap_or_default(), flow.subject());
             let at = result.started_at.as_str();
@@ -48,20 +49,23 @@ pub fn shares(results: &[Loaded]) -> Shares {
             }
         }
     }
-    let rows = newest.into_iter().filter_map(|((host, device, name), (_, flow))| {
-        let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
-        let on = match host {
-            "" => device.to_owned(),
-            host => format!("{device} of {host}"),
-        };
-        Some(Row { name, on, shares })
-    });
-    let mut rows: Vec<Row> = rows.collect();
+    let mut rows: Vec<Row> = newest
+        .into_iter()
+        .filter_map(|((host, device, name), (_, flow))| {
+            let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
+            let on = match host {
+                "" => device.to_owned(),
+                host => format!("{device} of {host}"),
+            };
+            Some(Row { name, on, shares })
+        })
+        .collect();
     rows.sort_by(|one, other| one.shares.evenness().total_cmp(&other.shares.evenness()));
-    let is_uneven = |row: &Row| row.shares.evenness() < DRAWN_BELOW || row.shares.has_starved;
-    let (mut uneven, even): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(is_uneven);
-    let devices = distinct(uneven.iter().map(|row| row.on.as_str())).into_iter();
-    let devices: Vec<String> = devices.map(str::to_owned).collect();
+    let (mut uneven, even): (Vec<Row>, Vec<Row>) = rows
+        .into_iter()
+        .partition(|row| row.shares.evenness() < DRAWN_BELOW || row.shares.has_starved);
+    let devices: Vec<String> =
+        distinct(uneven.iter().map(|row| row.on.as_str())).into_iter().map(str::to_owned).collect();
     if devices.len() > 1 {
         for row in &mut uneven {
             row.name = format!("{}, {}", row.name, row.on);
@@ -137,23 +141,6 @@ fn chart(flows: &[Row]) -> Chart {
 }
 
 fn table(flows: &[Row]) -> Table {
-    let row = |flow: &Row| {
-        let p99s = flow.shares.qps.iter().filter_map(|qp| qp.p99_ns);
-        let us = |ns: Option<f64>| Cell::number(ns.map(|ns| ns / 1e3), 2);
-        let of_qp = |qp: Option<&QpShare>| {
-            let index = Cell::number(qp.map(|qp| f64::from(qp.index)), 0);
-            [index, Cell::number(qp.map(|qp| qp.share), 3)]
-        };
-        let mut row = vec![
-            Cell::text(&flow.name),
-            Cell::number(flow.shares.qps.len() as f64, 0),
-            Cell::number(flow.shares.jain, 4),
-        ];
-        row.extend([flow.shares.qps.first(), flow.shares.qps.last()].into_iter().flat_map(of_qp));
-        row.push(us(p99s.clone().reduce(f64::min)));
-        row.push(us(p99s.reduce(f64::max)));
-        row
-    };
     let names = [
         "flow",
         "QPs",
@@ -166,5 +153,26 @@ fn table(flows: &[Row]) -> Table {
         "highest p99 (µs)",
     ];
     let caption = "Flows whose QPs are served unevenly; the CSV file of QPs has each";
-    Table::new(caption, names, flows.iter().map(row))
+    Table::new(
+        caption,
+        names,
+        flows.iter().map(|flow| {
+            let p99s = flow.shares.qps.iter().filter_map(|qp| qp.p99_ns);
+            let us = |ns: Option<f64>| Cell::number(ns.map(|ns| ns / 1e3), 2);
+            let mut row = vec![
+                Cell::text(&flow.name),
+                Cell::number(flow.shares.qps.len() as f64, 0),
+                Cell::number(flow.shares.jain, 4),
+            ];
+            row.extend([flow.shares.qps.first(), flow.shares.qps.last()].into_iter().flat_map(
+                |qp| {
+                    let index = Cell::number(qp.map(|qp| f64::from(qp.index)), 0);
+                    [index, Cell::number(qp.map(|qp| qp.share), 3)]
+                },
+            ));
+            row.push(us(p99s.clone().reduce(f64::min)));
+            row.push(us(p99s.reduce(f64::max)));
+            row
+        }),
+    )
 }

@@ -40,10 +40,10 @@ const KINDS: [(&str, Maker); 13] = [
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
-        let found = |results: &[Loaded]| Found { results: results.to_vec(), refused: Vec::new() };
         let across = Aspect::ALL.to_vec();
         let options = Options { across, ..Options::default() };
-        let [base, new] = [&results[..half], &results[half..]].map(found);
+        let [base, new] = [&results[..half], &results[half..]]
+            .map(|results| Found { results: results.to_vec(), refused: Vec::new() });
         let compared = compare(("old".as_ref(), &base), ("new".as_ref(), &new), &options);
         comparison::figures(results, Some(&compared))
     }),
@@ -81,28 +81,35 @@ fn run(number: u32, config: &CaseConfig, made: &Made) -> Run {
         messages: times.clone(),
         longest_stall_seconds: None,
     };
-    let bandwidth = |rate| Bandwidth::of_intervals(0.01, times.iter().map(|_| rate));
-    let flow = |config: &FlowConfig| FlowResult {
-        timeline: is_timed.then(|| timeline.clone()),
-        qp_timeline: sample::qp_timeline(0.01, qps_of(times)).filter(|_| is_timed),
-        window: window(1.0),
-        totals: Totals {
-            messages: made.latencies.len() as u64,
-            gbit_per_s: rate,
-            mmsg_per_s: mmsg,
-            ..Totals::default()
-        },
-        latency_ns: sample::latency(&made.latencies, 2, made.histogram),
-        lateness_ns: load.as_ref().and_then(|_| sample::latency(&made.latencies, 2, true)),
-        load: load.clone(),
-        bandwidth_gbit_per_s: rate.and_then(bandwidth),
-        limits: made.limit.and_then(|link| limits(link, 0.9, None)),
-        ..FlowResult::of(config)
-    };
     Run {
         run: number,
         complete: made.complete,
-        ..sample::run(config.flows.iter().map(flow).collect())
+        ..sample::run(
+            config
+                .flows
+                .iter()
+                .map(|config| FlowResult {
+                    timeline: is_timed.then(|| timeline.clone()),
+                    qp_timeline: sample::qp_timeline(0.01, qps_of(times)).filter(|_| is_timed),
+                    window: window(1.0),
+                    totals: Totals {
+                        messages: made.latencies.len() as u64,
+                        gbit_per_s: rate,
+                        mmsg_per_s: mmsg,
+                        ..Totals::default()
+                    },
+                    latency_ns: sample::latency(&made.latencies, 2, made.histogram),
+                    lateness_ns: load
+                        .as_ref()
+                        .and_then(|_| sample::latency(&made.latencies, 2, true)),
+                    load: load.clone(),
+                    bandwidth_gbit_per_s: rate
+                        .and_then(|rate| Bandwidth::of_intervals(0.01, times.iter().map(|_| rate))),
+                    limits: made.limit.and_then(|link| limits(link, 0.9, None)),
+                    ..FlowResult::of(config)
+                })
+                .collect(),
+        )
     }
 }
 
@@ -123,8 +130,7 @@ fn load(config: &CaseConfig, verdict: LoadVerdict) -> Load {
 
 /// More QPs than a map has rows, of which one has nothing and some have more than others.
 fn qps_of(messages: &[u64]) -> Vec<Vec<u64>> {
-    let of_qp = |qp: u64| messages.iter().map(|&count| count * (qp % 5)).collect();
-    (0..70).map(of_qp).collect()
+    (0..70).map(|qp| messages.iter().map(|&count| count * (qp % 5)).collect()).collect()
 }
 
 /// A case of these settings, named by them: `op=write qps=2`.
@@ -133,8 +139,7 @@ fn case(flags: &str, made: &[Made]) -> CaseResult {
     let usual = [("qps", "1"), ("size", "64"), ("workers", "1")];
     let settings: Settings = usual.into_iter().chain(settings).collect();
     let config = CaseConfig::from(settings);
-    let runs = (1..).zip(made);
-    let runs = runs.map(|(number, made)| run(number, &config, made));
+    let runs = (1..).zip(made).map(|(number, made)| run(number, &config, made));
     CaseResult { id: flags.to_owned(), runs: runs.collect(), config, ..CaseResult::default() }
 }
 
@@ -143,13 +148,16 @@ fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
 }
 
 fn with_perftest(mut case: CaseResult) -> CaseResult {
-    let pair = |run: &Run| PerftestPair {
-        perftest: run.flows[0].totals.gbit_per_s,
-        ..PerftestPair::default()
-    };
     case.perftest = Some(PerftestComparison {
         metric: "gbit_per_s".to_owned(),
-        pairs: case.runs.iter().map(pair).collect(),
+        pairs: case
+            .runs
+            .iter()
+            .map(|run| PerftestPair {
+                perftest: run.flows[0].totals.gbit_per_s,
+                ..PerftestPair::default()
+            })
+            .collect(),
         ..PerftestComparison::default()
     });
     case
@@ -173,18 +181,18 @@ fn one_file(cases: Vec<CaseResult>) -> [Loaded; 1] {
 }
 
 fn cells(figure: &Figure, table: usize, column: usize) -> Vec<Cell> {
-    let rows = figure.tables[table].rows.iter();
-    rows.map(|row| row[column].clone()).collect()
+    figure.tables[table].rows.iter().map(|row| row[column].clone()).collect()
 }
 
 fn texts(figure: &Figure, table: usize, column: usize) -> Vec<String> {
-    let told = cells(figure, table, column).into_iter();
-    let told = told.map(|cell| match cell {
-        Cell::Text(text) => text,
-        Cell::Number(number, digits) => format!("{number:.digits$}"),
-        Cell::Missing => "–".to_owned(),
-    });
-    told.collect()
+    cells(figure, table, column)
+        .into_iter()
+        .map(|cell| match cell {
+            Cell::Text(text) => text,
+            Cell::Number(number, digits) => format!("{number:.digits$}"),
+            Cell::Missing => "–".to_owned(),
+        })
+        .collect()
 }
 
 fn plain(gbit_per_s: f64) -> Made {
@@ -247,14 +255,16 @@ fn a_case() -> impl Strategy<Value = CaseResult> {
     (flags, qps, workers, rate, searched, made).prop_map(
         |(flags, qps, workers, rate, searched, made)| {
             let flags = format!("{flags} qps={qps} workers={workers} rate={rate}");
-            let search = |(lower_per_second, upper_per_second, end): (_, _, usize)| LoadSearch {
-                lower_per_second,
-                upper_per_second,
-                end: SearchEnd::ALL[end],
-                ..searches::search()
-            };
             let mut case = with_perftest(case(&flags, &made));
-            case.searches = searched.map(search).into_iter().collect();
+            case.searches = searched
+                .map(|(lower_per_second, upper_per_second, end)| LoadSearch {
+                    lower_per_second,
+                    upper_per_second,
+                    end: SearchEnd::ALL[end],
+                    ..searches::search()
+                })
+                .into_iter()
+                .collect();
             case
         },
     )
@@ -384,8 +394,11 @@ fn what_follows_from_the_size_does_not_part_a_line() {
 fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
     for (flags, names) in [("poll=event", [">busy<", ">event<"]), ("connect=cm", [">tcp<", ">cm<"])]
     {
-        let both = |qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)];
-        let results = one_file(["qps=1", "qps=2"].map(both).concat());
+        let results = one_file(
+            ["qps=1", "qps=2"]
+                .map(|qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)])
+                .concat(),
+        );
         has(&only(values::RATE_BY_QPS.figures(&results)).svg, names);
     }
 }
@@ -416,8 +429,11 @@ fn sizes(index: usize, git: &str, rate: f64) -> Loaded {
 
 #[test]
 fn launches_of_a_case_are_one_point_with_their_spread() {
-    let rates = [3.0, 5.0, 10.0].into_iter().enumerate();
-    let results: Vec<Loaded> = rates.map(|(index, rate)| sizes(index, "a", rate)).collect();
+    let results: Vec<Loaded> = [3.0, 5.0, 10.0]
+        .into_iter()
+        .enumerate()
+        .map(|(index, rate)| sizes(index, "a", rate))
+        .collect();
     let figure = &bandwidth_by_size::SPEC.figures(&results)[0];
     assert_eq!(figure.tables[0].rows.len(), 2);
     let spread = [5.0, 3.0, 10.0].map(|value| Cell::Number(value, 3));

@@ -32,9 +32,8 @@ fn revision_of(loaded: &Loaded) -> String {
 
 /// Places for files; `None` for less than two. Files whose time cannot be read have no place by date.
 pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
-    let files = results.iter();
-    let files = files.filter_map(|loaded| Some((loaded, begun(loaded)?)));
-    let mut files: Vec<(&Loaded, OffsetDateTime)> = files.collect();
+    let mut files: Vec<(&Loaded, OffsetDateTime)> =
+        results.iter().filter_map(|loaded| Some((loaded, begun(loaded)?))).collect();
     files.sort_by(|a, b| (a.1, &a.0.path).cmp(&(b.1, &b.0.path)));
     let (first, last) = (files.first()?.1, files.last()?.1);
     if files.len() < 2 {
@@ -53,15 +52,18 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
             revisions.iter().position(|other| *other == own)
         });
     }
-    let placed = files.into_iter().enumerate().map(|(index, (loaded, at))| {
-        let place = match order {
-            // Files of the same second stay apart and in order.
-            Order::Days => (at - first).as_seconds_f64() + index as f64 * 1e-3,
-            _ => index as f64,
-        };
-        (place, loaded)
-    });
-    let files = placed.collect();
+    let files = files
+        .into_iter()
+        .enumerate()
+        .map(|(index, (loaded, at))| {
+            let place = match order {
+                // Files of the same second stay apart and in order.
+                Order::Days => (at - first).as_seconds_f64() + index as f64 * 1e-3,
+                _ => index as f64,
+            };
+            (place, loaded)
+        })
+        .collect();
     Some(Moments { order, files })
 }
 
@@ -111,10 +113,11 @@ impl Moments<'_> {
 
     /// Where the revision changed, half way between the two files, and to what.
     pub(super) fn changes(&self) -> impl Iterator<Item = (f64, String)> {
-        let pairs = self.files.windows(2);
-        let pairs = pairs.map(|pair| (pair, [pair[0].1, pair[1].1].map(revision_of)));
-        let changed = pairs.filter(|(_, [before, after])| before != after);
-        changed.map(|(pair, [_, after])| (f64::midpoint(pair[0].0, pair[1].0), after))
+        self.files
+            .windows(2)
+            .map(|pair| (pair, [pair[0].1, pair[1].1].map(revision_of)))
+            .filter(|(_, [before, after])| before != after)
+            .map(|(pair, [_, after])| (f64::midpoint(pair[0].0, pair[1].0), after))
     }
 }
 
@@ -140,8 +143,8 @@ mod tests {
             file("broken", "yesterday", "bbb"),
         ];
         let moments = moments(&files).unwrap();
-        let place = |file| moments.place(file).map(|place| (place / 86400.0).round());
-        let places = files.each_ref().map(place);
+        let places =
+            files.each_ref().map(|file| moments.place(file).map(|place| (place / 86400.0).round()));
         assert_eq!(places, [Some(2.0), Some(0.0), Some(3.0), None]);
         assert_eq!(moments.changes().count(), 1);
         assert_eq!(moments.kind(), "time");

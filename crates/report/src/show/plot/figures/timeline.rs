@@ -41,16 +41,18 @@ struct Flow<'s, 'a> {
 /// The figure; none without samples.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let samples = Sample::of_sides(results.into().new.into());
-    let subjects = samples.iter().zip(subjects(&samples));
-    let flows = subjects.filter_map(|(sample, subject)| {
-        let mean_bytes = sample.observed.flow.settings.mean_bytes();
-        let counted = sample.observed.counted();
-        let runs = counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes));
-        let mut runs: Vec<Sampled<'_>> = runs.collect();
-        runs.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
-        (!runs.is_empty()).then_some(Flow { sample, subject, runs })
-    });
-    let mut flows: Vec<Flow<'_, '_>> = flows.collect();
+    let mut flows: Vec<Flow<'_, '_>> = samples
+        .iter()
+        .zip(subjects(&samples))
+        .filter_map(|(sample, subject)| {
+            let mean_bytes = sample.observed.flow.settings.mean_bytes();
+            let counted = sample.observed.counted();
+            let mut runs: Vec<Sampled<'_>> =
+                counted.filter_map(|it| sampled(it.run, it.moved?, mean_bytes)).collect();
+            runs.sort_by(|a, b| a.steadiness.total_cmp(&b.steadiness));
+            (!runs.is_empty()).then_some(Flow { sample, subject, runs })
+        })
+        .collect();
     flows.sort_by(|a, b| a.runs[0].steadiness.total_cmp(&b.runs[0].steadiness));
     figure(&flows).into_iter().collect()
 }
@@ -90,14 +92,16 @@ fn brief(sampled: &Sampled<'_>) -> String {
 }
 
 fn subtitle(flows: &[Flow<'_, '_>]) -> String {
-    let shared = |setting: Setting| {
-        let mut words = flows.iter().map(|flow| &flow.sample.value(setting).words);
-        let first = words.next()?;
-        (words.all(|other| other == first) && !first.is_empty()).then(|| first.clone())
-    };
-    let settings = Setting::all().into_iter();
-    let settings = settings.filter(|it| ![Setting::Revision, Setting::Side].contains(it));
-    settings.filter_map(shared).collect::<Vec<_>>().join("\u{a0}· ")
+    Setting::all()
+        .into_iter()
+        .filter(|it| ![Setting::Revision, Setting::Side].contains(it))
+        .filter_map(|setting| {
+            let mut words = flows.iter().map(|flow| &flow.sample.value(setting).words);
+            let first = words.next()?;
+            (words.all(|other| other == first) && !first.is_empty()).then(|| first.clone())
+        })
+        .collect::<Vec<_>>()
+        .join("\u{a0}· ")
 }
 
 /// The flow of each sample, with its file where another file has it too.
@@ -108,25 +112,28 @@ pub(super) fn subjects(samples: &[Sample<'_>]) -> Vec<String> {
         let of_flow = files.entry(plain(sample)).or_default();
         of_flow.insert(&sample.loaded.path);
     }
-    let subject = |sample: &Sample<'_>| {
-        let subject = plain(sample);
-        if files.get(&subject).is_none_or(|files| files.len() == 1) {
-            return subject;
-        }
-        let file = sample.file_words();
-        let revision = revision(&sample.loaded.result);
-        let revision = revision.map_or(String::new(), |it| format!(", rev {it}"));
-        format!("{subject}, {file}{revision}")
-    };
-    samples.iter().map(subject).collect()
+    samples
+        .iter()
+        .map(|sample| {
+            let subject = plain(sample);
+            if files.get(&subject).is_none_or(|files| files.len() == 1) {
+                return subject;
+            }
+            let file = sample.file_words();
+            let revision =
+                revision(&sample.loaded.result).map_or(String::new(), |it| format!(", rev {it}"));
+            format!("{subject}, {file}{revision}")
+        })
+        .collect()
 }
 
 fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
     let flows = &all[..all.len().min(MOST_FLOWS)];
     flows.first()?;
     let first_runs = || flows.iter().filter_map(|flow| flow.runs.first());
-    let aimed = first_runs().map(|run| run.timeline.interval_seconds);
-    let interval = number::time(aimed.fold(0.0, f64::max) * 1e9);
+    let interval = number::time(
+        first_runs().map(|run| run.timeline.interval_seconds).fold(0.0, f64::max) * 1e9,
+    );
     let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
     let (of_all, runs) = (all.len(), all.iter().map(|flow| flow.runs.len()).sum::<usize>());
     let notes = [
@@ -194,12 +201,10 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
             hint: STALL.to_owned(),
         })
     });
-    let spread = columns.iter();
-    let spread = spread.map(|(one, least, most)| (middle(one), *least, *most));
+    let spread = columns.iter().map(|(one, least, most)| (middle(one), *least, *most));
     let area = (run.intervals.len() > COLUMNS)
         .then(|| Mark::Area(Area { look: look(5), points: spread.collect() }));
-    let points = columns.iter();
-    let points = points.map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
+    let points = columns.iter().map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
     let line = Mark::Line(Series {
         name: THROUGHPUT.to_owned(),
         points: points.collect(),
@@ -235,10 +240,9 @@ fn table(flows: &[Flow<'_, '_>]) -> Table {
             Cell::number(slowest, 3),
         ]
     };
-    let rows = flows.iter().flat_map(|flow| {
-        let rows = flow.runs.iter().map(move |run| row(flow, run));
-        rows.collect::<Vec<_>>()
-    });
+    let rows = flows
+        .iter()
+        .flat_map(|flow| flow.runs.iter().map(move |run| row(flow, run)).collect::<Vec<_>>());
     let names = [
         "Flow",
         "Run",

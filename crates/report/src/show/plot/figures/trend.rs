@@ -41,8 +41,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     // The base is a file as others are here.
     let groups = grouped(Sample::of_sides(results.new.into()), &rule);
     let trends = groups.groups.iter().flat_map(|group| {
-        let metrics = Metric::ALL.iter();
-        metrics.filter_map(|metric| Trend::of(&groups, group, *metric))
+        Metric::ALL.iter().filter_map(|metric| Trend::of(&groups, group, *metric))
     });
     figure(&groups, trends.collect(), &moments).into_iter().collect()
 }
@@ -55,29 +54,35 @@ struct Trend<'l> {
 
 impl<'l> Trend<'l> {
     fn of(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Trend<'l>> {
-        let of_line = |line: &'l Line<'l>| {
-            let series = Series {
-                name: groups.name(line),
-                look: groups.look(line),
-                markers: true,
-                ..over_places(line, metric)
-            };
-            let samples: Vec<&Sample<'_>> = line.points.iter().map(|(_, sample)| sample).collect();
-            (series, line, steps(&samples, metric))
-        };
-        let lines = group.lines.iter().filter(|line| is_told(metric, line));
-        let lines: Vec<_> = lines.map(of_line).collect();
+        let lines: Vec<_> = group
+            .lines
+            .iter()
+            .filter(|line| is_told(metric, line))
+            .map(|line| {
+                let series = Series {
+                    name: groups.name(line),
+                    look: groups.look(line),
+                    markers: true,
+                    ..over_places(line, metric)
+                };
+                let samples: Vec<&Sample<'_>> =
+                    line.points.iter().map(|(_, sample)| sample).collect();
+                (series, line, steps(&samples, metric))
+            })
+            .collect();
         let is_drawn = lines.iter().any(|(series, ..)| series.figures() > 1);
         is_drawn.then(|| Trend { metric, heading: heading(metric, group), lines })
     }
 
     /// The largest clear step, as the distance of its ratio from 1; 0 without one.
     fn largest_step(&self) -> f64 {
-        let lines = self.lines.iter();
-        let steps = lines.flat_map(|(_, _, steps)| steps.iter().flatten());
-        let clear = steps.filter(|step| step.better.is_some());
-        let sizes = clear.map(|step| step.estimate.ratio.ln().abs());
-        sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
+        self.lines
+            .iter()
+            .flat_map(|(_, _, steps)| steps.iter().flatten())
+            .filter(|step| step.better.is_some())
+            .map(|step| step.estimate.ratio.ln().abs())
+            .filter(|size| size.is_finite())
+            .fold(0.0, f64::max)
     }
 
     fn chart(&self, moments: &Moments<'_>) -> Option<Chart> {
@@ -85,8 +90,10 @@ impl<'l> Trend<'l> {
         let (least, most) = extent(series.clone())?;
         let changes = moments.changes().map(|(x, _)| Mark::Upright(Upright { x }));
         let rings = self.lines.iter().flat_map(|(series, line, steps)| {
-            let steps = line.points.iter().zip(steps);
-            steps.filter_map(|((place, _), step)| ring(&series.name, *place, (*step)?, self.metric))
+            line.points
+                .iter()
+                .zip(steps)
+                .filter_map(|((place, _), step)| ring(&series.name, *place, (*step)?, self.metric))
         });
         let lines = series.cloned().map(Mark::Line);
         let y = scale(self.metric, least, most);
@@ -142,17 +149,18 @@ fn ring(name: &str, place: f64, step: Step, metric: Metric) -> Option<Dot> {
 
 /// The figure of the metrics that stepped most; without a step of the first.
 fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -> Option<Figure> {
-    let is_steady = |metric: &&Metric| {
-        let mut same = all.iter().filter(|trend| trend.metric == **metric).peekable();
-        same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
-    };
-    let steady = Metric::ALL.iter().filter(is_steady).map(|it| it.title());
-    let steady: Vec<&str> = steady.collect();
+    let steady: Vec<&str> = Metric::ALL
+        .iter()
+        .filter(|metric| {
+            let mut same = all.iter().filter(|trend| trend.metric == **metric).peekable();
+            same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
+        })
+        .map(|it| it.title())
+        .collect();
     let stepped = all.iter().filter(|trend| trend.largest_step() > 0.0).count();
     all.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
     all.truncate(stepped.clamp(1, MOST_CHARTS));
-    let charts = all.iter().filter_map(|trend| trend.chart(moments));
-    let charts: Vec<Chart> = charts.collect();
+    let charts: Vec<Chart> = all.iter().filter_map(|trend| trend.chart(moments)).collect();
     charts.first()?;
     let revisions: Vec<String> = moments.changes().map(|(_, revision)| revision).collect();
     let change = Look::of_rule(0).with_dash("2 4");
@@ -186,8 +194,7 @@ fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -
 /// Whether the metric says something of the system: the throughput of an open loop is what was offered.
 fn is_told(metric: Metric, line: &Line<'_>) -> bool {
     let is_throughput = matches!(metric, Metric::GbitPerS | Metric::MmsgPerS);
-    let is_open = |(_, sample): &(f64, Sample<'_>)| !sample.is_closed_loop();
-    !is_throughput || !line.points.iter().any(is_open)
+    !is_throughput || !line.points.iter().any(|(_, sample)| !sample.is_closed_loop())
 }
 
 /// A metric's axis: steps of a few percent are to be seen.

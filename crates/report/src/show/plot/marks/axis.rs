@@ -42,8 +42,10 @@ impl Axis {
 
     /// Columns with names, at 0, 1, 2.
     pub fn columns(title: impl Into<String>, names: impl IntoIterator<Item = String>) -> Axis {
-        let ticks = (0..).zip(names).map(|(place, label)| Tick { value: f64::from(place), label });
-        let ticks: Vec<Tick> = ticks.collect();
+        let ticks: Vec<Tick> = (0..)
+            .zip(names)
+            .map(|(place, label)| Tick { value: f64::from(place), label })
+            .collect();
         let scale = Scale::linear(-0.5, ticks.len() as f64 - 0.5);
         Axis::named(title, scale, ticks)
     }
@@ -85,13 +87,14 @@ impl Axis {
     /// What the names of a vertical axis take at both sides of a chart.
     pub(super) fn names_px(&self) -> f64 {
         let ticks = self.ticks.as_deref().unwrap_or_default();
-        let names = (0..ticks.len()).map(|at| self.label_width(ticks, at));
-        names.fold(0.0, f64::max) + GAP + 10.0 + self.parts_px()
+        (0..ticks.len()).map(|at| self.label_width(ticks, at)).fold(0.0, f64::max)
+            + GAP
+            + 10.0
+            + self.parts_px()
     }
 
     fn parts_px(&self) -> f64 {
-        let parts = self.parts.iter().map(|part| width(&part.2) + 10.0);
-        parts.fold(0.0, f64::max).min(PART_NAME_PX)
+        self.parts.iter().map(|part| width(&part.2) + 10.0).fold(0.0, f64::max).min(PART_NAME_PX)
     }
 
     /// Kind, ends, unit and title, for a script that turns places into figures.
@@ -161,8 +164,8 @@ impl AxisFrame {
             Some(_) => area.width * ROW_NAME_PART,
             None => area.width - NARROWEST - GAP,
         };
-        let widest = (0..y_ticks.len()).map(|at| y.label_width(&y_ticks, at));
-        let widest = widest.fold(0.0, f64::max).min(room);
+        let widest =
+            (0..y_ticks.len()).map(|at| y.label_width(&y_ticks, at)).fold(0.0, f64::max).min(room);
         let beside = y.parts_px().min(area.width / 6.0);
         let mut left = area.x + widest + GAP;
         let mut right = area.right() - 10.0 - beside;
@@ -274,8 +277,7 @@ impl AxisFrame {
     fn vertical(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick], room: f64) {
         let plot = &self.plot;
         canvas.begin_part("rb-ticks");
-        let ys = ticks.iter().filter_map(|tick| self.y(tick.value));
-        let ys: Vec<f64> = ys.collect();
+        let ys: Vec<f64> = ticks.iter().filter_map(|tick| self.y(tick.value)).collect();
         for y in &ys {
             self.grid(canvas, (plot.x, *y), (plot.right(), *y));
         }
@@ -306,9 +308,12 @@ impl AxisFrame {
                 canvas.text(middle, plot.y - 6.0, &name, style(Anchor::Middle, MUTED));
             }
         }
-        let ends = y.parts.iter().map(|part| (self.y(part.0), self.y(part.1)));
-        let middle = |(from, to): (Option<f64>, Option<f64>)| Some(f64::midpoint(from?, to?));
-        let middles: Vec<f64> = ends.filter_map(middle).collect();
+        let middles: Vec<f64> = y
+            .parts
+            .iter()
+            .map(|part| (self.y(part.0), self.y(part.1)))
+            .filter_map(|(from, to)| Some(f64::midpoint(from?, to?)))
+            .collect();
         let spans: Vec<_> = middles.iter().map(|y| (y - LINE / 2.0, y + LINE / 2.0)).collect();
         for at in written(&spans, 0.0, &BTreeSet::new(), false) {
             let name = with_room(&y.parts[at].2, room - 8.0);
@@ -334,8 +339,8 @@ impl AxisFrame {
 /// if not all have room, every so many.
 fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bool) -> Vec<usize> {
     let middle = |at: usize| f64::midpoint(spans[at].0, spans[at].1);
-    let pitches = (1..spans.len()).map(|at| (middle(at) - middle(at - 1)).abs());
-    let (least, most) = pitches
+    let (least, most) = (1..spans.len())
+        .map(|at| (middle(at) - middle(at - 1)).abs())
         .fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| (least.min(pitch), most.max(pitch)));
     let widest = spans.iter().map(|span| span.1 - span.0).fold(0.0, f64::max);
     let every = if by_turns && most < least * 1.01 {
@@ -344,8 +349,9 @@ fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bo
         1
     };
     let mut written: Vec<usize> = Vec::new();
-    let first = first.iter().copied().filter(|at| *at < spans.len());
-    for at in first.chain((0..spans.len()).step_by(every)) {
+    for at in
+        first.iter().copied().filter(|at| *at < spans.len()).chain((0..spans.len()).step_by(every))
+    {
         let touches = |other: &usize| {
             let (one, other) = (spans[at], spans[*other]);
             one.0 < other.1 + gap && other.0 < one.1 + gap

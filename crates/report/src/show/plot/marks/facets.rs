@@ -16,16 +16,17 @@ const ALONE_PX: f64 = 320.0;
 
 /// Charts beside each other: as many as have the width that they need; on a column only those that need little.
 fn columns(sheet: &Sheet, charts: &[Chart]) -> usize {
-    let needed = charts.iter().map(|chart| chart.width_px.0);
-    let least_px = needed.fold(0.0, f64::max);
+    let least_px = charts.iter().map(|chart| chart.width_px.0).fold(0.0, f64::max);
     let most = match (sheet.width, charts.len()) {
         (Width::Column, _) if least_px > 0.0 => 2,
         (Width::Column, _) | (_, 0 | 1) => 1,
         (Width::Page, 2 | 4) => 2,
         (Width::Page, _) => 3,
     };
-    let has_room = |columns: &usize| sheet.width_beside(*columns) >= least_px;
-    (1..=most.min(charts.len().max(1))).rev().find(has_room).unwrap_or(1)
+    (1..=most.min(charts.len().max(1)))
+        .rev()
+        .find(|columns| sheet.width_beside(*columns) >= least_px)
+        .unwrap_or(1)
 }
 
 /// Draws charts beside and below each other. Inner ones have no titles at their axes where all have the same.
@@ -42,8 +43,8 @@ pub fn draw(sheet: &mut Sheet, charts: &[Chart]) {
             None | Some(0) => 0.0,
             Some(most) => most as f64 * HEADING_PX + 2.0,
         };
-        let heights = of_row.iter().map(|chart| chart.height_px.unwrap_or(usual));
-        let height = heights.fold(0.0, f64::max);
+        let height =
+            of_row.iter().map(|chart| chart.height_px.unwrap_or(usual)).fold(0.0, f64::max);
         let rects = sheet.take_beside(columns, above + height);
         for (column, ((lines, chart), rect)) in headings.iter().zip(of_row).zip(rects).enumerate() {
             let style = Style { bold: true, ..Style::default() };
@@ -95,8 +96,7 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
         // Nothing to distinguish.
         keys.clear();
     }
-    let is_hollow = |series: &Series| !series.hollow.is_empty();
-    if charts.iter().flat_map(Chart::series).any(is_hollow) {
+    if charts.iter().flat_map(Chart::series).any(|series| !series.hollow.is_empty()) {
         let look = hollow(look(0));
         keys.push(Key::new(KeyMark::Marker, look, "a run that does not count"));
     }

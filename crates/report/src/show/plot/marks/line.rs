@@ -85,8 +85,7 @@ impl Series {
 
     /// How many figures it has, with those that do not count.
     pub fn figures(&self) -> usize {
-        let points = self.points.iter().filter(|point| point.y.is_some());
-        points.count() + self.hollow.len()
+        self.points.iter().filter(|point| point.y.is_some()).count() + self.hollow.len()
     }
 
     pub(crate) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
@@ -122,8 +121,7 @@ impl Series {
             }
         }
         let placed = || {
-            let points = self.points.iter().zip(&places);
-            points.filter_map(|(point, place)| Some((point, (*place)?)))
+            self.points.iter().zip(&places).filter_map(|(point, place)| Some((point, (*place)?)))
         };
         for (point, (x, _)) in placed() {
             if let Some(interval) = point.interval {
@@ -132,8 +130,10 @@ impl Series {
         }
         for (point, place) in placed().filter(|_| self.markers) {
             if let (Some(y), true) = (point.y.map(number::short), frame.contains(place)) {
-                let interval = point.interval.map(|(low, high)| [low, high].map(number::short));
-                let interval = interval.map(|[low, high]| format!(" ({low} to {high})"));
+                let interval = point
+                    .interval
+                    .map(|(low, high)| [low, high].map(number::short))
+                    .map(|[low, high]| format!(" ({low} to {high})"));
                 let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
                 canvas.marker(place, self.look, Some(&hint));
             }
@@ -210,8 +210,7 @@ mod tests {
         let line = [0.0, 1.0, 2.0, 3.0, 4.0].map(|at| (20.0 * at, heights[at as usize]));
         let parts = clipped(&line, BOX);
         assert_eq!(parts.len(), 2, "{parts:?}");
-        let heights = parts.iter().flatten().map(|point| point.1);
-        let highest = heights.fold(f64::INFINITY, f64::min);
+        let highest = parts.iter().flatten().map(|point| point.1).fold(f64::INFINITY, f64::min);
         assert!((-0.1..=0.1).contains(&highest));
         for hidden in [&[(0.0, 500.0), (20.0, 500.0)][..], &[(0.0, 5.0)]] {
             assert!(clipped(hidden, BOX).is_empty());

@@ -131,18 +131,20 @@ impl Chart {
 
     /// What the marks are, for a legend.
     pub fn keys(&self) -> Vec<Key> {
-        let key = |mark: &Mark| {
-            let (look, mark, label) = match mark {
-                Mark::Line(it) if it.markers => (it.look, KeyMark::LineAndMarker, &*it.name),
-                Mark::Line(it) => (it.look, KeyMark::Line, &*it.name),
-                Mark::Rule(it) => (it.look, KeyMark::Line, &*it.name),
-                Mark::Band(it) => (it.look, KeyMark::Area, it.name),
-                _ => return None,
-            };
-            let label = label.to_owned();
-            Some(Key { look, mark, label })
-        };
-        self.marks.iter().filter_map(key).collect()
+        self.marks
+            .iter()
+            .filter_map(|mark| {
+                let (look, mark, label) = match mark {
+                    Mark::Line(it) if it.markers => (it.look, KeyMark::LineAndMarker, &*it.name),
+                    Mark::Line(it) => (it.look, KeyMark::Line, &*it.name),
+                    Mark::Rule(it) => (it.look, KeyMark::Line, &*it.name),
+                    Mark::Band(it) => (it.look, KeyMark::Area, it.name),
+                    _ => return None,
+                };
+                let label = label.to_owned();
+                Some(Key { look, mark, label })
+            })
+            .collect()
     }
 
     /// Words at points, at rules, and names of lines at their ends.
@@ -167,8 +169,7 @@ impl Chart {
                 }
                 Mark::Rule(rule) => rule.words(canvas, frame, &mut labels),
                 Mark::Tiles(tiles) => {
-                    let tiles = tiles.iter();
-                    tiles.for_each(|tile| tile.words(canvas, frame, &mut labels));
+                    tiles.iter().for_each(|tile| tile.words(canvas, frame, &mut labels));
                 }
                 Mark::Dot(dot) => dot.words(canvas, frame, &mut labels),
                 _ => {}

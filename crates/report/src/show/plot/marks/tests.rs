@@ -138,8 +138,10 @@ proptest! {
 #[test]
 fn a_missing_figure_is_a_gap() {
     let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)];
-    let at = |(index, y): (i32, Option<f64>)| Point { x: f64::from(index), y, ..Point::default() };
-    let points = (1..).zip(values).map(at).collect();
+    let points = (1..)
+        .zip(values)
+        .map(|(index, y)| Point { x: f64::from(index), y, ..Point::default() })
+        .collect();
     let series = Series {
         name: "one".to_owned(),
         points,

@@ -14,8 +14,10 @@ const POINTS_A_DECADE: f64 = 16.0;
 /// tell them.
 pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
     let counted = sample.counted();
-    let latencies = counted.filter_map(|run| run.moved?.latency_ns.as_ref());
-    let latencies: Vec<&Latency> = latencies.filter(|it| it.count > 0).collect();
+    let latencies: Vec<&Latency> = counted
+        .filter_map(|run| run.moved?.latency_ns.as_ref())
+        .filter(|it| it.count > 0)
+        .collect();
     let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
     let Some(mut all) = histograms.next().filter(|all| !all.is_empty()) else {
         return of_percentiles(latencies);
@@ -31,8 +33,7 @@ pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
 pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
     let told = [(2.0, Metric::P50Ns), (100.0, Metric::P99Ns), (1000.0, Metric::P99_9Ns)];
     let runs = sample.uncounted();
-    let points = runs.flat_map(|run| told.map(|(x, metric)| Some((x, run.value(metric)?))));
-    points.flatten().collect()
+    runs.flat_map(|run| told.map(|(x, metric)| Some((x, run.value(metric)?)))).flatten().collect()
 }
 
 /// The run in the middle by its p99, with the percentiles that it has.
@@ -42,19 +43,21 @@ fn of_percentiles(mut latencies: Vec<&Latency>) -> Vec<(f64, f64)> {
         return Vec::new();
     };
     let place = |quantile: f64| (1.0 / (1.0 - quantile)).round();
-    let points = it.percentiles();
-    let points = points.filter_map(|(of, ns)| Some((place(of.quantile), ns? as f64)));
-    points.collect()
+    it.percentiles().filter_map(|(of, ns)| Some((place(of.quantile), ns? as f64))).collect()
 }
 
 /// Quantiles evenly over log(1 / (1 - q)), as far as there are enough samples.
 fn points(all: &Histogram<u64>) -> Vec<(f64, f64)> {
     let last = all.len() as f64 / BEYOND as f64;
-    let places = (0..).map(|step| 10f64.powf(f64::from(step) / POINTS_A_DECADE));
-    let places = places.take_while(|x| *x < last).filter(|x| *x > 2.0);
-    let places = std::iter::once(2.0).chain(places).chain([last]);
-    let point = |x: f64| Some((x, percentile(all, 1.0 - 1.0 / x)? as f64));
-    let mut points: Vec<(f64, f64)> = places.filter_map(point).collect();
+    let places = (0..)
+        .map(|step| 10f64.powf(f64::from(step) / POINTS_A_DECADE))
+        .take_while(|x| *x < last)
+        .filter(|x| *x > 2.0);
+    let mut points: Vec<(f64, f64)> = std::iter::once(2.0)
+        .chain(places)
+        .chain([last])
+        .filter_map(|x| Some((x, percentile(all, 1.0 - 1.0 / x)? as f64)))
+        .collect();
     points.dedup();
     points
 }
@@ -66,13 +69,16 @@ mod tests {
     use crate::results::sample;
 
     fn case(runs: &[&[u64]], histograms: bool) -> CaseResult {
-        let run = |values: &&[u64]| {
-            sample::run(vec![FlowResult {
-                latency_ns: sample::latency(values, 3, histograms),
-                ..FlowResult::default()
-            }])
-        };
-        sample::case(runs.iter().map(run).collect())
+        sample::case(
+            runs.iter()
+                .map(|values| {
+                    sample::run(vec![FlowResult {
+                        latency_ns: sample::latency(values, 3, histograms),
+                        ..FlowResult::default()
+                    }])
+                })
+                .collect(),
+        )
     }
 
     fn tail_of(case: CaseResult) -> Vec<(f64, f64)> {

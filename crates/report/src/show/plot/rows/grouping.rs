@@ -28,13 +28,11 @@ const MOST_REVISIONS: usize = 3;
 type Placed<'a> = (f64, Sample<'a>);
 
 fn words(sample: &Sample<'_>, settings: &[Setting]) -> Vec<String> {
-    let values = settings.iter().map(|setting| sample.value(*setting));
-    values.map(|value| value.words.clone()).collect()
+    settings.iter().map(|setting| sample.value(*setting)).map(|value| value.words.clone()).collect()
 }
 
 fn without(key: &[Setting], others: &[Setting]) -> Vec<Setting> {
-    let key = key.iter().copied();
-    key.filter(|setting| !others.contains(setting)).collect()
+    key.iter().copied().filter(|setting| !others.contains(setting)).collect()
 }
 
 fn are(count: usize) -> &'static str {
@@ -43,8 +41,8 @@ fn are(count: usize) -> &'static str {
 
 /// Groups what `rule` finds a place for.
 pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'a> {
-    let placed = |sample: Sample<'a>| Some(((rule.place)(&sample)?, sample));
-    let mut placed: Vec<Placed<'a>> = samples.into_iter().filter_map(placed).collect();
+    let mut placed: Vec<Placed<'a>> =
+        samples.into_iter().filter_map(|sample| Some(((rule.place)(&sample)?, sample))).collect();
     let mut notes = Vec::new();
     let mut key = key_of(&placed, rule.axis);
     if key.contains(&Setting::Revision) {
@@ -71,13 +69,14 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     }
     let mut charts = vec![lines];
     for setting in rule.apart {
-        let parts = charts.into_iter();
-        let parts = parts.flat_map(|lines| parted_by(lines, Setting::of(setting)));
-        charts = parts.collect();
+        charts =
+            charts.into_iter().flat_map(|lines| parted_by(lines, Setting::of(setting))).collect();
     }
-    let parts = charts.into_iter();
-    let parts = parts.flat_map(|lines| split(lines, &key, rule.most_lines));
-    let mut charts: Vec<Vec<Line<'a>>> = parts.filter(|lines| !lines.is_empty()).collect();
+    let mut charts: Vec<Vec<Line<'a>>> = charts
+        .into_iter()
+        .flat_map(|lines| split(lines, &key, rule.most_lines))
+        .filter(|lines| !lines.is_empty())
+        .collect();
     if charts.len() > rule.most_charts {
         notes.push(format!(
             "The figure has {} of {} charts, those with the most cases. The table of all cases has the others.",
@@ -89,28 +88,38 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
         .partition(|setting| charts.iter().any(|lines| differs(lines, *setting)));
     let mut all: Vec<&Line<'a>> = charts.iter().flatten().collect();
-    let is_telling = |setting: &&Setting| differs(all.iter().copied(), **setting);
-    let telling: Vec<Setting> = shared.iter().filter(is_telling).copied().collect();
+    let telling: Vec<Setting> =
+        shared.iter().filter(|setting| differs(all.iter().copied(), **setting)).copied().collect();
     all.sort_by(|a, b| by_settings(a, b, &key));
     let distinct_by = |settings: &[Setting]| {
         let mut seen = BTreeSet::new();
-        let names = all.iter().map(|line| name_by(line, settings));
-        names.filter(|name| seen.insert(name.clone())).collect()
+        all.iter()
+            .map(|line| name_by(line, settings))
+            .filter(|name| seen.insert(name.clone()))
+            .collect()
     };
     let (names, looks) = (distinct_by(&inside), distinct_by(&without_side(&inside)));
-    let headed = |lines: Vec<Line<'a>>| Group {
-        heading: joined(telling.iter().map(|it| plain(*it, lines[0].value(*it)))),
-        lines,
-    };
-    Groups { groups: charts.into_iter().map(headed).collect(), notes, key, inside, names, looks }
+    Groups {
+        groups: charts
+            .into_iter()
+            .map(|lines| Group {
+                heading: joined(telling.iter().map(|it| plain(*it, lines[0].value(*it)))),
+                lines,
+            })
+            .collect(),
+        notes,
+        key,
+        inside,
+        names,
+        looks,
+    }
 }
 
 /// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
 /// the others.
 fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
     let differs = |setting: &Setting| {
-        let samples = placed.iter();
-        distinct(samples.map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
+        distinct(placed.iter().map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
     };
     let mut key = Setting::all();
     key.retain(|setting| *setting != axis && !setting.may_differ() && differs(setting));
@@ -119,8 +128,11 @@ fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
         return without(&key, &[Setting::Revision, Setting::Link]);
     }
     let places = |key: &[Setting]| {
-        let of = |(place, sample): &Placed<'_>| (place.to_bits(), words(sample, key));
-        placed.iter().map(of).collect::<BTreeSet<_>>().len()
+        placed
+            .iter()
+            .map(|(place, sample)| (place.to_bits(), words(sample, key)))
+            .collect::<BTreeSet<_>>()
+            .len()
     };
     let all = places(&key);
     for setting in key.clone().into_iter().rev() {
@@ -152,8 +164,7 @@ fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
     let mut gone = BTreeSet::new();
     placed.retain(|placed| {
         let own = revision(&placed.1);
-        let newest = revisions.get(&case(placed)).into_iter().flatten();
-        let mut newest = newest.take(MOST_REVISIONS);
+        let mut newest = revisions.get(&case(placed)).into_iter().flatten().take(MOST_REVISIONS);
         let is_kept = placed.1.is_base || newest.any(|(_, revision)| *revision == own);
         gone.extend((!is_kept).then_some(own));
         is_kept
@@ -222,15 +233,16 @@ fn name(sittings: &mut [Vec<Placed<'_>>]) {
         files.iter().map(|it| dated(it)).collect()
     };
     for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
-        let samples = points.iter_mut().map(|(_, sample)| sample);
-        samples.for_each(|sample| sample.set_sitting(order, &name));
+        points
+            .iter_mut()
+            .map(|(_, sample)| sample)
+            .for_each(|sample| sample.set_sitting(order, &name));
     }
 }
 
 /// The file of a sitting that was begun first.
 fn first<'a>(points: &[Placed<'a>]) -> Option<&'a Loaded> {
-    let files = points.iter().map(|(_, sample)| sample.loaded);
-    files.min_by_key(|loaded| &loaded.result.started_at)
+    points.iter().map(|(_, sample)| sample.loaded).min_by_key(|loaded| &loaded.result.started_at)
 }
 
 /// A line, in which launches of a case are one.
@@ -261,8 +273,7 @@ fn by_settings(a: &Line<'_>, b: &Line<'_>, key: &[Setting]) -> Ordering {
     let (Some((_, a)), Some((_, b))) = (a.points.first(), b.points.first()) else {
         return Ordering::Equal;
     };
-    let orders = key.iter().map(|it| a.value(*it).compare(b.value(*it)));
-    orders.fold(Ordering::Equal, Ordering::then)
+    key.iter().map(|it| a.value(*it).compare(b.value(*it))).fold(Ordering::Equal, Ordering::then)
 }
 
 /// Parts of what is alike, in the order in which they first come.
@@ -303,14 +314,12 @@ fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize) -> Vec<Vec<Line
     let parting = key.iter().copied().filter(|it| differs(&lines, *it));
     match parting.min_by_key(rank) {
         Some(setting) => {
-            let parts = parted_by(lines, setting).into_iter();
-            parts.flat_map(|part| split(part, key, most)).collect()
+            parted_by(lines, setting).into_iter().flat_map(|part| split(part, key, most)).collect()
         }
         None => lines.chunks(most).map(<[Line<'a>]>::to_vec).collect(),
     }
 }
 
 fn differs<'l, 'a: 'l>(lines: impl IntoIterator<Item = &'l Line<'a>>, setting: Setting) -> bool {
-    let lines = lines.into_iter();
-    distinct(lines.map(|line| line.value(setting))).len() > 1
+    distinct(lines.into_iter().map(|line| line.value(setting))).len() > 1
 }

@@ -73,14 +73,12 @@ pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
 
 /// Those that are not empty, with commas.
 pub(crate) fn joined(words: impl IntoIterator<Item = String>) -> String {
-    let words = words.into_iter().filter(|words| !words.is_empty());
-    words.collect::<Vec<_>>().join(", ")
+    words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// The common name of lines of two sides leaves out their differences.
 pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
-    let settings = settings.iter().copied();
-    settings.filter(|it| *it != Setting::Side).collect()
+    settings.iter().copied().filter(|it| *it != Setting::Side).collect()
 }
 
 impl<'a> Groups<'a> {
@@ -106,13 +104,13 @@ impl<'a> Groups<'a> {
             ("", name) => name,
             (heading, name) => format!("{heading}: {name}"),
         };
-        let groups = self.groups.iter();
-        groups.flat_map(move |group| group.lines.iter().map(move |it| (name(group, it), it)))
+        self.groups
+            .iter()
+            .flat_map(move |group| group.lines.iter().map(move |it| (name(group, it), it)))
     }
 
     pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample<'a>> {
-        let points = self.lines().flat_map(|line| &line.points);
-        points.map(|(_, sample)| sample)
+        self.lines().flat_map(|line| &line.points).map(|(_, sample)| sample)
     }
 
     /// What was measured on what: all that the lines share, when, and how often.
@@ -136,9 +134,11 @@ impl<'a> Groups<'a> {
                 _ => Some(format!("{} varies", setting.name())),
             });
         }
-        let files = self.samples().flat_map(Sample::files);
-        let day = |loaded: &Loaded| loaded.result.started_at.chars().take(10).collect();
-        let days: BTreeSet<String> = files.map(day).collect();
+        let days: BTreeSet<String> = self
+            .samples()
+            .flat_map(Sample::files)
+            .map(|loaded| loaded.result.started_at.chars().take(10).collect())
+            .collect();
         parts.extend(match (days.first(), days.last()) {
             (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
             (first, _) => first.cloned(),
@@ -150,9 +150,11 @@ impl<'a> Groups<'a> {
     fn runs(&self) -> String {
         // A case of several flows has several lines.
         let mut seen = BTreeSet::new();
-        let cases = self.samples().flat_map(Sample::cases);
-        let cases = cases.filter(|case| seen.insert(std::ptr::from_ref(*case)));
-        let cases: Vec<&CaseResult> = cases.collect();
+        let cases: Vec<&CaseResult> = self
+            .samples()
+            .flat_map(Sample::cases)
+            .filter(|case| seen.insert(std::ptr::from_ref(*case)))
+            .collect();
         let runs = cases.iter().map(|case| case.runs.len());
         let runs = range(&runs.collect(), ["run", "runs"]);
         let launches: BTreeSet<usize> = self.samples().map(|it| it.cases().count()).collect();
@@ -160,8 +162,8 @@ impl<'a> Groups<'a> {
             Some(2..) => format!("{} of {runs} a case", range(&launches, ["launch", "launches"])),
             _ => format!("{runs} a case"),
         };
-        let runs = cases.iter().flat_map(|case| &case.runs);
-        let reasons = LeftOut::of(runs.map(standing::of_run)).reasons();
+        let reasons =
+            LeftOut::of(cases.iter().flat_map(|case| &case.runs).map(standing::of_run)).reasons();
         if !reasons.is_empty() {
             text += &format!(", left out: {}", reasons.join(", "));
         }
@@ -181,8 +183,8 @@ fn range(counts: &BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
 impl Group<'_> {
     /// All places of the axis on which a case of the chart lies.
     pub(crate) fn places(&self) -> Vec<f64> {
-        let points = self.lines.iter().flat_map(|line| &line.points);
-        let mut places: Vec<f64> = points.map(|(place, _)| *place).collect();
+        let mut places: Vec<f64> =
+            self.lines.iter().flat_map(|line| &line.points).map(|(place, _)| *place).collect();
         places.sort_by(f64::total_cmp);
         places.dedup();
         places

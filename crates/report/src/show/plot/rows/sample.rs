@@ -26,8 +26,7 @@ pub(crate) struct Sample<'a> {
 
 impl<'a> Sample<'a> {
     pub(crate) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
-        let values = Setting::all().into_iter();
-        let values = values.map(|it| (it, it.value(loaded, &flow, is_base)));
+        let values = Setting::all().into_iter().map(|it| (it, it.value(loaded, &flow, is_base)));
         Sample {
             loaded,
             launches: vec![(loaded, flow.case)],
@@ -62,8 +61,7 @@ impl<'a> Sample<'a> {
 
     /// Its runs that have figures and do not count.
     pub(crate) fn uncounted(&self) -> impl Iterator<Item = &Observation<'a>> {
-        let has_figures = |run: &&Observation<'_>| !run.counts() && run.standing.has_figures();
-        self.observed.runs.iter().filter(has_figures)
+        self.observed.runs.iter().filter(|run| !run.counts() && run.standing.has_figures())
     }
 
     /// Runs that count, of all, as a cell.
@@ -93,10 +91,13 @@ impl<'a> Sample<'a> {
     /// and never run all at once: a line says nothing of them.
     pub(crate) fn of_sides(sides: Sides<'a>) -> Vec<Sample<'a>> {
         let of = |(loaded, is_base): (&'a Loaded, bool)| {
-            let cases = loaded.result.cases.iter();
-            let cases = cases.filter(|case| case.config.pattern != Some(Pattern::Pairs));
-            let flows = cases.flat_map(CaseResult::flows);
-            flows.map(move |flow| Sample::new(loaded, flow, is_base))
+            loaded
+                .result
+                .cases
+                .iter()
+                .filter(|case| case.config.pattern != Some(Pattern::Pairs))
+                .flat_map(CaseResult::flows)
+                .map(move |flow| Sample::new(loaded, flow, is_base))
         };
         let base = sides.base.iter().map(|loaded| (loaded, true));
         let new = sides.only_new().map(|loaded| (loaded, false));
@@ -126,12 +127,13 @@ impl<'a> Sample<'a> {
 
     /// Those that moved data and recorded latencies.
     pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let is_told = |run: &Observation<'_>| {
-            let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
-            run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
-        };
         let mut all = Sample::transfers(sides);
-        all.retain(|sample| sample.observed.runs.iter().any(is_told));
+        all.retain(|sample| {
+            sample.observed.runs.iter().any(|run| {
+                let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
+                run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
+            })
+        });
         all
     }
 

@@ -124,8 +124,7 @@ impl Setting {
             Setting::Device => devices(file, flow),
             Setting::Link => {
                 let speed = here.and_then(|device| device.link_gbit_per_s);
-                let words = |speed| format!("link {} Gb/s", trimmed(speed));
-                return Value::of(speed, words);
+                return Value::of(speed, |speed| format!("link {} Gb/s", trimmed(speed)));
             }
             Setting::Faults => faults(file),
             Setting::Row(_) => {
@@ -165,14 +164,18 @@ fn of_row(row: &Row, config: &Settings) -> Value {
         "" => format!("{} {text}", row.flag),
         _ => row.words(config, &text),
     };
-    let of_op = || Workload::ALL.iter().position(|op| *op == config.op);
-    let place = || match row.flag {
-        "op" => of_op().map_or(0.0, |order| order as f64),
-        // The closed loop is the last.
-        "rate" => rate(config).unwrap_or(f64::INFINITY),
-        _ => 0.0,
-    };
-    Value::number(number.unwrap_or_else(place), words)
+    Value::number(
+        number.unwrap_or_else(|| match row.flag {
+            "op" => Workload::ALL
+                .iter()
+                .position(|op| *op == config.op)
+                .map_or(0.0, |order| order as f64),
+            // The closed loop is the last.
+            "rate" => rate(config).unwrap_or(f64::INFINITY),
+            _ => 0.0,
+        }),
+        words,
+    )
 }
 
 /// Shares of the closed loop's maximum, which are before all messages a second; `None` of a closed loop.
@@ -215,11 +218,14 @@ fn trimmed(value: f64) -> String {
 const MOST_MACHINES: usize = 4;
 
 fn machines(file: &ResultFile) -> String {
-    let names = file.nodes.iter().map(|node| match &*node.host.hostname {
-        "" => "a host without name",
-        name => name,
-    });
-    let mut names: Vec<&str> = names.collect();
+    let mut names: Vec<&str> = file
+        .nodes
+        .iter()
+        .map(|node| match &*node.host.hostname {
+            "" => "a host without name",
+            name => name,
+        })
+        .collect();
     names.dedup();
     match names[..] {
         [] => "a host without name".to_owned(),

@@ -30,13 +30,20 @@ fn limit(sample: &Sample<'_>) -> Option<f64> {
 /// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, whose sum it measures.
 fn perftest(sample: &Sample<'_>) -> Option<f64> {
     let case = sample.observed.flow.case;
-    let comparison = case.perftest.as_ref();
-    let comparison = comparison.filter(|_| case.config.flows.len() == 1)?;
+    let comparison = case.perftest.as_ref().filter(|_| case.config.flows.len() == 1)?;
     let factor = match comparison.metric.as_str() {
         "gbit_per_s" => 1.0,
         "mmsg_per_s" => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e3,
         _ => return None,
     };
-    let counted = comparison.pairs.iter().filter_map(PerftestPair::counted);
-    Some(Spread::of(counted.map(|(_, perftest)| perftest * factor))?.median)
+    Some(
+        Spread::of(
+            comparison
+                .pairs
+                .iter()
+                .filter_map(PerftestPair::counted)
+                .map(|(_, perftest)| perftest * factor),
+        )?
+        .median,
+    )
 }

@@ -32,10 +32,12 @@ pub const SPEC: Spec = Spec {
 
 /// Latency of an overloaded system grows as long as a run lasts.
 fn words(_: f64, sample: &Sample<'_>) -> Option<String> {
-    let loads = sample.counted().filter_map(|run| run.moved?.load.as_ref());
-    let verdicts: Vec<LoadVerdict> = loads.map(|load| load.verdict).collect();
-    let is_over = |it: &&LoadVerdict| **it == LoadVerdict::Overloaded;
-    let over = verdicts.iter().filter(is_over).count();
+    let verdicts: Vec<LoadVerdict> = sample
+        .counted()
+        .filter_map(|run| run.moved?.load.as_ref())
+        .map(|load| load.verdict)
+        .collect();
+    let over = verdicts.iter().filter(|it| **it == LoadVerdict::Overloaded).count();
     (over > 0 && over * 2 >= verdicts.len()).then(|| OVERLOADED.to_owned())
 }
 
@@ -47,8 +49,9 @@ fn extra<'a>(groups: &Groups<'a>, group: &Group<'a>, sides: Sides<'a>, rate: Met
         let look = groups.look(line).with_dash("");
         let samples = || line.points.iter().map(|(_, sample)| sample);
         let own = samples().find(|sample| sample.is_closed_loop());
-        let other = || samples().find_map(|sample| same_but_closed(sample, &closed));
-        if let Some(sample) = own.or_else(other) {
+        if let Some(sample) =
+            own.or_else(|| samples().find_map(|sample| same_but_closed(sample, &closed)))
+        {
             marks.extend(closed_loop(sample, &name, look, rate).map(Mark::Dot));
         }
         marks.extend(of_searches(line, &name, look, rate));
@@ -65,19 +68,25 @@ fn closed_loop(
 ) -> impl Iterator<Item = Dot> {
     let throughput = sample.spread(rate).map(|rate| rate.median);
     let percentiles = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
-    let dots = percentiles.map(|metric| {
-        let latency = sample.spread(metric)?.median;
-        let is_named = metric == Metric::P99Ns;
-        Some(Dot {
-            name: name.to_owned(),
-            at: (throughput?, latency),
-            look: Look { marker: Marker::Bar, ..look },
-            hint: format!("{name}, closed loop: {} {}", metric.short_name(), metric.text(latency)),
-            label: if is_named { "closed loop" } else { "" }.to_owned(),
-            ..Dot::default()
+    percentiles
+        .map(|metric| {
+            let latency = sample.spread(metric)?.median;
+            let is_named = metric == Metric::P99Ns;
+            Some(Dot {
+                name: name.to_owned(),
+                at: (throughput?, latency),
+                look: Look { marker: Marker::Bar, ..look },
+                hint: format!(
+                    "{name}, closed loop: {} {}",
+                    metric.short_name(),
+                    metric.text(latency)
+                ),
+                label: if is_named { "closed loop" } else { "" }.to_owned(),
+                ..Dot::default()
+            })
         })
-    });
-    dots.into_iter().flatten()
+        .into_iter()
+        .flatten()
 }
 
 /// The sample with the same settings in the same file whose load was not planned.

@@ -10,12 +10,13 @@ use crate::show::plot::rows::sample::Sample;
 pub(super) fn of<'l, 'a>(
     line: &'l Line<'a>,
 ) -> impl Iterator<Item = (&'l Sample<'a>, &'a LoadSearch)> {
-    let samples = line.points.iter().map(|(_, sample)| sample);
-    let first = samples.filter(|sample| sample.is_closed_loop() && sample.observed.flow.is_first());
-    first.flat_map(|sample| {
-        let searches = sample.cases().flat_map(|case| &case.searches);
-        searches.map(move |search| (sample, search))
-    })
+    line.points
+        .iter()
+        .map(|(_, sample)| sample)
+        .filter(|sample| sample.is_closed_loop() && sample.observed.flow.is_first())
+        .flat_map(|sample| {
+            sample.cases().flat_map(|case| &case.searches).map(move |search| (sample, search))
+        })
 }
 
 /// What a message a second is in a rate.
@@ -120,8 +121,7 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
         Table::new("Searches for the highest load", bounds, searches),
         Table::new("Trials of the searches", of_trials, trials),
     ];
-    let told = all.into_iter().filter(|table| !table.rows.is_empty());
-    told.collect()
+    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
 #[cfg(test)]

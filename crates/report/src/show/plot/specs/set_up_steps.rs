@@ -22,18 +22,23 @@ const BAR: f64 = 0.7;
 /// The figure; `None` where no case has steps.
 pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
     let steps = each_once(groups.samples().flat_map(told));
-    let cases = groups.named_lines().flat_map(|(name, line)| {
-        let points = line.points.iter();
-        let named = points.map(|(qps, sample)| {
-            let qps = counted(*qps as usize, "QP");
-            (format!("{name}, {qps}"), sample)
-        });
-        named.collect::<Vec<_>>()
-    });
-    let all: Vec<(String, &Sample<'_>)> = cases.collect();
-    let has_steps =
-        |(_, sample): &&(String, &Sample<'_>)| steps.iter().any(|step| time_ns(sample, step) > 0.0);
-    let drawn: Vec<_> = all.iter().filter(has_steps).take(MOST_BARS).collect();
+    let all: Vec<(String, &Sample<'_>)> = groups
+        .named_lines()
+        .flat_map(|(name, line)| {
+            line.points
+                .iter()
+                .map(|(qps, sample)| {
+                    let qps = counted(*qps as usize, "QP");
+                    (format!("{name}, {qps}"), sample)
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let drawn: Vec<_> = all
+        .iter()
+        .filter(|(_, sample)| steps.iter().any(|step| time_ns(sample, step) > 0.0))
+        .take(MOST_BARS)
+        .collect();
     drawn.first()?;
     let (mut bars, mut longest) = (Vec::new(), 1.0_f64);
     for (row, (name, sample)) in drawn.iter().enumerate() {
@@ -48,8 +53,8 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
         bars.last_mut()?.behind = number::time(from);
         longest = longest.max(from);
     }
-    let steps = steps.iter().enumerate();
-    let keys = steps.map(|(index, step)| Key::new(KeyMark::Area, look(index), step));
+    let keys =
+        steps.iter().enumerate().map(|(index, step)| Key::new(KeyMark::Area, look(index), step));
     let x = Scale::from_zero(longest * 1.2);
     let x = Axis::new("mean time of a connection", x, Unit::Nanoseconds);
     let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));
@@ -74,8 +79,7 @@ fn told(sample: &Sample<'_>) -> Vec<String> {
     let steps = connect(sample).map_or(&[][..], |connect| &connect.steps);
     let by_cm = steps.iter().any(|step| step.step == "connect");
     let is_part = |step: &str| by_cm && ["init", "rtr", "rts"].contains(&step) || step == "destroy";
-    let names = steps.iter().map(|step| step.step.clone());
-    names.filter(|step| !is_part(step)).collect()
+    steps.iter().map(|step| step.step.clone()).filter(|step| !is_part(step)).collect()
 }
 
 /// Mean time of a step for one connection, the median of the runs; 0 of a step that there is not.

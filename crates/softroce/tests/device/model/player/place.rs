@@ -174,13 +174,14 @@ impl Player<'_> {
             return Vec::new();
         }
         let cuts = &cuts[..cuts.len().min(most as usize - 1)];
-        let ends = cuts.iter().map(|cut| (bytes * usize::from(*cut)) >> 16);
-        let mut ends: Vec<usize> = ends.chain([bytes]).collect();
+        let mut ends: Vec<usize> =
+            cuts.iter().map(|cut| (bytes * usize::from(*cut)) >> 16).chain([bytes]).collect();
         ends.sort_unstable();
         let mut start = 0;
         let memory = &mut self.testbed.sides[side].memory;
-        let part = |end: usize| memory.deal(end - mem::replace(&mut start, end), gap, aligned);
-        ends.into_iter().map(part).collect()
+        ends.into_iter()
+            .map(|end| memory.deal(end - mem::replace(&mut start, end), gap, aligned))
+            .collect()
     }
 
     fn elements(&self, side: usize, parts: &[Part]) -> Vec<Sge> {
@@ -190,8 +191,7 @@ impl Player<'_> {
 
     fn gather(&self, side: usize, parts: &[Part]) -> Vec<u8> {
         let memory = &self.testbed.sides[side].memory;
-        let bytes = parts.iter().map(|part| memory.expected(*part));
-        bytes.collect::<Vec<_>>().concat()
+        parts.iter().map(|part| memory.expected(*part)).collect::<Vec<_>>().concat()
     }
 
     fn scatter(&mut self, side: usize, parts: &[Part], mut data: &[u8]) {
@@ -207,12 +207,14 @@ impl Player<'_> {
 /// Elements that point into `data`, which is in no region.
 fn inline_elements(data: &[u8], parts: &[Part]) -> Vec<Sge> {
     let mut at = 0;
-    let element = |part: &Part| {
-        let address = data.as_ptr() as u64 + at;
-        at += part.bytes as u64;
-        Sge { address, length_bytes: part.bytes as u32, lkey: 0xdead_beef }
-    };
-    parts.iter().map(element).collect()
+    parts
+        .iter()
+        .map(|part| {
+            let address = data.as_ptr() as u64 + at;
+            at += part.bytes as u64;
+            Sge { address, length_bytes: part.bytes as u32, lkey: 0xdead_beef }
+        })
+        .collect()
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -92,19 +92,20 @@ impl Map<'_> {
 
     fn tiles(&self, shades: &[Shade]) -> Vec<Tile> {
         let is_single = self.count <= MOST_SINGLE;
-        let tile = |(row, column): (usize, usize)| {
-            let value = self.value(row, column);
-            let value = value.map(|it| (it, Shade::of(shades, self.told.share(it))));
-            let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
-            let hint = if is_single { self.hint(row, column) } else { String::new() };
-            let text = value.filter(|_| is_single);
-            Tile {
-                within: text.map(|(value, shade)| (self.told.plain(value), shade.ink)),
-                ..block((row, 1), (column, 1), fill, hint)
-            }
-        };
-        let places = self.places().filter(|it| self.subject.has(it.0, it.1));
-        places.map(tile).collect()
+        self.places()
+            .filter(|it| self.subject.has(it.0, it.1))
+            .map(|(row, column)| {
+                let value =
+                    self.value(row, column).map(|it| (it, Shade::of(shades, self.told.share(it))));
+                let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
+                let hint = if is_single { self.hint(row, column) } else { String::new() };
+                let text = value.filter(|_| is_single);
+                Tile {
+                    within: text.map(|(value, shade)| (self.told.plain(value), shade.ink)),
+                    ..block((row, 1), (column, 1), fill, hint)
+                }
+            })
+            .collect()
     }
 
     /// The cells, with frames around what is slow.
@@ -123,8 +124,8 @@ impl Map<'_> {
         let (all, frame) = ((0, self.count), Fill::Frame(INK));
         let from = marks.from.iter().map(|row| block((*row, 1), all, frame, ""));
         let to = marks.to.iter().map(|column| block(all, (*column, 1), frame, ""));
-        let paths = marks.paths.iter();
-        let paths = paths.map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
+        let paths =
+            marks.paths.iter().map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
         let frames = Mark::Tiles(from.chain(to).chain(paths).collect());
         let row_px = MOST_CELL_PX.1.min(ROWS_PX / self.count as f64);
         let width_px = (0.0, MOST_CELL_PX.0);
@@ -138,20 +139,21 @@ impl Map<'_> {
         let unit = self.told.unit;
         let name = |place: usize| Cell::text(self.subject.name(place));
         if self.count <= MOST_SINGLE {
-            let row = |from: usize| {
-                let to = 0..self.count;
-                let cells = to.map(|to| self.value(from, to).map_or(Cell::Missing, cell));
-                [name(from)].into_iter().chain(cells).collect()
-            };
             let names = (0..self.count).map(|place| self.subject.name(place));
             return Table::new(
                 format!("Medians over the runs that count, in {unit}: rows are from, columns to"),
                 ["from"].into_iter().chain(names),
-                (0..self.count).map(row),
+                (0..self.count).map(|from| {
+                    let to = 0..self.count;
+                    let cells = to.map(|to| self.value(from, to).map_or(Cell::Missing, cell));
+                    [name(from)].into_iter().chain(cells).collect()
+                }),
             );
         }
-        let valued = |(row, column)| Some((row, column, self.value(row, column)?));
-        let mut worst: Vec<(usize, usize, f64)> = self.places().filter_map(valued).collect();
+        let mut worst: Vec<(usize, usize, f64)> = self
+            .places()
+            .filter_map(|(row, column)| Some((row, column, self.value(row, column)?)))
+            .collect();
         worst.sort_by(|one, other| {
             if self.quantity.higher_is_better() {
                 one.2.total_cmp(&other.2)

@@ -35,14 +35,16 @@ pub(crate) struct Nodes {
 pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
     let matrices = matrices(results);
     let count = matrices.len();
-    let drawn = matrices.into_iter().take(MOST_MATRICES);
-    let subjects = drawn.map(|(loaded, matrix)| Subject::new(loaded, matrix, racks));
-    let mut subjects: Vec<Subject<'_>> = subjects.collect();
+    let mut subjects: Vec<Subject<'_>> = matrices
+        .into_iter()
+        .take(MOST_MATRICES)
+        .map(|(loaded, matrix)| Subject::new(loaded, matrix, racks))
+        .collect();
     tell_apart(&mut subjects);
     let is_one = subjects.len() == 1;
     let sentences = subjects.iter().flat_map(|it| sentences(it, is_one));
-    let of_subjects = (1..).zip(&subjects);
-    let of_subjects = of_subjects.flat_map(|(number, subject)| of_subject(subject, number));
+    let of_subjects =
+        (1..).zip(&subjects).flat_map(|(number, subject)| of_subject(subject, number));
     let fans = values::FANS;
     let fans = fans.iter().flat_map(|spec| spec.figures(sums));
     Nodes {
@@ -62,8 +64,7 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
     });
     let title = if is_one { String::new() } else { format!("{}: ", matrix.title) };
     let fan = fan.map(NodesFinding::Fan);
-    let all = subject.findings.iter().chain(&fan);
-    all.map(|said| title.clone() + &of_nodes(said)).collect()
+    subject.findings.iter().chain(&fan).map(|said| title.clone() + &of_nodes(said)).collect()
 }
 
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {

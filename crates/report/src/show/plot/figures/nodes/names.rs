@@ -23,14 +23,15 @@ impl Names {
             return whole();
         }
         // A number is never cut.
-        let begins = names.iter().fold(names[0], |shared, name| beginning(shared, name));
-        let begins = begins.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let begins = names
+            .iter()
+            .fold(names[0], |shared, name| beginning(shared, name))
+            .trim_end_matches(|letter: char| letter.is_ascii_digit());
         let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
         let ends = rests.iter().fold(rests[0], |shared, name| end(shared, name));
         // Nor is a part of a domain's name.
         let ends = ends.find('.').map_or("", |dot| &ends[dot..]);
-        let labels = rests.iter().map(|rest| &rest[..rest.len() - ends.len()]);
-        let labels: Vec<&str> = labels.collect();
+        let labels: Vec<&str> = rests.iter().map(|rest| &rest[..rest.len() - ends.len()]).collect();
         let is_worth_it = begins.len() + ends.len() >= LEAST_SHARED;
         if !is_worth_it || labels.iter().any(|label| label.is_empty()) {
             return whole();
@@ -56,9 +57,13 @@ fn beginning<'n>(one: &'n str, other: &str) -> &'n str {
 }
 
 fn end<'n>(one: &'n str, other: &str) -> &'n str {
-    let alike = one.chars().rev().zip(other.chars().rev());
-    let alike = alike.take_while(|(a, b)| a == b);
-    let length: usize = alike.map(|(letter, _)| letter.len_utf8()).sum();
+    let length: usize = one
+        .chars()
+        .rev()
+        .zip(other.chars().rev())
+        .take_while(|(a, b)| a == b)
+        .map(|(letter, _)| letter.len_utf8())
+        .sum();
     &one[one.len() - length..]
 }
 
@@ -73,8 +78,7 @@ mod tests {
     #[test]
     fn what_all_share_is_said_once() {
         let numbered = |from: &str, to: &str| {
-            let names = (1..=12).map(|number| format!("{from}{number}{to}"));
-            let names: Vec<String> = names.collect();
+            let names: Vec<String> = (1..=12).map(|number| format!("{from}{number}{to}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             Names::of(&names)
         };

@@ -18,8 +18,7 @@ impl FromIterator<(String, String)> for Racks {
 impl Racks {
     /// The rack of a node of that file: that of its name, or of its host's.
     pub fn of(&self, file: &ResultFile, node: &str) -> Option<&str> {
-        let of_host = || self.0.get(&file.node(node)?.host.hostname);
-        let rack = self.0.get(node).or_else(of_host);
+        let rack = self.0.get(node).or_else(|| self.0.get(&file.node(node)?.host.hostname));
         rack.map(String::as_str)
     }
 
@@ -47,9 +46,11 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn of(names: &[String], file: &ResultFile, racks: &Racks) -> Order {
-        let placed = names.iter().enumerate();
-        let placed = placed.map(|(index, name)| (racks.of(file, name), name.as_str(), index));
-        let mut placed: Vec<(Option<&str>, &str, usize)> = placed.collect();
+        let mut placed: Vec<(Option<&str>, &str, usize)> = names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| (racks.of(file, name), name.as_str(), index))
+            .collect();
         // Nodes without a rack come last.
         placed.sort_by_cached_key(|(rack, name, _)| {
             (rack.is_none(), rack.map(natural), natural(name))
@@ -69,8 +70,7 @@ impl Order {
 
     /// The racks as parts of an axis on which nodes are 1 apart.
     pub(super) fn parts(&self) -> impl Iterator<Item = (f64, f64, String)> {
-        let racks = self.racks.iter();
-        racks.map(|rack| {
+        self.racks.iter().map(|rack| {
             let from = rack.start as f64 - 0.5;
             (from, from + rack.len as f64, rack.name.clone())
         })
@@ -82,8 +82,7 @@ fn natural(name: &str) -> (Vec<(usize, &str)>, &str) {
     let mut parts = Vec::new();
     let mut rest = name;
     while let Some(first) = rest.chars().next() {
-        let is_other = |letter: char| !letter.is_ascii_digit();
-        let digits = rest.find(is_other).unwrap_or(rest.len());
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
         let (part, after) = rest.split_at(digits.max(first.len_utf8()));
         let number = part.trim_start_matches('0');
         parts.push(match digits {
@@ -102,12 +101,10 @@ mod tests {
     use crate::results::sample::{names, node};
 
     fn ordered(list: &[&str], file: &ResultFile, racks: &[(&str, &str)]) -> (Vec<String>, Order) {
-        let racks = racks.iter();
-        let racks = racks.map(|(node, rack)| ((*node).to_owned(), (*rack).to_owned()));
+        let racks = racks.iter().map(|(node, rack)| ((*node).to_owned(), (*rack).to_owned()));
         let all = names(list);
         let order = Order::of(&all, file, &racks.collect());
-        let shown = order.nodes.iter().map(|index| all[*index].clone());
-        (shown.collect(), order)
+        (order.nodes.iter().map(|index| all[*index].clone()).collect(), order)
     }
 
     #[test]

@@ -15,19 +15,20 @@ const DARK_STEPS: usize = 3;
 pub(super) fn shades(quantity: Metric) -> Vec<Shade> {
     let is_rate = quantity.higher_is_better();
     let ends = if is_rate { BANDWIDTH } else { LATENCY };
-    let shade = |at: usize| {
-        // The first colour is the worst.
-        let step = if is_rate { at } else { ends.len() - at };
-        let (from, to) = (at.checked_sub(1).map(|at| ends[at]), ends.get(at));
-        let label = match (from, to) {
-            (Some(from), Some(to)) => format!("{from} to {to} %"),
-            (Some(from), None) => format!("above {from} %"),
-            (None, to) => format!("below {} %", to.unwrap_or(&0)),
-        };
-        let up_to = to.map_or(f64::INFINITY, |end| f64::from(*end) / 100.0);
-        Shade::new(up_to, DIVERGING[step], step < DARK_STEPS, label)
-    };
-    (0..=ends.len()).map(shade).collect()
+    (0..=ends.len())
+        .map(|at| {
+            // The first colour is the worst.
+            let step = if is_rate { at } else { ends.len() - at };
+            let (from, to) = (at.checked_sub(1).map(|at| ends[at]), ends.get(at));
+            let label = match (from, to) {
+                (Some(from), Some(to)) => format!("{from} to {to} %"),
+                (Some(from), None) => format!("above {from} %"),
+                (None, to) => format!("below {} %", to.unwrap_or(&0)),
+            };
+            let up_to = to.map_or(f64::INFINITY, |end| f64::from(*end) / 100.0);
+            Shade::new(up_to, DIVERGING[step], step < DARK_STEPS, label)
+        })
+        .collect()
 }
 
 /// How the figures of a quantity are written: all in one unit, and as shares of their median.
@@ -82,8 +83,9 @@ mod tests {
             let told = Told::around(Some(10.0), quantity).unwrap();
             let shades = shades(quantity);
             can_be_read(&shades);
-            let colours = values.map(|value| Shade::of(&shades, told.share(value)).colour);
-            colours.map(|colour| DIVERGING.iter().position(|it| *it == colour).unwrap())
+            values
+                .map(|value| Shade::of(&shades, told.share(value)).colour)
+                .map(|colour| DIVERGING.iter().position(|it| *it == colour).unwrap())
         };
         let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];
         assert_eq!(steps(Metric::GbitPerS, rates), [0, 1, 4, 5, 5, 6, 8]);

@@ -15,8 +15,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
     let told = Told::around(subject.matrix.median(quantity), quantity)?;
     let strip = Strip::new(subject, quantity, told);
     let what = quantity.title();
-    let sides = strip.sides.iter();
-    let sides = sides.map(|side| Key::new(KeyMark::Marker, side.look, side.label()));
+    let sides = strip.sides.iter().map(|side| Key::new(KeyMark::Marker, side.look, side.label()));
     let rule = Key::new(KeyMark::Line, Look::of_rule(1), "median of all flows");
     let picture = Picture {
         subtitle: subject.subtitle.clone(),
@@ -61,9 +60,16 @@ impl Side {
 impl Strip<'_> {
     fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, told: Told) -> Strip<'s> {
         let matrix = &subject.matrix;
-        let side = |name, look: Look, beside, medians: Vec<Option<f64>>| {
-            let of = |index: &usize| medians.get(*index).copied().flatten();
-            Side { name, look, beside, medians: subject.order.nodes.iter().map(of).collect() }
+        let side = |name, look: Look, beside, medians: Vec<Option<f64>>| Side {
+            name,
+            look,
+            beside,
+            medians: subject
+                .order
+                .nodes
+                .iter()
+                .map(|index| medians.get(*index).copied().flatten())
+                .collect(),
         };
         let up = Look { marker: Marker::Up, ..look(0) };
         let ring = Look { colour: SERIES[1], hollow: true, ..look(0) };
@@ -81,8 +87,10 @@ impl Strip<'_> {
     fn chart(&self) -> Chart {
         let subject = self.subject;
         let sides = || self.sides.iter();
-        let medians = sides().flat_map(|side| side.medians.iter().flatten());
-        let largest = medians.copied().fold(self.told.median, f64::max);
+        let largest = sides()
+            .flat_map(|side| side.medians.iter().flatten())
+            .copied()
+            .fold(self.told.median, f64::max);
         let x = Axis {
             parts: subject.order.parts().collect(),
             ..Axis::columns(subject.names.title("node"), subject.names.labels.clone())
@@ -95,20 +103,23 @@ impl Strip<'_> {
         let dots = sides().flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
         // What is slow.
         let marks = subject.marks(self.quantity);
-        let slow = sides().zip([("from", marks.from), ("to", marks.to)]);
-        let slow = slow.flat_map(|(side, (end, places))| {
-            let ring = |place: usize| {
-                let (dot, name) = (self.dot(side, place)?, subject.name(place));
-                Some(Dot {
-                    look: Look { colour: WORSE, ..side.look },
-                    ring: Some(false),
-                    hint: format!("{name} is named above"),
-                    label: format!("{end} {name}"),
-                    ..dot
-                })
-            };
-            places.into_iter().filter_map(ring).collect::<Vec<_>>()
-        });
+        let slow = sides().zip([("from", marks.from), ("to", marks.to)]).flat_map(
+            |(side, (end, places))| {
+                places
+                    .into_iter()
+                    .filter_map(|place| {
+                        let (dot, name) = (self.dot(side, place)?, subject.name(place));
+                        Some(Dot {
+                            look: Look { colour: WORSE, ..side.look },
+                            ring: Some(false),
+                            hint: format!("{name} is named above"),
+                            label: format!("{end} {name}"),
+                            ..dot
+                        })
+                    })
+                    .collect::<Vec<_>>()
+            },
+        );
         let dots = dots.chain(slow).map(Mark::Dot);
         Chart::new(x, y, [rule].into_iter().chain(dots).collect())
     }
@@ -134,7 +145,7 @@ impl Strip<'_> {
             names.push(format!("{} ({})", side.name, self.told.unit));
             names.push("of the median (%)".to_owned());
         }
-        let row = |place: usize| {
+        let rows = (0..subject.matrix.nodes.len()).map(|place| {
             let mut row = vec![Cell::text(subject.name(place))];
             let rack = racks.iter().find(|it| (it.start..it.start + it.len).contains(&place));
             row.extend(rack.map(|rack| Cell::text(&rack.name)));
@@ -144,8 +155,7 @@ impl Strip<'_> {
                 row.push(Cell::number(value.map(|it| self.told.share(it) * 100.0), 1));
             }
             row
-        };
-        let rows = (0..subject.matrix.nodes.len()).map(row);
+        });
         Table::new("Medians of each node over its peers", names, rows)
     }
 }

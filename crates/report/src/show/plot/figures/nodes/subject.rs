@@ -94,8 +94,7 @@ impl<'a> Subject<'a> {
     /// Outliers by throughput, or those by latency.
     fn slow(&self, quantity: Metric) -> impl Iterator<Item = &Outlier> {
         let kind = quantity.higher_is_better();
-        let outliers = self.outliers.iter();
-        outliers.filter(move |outlier| outlier.quantity.higher_is_better() == kind)
+        self.outliers.iter().filter(move |outlier| outlier.quantity.higher_is_better() == kind)
     }
 
     pub(super) fn marks(&self, quantity: Metric) -> Marks {
@@ -134,17 +133,17 @@ pub(super) fn words(loaded: &Loaded, matrix: &Matrix) -> Vec<(Setting, String)> 
         return Vec::new();
     };
     let sample = Sample::new(loaded, flow, false);
-    let told = Setting::all().into_iter();
-    let told = told.filter(|setting| ![Setting::Flow, Setting::Side].contains(setting));
-    told.map(|setting| (setting, sample.value(setting).words.clone()))
+    Setting::all()
+        .into_iter()
+        .filter(|setting| ![Setting::Flow, Setting::Side].contains(setting))
+        .map(|setting| (setting, sample.value(setting).words.clone()))
         .filter(|(_, words)| !words.is_empty())
         .collect()
 }
 
 fn subtitle(loaded: &Loaded, matrix: &Matrix) -> String {
     let words = words(loaded, matrix).into_iter().map(|(_, words)| words);
-    let runs = matrix.cells.iter().map(|it| it.runs.len() + it.lost);
-    let runs: BTreeSet<usize> = runs.collect();
+    let runs: BTreeSet<usize> = matrix.cells.iter().map(|it| it.runs.len() + it.lost).collect();
     let runs = match (runs.first(), runs.last()) {
         (Some(1), Some(1)) => "1 run a flow".to_owned(),
         (Some(least), Some(most)) if least == most => format!("{most} runs a flow"),

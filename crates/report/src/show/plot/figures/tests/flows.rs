@@ -44,8 +44,7 @@ fn qps_that_are_served_evenly_are_said() {
     let of = |bytes: [u64; 2], fairness: Option<Fairness>| {
         let mut case = at("qps=2", 1.0);
         let flow = &mut case.runs[0].flows[0];
-        let qps = (0..).zip(bytes);
-        flow.qps = qps.map(|(index, bytes)| sample::qp(index, bytes)).collect();
+        flow.qps = (0..).zip(bytes).map(|(index, bytes)| sample::qp(index, bytes)).collect();
         flow.fairness = fairness;
         shares::shares(&one_file(vec![case]))
     };

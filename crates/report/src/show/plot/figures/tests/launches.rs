@@ -41,11 +41,12 @@ fn a_case_at_the_place_of_another_one_is_told() {
 
 #[test]
 fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
-    let revisions = (1..).zip(["a", "b", "c", "d", "e"]);
-    let revisions = revisions.map(|(index, git)| sizes(index, git, 1.0));
-    let mut new: Vec<Loaded> = revisions.collect();
-    let of_size = |size| at(&format!("op=write size={size}"), f64::from(size));
-    new[0].result.cases.extend([64, 1024].map(of_size));
+    let mut new: Vec<Loaded> =
+        (1..).zip(["a", "b", "c", "d", "e"]).map(|(index, git)| sizes(index, git, 1.0)).collect();
+    new[0]
+        .result
+        .cases
+        .extend([64, 1024].map(|size| at(&format!("op=write size={size}"), f64::from(size))));
     let base = &[sizes(0, "old", 2.0)];
     let figure = &bandwidth_by_size::SPEC.figures(Sides { new: &new, base })[0];
     let lines = texts(figure, 0, 0).join("; ");
@@ -148,11 +149,14 @@ fn a_line_is_of_one_sitting() {
 
 /// A trend over files of three runs at about these rates, with what the steps are said to be.
 fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>)> {
-    let of = |(index, (git, flags, rate)): (usize, &(&str, &str, f64))| {
-        let runs = [1.0, 1.001, 0.999].map(|part| plain(rate * part));
-        file(index, "host", git, vec![case(flags, &runs)])
-    };
-    let files: Vec<Loaded> = files.iter().enumerate().map(of).collect();
+    let files: Vec<Loaded> = files
+        .iter()
+        .enumerate()
+        .map(|(index, (git, flags, rate))| {
+            let runs = [1.0, 1.001, 0.999].map(|part| plain(rate * part));
+            file(index, "host", git, vec![case(flags, &runs)])
+        })
+        .collect();
     let figure = trend::figures(&files).pop()?;
     let steps = texts(&figure, 0, 7);
     Some((figure, steps))
@@ -184,12 +188,11 @@ fn a_trend_is_of_equal_settings() {
 
 #[test]
 fn a_step_of_latency_is_in_the_trend_though_bandwidth_is_steady() {
-    let of = |index: usize| {
+    let figure = &trend::figures(&[0, 1, 2, 3].map(|index| {
         let (rate, ns) = if index < 2 { (5.0, 1000) } else { (10.0, 2000) };
         let cases = [took("size=64", 3, 1.0, ns), took("size=4096", 3, rate, 1000)];
         file(index, "host", "a", cases.to_vec())
-    };
-    let figure = &trend::figures(&[0, 1, 2, 3].map(of))[0];
+    }))[0];
     let captions: Vec<&str> = figure.tables.iter().map(|it| it.caption.as_str()).collect();
     has(captions.join("; "), ["p99 latency: 64"]);
 }

@@ -35,16 +35,17 @@ pub(super) fn parsed(figure: &Figure) -> roxmltree::Document<'_> {
 /// Where the markers with a hint are, in pixels from the left and from the top.
 fn markers(figure: &Figure, hint: &str) -> Vec<(f64, f64)> {
     let document = parsed(figure);
-    let titles = document.descendants();
-    let titles = titles.filter(|it| it.has_tag_name((SVG, "title")));
-    let hinted = titles.filter(|it| it.text().is_some_and(|text| text.contains(hint)));
-    let paths = hinted.filter_map(|title| title.parent()?.attribute("d"));
-    let place = |path: &str| {
-        let (x, rest) = path[1..].split_once(' ').unwrap();
-        let y = rest.split(['a', 'l', 'h', 'm', 'v', 'M']).next().unwrap();
-        (x.parse().unwrap(), y.parse().unwrap())
-    };
-    paths.map(place).collect()
+    document
+        .descendants()
+        .filter(|it| it.has_tag_name((SVG, "title")))
+        .filter(|it| it.text().is_some_and(|text| text.contains(hint)))
+        .filter_map(|title| title.parent()?.attribute("d"))
+        .map(|path| {
+            let (x, rest) = path[1..].split_once(' ').unwrap();
+            let y = rest.split(['a', 'l', 'h', 'm', 'v', 'M']).next().unwrap();
+            (x.parse().unwrap(), y.parse().unwrap())
+        })
+        .collect()
 }
 
 #[test]
@@ -115,10 +116,12 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
 #[test]
 fn open_loops_are_in_no_figure_of_throughput() {
     let all = |rates: &[&str]| -> Vec<CaseResult> {
-        let places = ["qps=1 size=64", "qps=2 size=64", "qps=1 size=128"].into_iter();
-        let of =
-            |place| rates.iter().map(move |rate| kept_of(&format!("{place} rate={rate}"), 2_000));
-        places.flat_map(of).collect()
+        ["qps=1 size=64", "qps=2 size=64", "qps=1 size=128"]
+            .into_iter()
+            .flat_map(|place| {
+                rates.iter().map(move |rate| kept_of(&format!("{place} rate={rate}"), 2_000))
+            })
+            .collect()
     };
     let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
     let of_throughput: [Maker; 5] = [
@@ -143,13 +146,14 @@ fn open_loops_are_in_no_figure_of_throughput() {
 
 #[test]
 fn a_path_has_its_numbers_in_their_order() {
-    let at = |(depth, mmsg_per_s, p50): (u32, f64, u64)| {
-        let mut case = kept_of(&format!("tx-depth={depth}"), p50);
-        case.runs[0].flows[0].totals.mmsg_per_s = Some(mmsg_per_s);
-        case
-    };
     let depths = [(64, 1.9, 30_000), (1, 0.3, 3_000), (16, 1.9, 8_000), (4, 1.1, 3_500)];
-    let cases = depths.map(at).to_vec();
+    let cases = depths
+        .map(|(depth, mmsg_per_s, p50)| {
+            let mut case = kept_of(&format!("tx-depth={depth}"), p50);
+            case.runs[0].flows[0].totals.mmsg_per_s = Some(mmsg_per_s);
+            case
+        })
+        .to_vec();
     let figure = &only(paths(&one_file(cases)));
     assert_eq!(figure.id, "latency-by-throughput-tx-depth");
     assert_eq!(unfit(figure), [""; 0]);

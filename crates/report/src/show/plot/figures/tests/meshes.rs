@@ -18,8 +18,7 @@ fn drawn(result: ResultFile) -> Vec<Figure> {
 /// So many nodes a rack.
 fn racks(nodes: usize, each: usize) -> Racks {
     let rack = |node: usize| format!("rack-in-room-2-{}", (node - 1) / each + 1);
-    let named = |node| (format!("node{node}"), rack(node));
-    (1..=nodes).map(named).collect()
+    (1..=nodes).map(|node| (format!("node{node}"), rack(node))).collect()
 }
 
 fn ids(figures: &[Figure]) -> Vec<&str> {
@@ -35,14 +34,15 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let long = |mut result: ResultFile| {
         let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
         for case in &mut result.cases {
-            let flows = case.runs.iter_mut().flat_map(|run| &mut run.flows);
-            let ends = flows.flat_map(|flow| [&mut flow.from, &mut flow.to]);
+            let ends = case
+                .runs
+                .iter_mut()
+                .flat_map(|run| &mut run.flows)
+                .flat_map(|flow| [&mut flow.from, &mut flow.to]);
             let configs = case.config.flows.iter_mut();
-            let ends = ends.chain(configs.flat_map(|flow| [&mut flow.from, &mut flow.to]));
-            ends.for_each(long);
+            ends.chain(configs.flat_map(|flow| [&mut flow.from, &mut flow.to])).for_each(long);
         }
-        let nodes = result.nodes.iter_mut();
-        nodes.for_each(|node| long(&mut node.name));
+        result.nodes.iter_mut().for_each(|node| long(&mut node.name));
         result
     };
     // Few nodes without racks and in racks of three, many in racks of sixteen.
@@ -69,8 +69,8 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
 
 #[test]
 fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
-    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.59));
-    let mesh = mesh.with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
+    let mesh =
+        Mesh::of(16).with(Slow::Receives(6, 0.59)).with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
     let figures = drawn(mesh.pairs());
     assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
     let (map, strip) = (&figures[0], &figures[1]);
@@ -112,11 +112,10 @@ fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
 #[test]
 fn racks_part_the_map() {
     let results = [loaded(Mesh::of(12).pairs())];
-    let rack = |node| (format!("node{node}"), format!("r{}", 3 - node % 3));
-    let racks: Racks = (1..=12).map(rack).collect();
+    let racks: Racks =
+        (1..=12).map(|node| (format!("node{node}"), format!("r{}", 3 - node % 3))).collect();
     let figures = of(&results, &racks).figures;
-    let columns = figures[0].tables[0].columns[1..].iter();
-    let order: Vec<&str> = columns.map(|it| &*it.name).collect();
+    let order: Vec<&str> = figures[0].tables[0].columns[1..].iter().map(|it| &*it.name).collect();
     assert_eq!(order[..5], ["node2", "node5", "node8", "node11", "node1"]);
     assert_eq!(figures[0].svg.matches(">r2<").count(), 2);
     assert_eq!(figures[1].tables[0].rows[0][1], Cell::Text("r1".to_owned()));

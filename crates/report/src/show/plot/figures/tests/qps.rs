@@ -29,8 +29,11 @@ fn a_qp_that_stands_still_has_its_place_in_the_map_and_the_first_row_of_the_tabl
     assert_eq!(rows[0][2], Cell::Number(2.0, 0));
     assert_eq!(texts(figure, 0, 4)[0], "120.0");
     // Besides its sample in the legend, "no message" has one tile: three of fifty intervals of the third of four rows.
-    let is_ink = |line: &&str| line.contains("crispEdges") && line.contains("#222222");
-    let tiles: Vec<&str> = figure.svg.lines().filter(is_ink).collect();
+    let tiles: Vec<&str> = figure
+        .svg
+        .lines()
+        .filter(|line| line.contains("crispEdges") && line.contains("#222222"))
+        .collect();
     let [tile] = tiles.try_into().unwrap();
     assert_eq!(tile.matches('M').count(), 1, "{tile}");
     let mut numbers = tile.split("d=\"M").nth(1).unwrap().split(['h', 'v', ' ']);

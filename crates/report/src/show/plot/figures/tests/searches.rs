@@ -57,11 +57,12 @@ fn a_band_is_where_the_highest_load_must_be() {
         case.searches = vec![LoadSearch { end, ..search() }];
         let figures = drawn(vec![case]);
         let document = parsed(&figures[0]);
-        let rects = document.descendants();
-        let rects = rects.filter(|it| it.has_tag_name((SVG, "rect")));
-        let bands_of = rects.filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))));
-        let widths = bands_of.map(|it| it.attribute("width").unwrap().parse().unwrap());
-        let widths: Vec<f64> = widths.collect();
+        let widths: Vec<f64> = document
+            .descendants()
+            .filter(|it| it.has_tag_name((SVG, "rect")))
+            .filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))))
+            .map(|it| it.attribute("width").unwrap().parse().unwrap())
+            .collect();
         assert_eq!(widths.len(), bands, "{end}");
         let are_wide = widths.iter().all(|width| (least..=most).contains(width));
         assert!(are_wide, "{end}: {widths:?}");
