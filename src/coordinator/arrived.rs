@@ -25,6 +25,7 @@ impl Arrived {
         let (sent, arrived) = (&from.posted_in_all, &to.received_in_all);
         let sum = |of_qps: &[u64]| [of_qps.iter().sum::<u64>()];
         let (delivery, lost_of_qps) = if flow.ud_fan_out {
+            // What a QP receives comes from all QPs.
             (Delivery::of_qps(&sum(sent), &sum(arrived)), Vec::new())
         } else {
             (Delivery::of_qps(sent, arrived), Delivery::lost_of_qps(sent, arrived).collect())

@@ -105,6 +105,7 @@ fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
     let host = if node.is_in_process {
         own_host.clone()
     } else {
+        // A node that says something else about itself still runs cases.
         serde_json::from_value(node.peer.host.clone()).unwrap_or_else(|_| Host {
             hostname: node.peer.address.ip().to_string(),
             ..Host::default()

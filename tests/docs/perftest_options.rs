@@ -27,7 +27,7 @@ fn own_spelling(flag: &str) -> String {
     let command = args::command();
     let mut arguments = command.get_arguments();
     let argument = arguments.find(|it| it.get_long() == Some(flag));
-    let letter = argument.and_then(|it| it.get_short());
+    let letter = argument.and_then(clap::Arg::get_short);
     match letter {
         Some(letter) => format!("`-{letter}`, `--{flag}`"),
         None => format!("`--{flag}`"),

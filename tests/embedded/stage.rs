@@ -48,7 +48,7 @@ impl Stage {
         self.server.is_idle();
         let timeout = if words.contains("--timeout") { "" } else { "--timeout 18" };
         let rest = format!("{} -d soft0 {timeout} {words}", self.server.name);
-        let send = files.iter().fold(call("send"), testing::program::Call::arg);
+        let send = files.iter().fold(call("send"), Call::arg);
         rest.split_whitespace().fold(send, Call::arg)
     }
 

@@ -61,7 +61,7 @@ pub(super) fn work(
     let mut several = Several { workers: parts.iter().map(boxed).collect() };
     start();
     serve(&mut several, sleeping);
-    let reports = several.workers.into_iter().map(|worker| worker.report());
+    let reports = several.workers.into_iter().map(FlowService::report);
     parts.iter().map(|part| part.flow).zip(reports).collect()
 }
 

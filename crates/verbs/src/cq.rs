@@ -114,6 +114,7 @@ impl CompletionQueue {
         let poll = if calls.extended {
             Some(extended_poll::poll_function(context))
         } else {
+            // SAFETY: the context is open, so its table of operations is filled.
             unsafe { (*context.raw()).ops.poll_cq }
         };
         let Some(poll) = poll else {

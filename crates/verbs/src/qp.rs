@@ -232,6 +232,7 @@ impl QueuePair {
         if self.extended_post {
             Some(extended_post::post_send)
         } else {
+            // SAFETY: the QP and so its context are alive, and the table of operations is filled.
             unsafe { (*self.raw.as_ref().context).ops.post_send }
         }
     }

@@ -243,6 +243,7 @@ impl Slots {
 pub(super) fn accept_until(ends: &Arc<AtomicBool>, listener: &TcpListener, shared: &Arc<Slots>) {
     let handshakes = Handshakes::new(Most::awaited(shared.own.ranks as usize));
     while !ends.load(Ordering::Relaxed) {
+        // Errors of accepting are of one connection, or of a moment.
         let accepted = if handshakes.is_full() { None } else { listener.accept().ok() };
         let Some((stream, peer)) = accepted else {
             thread::sleep(TICK);

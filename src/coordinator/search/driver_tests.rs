@@ -261,6 +261,7 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
     let truth = if is_poisson {
         queueing::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0)
     } else {
+        // Above its capacity message k waits k (service - gap); so many are in a trial.
         1.0 + (limit_ns - service_ns as f64) / quantile / span_ns as f64
     };
     (found, queue, truth * capacity)

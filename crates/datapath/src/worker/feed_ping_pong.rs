@@ -148,8 +148,11 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         else {
             return;
         };
-        let number =
-            worker_qp.qp_context.numbered.as_ref().map_or(turn.number, |numbered| numbered.last());
+        let number = worker_qp
+            .qp_context
+            .numbered
+            .as_ref()
+            .map_or(turn.number, crate::numbered::Numbered::last);
         if self.turns.is_target {
             turn.number = number;
             if self.trouble.refused.is_none() {

@@ -52,9 +52,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         for completion in completions {
             let id = WrId::from_raw(completion.wr_id());
             if completion.is_success() && !id.is_receive() {
-                self.sent_as_planned(id, seen_raw)
+                self.sent_as_planned(id, seen_raw);
             } else {
-                self.completed(completion, seen_raw)
+                self.completed(completion, seen_raw);
             }
         }
         self.publish();

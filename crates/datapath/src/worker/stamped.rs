@@ -39,9 +39,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
                 clocks.notice(clock.ns_between(done_raw, seen_raw));
             }
             if FEED == feed::PLANNED && is_sent {
-                self.sent_as_planned(id, done_raw)
+                self.sent_as_planned(id, done_raw);
             } else {
-                self.completed(completion, done_raw)
+                self.completed(completion, done_raw);
             }
         }
         self.stamps = Some(clocks);

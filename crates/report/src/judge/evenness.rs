@@ -252,7 +252,7 @@ impl<'a> Counts<'a> {
 /// What each QP was to get over an even share.
 fn asked(settings: &Settings, qps: usize) -> Vec<f64> {
     let weights = settings.qp_weights.as_ref();
-    let mut asked = weights.map_or_else(Vec::new, |weights| weights.shares());
+    let mut asked = weights.map_or_else(Vec::new, settings::QpWeights::shares);
     asked.resize(qps, 1.0);
     asked
 }

@@ -272,7 +272,10 @@ mod tests {
             match &*field {
                 "schema_version" => has(told, ["missing field `schema_version`"]),
                 _ => {
-                    starts(told, &format!("r.json: {place}: there is no such field; measure again"))
+                    starts(
+                        told,
+                        &format!("r.json: {place}: there is no such field; measure again"),
+                    );
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use settings::{Row, Settings, telling_apart};
+use settings::{Settings, telling_apart};
 
 use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::observe::setting_words::cell;

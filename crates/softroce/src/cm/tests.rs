@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use proptest::prelude::*;
 
 use super::timing::{LISTENER_PATIENCE_NS, MAX_RETRIES, SERVICE_TIMEOUT, TIME_WAIT_NS};
-use super::{CmError, Event, Happening, Manager};
+use super::{CmError, Happening, Manager};
 use crate::net::Faults;
 use crate::transport::Nic;
 use crate::wire::cm::{CmMad, Message, RejReason, Req, Transport};

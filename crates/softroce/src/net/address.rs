@@ -127,7 +127,7 @@ fn prepare(
     let failed = refused("set the receive buffer", address);
     let asked_bytes = buffer_bytes.map(|bytes| c_int::try_from(bytes).unwrap_or(c_int::MAX));
     let set = |option, bytes| socket.set(libc::SOL_SOCKET, option, bytes);
-    if asked_bytes.is_some() || !set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_ok() {
+    if asked_bytes.is_some() || set(libc::SO_RCVBUFFORCE, FORCED_BUFFER_BYTES).is_err() {
         let bytes = asked_bytes.unwrap_or(BUFFER_BYTES);
         set(libc::SO_RCVBUF, bytes).map_err(&failed)?;
     }

@@ -33,11 +33,11 @@ const RETRIES: u8 = 7;
 /// # Safety
 /// `place` is null or has so many readable bytes.
 unsafe fn bytes<'a>(place: *const c_void, length: u8) -> &'a [u8] {
-    match place.is_null() {
-        true => &[],
-        // SAFETY: the caller's.
-        false => unsafe { std::slice::from_raw_parts(place.cast(), length.into()) },
+    if place.is_null() {
+        return &[];
     }
+    // SAFETY: the caller's.
+    unsafe { std::slice::from_raw_parts(place.cast(), length.into()) }
 }
 
 /// The parameters of a program, or the usual ones, and of the id's QP if it has one. EINVAL for more private data than the
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     minus_one_or_zero(terms.and_then(|terms| unsafe {
         terms.peer.ok_or(libc::EINVAL)?;
         // It may have ended, at this end or the other.
-        let _ = of_connection(id, |it, now, out| it.disconnect(now, out));
+        let _ = of_connection(id, crate::cm::Connection::disconnect);
         match inner.space {
             PortSpace::Tcp => complete(id),
             // There is no connection, and no event.

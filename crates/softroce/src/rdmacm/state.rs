@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rdma_sys::{rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
-use super::devices::{CmDevice, Devices};
+use super::devices::Devices;
 use super::id::Id;
 use super::inbox::{Arrived, Inbox};
 use super::notice::{Notice, Parameters};

@@ -119,21 +119,20 @@ pub(super) unsafe extern "C" fn post_send(
     let mut next = wr;
     let mut last = null_mut();
     let mut refused = None;
-    // SAFETY: inline elements are readable memory of the caller's.
-    let outcome = unsafe {
-        qp.transport.post_send(|| {
-            // SAFETY: null, or the next of the caller's list.
-            let wr = unsafe { next.as_ref() }?;
-            last = next;
-            next = wr.next;
-            // SAFETY: as the caller's.
-            let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
-                refused = Some(*error);
-                next = null_mut();
-            });
-            request.ok()
-        })
+    let next_request = || {
+        // SAFETY: null, or the next of the caller's list.
+        let wr = unsafe { next.as_ref() }?;
+        last = next;
+        next = wr.next;
+        // SAFETY: as the caller's.
+        let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
+            refused = Some(*error);
+            next = null_mut();
+        });
+        request.ok()
     };
+    // SAFETY: inline elements are readable memory of the caller's.
+    let outcome = unsafe { qp.transport.post_send(next_request) };
     let error = outcome.err().map(post_error).or(refused);
     if error.is_some() && !bad_wr.is_null() {
         // SAFETY: the caller's.
@@ -152,8 +151,8 @@ pub(super) unsafe fn post_receives(
     // SAFETY: null, or the next of the caller's list.
     while let Some(request) = unsafe { next.as_ref() } {
         let outcome = match usize::try_from(request.num_sge) {
-            // SAFETY: the caller's list.
             Ok(count) => {
+                // SAFETY: the caller's list.
                 post(request.wr_id, unsafe { array(request.sg_list.cast::<Sge>(), count) })
             }
             Err(_) => Err(PostError::Elements),

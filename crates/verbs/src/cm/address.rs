@@ -102,7 +102,7 @@ mod tests {
     fn ipv4_goes_as_ipv4_with_its_port() {
         let local = CmAddress::local(Path::new("/"), "none", 1, &entry("::ffff:10.0.0.2"));
         let peer = local.peer(Gid::parse("::ffff:10.0.0.9").unwrap(), 7471);
-        let shown = [&local, &peer].map(std::string::ToString::to_string);
+        let shown = [&local, &peer].map(ToString::to_string);
         assert_eq!(shown, ["10.0.0.2", "10.0.0.9:7471"]);
         let storage = peer.to_storage();
         assert_eq!(i32::from(storage.ss_family), libc::AF_INET);

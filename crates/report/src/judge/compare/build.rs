@@ -103,9 +103,9 @@ fn case(
     let facts = facts::differences(&base.facts(in_base), &new.facts(in_new));
     for (aspect, text) in facts.into_iter().chain(settings) {
         if options.across.contains(&aspect) {
-            found.across.push(text)
+            found.across.push(text);
         } else {
-            found.not_comparable.push(format!("{text} [{aspect}]"))
+            found.not_comparable.push(format!("{text} [{aspect}]"));
         }
     }
     let base = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
@@ -122,9 +122,9 @@ fn case(
     }
     if let Some(reason) = order(&base, &new) {
         if options.across.contains(&Aspect::Time) {
-            found.across.push(reason)
+            found.across.push(reason);
         } else {
-            found.no_verdict = Some(reason)
+            found.no_verdict = Some(reason);
         }
     }
     for flow in first.flows() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::facts::differ;
 use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult, FlowConfig};
+use crate::results::model::{CaseConfig, CaseResult};
 use settings::{ROWS, Row, Settings};
 
 /// A case as one side has it: the files that have it, by number within the side, and what each has.

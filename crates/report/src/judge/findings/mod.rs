@@ -33,7 +33,7 @@ impl Said {
     pub fn of(result: &ResultFile) -> Said {
         let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
-        if meshes.iter().flat_map(|it| &it.findings).any(|it| it.is_wrong()) {
+        if meshes.iter().flat_map(|it| &it.findings).any(NodesFinding::is_wrong) {
             findings.retain(|it| !matches!(it, Finding::NothingWrong { .. }));
         }
         Said { findings, meshes, fans: Fan::of_file(result) }

@@ -11,8 +11,8 @@ use crate::judge::evenness::{OverTime, WRONG_BELOW};
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::observe::{Metric, Observed};
 use crate::results::model::{
-    CaseFlow, CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile,
-    Run, StarvedQp,
+    CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
+    StarvedQp,
 };
 
 /// A QP that stands still for so long while others move may wait for a retransmission.

@@ -1,7 +1,7 @@
 //! Nodes and paths of a matrix that are slower than the others, by a rule that docs/dev/statistics.md has with its proof. It
 //! must not know words.
 
-use super::causes::{Cause, Observed, Place, Rule, causes, tail};
+use super::causes::{Observed, Place, Rule, causes, tail};
 use super::figures::median_of;
 use super::matrix::{Cell, Matrix};
 use crate::observe::Metric;
@@ -155,13 +155,12 @@ fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
     }
     let runs = median(&counts).unwrap_or(1.0);
     let tail = tail(runs);
-    let least = match runs >= 2.0 {
-        true => {
-            // A median scatters by √(π/2n) of what it is of, and what is around it by √((n-1)/n).
-            let of_run = spread(&away).unwrap_or(0.0) * (runs / (runs - 1.0)).sqrt();
-            of_run * (std::f64::consts::FRAC_PI_2 / runs).sqrt()
-        }
-        false => 0.0,
+    let least = if runs >= 2.0 {
+        // A median scatters by √(π/2n) of what it is of, and what is around it by √((n-1)/n).
+        let of_run = spread(&away).unwrap_or(0.0) * (runs / (runs - 1.0)).sqrt();
+        of_run * (std::f64::consts::FRAC_PI_2 / runs).sqrt()
+    } else {
+        0.0
     };
     Scatter { least, tail }
 }

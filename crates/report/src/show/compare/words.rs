@@ -10,7 +10,6 @@ use crate::judge::compare::model::{
 };
 use crate::observe::Metric;
 use crate::observe::format::{counted, each_once, some_of};
-use crate::results::model::FlowConfig;
 
 /// Which questions so many launches can settle; stands before the verdicts. `None` when nothing was judged.
 pub(super) fn reach(comparison: &Comparison) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::judge::findings::{Finding, Said};
+use crate::judge::findings::Said;
 use crate::judge::threshold::{Demands, Judged, Suite, judge};
 use crate::observe::standing::{self, Standing};
 use crate::results::model::{ResultFile, Run};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
-use crate::results::model::{FlowConfig, FlowResult, LoadVerdict};
+use crate::results::model::{FlowConfig, LoadVerdict};
 use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;

@@ -9,7 +9,7 @@ use crate::observe::format::{NOT_MEASURED, counted};
 use crate::observe::standing::{self, LeftOut};
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
-use crate::results::model::{FlowResult, LoadVerdict, subject};
+use crate::results::model::{LoadVerdict, subject};
 use crate::text::{short_path, unbroken};
 
 struct Tile {

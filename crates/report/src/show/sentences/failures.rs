@@ -27,20 +27,16 @@ fn failure(failure: &Failure) -> String {
         Failure::NotKnown { metric, has_samples } => {
             let name = metric.short_name();
             let what = if metric.is_of_setup() { "rounds" } else { "messages" };
-            match has_samples {
-                true => {
-                    format!("{name} is unknown: too few {what} were timed; measure more (-D, -n)")
-                }
-                false => format!("{name} was not measured"),
+            if *has_samples {
+                format!("{name} is unknown: too few {what} were timed; measure more (-D, -n)")
+            } else {
+                format!("{name} was not measured")
             }
         }
         Failure::True { metric, figure, relation, limit, of_median } => {
             let [shown, most] = [*figure, *limit].map(|value| metric.text(value));
-            let figure = match shown == most && figure != limit {
-                // What differs in later digits only.
-                true => figure.to_string(),
-                false => shown,
-            };
+            let differs_in_later_digits = shown == most && figure != limit;
+            let figure = if differs_in_later_digits { figure.to_string() } else { shown };
             let figure = match metric {
                 Metric::PercentOfLimit => format!("{figure} of its link's limit"),
                 metric => format!("{} {figure}", metric.short_name()),

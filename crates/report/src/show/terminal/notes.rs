@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::observe::Observed;
 use crate::observe::format::{exact, plural};
-use crate::observe::{Observation, Observed};
-use crate::results::model::{CaseResult, Device, Load, ResultFile};
+use crate::results::model::{Device, Load, ResultFile};
 
 /// Most runs with a line of their own.
 const MOST: usize = 8;

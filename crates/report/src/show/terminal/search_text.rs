@@ -1,7 +1,7 @@
 //! What a search for a load found, in three lines for a person. It must not know the table.
 
 use crate::observe::format::{counted, exact, rate_text};
-use crate::results::model::{CaseResult, LoadSearch, ResultFile, SearchEnd, TrialOutcome};
+use crate::results::model::{LoadSearch, ResultFile, SearchEnd, TrialOutcome};
 use crate::text::seconds_text;
 
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {

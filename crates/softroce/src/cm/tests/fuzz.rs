@@ -63,9 +63,9 @@ impl Fuzzed {
         assert!(pair.is_quiet());
         pair.sent = Default::default();
         if numbers.bool() {
-            pair.disconnect(0, connection.0)
+            pair.disconnect(0, connection.0);
         } else {
-            pair.disconnect(1, connection.1)
+            pair.disconnect(1, connection.1);
         }
         pair.is_over();
         while pair.pass() {}

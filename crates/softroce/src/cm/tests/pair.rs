@@ -45,7 +45,7 @@ impl Pair {
         let ports = [0, 1].map(|end| {
             let (port, put) = (world.nic(&Faults::default(), None).unwrap(), put.clone());
             port.receive_management(Some(Box::new(move |from, bytes: &[u8]| {
-                put.send((end, from, bytes.to_vec())).unwrap()
+                put.send((end, from, bytes.to_vec())).unwrap();
             })));
             port
         });
@@ -151,7 +151,7 @@ impl Pair {
     }
 
     pub(super) fn disconnect(&mut self, end: usize, comm: u32) {
-        self.with(end, comm, |it, now, out| it.disconnect(now, out)).unwrap();
+        self.with(end, comm, Connection::disconnect).unwrap();
         let told = [0, 1].map(|end| self.happening(end));
         assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
     }
@@ -173,7 +173,7 @@ impl Pair {
         };
         self.now = next;
         for end in [0, 1] {
-            self.at(end, |manager, now, out| manager.wake(now, out));
+            self.at(end, Manager::wake);
         }
         true
     }

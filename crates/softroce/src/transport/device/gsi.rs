@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::lock::Lock;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
-use crate::wire::{Deth, Opcode, Packet, Psn, Service};
+use crate::wire::{Opcode, Packet, Psn, Service};
 
 /// Gets the datagrams: their senders and payloads.
 pub type ManagementReceiver = Box<dyn Fn(IpAddr, &[u8]) + Send>;

@@ -155,7 +155,7 @@ mod tests {
 
     fn found(memories: &Memories, key: u32, iova: u64, length: u64, need: Access) -> Option<usize> {
         let found = memories.resolve(key, PdId(1), iova, length, need);
-        found.map(|pointer| pointer.addr())
+        found.map(<*mut u8>::addr)
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy;
 use crate::transport::memory::regions::Access;
-use crate::transport::state::responder::{Message, Reply, ReplyWhat, Responder};
+use crate::transport::state::responder::{Message, ReplyWhat, Responder};
 use crate::wire::{Packet, Reth};
 
 impl Responder {

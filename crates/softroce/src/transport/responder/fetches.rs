@@ -6,7 +6,7 @@ use crate::transport::device::work::QpWork;
 use crate::transport::memory::copy::{self, Atomic};
 use crate::transport::memory::regions::Access;
 use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{Answered, AnsweredWhat, Reply, ReplyWhat, Responder};
+use crate::transport::state::responder::{Answered, AnsweredWhat, ReplyWhat, Responder};
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
 impl Responder {

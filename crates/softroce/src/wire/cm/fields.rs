@@ -68,9 +68,9 @@ impl Fields<'_> {
     pub(super) fn data(&mut self, at: usize, bytes: usize, value: &mut Vec<u8>) {
         let field = self.bytes.iter_mut().skip(at).take(bytes);
         if self.writes {
-            field.zip(value).for_each(|(to, from)| *to = *from)
+            field.zip(value).for_each(|(to, from)| *to = *from);
         } else {
-            *value = field.map(|byte| *byte).collect()
+            *value = field.map(|byte| *byte).collect();
         }
     }
 }

@@ -85,9 +85,10 @@ mod tests {
             addresses in any::<(u128, u128, bool)>(),
             data in prop::collection::vec(any::<u8>(), PROGRAM_DATA_BYTES),
         ) {
-            let address = |bits: u128| match addresses.2 {
-                true => IpAddr::from(Ipv4Addr::from(bits as u32)),
-                false => IpAddr::from(Ipv6Addr::from(bits)),
+            let address = |bits: u128| if addresses.2 {
+                IpAddr::from(Ipv4Addr::from(bits as u32))
+            } else {
+                IpAddr::from(Ipv6Addr::from(bits))
             };
             let header = IpHeader {
                 source_port,

@@ -8,14 +8,13 @@ use crate::observe::format::human_size;
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use crate::show::plot::draw::colour::Colour;
 use crate::show::plot::draw::palette::{Look, MAP};
 use crate::show::plot::draw::{Key, KeyMark};
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
 use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::groups::distinct;
-use settings::{CqMode, ROWS, Row, Settings, Workload};
+use settings::{CqMode, ROWS, Settings, Workload};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;

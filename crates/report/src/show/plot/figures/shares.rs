@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::heat_map::or_unknown;
-use super::qp_shares::{QpShare, QpShares};
+use super::qp_shares::QpShares;
 use crate::judge::evenness::DRAWN_BELOW;
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};

@@ -1,8 +1,8 @@
 //! Small multiples: the charts of one figure beside each other, each under its own heading. It must not know
 //! what the charts show.
 
+use super::Chart;
 use super::line::hollow;
-use super::{Chart, Series};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, printable, shortened, wrapped};
 use crate::show::plot::draw::{Key, KeyMark, Rect, Sheet, Style, Width};

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use super::sample::Sample;
 use super::settings::Setting;
 use crate::observe::standing::{self, LeftOut};
-use crate::results::load::Loaded;
 use crate::results::model::CaseResult;
 use crate::show::plot::draw::palette::{Look, look};
 
