@@ -57,7 +57,7 @@ fn serves_on() {
 fn way(port: u16) -> Way<'static> {
     await_listener(port);
     let mut addresses = (SERVER, port).to_socket_addrs().unwrap();
-    Way { proxy: "10.77.0.2", server: addresses.find(|it| it.is_ipv4()).unwrap() }
+    Way { proxy: "10.77.0.2", server: addresses.find(std::net::SocketAddr::is_ipv4).unwrap() }
 }
 
 /// What the other guest's server has said; its stderr is a file in the folder that the guests share.
