@@ -80,13 +80,10 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
         let _ = writeln!(out, "    no GID");
         return;
     }
-    let width = |head: &str, cells: &mut dyn Iterator<Item = usize>| {
-        cells.max().unwrap_or(0).max(head.chars().count())
-    };
-    let types = width("type", &mut port.gids.iter().map(|it| it.gid_type.len()));
-    let families = width("family", &mut port.gids.iter().map(|it| it.family.len()));
-    let netdev = |it: &Option<String>| it.clone().unwrap_or_else(|| "-".to_owned());
-    let netdevs = width("netdev", &mut port.gids.iter().map(|it| netdev(&it.netdev).len()));
+    let types = column_width("type", &mut port.gids.iter().map(|it| it.gid_type.len()));
+    let families = column_width("family", &mut port.gids.iter().map(|it| it.family.len()));
+    let netdevs =
+        column_width("netdev", &mut port.gids.iter().map(|it| netdev_text(&it.netdev).len()));
     let _ = writeln!(
         out,
         "    index  {:<types$}  {:<families$}  {:<netdevs$}  GID",
@@ -104,10 +101,18 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
             gid.index,
             gid.gid_type,
             gid.family,
-            netdev(&gid.netdev),
+            netdev_text(&gid.netdev),
             gid.gid
         );
     }
+}
+
+fn netdev_text(netdev: &Option<String>) -> String {
+    netdev.clone().unwrap_or_else(|| "-".to_owned())
+}
+
+fn column_width(head: &str, cells: &mut dyn Iterator<Item = usize>) -> usize {
+    cells.max().unwrap_or(0).max(head.chars().count())
 }
 
 /// The choice and its reasons, one paragraph each.

@@ -12,7 +12,7 @@ use crate::protocol;
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use report::results::model::{Host, Tool};
-use verbs::{Route, VerbsError, select_or_embedded};
+use verbs::{Port, Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, SETUP_RXE, Subject};
 use super::choice::Choice;
@@ -197,14 +197,17 @@ fn choose(
     route: Route,
     stop: &AtomicBool,
 ) -> Result<Choice, VerbsError> {
-    let select = |route| select_or_embedded(resources.library, &resources.request, Some(route));
-    let mut port = select(route)?;
+    let mut port = select(resources, route)?;
     // If the other end cannot serve, the transfers say why.
     let network = agree(link, &port, stop).ok().flatten();
     if network.is_some() {
-        port = select(Route { network, ..route })?;
+        port = select(resources, Route { network, ..route })?;
     }
     Ok(Choice::of(&port))
+}
+
+fn select(resources: &NodeOptions, route: Route) -> Result<Port, VerbsError> {
+    select_or_embedded(resources.library, &resources.request, Some(route))
 }
 
 pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {

@@ -59,13 +59,15 @@ pub(super) fn reach(
     stop: &AtomicBool,
 ) -> Result<Reached, Box<Unreached>> {
     let started = Instant::now();
-    let unreached = |finding, interrupted| Box::new(Unreached { finding, interrupted });
-    let (link, peer) = connect(host, port, token, facts, stop)
-        .map_err(|error| unreached(not_reached(&error, port), error.is_interrupt()))?;
+    let (link, peer) = connect(host, port, token, facts, stop).map_err(|error| {
+        let finding = not_reached(&error, port);
+        Box::new(Unreached { finding, interrupted: error.is_interrupt() })
+    })?;
     let took = started.elapsed();
     let route = link.route().map_err(|error| {
-        let finding = Finding::new("reach", State::Broken, error.to_string(), WHY_REACH);
-        unreached(finding.remedy("try again"), false)
+        let finding =
+            Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy("try again");
+        Box::new(Unreached { finding, interrupted: false })
     })?;
     let findings = vec![
         Finding::new(
@@ -164,19 +166,17 @@ struct Path<'a> {
 }
 
 fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
-    let interface = |device: &Device| match (&device.netdev, device.netdev_mtu_bytes) {
-        (Some(netdev), Some(bytes)) => format!("{netdev} {bytes}"),
-        _ => "unknown".to_owned(),
-    };
     let mut found = format!("RDMA {rdma_bytes}");
     if path.own.netdev_mtu_bytes.or(path.peer.netdev_mtu_bytes).is_some() {
-        found +=
-            &format!("; interfaces {} here, {} there", interface(path.own), interface(path.peer));
+        found += &format!(
+            "; interfaces {} here, {} there",
+            interface_text(path.own),
+            interface_text(path.peer)
+        );
     }
     if let Some(bytes) = path.route_bytes {
         found += &format!("; route {bytes}");
     }
-    let finding = |state, found| Finding::new("path MTU", state, found, WHY_PATH);
     if path.full_packets_passed {
         found += "; full packets pass";
     }
@@ -185,7 +185,7 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
     if let Some(route_bytes) = path.route_bytes.filter(|bytes| *bytes < packet_bytes)
         && !path.full_packets_passed
     {
-        return finding(
+        return path_finding(
             State::Broken,
             format!(
                 "{found}: the route takes {route_bytes} bytes, full packets have {packet_bytes}"
@@ -195,15 +195,26 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
     }
     match (path.own.netdev_mtu_bytes, path.peer.netdev_mtu_bytes) {
         (Some(own), Some(peer)) if own != peer => {
-            finding(State::Warning, format!("{found}: the interfaces differ")).remedy(format!(
+            path_finding(State::Warning, format!("{found}: the interfaces differ")).remedy(format!(
                 "sudo ip link set {} mtu {} {}, and allow it on the switches between",
                 if own < peer { path.own } else { path.peer }.netdev.as_deref().unwrap_or("NETDEV"),
                 own.max(peer),
                 if own < peer { "here" } else { "at the other end" },
             ))
         }
-        _ if path.full_packets_passed => finding(State::Ok, found),
-        _ => finding(State::Unknown, format!("{found}; no full packet passed")),
+        _ if path.full_packets_passed => path_finding(State::Ok, found),
+        _ => path_finding(State::Unknown, format!("{found}; no full packet passed")),
+    }
+}
+
+fn path_finding(state: State, found: String) -> Finding {
+    Finding::new("path MTU", state, found, WHY_PATH)
+}
+
+fn interface_text(device: &Device) -> String {
+    match (&device.netdev, device.netdev_mtu_bytes) {
+        (Some(netdev), Some(bytes)) => format!("{netdev} {bytes}"),
+        _ => "unknown".to_owned(),
     }
 }
 

@@ -22,10 +22,7 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
     let driver = kernel_driver(machine.root(), name);
     let known = driver.as_deref().and_then(Driver::of);
     let ports = machine.list(format!("{folder}/ports"));
-    let speed = |file: &str| {
-        let text = machine.text(format!("{folder}/device/{file}"))?;
-        text.split_whitespace().next()?.parse().ok()
-    };
+    let max_speed = machine.text(format!("{folder}/device/max_link_speed"));
     DeviceEntry {
         transport: None,
         name: name.to_owned(),
@@ -37,7 +34,8 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
         pci_address: facts.pci_address,
         pci_gtransfer_per_s: facts.pci_gtransfer_per_s,
         pci_width_lanes: facts.pci_width_lanes,
-        pci_max_gtransfer_per_s: speed("max_link_speed"),
+        pci_max_gtransfer_per_s: max_speed
+            .and_then(|text| text.split_whitespace().next()?.parse().ok()),
         pci_max_width_lanes: machine.number(format!("{folder}/device/max_link_width")),
         numa_node: facts.numa_node,
         uverbs: uverbs(machine, name),

@@ -63,11 +63,8 @@ impl TransferCheck<'_> {
                 return done;
             }
         };
-        let passed = |outcome: &SweepOutcome| {
-            Op::BASIC.iter().any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
-        };
         // If no small message passes, no large one does; save the time.
-        let large = (passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
+        let large = (any_passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
         done.interrupted = small.interrupted;
         let large = match large {
             Some(Ok(outcome)) => Some(outcome),
@@ -78,7 +75,7 @@ impl TransferCheck<'_> {
             None => None,
         };
         if let Some(large) = &large {
-            done.full_packets_passed = passed(large);
+            done.full_packets_passed = any_passed(large);
             done.interrupted |= large.interrupted;
         }
         for op in Op::BASIC {
@@ -99,6 +96,10 @@ impl TransferCheck<'_> {
         let options = SweepOptions::of(sweep(size), ends);
         run_sweep(&options, self.stop, &mut NoObserver)
     }
+}
+
+fn any_passed(outcome: &SweepOutcome) -> bool {
+    Op::BASIC.iter().any(|op| matches!(of_op(&outcome.result, *op), Some(Ok(()))))
 }
 
 /// A sweep of each operation once, with fewer retries than usual, half a second apart: failures show quickly, while a
@@ -133,16 +134,11 @@ fn of_op(result: &ResultFile, op: Op) -> OperationOutcome {
 }
 
 fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
-    let finding = |state, found: String| Finding::new("transfer", state, found, WHY).of(op.name());
-    let remedy = |failure: Failure| match failure.hint {
-        Some(hint) => hint,
-        None => "see what the other end printed".to_owned(),
-    };
     Some(match (small?, large) {
-        (Err(failure), _) => {
-            finding(State::Broken, format!("64 bytes: {}", failure.message)).remedy(remedy(failure))
-        }
+        (Err(failure), _) => finding(op, State::Broken, format!("64 bytes: {}", failure.message))
+            .remedy(remedy(failure)),
         (Ok(()), Some(Err(failure))) => finding(
+            op,
             State::Broken,
             format!(
                 "small messages pass, large ones do not (64 bytes, 64 KiB): {}",
@@ -151,14 +147,24 @@ fn judge(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
         )
         .remedy(remedy(failure)),
         (Ok(()), Some(Ok(()))) => finding(
+            op,
             State::Ok,
             format!("{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"),
         ),
         (Ok(()), None) => finding(
+            op,
             State::Ok,
             format!("{MESSAGES} messages of 64 bytes, both ways, every byte right"),
         ),
     })
+}
+
+fn remedy(failure: Failure) -> String {
+    failure.hint.unwrap_or_else(|| "see what the other end printed".to_owned())
+}
+
+fn finding(op: Op, state: State, found: String) -> Finding {
+    Finding::new("transfer", state, found, WHY).of(op.name())
 }
 
 fn not_begun(error: &RunFailure) -> Finding {

@@ -1,7 +1,7 @@
 //! Shows the connection arrays of both ends side by side.
 
 use crate::lesson::Array;
-use crate::protocol::endpoints::{Endpoints, QpEndpoint};
+use crate::protocol::endpoints::QpEndpoint;
 use report::text::printable;
 use verbs::Gid;
 
@@ -24,12 +24,10 @@ pub(super) fn lines(array: &Array, language: Language) -> Vec<String> {
         language.text(Key::ThisEnd).to_owned(),
         language.text(Key::OtherEnd).to_owned(),
     ]];
-    let per_end = |key, value: fn(&Endpoints) -> String| {
-        let [ours, theirs] = ends.map(value);
-        [language.text(key).to_owned(), ours, theirs]
-    };
-    rows.push(per_end(Key::RowGid, |end| gid(&end.gid)));
-    rows.push(per_end(Key::RowMtu, |end| end.mtu_bytes.to_string()));
+    let [ours, theirs] = ends.map(|end| gid(&end.gid));
+    rows.push([language.text(Key::RowGid).to_owned(), ours, theirs]);
+    let [ours, theirs] = ends.map(|end| end.mtu_bytes.to_string());
+    rows.push([language.text(Key::RowMtu).to_owned(), ours, theirs]);
     let most = ends.map(|end| end.qps.len()).into_iter().max().unwrap_or(0);
     let values: [(Key, Value); 5] = [
         (Key::RowQpn, |qp| format!("{:#08x}", qp.qpn)),
@@ -46,8 +44,8 @@ pub(super) fn lines(array: &Array, language: Language) -> Vec<String> {
             rows.push([format!("{number}{}", language.text(key)), ours, theirs]);
         }
     }
-    let column = |place: usize| rows.iter().map(|row| width(&row[place])).max().unwrap_or(0) + 2;
-    let columns = [column(0), column(1)];
+    let columns =
+        [0, 1].map(|place| rows.iter().map(|row| width(&row[place])).max().unwrap_or(0) + 2);
     rows.iter()
         .map(|[name, ours, theirs]| {
             let line = padded(name, columns[0]) + &padded(ours, columns[1]) + theirs;

@@ -87,17 +87,17 @@ impl LessonWriter {
     }
 
     fn begin(&self, begin: &Begin) -> String {
-        let text = |key, values: &[(&str, &str)]| self.language.filled(key, values);
         let head = by_access(begin.op, Key::HeadSend, Key::HeadWrite, Key::HeadRead);
-        let mut titles = vec![text(head, &[("n", &begin.length_bytes.to_string())])];
+        let mut titles =
+            vec![self.language.filled(head, &[("n", &begin.length_bytes.to_string())])];
         let broken = begin.mistake.map(|mistake| [("name", mistake.name())]);
-        titles.extend(broken.map(|name| text(Key::HeadBroken, &name)));
+        titles.extend(broken.map(|name| self.language.filled(Key::HeadBroken, &name)));
         let this = if begin.embedded { Key::HeadThisEmbedded } else { Key::HeadThis };
         let port = begin.port.to_string();
-        let this = text(this, &[("device", &begin.device), ("port", &port)]);
+        let this = self.language.filled(this, &[("device", &begin.device), ("port", &port)]);
         let other = match &begin.server {
-            None => text(Key::HeadLocal, &[]),
-            Some(server) => text(Key::HeadRemote, &[("server", server)]),
+            None => self.language.filled(Key::HeadLocal, &[]),
+            Some(server) => self.language.filled(Key::HeadRemote, &[("server", server)]),
         };
         let labels = [Key::ThisEnd, Key::OtherEnd].map(|key| self.language.text(key));
         let column = labels.iter().map(|label| width(label)).max().unwrap_or(0) + 2;

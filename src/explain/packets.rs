@@ -25,19 +25,19 @@ pub(super) fn lines(
     let mut lines = Vec::new();
     let start_ns = packets.first().map_or(0, |packet| packet.at_ns);
     let mut shown = 0;
-    let ours = || packets.iter().filter(|packet| concerns(packet, qpn));
-    for (place, packet) in ours().take(MOST).enumerate() {
-        let is_again = packet.outwards && ours().take(place).any(|it| it.bytes == packet.bytes);
-        let mut told = packet_lines(packet, start_ns, language, columns);
+    let ours: Vec<_> = packets.iter().filter(|packet| concerns(packet, qpn)).collect();
+    for (place, packet) in ours.iter().take(MOST).enumerate() {
+        let is_again = packet.outwards && ours[..place].iter().any(|it| it.bytes == packet.bytes);
+        let mut text_lines = packet_lines(packet, start_ns, language, columns);
         if is_again {
-            told.truncate(1);
+            text_lines.truncate(1);
             let text = language.text(Key::PacketAgain);
-            told.push((format!("    {text}"), false));
+            text_lines.push((format!("    {text}"), false));
         }
-        lines.extend(told);
+        lines.extend(text_lines);
         shown += 1;
     }
-    let more = ours().count() - shown;
+    let more = ours.len() - shown;
     if more > 0 {
         let text = language.filled(Key::MorePackets, &[("n", &more.to_string())]);
         lines.push((text, false));

@@ -25,12 +25,14 @@ pub(super) fn by_access(op: Op, send: Key, write: Key, read: Key) -> Key {
     }
 }
 
+/// A WRITE or READ needs no call at the other end.
+fn calls_of_send(op: Op, calls: &'static str) -> &'static str {
+    if op.profile().receives { calls } else { "" }
+}
+
 /// The texts of a step about `topic`; `broken` is whether the transfer failed.
 pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
     use Key as K;
-    let by_op = |send: Key, write: Key, read: Key| by_access(op, send, write, read);
-    // A WRITE or READ needs no call at the other end.
-    let of_send = |calls| if op.profile().receives { calls } else { "" };
     let (calls, title, body, careful) = match topic {
         Topic::Open => ("ibv_open_device", K::OpenTitle, K::OpenBody, K::OpenCareful),
         Topic::Port => {
@@ -45,29 +47,29 @@ pub(super) fn texts(topic: Topic, op: Op, broken: bool) -> Texts {
         Topic::Rtr => ("ibv_modify_qp", K::RtrTitle, K::RtrBody, K::RtrCareful),
         Topic::Rts => ("ibv_modify_qp", K::RtsTitle, K::RtsBody, K::RtsCareful),
         Topic::Ready => (
-            of_send("ibv_post_recv"),
+            calls_of_send(op, "ibv_post_recv"),
             K::ReadyTitle,
-            by_op(K::ReadySendBody, K::ReadyWriteBody, K::ReadyReadBody),
-            by_op(K::ReadySendCareful, K::ReadyMemoryCareful, K::ReadyMemoryCareful),
+            by_access(op, K::ReadySendBody, K::ReadyWriteBody, K::ReadyReadBody),
+            by_access(op, K::ReadySendCareful, K::ReadyMemoryCareful, K::ReadyMemoryCareful),
         ),
         Topic::Post => (
             "ibv_post_send",
             K::PostTitle,
-            by_op(K::PostSendBody, K::PostWriteBody, K::PostReadBody),
+            by_access(op, K::PostSendBody, K::PostWriteBody, K::PostReadBody),
             K::PostCareful,
         ),
         Topic::Poll => (
             "ibv_poll_cq",
             K::PollTitle,
-            by_op(K::PollSendBody, K::PollWriteBody, K::PollReadBody),
+            by_access(op, K::PollSendBody, K::PollWriteBody, K::PollReadBody),
             K::PollCareful,
         ),
         Topic::Wire => ("", K::WireTitle, K::WireBody, K::WireCareful),
         Topic::Look => (
-            of_send("ibv_poll_cq"),
+            calls_of_send(op, "ibv_poll_cq"),
             K::LookTitle,
-            by_op(K::LookSendBody, K::LookWriteBody, K::LookReadBody),
-            by_op(K::LookSendCareful, K::LookWriteCareful, K::LookReadCareful),
+            by_access(op, K::LookSendBody, K::LookWriteBody, K::LookReadBody),
+            by_access(op, K::LookSendCareful, K::LookWriteCareful, K::LookReadCareful),
         ),
         Topic::TearDown => (
             "ibv_destroy_qp, ibv_destroy_cq, ibv_dereg_mr, …",

@@ -96,20 +96,16 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
         },
         None => asked.port,
     };
-    let of_job = || port::of_job(told.identity.as_deref());
+    let port_of_rank_0 = port.unwrap_or_else(|| port::of_job(told.identity.as_deref()));
     let rank_0 = match (&asked.rank_0, told.store) {
-        (Some(asked), _) => Rank0::At {
-            hosts: vec![asked.host.clone()],
-            port: port.unwrap_or_else(of_job),
-            is_launchers: false,
-        },
+        (Some(asked), _) => {
+            Rank0::At { hosts: vec![asked.host.clone()], port: port_of_rank_0, is_launchers: false }
+        }
         (None, Some(descriptor)) => Rank0::Store { descriptor, port },
         (None, None) if told.rank_0.is_empty() => return Err(LaunchError::Rank0Untold(launcher)),
-        (None, None) => Rank0::At {
-            hosts: told.rank_0,
-            port: port.unwrap_or_else(of_job),
-            is_launchers: told.is_launchers,
-        },
+        (None, None) => {
+            Rank0::At { hosts: told.rank_0, port: port_of_rank_0, is_launchers: told.is_launchers }
+        }
     };
     let hosts = if told.hosts.len() == ranks as usize { told.hosts } else { Vec::new() };
     Ok(Some(Launched { launcher, rank, ranks, host: told.host, hosts, rank_0 }))
@@ -132,11 +128,11 @@ impl Launched {
         let Rank0::At { hosts, is_launchers: true, .. } = &self.rank_0 else {
             return Ok(());
         };
-        let is_of_this_host = |host: &String| match host.parse::<IpAddr>() {
+        let names_this_host = hosts.iter().any(|host| match host.parse::<IpAddr>() {
             Ok(address) => is_here(address),
             Err(_) => host == here || self.host.as_ref().is_none_or(|own| own == host),
-        };
-        if hosts.iter().any(is_of_this_host) {
+        });
+        if names_this_host {
             Ok(())
         } else {
             Err(LaunchError::Rank0Elsewhere {

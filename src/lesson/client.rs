@@ -248,15 +248,15 @@ impl LessonClient<'_> {
         if let Some(completion) = &observed.completion {
             parts.push(Part::Call(calls::poll(Some(completion)).of(End::Other)));
         }
-        let holds = |bytes: &[u8]| bytes.starts_with(text.as_bytes());
-        let shown = |there: bool| if there { text.len() } else { 0 };
         let own = objects.bytes();
-        let (theirs_holds, own_holds) = (holds(&observed.memory), holds(&own));
-        let theirs = shown(theirs_holds);
+        let theirs_holds = observed.memory.starts_with(text.as_bytes());
+        let own_holds = own.starts_with(text.as_bytes());
+        let theirs = if theirs_holds { text.len() } else { 0 };
         parts.push(self.memory(End::Other, true, address, observed.memory, theirs));
         if self.lesson.op.profile().fetches {
             let address = objects.memory.address();
-            parts.push(self.memory(End::This, true, address, own, shown(own_holds)));
+            let shown = if own_holds { text.len() } else { 0 };
+            parts.push(self.memory(End::This, true, address, own, shown));
         }
         parts.push(Part::States(End::Other, vec![observed.state]));
         (self.tell)(Topic::Look, parts);

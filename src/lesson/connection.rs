@@ -50,9 +50,8 @@ impl Connection {
     /// # Errors
     /// This port cannot make the mistake.
     pub(crate) fn mistaken(self, mistake: Option<Mistake>) -> Result<Connection, RunFailure> {
-        let impossible = |text: &str, hint: &str| RunFailure::refused(text, hint);
         match mistake {
-            Some(Mistake::Gid) if self.path.gid_index.is_none() => Err(impossible(
+            Some(Mistake::Gid) if self.path.gid_index.is_none() => Err(RunFailure::refused(
                 "--break gid needs a RoCE port: this one goes by LID",
                 "choose one with --device, such as the embedded soft0",
             )),
@@ -62,7 +61,7 @@ impl Connection {
                 ..self
             }),
             Some(Mistake::Mtu) if self.path.mtu_code <= Path::mtu_code(SMALL_MTU_BYTES) => {
-                Err(impossible(
+                Err(RunFailure::refused(
                     "--break mtu needs a path MTU above 256",
                     "raise --mtu, or the network interface's MTU",
                 ))

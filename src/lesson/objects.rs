@@ -113,12 +113,9 @@ impl LessonObjects {
             }
             Access::LocalRead | Access::LocalWrite => (0, 0, 0),
         };
-        let entry =
-            |qp: &QueuePair, psn: u32| QpEndpoint { qpn: qp.qpn(), psn, address, rkey, length };
-        let more = self.superfluous.iter();
-        let qps = [entry(&self.qp, self.psn)]
-            .into_iter()
-            .chain(more.map(|(qp, psn)| entry(qp, *psn)))
+        let qps = std::iter::once((&self.qp, self.psn))
+            .chain(self.superfluous.iter().map(|(qp, psn)| (qp, *psn)))
+            .map(|(qp, psn)| QpEndpoint { qpn: qp.qpn(), psn, address, rkey, length })
             .collect();
         port_path::endpoints(&self.port, qps)
     }

@@ -29,25 +29,25 @@ pub enum ObservedError {
 impl Mistake {
     /// Whether this mistake can cause this error. Devices differ in where they detect it.
     pub fn promises(self, error: &ObservedError) -> bool {
-        let refused_at_rtr = || {
-            matches!(
-                error,
-                ObservedError::Call(VerbsError::Call {
-                    operation: Operation::ModifyToRtr { .. },
-                    ..
-                })
-            )
-        };
-        let completes_as = |codes: &[u32]| matches!(error, ObservedError::Completion(status) if codes.contains(&status.0));
+        let refused_at_rtr = matches!(
+            error,
+            ObservedError::Call(VerbsError::Call { operation: Operation::ModifyToRtr { .. }, .. })
+        );
         match self {
-            Mistake::Gid => refused_at_rtr() || completes_as(&[WcStatus::RETRY_EXC_ERR.0]),
-            Mistake::Rkey => completes_as(&[10]),
-            Mistake::NoRecv => completes_as(&[13]),
+            Mistake::Gid => refused_at_rtr || completes_as(error, &[WcStatus::RETRY_EXC_ERR.0]),
+            Mistake::Rkey => completes_as(error, &[10]),
+            Mistake::NoRecv => completes_as(error, &[13]),
             Mistake::QpCount => matches!(error, ObservedError::Array(EndpointsError::Count { .. })),
             // Refused as invalid, reported as an error by the other end, or dropped silently.
-            Mistake::Mtu => refused_at_rtr() || completes_as(&[9, 11, WcStatus::RETRY_EXC_ERR.0]),
+            Mistake::Mtu => {
+                refused_at_rtr || completes_as(error, &[9, 11, WcStatus::RETRY_EXC_ERR.0])
+            }
         }
     }
+}
+
+fn completes_as(error: &ObservedError, codes: &[u32]) -> bool {
+    matches!(error, ObservedError::Completion(status) if codes.contains(&status.0))
 }
 
 #[cfg(test)]

@@ -54,32 +54,35 @@ impl Job {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self) -> Result<(), JobError> {
-        let refuse = |reason: String| Err(JobError { reason });
         if let Err(error) = Sweep::check(&self.case) {
-            return refuse(error.to_string());
+            return refused(error.to_string());
         }
         if let Err(misfit) = fits(&self.case) {
-            return refuse(misfit.to_string());
+            return refused(misfit.to_string());
         }
         if self.program != Program::for_case(&self.case) {
-            return refuse(format!("{} does not run this case", self.program));
+            return refused(format!("{} does not run this case", self.program));
         }
         if let Err(error) = Mtu::try_from(self.mtu_bytes) {
-            return refuse(error);
+            return refused(error);
         }
         if self.outstanding_reads == 0 {
-            return refuse("no READ may be outstanding".into());
+            return refused("no READ may be outstanding".into());
         }
         if let Some(messages) = self.messages
             && !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages)
         {
-            return refuse(format!("{messages} messages"));
+            return refused(format!("{messages} messages"));
         }
         if self.limit() > LONGEST_LIMIT || self.limit_ms == 0 {
-            return refuse(format!("a limit of {} ms", self.limit_ms));
+            return refused(format!("a limit of {} ms", self.limit_ms));
         }
         Ok(())
     }
+}
+
+fn refused(reason: String) -> Result<(), JobError> {
+    Err(JobError { reason })
 }
 
 #[cfg(test)]

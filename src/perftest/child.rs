@@ -134,13 +134,12 @@ impl Child {
             Ok(_) => (false, "did not end and was killed".to_owned()),
             Err(error) => (false, format!("its exit status is lost: {error}")),
         };
-        let text = |tail: Option<Tail>| tail.map(Tail::text).unwrap_or_default();
         Ended {
             command: std::mem::take(&mut self.command),
             success,
             status,
-            stdout: text(self.stdout.take()),
-            stderr: text(self.stderr.take()),
+            stdout: text_of(self.stdout.take()),
+            stderr: text_of(self.stderr.take()),
         }
     }
 
@@ -154,6 +153,10 @@ impl Child {
         let _ = self.guard.wait();
         status
     }
+}
+
+fn text_of(tail: Option<Tail>) -> String {
+    tail.map(Tail::text).unwrap_or_default()
 }
 
 impl Drop for Child {

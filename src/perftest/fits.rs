@@ -58,23 +58,23 @@ pub struct Misfit {
 
 /// Whether perftest can run a case.
 pub fn fits(case: &Case) -> Result<(), Misfit> {
-    let misfit = |reason: String, hint: &str| {
-        Err(Misfit { case: case.id.clone(), reason, hint: hint.into() })
-    };
     if case.is_set_up() {
         return misfit(
+            case,
             "none of its programs measures the set-up of QPs".into(),
             "take connect out of --op",
         );
     }
     if Program::measuring(case).is_none() {
         return misfit(
+            case,
             format!("none of its programs measures {}", case.op),
             "compare --op send or write: immediate data is 4 bytes more in the last packet",
         );
     }
     if case.op.profile().is_atomic() && case.atomic_target != AtomicTarget::PerQp {
         return misfit(
+            case,
             "its atomic operations act on 8 bytes for each QP".into(),
             "compare with --atomic-target per-qp",
         );
@@ -83,20 +83,20 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     let mut own = ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag));
     if let Some(row) = own.find(|row| !row.is_equal(case, &usual)) {
         return misfit(
+            case,
             format!("it does not support --{} {}", row.flag, row.text(case)),
             "compare with the default receive queues, SGEs, buffers and calls",
         );
     }
-    let is_usual = |flow: &Flow| (flow.from, flow.to) == (0, 1);
-    let has_device = |flow: &Flow| flow.from_device.is_some() || flow.to_device.is_some();
-    if !matches!(case.flows.as_slice(), [flow] if is_usual(flow) && !has_device(flow)) {
-        return misfit(
+    let [Flow { from: 0, to: 1, from_device: None, to_device: None, .. }] = case.flows.as_slice()
+    else {
+        return misfit(case,
             "it moves one kind of traffic, from the client to the server, on the devices of --device".into(),
             "compare flow by flow, each with the options of the command line",
         );
-    }
+    };
     if case.connect == ConnectMode::Cm {
-        return misfit(
+        return misfit(case,
             "with rdma_cm (-R) it takes device, GID, MTU and timeouts from route and kernel, not from the case"
                 .into(),
             "compare with --connect tcp: the way of connecting QPs does not change how data moves",
@@ -104,30 +104,38 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     }
     if case.size_mix.is_some() {
         return misfit(
+            case,
             "all its messages have one size".into(),
             "give --size instead of --size-mix in a comparison",
         );
     }
     if case.ping_pong && case.qps > 1 {
-        return misfit("its latency programs have one QP".into(), "compare with --qps 1");
+        return misfit(case, "its latency programs have one QP".into(), "compare with --qps 1");
     }
     if case.spread != Spread::Own {
         return misfit(
+            case,
             "each of its QPs posts its own next message".into(),
             "compare with --spread own",
         );
     }
     if case.ud_fan_out {
-        return misfit("each of its UD QPs sends to one QP".into(), "compare without --ud-fan-out");
+        return misfit(
+            case,
+            "each of its UD QPs sends to one QP".into(),
+            "compare without --ud-fan-out",
+        );
     }
     if case.verify {
         return misfit(
+            case,
             "it does not check payloads, so --verify would slow only rocebench".into(),
             "leave --verify out of a comparison",
         );
     }
     if case.post_list > 1 && !case.post_list.is_multiple_of(case.signal_every) {
         return misfit(
+            case,
             format!(
                 "its post list ({}) must be a multiple of its CQ moderation ({})",
                 case.post_list, case.signal_every
@@ -144,6 +152,7 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     ] {
         if value > most {
             return misfit(
+                case,
                 format!("{flag} {value} is beyond its limit of {most}"),
                 "lower that option",
             );
@@ -152,12 +161,14 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     if let Stop::MessagesPerQp(messages) = case.stop() {
         if !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages) {
             return misfit(
+                case,
                 format!("it takes {MIN_MESSAGES} to {MAX_MESSAGES} messages a QP, not {messages}"),
                 "choose another -n, or give -D",
             );
         }
         if !messages.is_multiple_of(case.post_list.into()) {
             return misfit(
+                case,
                 format!(
                     "its messages ({messages}) must be a multiple of its post list ({})",
                     case.post_list
@@ -167,6 +178,10 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         }
     }
     Ok(())
+}
+
+fn misfit(case: &Case, reason: String, hint: &str) -> Result<(), Misfit> {
+    Err(Misfit { case: case.id.clone(), reason, hint: hint.into() })
 }
 
 /// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.

@@ -78,17 +78,12 @@ pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, T
     if number(row, 0) != Some(f64::from(size_bytes)) {
         return Err(nonsense("a size of", row, 0));
     }
-    let positive = |what, index| {
-        number(row, index)
-            .filter(|value| value.is_finite() && *value > 0.0)
-            .ok_or_else(|| nonsense(what, row, index))
-    };
-    positive("iterations", 1)?;
+    positive(row, "iterations", 1)?;
     if program.is_latency() {
-        let median_ns = positive("a typical latency of", 4)? * 1e3;
+        let median_ns = positive(row, "a typical latency of", 4)? * 1e3;
         return Ok(Figure::Latency { median_ns });
     }
-    let mmsg_per_s = positive("a message rate of", 4)?;
+    let mmsg_per_s = positive(row, "a message rate of", 4)?;
     let gbit_per_s = number(row, 3)
         .filter(|value| value.is_finite() && *value >= 0.0)
         .ok_or_else(|| nonsense("a bandwidth of", row, 3))?;
@@ -103,6 +98,12 @@ pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, T
     // Whichever was printed with more digits that count.
     let finer = if half_digit < by_rate_half_digit { gbit_per_s } else { by_rate };
     Ok(Figure::Bandwidth { gbit_per_s: finer, mmsg_per_s })
+}
+
+fn positive(row: &[&str], what: &'static str, index: usize) -> Result<f64, TextError> {
+    number(row, index)
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .ok_or_else(|| nonsense(what, row, index))
 }
 
 /// Whether every word looks like a number, be it one that cannot be a figure, such as `nan` or `inf`.

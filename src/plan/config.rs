@@ -77,9 +77,8 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read, is not TOML, or has a key or value that is not known.
     pub fn read(path: &Path, machine_flags: &[&str]) -> Result<ConfigFile, ConfigError> {
-        let read = |source| ConfigError::Read { path: path.to_owned(), source };
         let bytes = small_file::read(path)
-            .map_err(read)?
+            .map_err(|source| unread(path, source))?
             .ok_or_else(|| ConfigError::TooLarge { path: path.to_owned() })?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = error.utf8_error().valid_up_to();
@@ -158,6 +157,10 @@ impl ConfigFile {
         };
         Some(place(&self.text, *offset?))
     }
+}
+
+fn unread(path: &Path, source: std::io::Error) -> ConfigError {
+    ConfigError::Read { path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -94,12 +94,6 @@ impl Flow {
     /// Whether a plan makes such names: those that may be given, and `FROM>TO` of two nodes; with `@` and a rail, or two rails,
     /// behind them where it goes over rails.
     pub fn is_name_of_plan(name: &str) -> bool {
-        let is_node = |name: &str| {
-            (1..=256).contains(&name.len())
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"._-:%[]".contains(&byte))
-        };
         let (name, rail) = match name.split_once(Flow::OVER) {
             Some((name, rail)) => (name, Some(rail)),
             None => (name, None),
@@ -107,8 +101,10 @@ impl Flow {
         if rail.is_some_and(|rail| !rail.splitn(2, '>').all(FlowDevice::is_name)) {
             return false;
         }
-        name.split_once('>')
-            .map_or_else(|| Flow::is_name(name), |(from, to)| is_node(from) && is_node(to))
+        name.split_once('>').map_or_else(
+            || Flow::is_name(name),
+            |(from, to)| is_node_name(from) && is_node_name(to),
+        )
     }
 
     /// Whether `name` may be given to a flow: 1 to 32 letters, digits, dots, dashes or underscores.
@@ -145,4 +141,9 @@ impl DerefMut for Flow {
     fn deref_mut(&mut self) -> &mut Settings {
         &mut self.settings
     }
+}
+
+fn is_node_name(name: &str) -> bool {
+    (1..=256).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-:%[]".contains(&byte))
 }

@@ -35,20 +35,14 @@ pub struct FlowTable {
 
 /// Reads the `[[flow]]` tables of a file.
 pub(super) fn read_all(value: &Value<'_>) -> Result<Vec<FlowTable>, Fault> {
-    let not_tables = || {
-        fault(
-            value.span(),
-            "`flow` is a list of tables: write [[flow]] above the keys of each flow",
-        )
-    };
     let DeValue::Array(items) = value.get_ref() else {
-        return Err(not_tables());
+        return Err(not_tables(value));
     };
     let mut flows: Vec<FlowTable> = Vec::new();
     let mut names = std::collections::HashSet::new();
     for (index, item) in items.iter().enumerate() {
         let DeValue::Table(table) = item.get_ref() else {
-            return Err(not_tables());
+            return Err(not_tables(value));
         };
         let mut flow = FlowTable { name: format!("flow{}", index + 1), ..FlowTable::default() };
         flow.offsets.insert("flow", item.span().start);
@@ -61,9 +55,13 @@ pub(super) fn read_all(value: &Value<'_>) -> Result<Vec<FlowTable>, Fault> {
         flows.push(flow);
     }
     if flows.is_empty() {
-        return Err(not_tables());
+        return Err(not_tables(value));
     }
     Ok(flows)
+}
+
+fn not_tables(value: &Value<'_>) -> Fault {
+    fault(value.span(), "`flow` is a list of tables: write [[flow]] above the keys of each flow")
 }
 
 impl FlowTable {

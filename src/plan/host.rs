@@ -45,16 +45,15 @@ impl FromStr for HostPort {
     type Err = HostError;
 
     fn from_str(text: &str) -> Result<Self, HostError> {
-        let bad = || HostError::Host(text.to_owned());
         let (host, digits) = if let Some(rest) = text.strip_prefix('[') {
-            let (address, rest) = rest.split_once(']').ok_or_else(bad)?;
+            let (address, rest) = rest.split_once(']').ok_or_else(|| not_a_host(text))?;
             if !is_ipv6(address) {
-                return Err(bad());
+                return Err(not_a_host(text));
             }
             match rest.strip_prefix(':') {
                 Some(digits) => (address, Some(digits)),
                 None if rest.is_empty() => (address, None),
-                None => return Err(bad()),
+                None => return Err(not_a_host(text)),
             }
         } else if is_ipv6(text) {
             (text, None)
@@ -65,11 +64,15 @@ impl FromStr for HostPort {
                     (host, Some(digits))
                 }
                 None if is_name(text) => (text, None),
-                _ => return Err(bad()),
+                _ => return Err(not_a_host(text)),
             }
         };
         Ok(HostPort { host: host.to_owned(), port: digits.map(port).transpose()? })
     }
+}
+
+fn not_a_host(text: &str) -> HostError {
+    HostError::Host(text.to_owned())
 }
 
 impl fmt::Display for HostPort {

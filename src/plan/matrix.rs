@@ -79,16 +79,8 @@ struct OwnFlow {
 
 impl OwnFlow {
     fn new(table: &FlowTable, nodes: &Nodes) -> Result<OwnFlow, PlanError> {
-        let number = |key, name: &Option<String>, usual| {
-            let Some(name) = name else { return Ok(usual) };
-            nodes.number(name).map_err(|nearest| PlanError::UnknownNode {
-                key,
-                name: name.clone(),
-                nearest,
-                names: nodes.names_in_short(),
-            })
-        };
-        let (from, to) = (number("from", &table.from, 0)?, number("to", &table.to, 1)?);
+        let (from, to) =
+            (node_number(nodes, "from", &table.from, 0)?, node_number(nodes, "to", &table.to, 1)?);
         if from == to {
             let node = nodes.names().swap_remove(from as usize);
             return Err(PlanError::ToItself { node });
@@ -111,6 +103,21 @@ impl OwnFlow {
         };
         Ok(OwnFlow { flow, own })
     }
+}
+
+fn node_number(
+    nodes: &Nodes,
+    key: &'static str,
+    name: &Option<String>,
+    usual: u32,
+) -> Result<u32, PlanError> {
+    let Some(name) = name else { return Ok(usual) };
+    nodes.number(name).map_err(|nearest| PlanError::UnknownNode {
+        key,
+        name: name.clone(),
+        nearest,
+        names: nodes.names_in_short(),
+    })
 }
 
 /// What was given, setting by setting, and flow by flow.
@@ -186,9 +193,11 @@ impl<'a> Axes<'a> {
 
     /// How many cells the product has.
     fn cells(&self) -> Result<u64, PlanError> {
-        let length = |axis: &Axis| u64::try_from(axis.values.len()).unwrap_or(u64::MAX);
-        let cases =
-            self.axes.iter().fold(1u64, |product, axis| product.saturating_mul(length(axis)));
+        let cases = self
+            .axes
+            .iter()
+            .map(|axis| u64::try_from(axis.values.len()).unwrap_or(u64::MAX))
+            .fold(1, u64::saturating_mul);
         let most = MOST_CASES / self.flows.len().max(1) as u64;
         if cases <= most {
             return Ok(cases);
@@ -259,13 +268,12 @@ impl<'a> Axes<'a> {
             return Ok(vec![case]);
         };
         let names = self.nodes.names();
-        let name = |node: u32| names.get(node as usize).map_or("", String::as_str);
         let rounds = patterns::rounds(pattern, &case.settings, self.nodes)?;
         let digits = rounds.len().to_string().len();
         let mut cases = Vec::with_capacity(rounds.len());
         for (number, round) in (1..).zip(&rounds) {
             let flows = round.iter().map(|(from, to)| Flow {
-                name: format!("{}>{}", name(*from), name(*to)),
+                name: format!("{}>{}", name_of(&names, *from), name_of(&names, *to)),
                 from: *from,
                 to: *to,
                 ..Flow::forward(case.settings.clone())
@@ -344,13 +352,13 @@ impl<'a> Axes<'a> {
             }
             let is_usual = row.is_equal(settings, &usual);
             let varies =
-                || self.axes.iter().any(|axis| axis.row.flag == row.flag && axis.values.len() > 1);
+                self.axes.iter().any(|axis| axis.row.flag == row.flag && axis.values.len() > 1);
             // Writing to a String cannot fail.
             let _ = match row.id {
                 Id::Letter(letter) if row.takes == Takes::Switch && !is_usual => {
                     write!(id, "-{letter}")
                 }
-                Id::Letter(letter) if row.takes == Takes::List && (!is_usual || varies()) => {
+                Id::Letter(letter) if row.takes == Takes::List && (!is_usual || varies) => {
                     write!(id, "-{letter}{}", row.text(settings))
                 }
                 // A comma would end the id where ids are listed.
@@ -362,6 +370,10 @@ impl<'a> Axes<'a> {
     }
 }
 
+fn name_of(names: &[String], node: u32) -> &str {
+    names.get(node as usize).map_or("", String::as_str)
+}
+
 /// Gives a flow the defaults where what was asked for has no effect on it, also since something else had none. `own` are
 /// its own settings; `axes` are those above it, of which `is_needed` tells those that have an effect on some flow.
 fn keep_what_matters(
@@ -370,23 +382,21 @@ fn keep_what_matters(
     axes: &mut [Axis],
     is_needed: &mut [bool],
 ) {
-    let is_own = |axis: &Axis| own.iter().any(|it| it.row.flag == axis.row.flag);
-    for axis in axes.iter_mut().filter(|axis| is_own(axis)) {
-        let why = "since every [[flow]] has its own";
-        axis.why_not = axis.why_not.or(Some(why));
+    let mut left: Vec<(&mut Axis, Option<&mut bool>)> = Vec::new();
+    for (axis, is_needed) in axes.iter_mut().zip(is_needed) {
+        if own.iter().any(|it| it.row.flag == axis.row.flag) {
+            let why = "since every [[flow]] has its own";
+            axis.why_not = axis.why_not.or(Some(why));
+        } else {
+            left.push((axis, Some(is_needed)));
+        }
     }
-    let mut left: Vec<(&mut Axis, Option<&mut bool>)> = axes
-        .iter_mut()
-        .zip(is_needed)
-        .filter(|(axis, _)| !is_own(axis))
-        .map(|(axis, is_needed)| (axis, Some(is_needed)))
-        .collect();
     left.extend(own.iter_mut().map(|axis| (axis, None)));
     let usual = Settings::unfitted();
     loop {
-        let (asked, before) = (settings.clone(), left.len());
+        let (requested, before) = (settings.clone(), left.len());
         left.retain_mut(|(axis, _)| {
-            let has_effect = axis.has_effect(&asked);
+            let has_effect = axis.has_effect(&requested);
             if !has_effect {
                 axis.row.copy(settings, &usual);
             }

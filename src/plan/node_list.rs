@@ -2,7 +2,7 @@
 //! (scontrol(1), "show hostlist"), and files of such lists. It must not know what the names stand for.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::small_file::{self, MAX_BYTES};
 
@@ -46,11 +46,10 @@ pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
 }
 
 fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
-    let unread = |error: String| ListError::Read { path: path.clone(), error };
     let bytes = small_file::read(&path)
-        .map_err(|error| unread(error.to_string()))?
+        .map_err(|error| unread(&path, error.to_string()))?
         .ok_or_else(|| ListError::TooLarge(path.clone()))?;
-    let text = String::from_utf8(bytes).map_err(|error| unread(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|error| unread(&path, error.to_string()))?;
     let mut items = Vec::new();
     for line in text.lines() {
         let line = line.split('#').next().unwrap_or_default();
@@ -59,6 +58,10 @@ fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
         }
     }
     if items.is_empty() { Err(ListError::Empty(path)) } else { Ok(items) }
+}
+
+fn unread(path: &Path, error: String) -> ListError {
+    ListError::Read { path: path.to_owned(), error }
 }
 
 fn items_of(text: &str) -> Result<Vec<String>, ListError> {
@@ -131,11 +134,7 @@ fn numbers<'a>(
     part: &'a str,
 ) -> Result<impl Iterator<Item = String> + use<'a>, ListError> {
     let (first, last) = part.split_once('-').unwrap_or((part, part));
-    let number = |text: &str| {
-        let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
-        is_number.then(|| text.parse::<u32>().ok()).flatten()
-    };
-    let (Some(from), Some(to)) = (number(first), number(last)) else {
+    let (Some(from), Some(to)) = (number_of(first), number_of(last)) else {
         return Err(ListError::Part { item: item.to_owned(), part: part.to_owned() });
     };
     if from > to {
@@ -143,6 +142,11 @@ fn numbers<'a>(
     }
     let width = first.len();
     Ok((from..=to).map(move |number| format!("{number:0width$}")))
+}
+
+fn number_of(text: &str) -> Option<u32> {
+    let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| text.parse::<u32>().ok()).flatten()
 }
 
 #[cfg(test)]

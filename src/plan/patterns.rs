@@ -20,21 +20,19 @@ pub(super) fn rounds(
     nodes: &Nodes,
 ) -> Result<Vec<Vec<Link>>, PlanError> {
     let count = u32::try_from(nodes.count()).unwrap_or(u32::MAX);
-    let next = |node: u32, step: u32| (node + step) % count;
-    let all = || 0..count;
     let one = match pattern {
         Pattern::Pairs => return Ok(tournament(count, settings.bidirectional)),
-        Pattern::Ring => all().map(|node| (node, next(node, 1))).collect(),
-        Pattern::Loop => all().map(|node| (node, node)).collect(),
+        Pattern::Ring => (0..count).map(|node| (node, next(count, node, 1))).collect(),
+        Pattern::Loop => (0..count).map(|node| (node, node)).collect(),
         Pattern::Incast(name) => {
             let to = node_of(name.as_deref(), nodes)?;
             let senders = fan("fan-in", settings.fan_in, pattern, nodes)?;
-            (1..=senders).map(|step| (next(to, step), to)).collect()
+            (1..=senders).map(|step| (next(count, to, step), to)).collect()
         }
         Pattern::Outcast(name) => {
             let from = node_of(name.as_deref(), nodes)?;
             let receivers = fan("fan-out", settings.fan_out, pattern, nodes)?;
-            (1..=receivers).map(|step| (from, next(from, step))).collect()
+            (1..=receivers).map(|step| (from, next(count, from, step))).collect()
         }
         Pattern::AllToAll => {
             let flows = u64::from(count) * u64::from(count.saturating_sub(1));
@@ -44,8 +42,8 @@ pub(super) fn rounds(
             }
             // Step by step, so that the flows of a node do not stand together.
             (1..count)
-                .flat_map(|step| all().map(move |node| (node, step)))
-                .map(|(node, step)| (node, next(node, step)))
+                .flat_map(|step| (0..count).map(move |node| (node, step)))
+                .map(|(node, step)| (node, next(count, node, step)))
                 .collect()
         }
         Pattern::Bisection => {
@@ -54,10 +52,15 @@ pub(super) fn rounds(
                 return Err(PlanError::OddNodes { nodes });
             }
             let half = count / 2;
-            all().map(|node| (node, next(node, half))).collect()
+            (0..count).map(|node| (node, next(count, node, half))).collect()
         }
     };
     Ok(vec![one])
+}
+
+/// The node so many places further around the ring.
+fn next(count: u32, node: u32, step: u32) -> u32 {
+    (node + step) % count
 }
 
 /// The number of the node that a pattern names; the first one where it names none.
@@ -94,11 +97,8 @@ fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
     let seats = count.next_multiple_of(2);
     let mut rounds = Vec::new();
     for round in 0..seats.saturating_sub(1) {
-        // The last seat stays, and the others turn around it.
-        let turned =
-            |seat: u32| if seat == seats - 1 { seat } else { (seat + round) % (seats - 1) };
         let there: Vec<Link> = (0..seats / 2)
-            .map(|seat| (turned(seat), turned(seats - 1 - seat)))
+            .map(|seat| (turned(seats, round, seat), turned(seats, round, seats - 1 - seat)))
             .filter(|(one, other)| *one.max(other) < count)
             .collect();
         let back = there.iter().map(|(from, to)| (*to, *from)).collect();
@@ -108,6 +108,11 @@ fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
         }
     }
     rounds
+}
+
+/// The last seat stays, and the others turn around it.
+fn turned(seats: u32, round: u32, seat: u32) -> u32 {
+    if seat == seats - 1 { seat } else { (seat + round) % (seats - 1) }
 }
 
 #[cfg(test)]

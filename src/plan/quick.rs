@@ -34,7 +34,6 @@ pub fn with_usual(mut given: Given) -> Given {
 /// # Errors
 /// The first setting that does not fit.
 pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
-    let refused = |flag, why| Err(PlanError::NotWithQuick { flag, why });
     if rounds(sweep).is_empty() {
         return refused("pattern", "it needs the rounds of pairs");
     }
@@ -47,11 +46,14 @@ pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
     Ok(())
 }
 
+fn refused(flag: &'static str, why: &'static str) -> Result<(), PlanError> {
+    Err(PlanError::NotWithQuick { flag, why })
+}
+
 /// The rounds of pairs, those with equal settings together.
 pub fn rounds(sweep: &Sweep) -> Vec<Vec<&Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
-    let is_pairs = |case: &&Case| case.pattern == Some(Pattern::Pairs);
-    for case in sweep.cases.iter().filter(is_pairs) {
+    for case in sweep.cases.iter().filter(|case| case.pattern == Some(Pattern::Pairs)) {
         match groups.last_mut() {
             Some(group) if group[0].settings == case.settings => group.push(case),
             _ => groups.push(vec![case]),

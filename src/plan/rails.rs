@@ -103,16 +103,8 @@ fn flow_over_rails(
     nodes: &[NodeRails],
     each_to_each: bool,
 ) -> Result<Vec<Flow>, String> {
-    let at = |node: u32, side| -> (&str, &[Option<FlowDevice>]) {
-        let known = nodes.get(node as usize);
-        let (name, rails) = known.map_or(("", &[][..]), |(name, rails)| (name, rails));
-        match flow.device(side) {
-            None => (name, rails),
-            Some(_) => (name, &[]),
-        }
-    };
-    let (from, from_rails) = at(flow.from, Side::Initiator);
-    let (to, to_rails) = at(flow.to, Side::Target);
+    let (from, from_rails) = rails_at(flow, nodes, flow.from, Side::Initiator);
+    let (to, to_rails) = rails_at(flow, nodes, flow.to, Side::Target);
     if from_rails.len().max(to_rails.len()) < 2 {
         return Ok(vec![flow.clone()]);
     }
@@ -156,6 +148,20 @@ fn flow_over_rails(
             }
         })
         .collect())
+}
+
+fn rails_at<'a>(
+    flow: &Flow,
+    nodes: &'a [NodeRails],
+    node: u32,
+    side: Side,
+) -> (&'a str, &'a [Option<FlowDevice>]) {
+    let known = nodes.get(node as usize);
+    let (name, rails) = known.map_or(("", &[][..]), |(name, rails)| (name, rails));
+    match flow.device(side) {
+        None => (name, rails),
+        Some(_) => (name, &[]),
+    }
 }
 
 /// An end over a rail; without one the device stays.

@@ -53,7 +53,6 @@ impl Searches {
         flows: &[FlowTable],
         nodes: Nodes,
     ) -> Result<(Sweep, Searches), PlanError> {
-        let refused = |flag, why| Err(PlanError::NotWithSearch { flag, why });
         if let Some((flag, why)) = NOT_TAKEN.into_iter().find(|(flag, _)| given.has(flag)) {
             return refused(flag, why);
         }
@@ -88,6 +87,10 @@ impl Searches {
     pub fn as_sweep(&self, of: &Sweep) -> Sweep {
         Sweep { cases: self.templates.clone(), nodes: of.nodes.clone() }
     }
+}
+
+fn refused(flag: &'static str, why: &'static str) -> Result<(Sweep, Searches), PlanError> {
+    Err(PlanError::NotWithSearch { flag, why })
 }
 
 impl Case {

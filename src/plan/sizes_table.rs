@@ -8,9 +8,10 @@ use super::toml_value::{Fault, Value, fault, scalar_text, set};
 
 /// Whether the value of `size` gives several sizes by weight.
 pub(super) fn is_mix(row: &Row, value: &Value<'_>) -> bool {
-    let is_table = |item: &Value<'_>| matches!(item.get_ref(), DeValue::Table(_));
     row.flag == "size"
-        && matches!(value.get_ref(), DeValue::Array(items) if items.iter().any(is_table))
+        && value.get_ref().as_array().is_some_and(|items| {
+            items.iter().any(|item| matches!(item.get_ref(), DeValue::Table(_)))
+        })
 }
 
 /// As [`set`], also of sizes by weight; returns the row that is set.
@@ -34,20 +35,22 @@ pub(super) fn set_any(
 fn text(value: &Value<'_>) -> Result<String, Fault> {
     let mut texts = Vec::new();
     for item in value.get_ref().as_array().into_iter().flat_map(|items| items.iter()) {
-        let wrong = || {
-            let message = "`size`: write each size with its weight: {bytes = 64, weight = 9}";
-            fault(item.span(), message)
-        };
         let DeValue::Table(table) = item.get_ref() else {
-            return Err(wrong());
+            return Err(not_a_size(item));
         };
-        let field = |name: &str| table.get(name).ok_or_else(wrong);
-        let (bytes, weight) = (field("bytes")?, field("weight")?);
+        let (Some(bytes), Some(weight)) = (table.get("bytes"), table.get("weight")) else {
+            return Err(not_a_size(item));
+        };
         if table.len() != 2 {
-            return Err(wrong());
+            return Err(not_a_size(item));
         }
         let (bytes, weight) = (scalar_text("bytes", bytes)?, scalar_text("weight", weight)?);
         texts.push(format!("{bytes}:{weight}"));
     }
     Ok(texts.join(","))
+}
+
+fn not_a_size(item: &Value<'_>) -> Fault {
+    let message = "`size`: write each size with its weight: {bytes = 64, weight = 9}";
+    fault(item.span(), message)
 }

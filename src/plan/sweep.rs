@@ -24,53 +24,56 @@ pub struct Sweep {
 
 /// Checks combinations of settings, of the case as a whole and of each flow.
 fn check(case: &Case) -> Result<(), PlanError> {
-    let misfit = |settings: &Settings, scope| match settings.misfit(scope) {
-        None => Ok(()),
-        Some(misfit) => Err(PlanError::Misfit { misfit, case: Some(case.id.clone()) }),
-    };
-    misfit(case, Scope::Case)?;
+    check_scope(case, case, Scope::Case)?;
     let is_alone = matches!(case.flows.as_slice(), [flow] if flow.name == Flow::FORWARD);
     case.flows.iter().try_for_each(|flow| {
-        let checked = misfit(flow, Scope::Flow);
+        let checked = check_scope(case, flow, Scope::Flow);
         checked.map_err(|error| if is_alone { error } else { error.in_flow(&flow.name) })
     })
 }
 
+fn check_scope(case: &Case, settings: &Settings, scope: Scope) -> Result<(), PlanError> {
+    match settings.misfit(scope) {
+        None => Ok(()),
+        Some(misfit) => Err(PlanError::Misfit { misfit, case: Some(case.id.clone()) }),
+    }
+}
+
 /// What every plan guarantees about its flows, but a peer may break.
 fn check_flows(case: &Case) -> Result<(), PlanError> {
-    let refused = |why| {
-        let case = case.id.clone();
-        Err(PlanError::NoCase { case, why })
-    };
     let usual = if case.is_set_up() { 0..=1 } else { 1..=MOST_FLOWS };
     if !usual.contains(&case.flows.len()) {
-        return refused("it has no flow, or too many");
+        return refused(case, "it has no flow, or too many");
     }
     let mut names = HashSet::new();
     for flow in &case.flows {
         if !Flow::is_name_of_plan(&flow.name) || !names.insert(&flow.name) {
-            return refused("a flow has no name of its own");
+            return refused(case, "a flow has no name of its own");
         }
         if flow.from.max(flow.to) >= MOST_NODES {
-            return refused("a flow goes from or to no node");
+            return refused(case, "a flow goes from or to no node");
         }
         let mut devices = [&flow.from_device, &flow.to_device].into_iter().flatten();
         if !devices.all(|it| FlowDevice::is_name(&it.name) && it.ib_port != Some(0)) {
-            return refused("a flow asks for a device without a name");
+            return refused(case, "a flow asks for a device without a name");
         }
         if flow.worker_set >= Flow::WORKER_SETS {
-            return refused("a flow asks for workers that no plan has");
+            return refused(case, "a flow asks for workers that no plan has");
         }
         if flow.is_set_up() {
-            return refused("set-up is not a flow");
+            return refused(case, "set-up is not a flow");
         }
         let mut of_case = ROWS.iter().filter(|row| row.scope == Scope::Case);
         if !case.is_set_up() && !of_case.all(|row| row.is_equal(flow, case)) {
-            return refused("a flow differs in what holds for all of them");
+            return refused(case, "a flow differs in what holds for all of them");
         }
         check_ranges(flow)?;
     }
     Ok(())
+}
+
+fn refused(case: &Case, why: &'static str) -> Result<(), PlanError> {
+    Err(PlanError::NoCase { case: case.id.clone(), why })
 }
 
 fn check_ranges(settings: &Settings) -> Result<(), PlanError> {
@@ -107,9 +110,8 @@ impl Sweep {
         }
         let mut cases = Axes::new(given, flows, &nodes)?.cases()?;
         for flow in cases.iter_mut().flat_map(|case| &mut case.flows) {
-            let device = |node: u32| nodes.device(node);
-            flow.from_device = flow.from_device.take().or_else(|| device(flow.from));
-            flow.to_device = flow.to_device.take().or_else(|| device(flow.to));
+            flow.from_device = flow.from_device.take().or_else(|| nodes.device(flow.from));
+            flow.to_device = flow.to_device.take().or_else(|| nodes.device(flow.to));
         }
         cases.iter().try_for_each(check)?;
         Ok(Sweep { cases, nodes })
@@ -132,10 +134,12 @@ impl Sweep {
 
     /// The most workers that any case has at a node.
     pub fn max_workers(&self) -> u32 {
-        let sets = |case: &Case| case.flows.iter().map(|flow| flow.worker_set).max();
         self.cases
             .iter()
-            .map(|case| case.workers * (u32::from(sets(case).unwrap_or(0)) + 1))
+            .map(|case| {
+                let last_set = case.flows.iter().map(|flow| flow.worker_set).max().unwrap_or(0);
+                case.workers * (u32::from(last_set) + 1)
+            })
             .max()
             .unwrap_or(0)
     }

@@ -70,7 +70,6 @@ pub(super) fn text<'v>(key: &str, value: &'v Value<'_>) -> Result<&'v str, Fault
 /// Sets what the row names.
 pub(super) fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Result<(), Fault> {
     let key = row.flag;
-    let faulty = |span: Range<usize>, error: GivenError| fault(span, format!("`{key}`: {error}"));
     let items = match (row.takes, value.get_ref()) {
         (Takes::Switch, DeValue::Boolean(is_on)) => vec![is_on.to_string()],
         (Takes::Switch, _) => {
@@ -83,12 +82,16 @@ pub(super) fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Re
                 // Alone, so that an error has its place.
                 Given::default()
                     .set_items(row, &[&text])
-                    .map_err(|error| faulty(item.span(), error))?;
+                    .map_err(|error| faulty(key, item, &error))?;
                 texts.push(text);
             }
             texts
         }
         _ => vec![scalar_text(key, value)?],
     };
-    given.set_items(row, &items).map_err(|error| faulty(value.span(), error))
+    given.set_items(row, &items).map_err(|error| faulty(key, value, &error))
+}
+
+fn faulty(key: &str, value: &Value<'_>, error: &GivenError) -> Fault {
+    fault(value.span(), format!("`{key}`: {error}"))
 }

@@ -21,29 +21,37 @@ fn governor(subject: &Subject<'_>) -> Finding {
         .iter()
         .filter_map(|core| machine.text(format!("{folder}/{core}/cpufreq/scaling_governor")))
         .collect();
-    let finding = |state, found: String| Finding::new("CPU governor", state, found, WHY_GOVERNOR);
     let others: Vec<&String> = governors.iter().filter(|name| *name != "performance").collect();
     match (governors.len(), others.as_slice()) {
-        (0, _) => finding(
+        (0, _) => governor_finding(
             State::Ok,
             "the kernel sets no frequencies here (as in virtual machines)".into(),
         ),
-        (_, []) => finding(State::Ok, "performance on all cores".into()),
+        (_, []) => governor_finding(State::Ok, "performance on all cores".into()),
         (all, [first, ..]) => {
-            finding(State::Warning, format!("{first} on {} of {all} cores", others.len()))
+            governor_finding(State::Warning, format!("{first} on {} of {all} cores", others.len()))
                 .remedy("sudo cpupower frequency-set -g performance")
         }
     }
 }
 
+fn governor_finding(state: State, found: String) -> Finding {
+    Finding::new("CPU governor", state, found, WHY_GOVERNOR)
+}
+
 fn irqbalance(subject: &Subject<'_>) -> Finding {
     let runs = subject.machine.processes().iter().any(|(_, name)| name == "irqbalance");
-    let finding = |state, found: &str| Finding::new("irqbalance", state, found, WHY_IRQBALANCE);
     match (runs, subject.has_adapters()) {
-        (true, true) => finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance"),
-        (true, false) => finding(State::Ok, "runs, which matters only with an adapter"),
-        (false, _) => finding(State::Ok, "does not run"),
+        (true, true) => {
+            irqbalance_finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance")
+        }
+        (true, false) => irqbalance_finding(State::Ok, "runs, which matters only with an adapter"),
+        (false, _) => irqbalance_finding(State::Ok, "does not run"),
     }
+}
+
+fn irqbalance_finding(state: State, found: &str) -> Finding {
+    Finding::new("irqbalance", state, found, WHY_IRQBALANCE)
 }
 
 #[cfg(test)]

@@ -35,7 +35,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         .tool("nft", &["list", "ruleset"])
         .or_else(|| subject.machine.tool("iptables-save", &[]));
     let seen = rules.map(|text| judge(&text, port));
-    let finding = |state, found: String| Finding::new("firewall", state, found, why(port));
     let by = match running.as_slice() {
         [] => String::new(),
         names => format!("{} runs; ", names.join(" and ")),
@@ -46,23 +45,23 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         " without root"
     };
     vec![match seen {
-        Some(Rules::Open) => finding(State::Ok, format!("{by}no rule drops incoming packets")),
-        Some(Rules::Named) => finding(
+        Some(Rules::Open) => finding(port, State::Ok, format!("{by}no rule drops incoming packets")),
+        Some(Rules::Named) => finding(port,
             State::Ok,
             format!("{by}the rules name both ports"),
         ),
-        Some(Rules::Closed) => finding(
+        Some(Rules::Closed) => finding(port,
             State::Warning,
             format!(
                 "{by}rules drop incoming packets and do not name both TCP {port} and UDP {ROCE_PORT}"
             ),
         )
         .remedy(remedy(port)),
-        None if running.is_empty() => finding(
+        None if running.is_empty() => finding(port,
             State::Unknown,
             format!("rules could not be read{without}; neither firewalld nor ufw runs"),
         ),
-        None => finding(
+        None => finding(port,
             State::Warning,
             format!("{by}its rules could not be read{without}"),
         )
@@ -70,17 +69,23 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     }]
 }
 
+fn finding(port: u16, state: State, found: String) -> Finding {
+    Finding::new("firewall", state, found, why(port))
+}
+
 fn services(subject: &Subject<'_>) -> Vec<&'static str> {
     let machine = subject.machine;
     let processes = machine.processes();
-    let is_on = |service: &&str| match *service {
-        // The service sets its rules and ends; this file says whether it does so at boot.
-        "ufw" => machine
-            .text("etc/ufw/ufw.conf")
-            .is_some_and(|conf| conf.lines().any(|line| line.trim() == "ENABLED=yes")),
-        name => processes.iter().any(|(_, process)| process == name),
-    };
-    SERVICES.into_iter().filter(|name| is_on(name)).collect()
+    SERVICES
+        .into_iter()
+        .filter(|service| match *service {
+            // The service sets its rules and ends; this file says whether it does so at boot.
+            "ufw" => machine
+                .text("etc/ufw/ufw.conf")
+                .is_some_and(|conf| conf.lines().any(|line| line.trim() == "ENABLED=yes")),
+            name => processes.iter().any(|(_, process)| process == name),
+        })
+        .collect()
 }
 
 #[derive(Debug, PartialEq)]
@@ -121,15 +126,18 @@ fn judge(rules: &str, control_port: u16) -> Rules {
             drops = true;
         }
     }
-    let named = |port: u16| {
-        let port = port.to_string();
-        rules.split(|c: char| !c.is_ascii_digit()).any(|number| number == port)
-    };
-    match (drops, named(control_port) && named(ROCE_PORT)) {
-        (false, _) => Rules::Open,
-        (true, true) => Rules::Named,
-        (true, false) => Rules::Closed,
+    if !drops {
+        Rules::Open
+    } else if names_port(rules, control_port) && names_port(rules, ROCE_PORT) {
+        Rules::Named
+    } else {
+        Rules::Closed
     }
+}
+
+fn names_port(rules: &str, port: u16) -> bool {
+    let digits = port.to_string();
+    rules.split(|c: char| !c.is_ascii_digit()).any(|number| number == digits)
 }
 
 #[cfg(test)]

@@ -31,9 +31,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Finding {
-    let finding = |state, found: String| {
-        Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
-    };
     let root = subject.machine.root();
     let driver = device.driver.as_deref();
     let reading = Reading::of_kernel(root, driver, &device.name, port.port);
@@ -48,11 +45,21 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         let is_iwarp = device.transport == Transport::Iwarp.name();
         if let Some(reason) = why_loss_is_unknown(reading.as_ref(), is_iwarp) {
             let why = reason.of_driver(driver);
-            return finding(State::Unknown, format!("loss unknown: {why}{more}"));
+            return loss_finding(
+                device,
+                port,
+                State::Unknown,
+                format!("loss unknown: {why}{more}"),
+            );
         }
-        return finding(State::Ok, format!("none counted since the driver was loaded{more}"));
+        return loss_finding(
+            device,
+            port,
+            State::Ok,
+            format!("none counted since the driver was loaded{more}"),
+        );
     }
-    finding(
+    loss_finding(device, port,
         State::Warning,
         format!("counted since the driver was loaded: {}{more}", listed(&lost)),
     )
@@ -60,6 +67,10 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         "run a sweep and this check again; if the counters grow, look for a path without PFC or ECN, a bad cable or \
          a wrong MTU; with Soft-RoCE on a busy machine raise --timeout",
     )
+}
+
+fn loss_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
+    Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
@@ -86,8 +97,6 @@ pub(in super::super) fn lossless(machine: &Machine, device: (&str, u8), netdev: 
 
 fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: &str) -> Finding {
     let machine = subject.machine;
-    let finding =
-        |state, found: String| Finding::new("flow control", state, found, WHY_PAUSE).of(netdev);
     let lossless = lossless(machine, (&device.name, port.port), netdev);
     let usual = Settings::default();
     let treatment = lossless.treatment(usual.traffic_class, usual.service_level);
@@ -103,17 +112,17 @@ fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: 
             let on = listed_numbers(on);
             let found = format!("PFC is on for priority {on}, and {treatment}{frames}");
             match treatment.is_lossless {
-                Some(true) => finding(State::Ok, found),
-                Some(false) => finding(State::Warning, found).remedy(lossless.advice()),
-                None => finding(State::Unknown, found).remedy(lossless.advice()),
+                Some(true) => pause_finding(netdev, State::Ok, found),
+                Some(false) => pause_finding(netdev, State::Warning, found).remedy(lossless.advice()),
+                None => pause_finding(netdev, State::Unknown, found).remedy(lossless.advice()),
             }
         }
-        (_, Some(true)) => finding(State::Ok, format!("pause frames are on, PFC is not{frames}")),
-        (None, None) => finding(
+        (_, Some(true)) => pause_finding(netdev, State::Ok, format!("pause frames are on, PFC is not{frames}")),
+        (None, None) => pause_finding(netdev,
             State::Unknown,
             "unknown: the driver does not report PFC, and `ethtool` is not installed".into(),
         ),
-        _ => finding(
+        _ => pause_finding(netdev,
             State::Warning,
             format!("neither PFC nor pause frames are on{frames}"),
         )
@@ -122,6 +131,10 @@ fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: 
              traffic into it (--dscp, or --service-level in a VLAN); a network with ECN alone does not need it"
         )),
     }
+}
+
+fn pause_finding(netdev: &str, state: State, found: String) -> Finding {
+    Finding::new("flow control", state, found, WHY_PAUSE).of(netdev)
 }
 
 fn listed_numbers(numbers: &[u8]) -> String {
@@ -146,12 +159,11 @@ fn global_pause(text: &str) -> bool {
 /// Counters of pause frames in `ethtool -S`, and mlx5's of drops for lack of buffers
 /// (Documentation/networking/…/mlx5/counters.rst).
 fn pause_frames(text: &str) -> Vec<String> {
-    let of_interest =
-        |name: &str| counts_pauses(name) || ["rx_discards_phy", "rx_out_of_buffer"].contains(&name);
     text.lines()
         .filter_map(|line| line.trim().split_once(": "))
         .filter(|(name, value)| {
-            of_interest(name) && value.trim().parse().is_ok_and(|count: u64| count > 0)
+            (counts_pauses(name) || ["rx_discards_phy", "rx_out_of_buffer"].contains(name))
+                && value.trim().parse().is_ok_and(|count: u64| count > 0)
         })
         .map(|(name, value)| format!("{name} {}", value.trim()))
         .collect()

@@ -14,8 +14,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
-    let finding =
-        |state, found: String| Finding::new("GIDs", state, found, WHY).of(port_name(device, port));
     let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     let address =
         format!("sudo ip address add 192.0.2.1/24 dev {netdev} (an address of your network)");
@@ -23,8 +21,8 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
         port.table().into_iter().filter(|entry| entry.gid_type == GidType::RoceV2).collect();
     let routable = v2.iter().filter(|entry| !entry.gid.is_link_local()).count();
     match (port.gids.len(), v2.len(), routable) {
-        (0, ..) => finding(State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
-        (all, 0, _) => finding(
+        (0, ..) => finding(device, port, State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
+        (all, 0, _) => finding(device, port,
             State::Broken,
             format!("{all} entries, none is RoCE v2"),
         )
@@ -32,16 +30,20 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
             "enable RoCE v2 in the adapter's settings (`cma_roce_mode` or the vendor's tool), or update driver and \
              firmware; rocebench does not use v1, which is not routable",
         ),
-        (_, v2, 0) => finding(
+        (_, v2, 0) => finding(device, port,
             State::Warning,
             format!("{v2} RoCE v2, all link-local: they reach only this network segment"),
         )
         .remedy(address),
-        (all, v2, routable) => finding(
+        (all, v2, routable) => finding(device, port,
             State::Ok,
             format!("{all} entries, {v2} RoCE v2, {routable} of them routable"),
         ),
     }
+}
+
+fn finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
+    Finding::new("GIDs", state, found, WHY).of(port_name(device, port))
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         .and_then(|text| chosen(&text).map(str::to_owned));
     let reserved = machine.text("proc/meminfo").and_then(|text| reserved(&text)).unwrap_or(0);
     let reserved = format!("{reserved} reserved");
-    let finding = |state, found: String| Finding::new("huge pages", state, found, WHY);
     vec![match mode.as_deref() {
         Some("always") => {
             finding(State::Ok, format!("every large buffer gets transparent ones; {reserved}"))
@@ -31,6 +30,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         ),
         None => finding(State::Ok, format!("the kernel has no transparent ones; {reserved}")),
     }]
+}
+
+fn finding(state: State, found: String) -> Finding {
+    Finding::new("huge pages", state, found, WHY)
 }
 
 /// `madvise` of `always [madvise] never`.

@@ -2,6 +2,7 @@
 
 use settings::listed;
 
+use super::super::machine::Machine;
 use super::subject::Subject;
 use crate::protocol::finding::{Finding, State};
 
@@ -34,8 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         return vec![Finding::new("kernel", State::Ok, found, WHY)];
     }
     let mut findings = Vec::new();
-    let is_loaded = |module: &str| machine.has(format!("sys/module/{module}"));
-    let core = is_loaded("ib_uverbs") || machine.has("sys/class/infiniband_verbs");
+    let core = is_loaded(machine, "ib_uverbs") || machine.has("sys/class/infiniband_verbs");
     findings.push(match (devices.is_empty(), core) {
         (false, true) => Finding::new(
             "kernel",
@@ -73,7 +73,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
     for (driver, module) in RDMA_MODULES {
         let bound = machine.list(format!("sys/bus/pci/drivers/{driver}"));
         let cards = bound.iter().filter(|name| name.contains(':')).count();
-        if cards > 0 && !is_loaded(module) {
+        if cards > 0 && !is_loaded(machine, module) {
             let finding = Finding::new(
                 "kernel module",
                 State::Warning,
@@ -84,6 +84,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn is_loaded(machine: &Machine, module: &str) -> bool {
+    machine.has(format!("sys/module/{module}"))
 }
 
 /// Whether the kernel's software device is available.

@@ -20,8 +20,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
-    let finding =
-        |state, found: String| Finding::new("MTU", state, found, WHY).of(port_name(device, port));
     let (Some(active), Some(netdev), Some(netdev_bytes)) =
         (port.active_mtu_bytes, &port.netdev, port.netdev_mtu_bytes)
     else {
@@ -29,32 +27,41 @@ fn judge(device: &DeviceEntry, port: &PortEntry) -> Finding {
             None => "the RDMA MTU, which only an opened device reports",
             Some(_) => "the network interface",
         };
-        return finding(State::Unknown, format!("could not read {what}"));
+        return finding(device, port, State::Unknown, format!("could not read {what}"));
     };
     let max = port.max_mtu_bytes.unwrap_or(4096);
     let found = format!("RDMA {active} of at most {max}; {netdev} {netdev_bytes}");
-    let larger = |bytes: u32| {
-        format!(
-            "sudo ip link set {netdev} mtu {bytes}, at both ends, and allow it on the switches between"
-        )
-    };
     // The fewest bytes of a packet, less than the kernel reserves: IPv4, and RETH in place of AtomicETH.
     let least_bytes = active + 20 + 8 + 12 + 16 + 4;
     if least_bytes > netdev_bytes {
         return finding(
+            device,
+            port,
             State::Broken,
             format!("{found}: full packets do not fit, they are lost or cut"),
         )
-        .remedy(larger(CUSTOMARY_BYTES.max(active + HEADERS_BYTES)));
+        .remedy(raise_mtu(netdev, CUSTOMARY_BYTES.max(active + HEADERS_BYTES)));
     }
     if active < max {
         return finding(
+            device,
+            port,
             State::Warning,
             format!("{found}: the interface's MTU keeps packets small"),
         )
-        .remedy(larger(CUSTOMARY_BYTES.max(max + HEADERS_BYTES)));
+        .remedy(raise_mtu(netdev, CUSTOMARY_BYTES.max(max + HEADERS_BYTES)));
     }
-    finding(State::Ok, found)
+    finding(device, port, State::Ok, found)
+}
+
+fn raise_mtu(netdev: &str, bytes: u32) -> String {
+    format!(
+        "sudo ip link set {netdev} mtu {bytes}, at both ends, and allow it on the switches between"
+    )
+}
+
+fn finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
+    Finding::new("MTU", state, found, WHY).of(port_name(device, port))
 }
 
 #[cfg(test)]

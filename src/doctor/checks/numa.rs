@@ -16,7 +16,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     let machine = subject.machine;
-    let finding = |state, found: String| Finding::new("NUMA", state, found, WHY);
     let nodes = subject.inventory.host.numa_nodes.unwrap_or(1);
     let Some(node) = device.numa_node else {
         return if nodes <= 1 {
@@ -48,6 +47,10 @@ fn judge(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
         )),
         _ => finding(State::Ok, found),
     }
+}
+
+fn finding(state: State, found: String) -> Finding {
+    Finding::new("NUMA", state, found, WHY)
 }
 
 fn allowed_list(status: &str) -> Option<String> {

@@ -32,34 +32,36 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn judge(machine: &Machine, device: &DeviceEntry) -> Finding {
-    let finding =
-        |state, found: String| Finding::new("PCIe ordering", state, found, WHY).of(&device.name);
     let name = device.driver.as_deref().unwrap_or("(unknown)");
     let known = device.driver.as_deref().and_then(Driver::of);
     match known.map(|driver| driver.relaxed_ordering) {
-        None => finding(
+        None => finding(device,
             State::Unknown,
             format!("rocebench asks for relaxed; unknown whether driver {name} does it"),
         ),
-        Some(false) => finding(
+        Some(false) => finding(device,
             State::Ok,
             format!("strict: driver {name} has no relaxed ordering"),
         ),
         Some(true) => match is_on(machine, &device.name) {
-            Some(false) => finding(
+            Some(false) => finding(device,
                 State::Warning,
                 "strict: the system has turned the device's relaxed ordering off".into(),
             )
             .remedy(
                 "turn it on in the BIOS (`PCIe relaxed ordering`), and look at `sudo lspci -vv`: DevCtl should show RlxdOrd+",
             ),
-            Some(true) => finding(State::Ok, format!("relaxed, by driver {name}")),
-            None => finding(
+            Some(true) => finding(device, State::Ok, format!("relaxed, by driver {name}")),
+            None => finding(device,
                 State::Ok,
                 format!("relaxed, by driver {name}, if the firmware has it and the BIOS leaves it on"),
             ),
         },
     }
+}
+
+fn finding(device: &DeviceEntry, state: State, found: String) -> Finding {
+    Finding::new("PCIe ordering", state, found, WHY).of(&device.name)
 }
 
 /// Whether the system leaves the device's relaxed ordering on; `None` where that cannot be read, as without root.

@@ -19,9 +19,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 fn judge(device: &DeviceEntry) -> Option<Finding> {
     // Skips devices without a PCI bus, as in some virtual machines.
     device.pci_address.as_ref()?;
-    let finding = |state, found: String| Finding::new("PCIe", state, found, WHY).of(&device.name);
     let (Some(speed), Some(width)) = (device.pci_gtransfer_per_s, device.pci_width_lanes) else {
         return Some(finding(
+            device,
             State::Unknown,
             "the kernel does not report the link's width and speed (as in virtual machines)".into(),
         ));
@@ -44,7 +44,7 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
     }
     if network > gbit_per_s {
         return Some(
-            finding(
+            finding(device,
                 State::Warning,
                 format!("{found}; less than the {network} Gb/s of its ports"),
             )
@@ -55,7 +55,11 @@ fn judge(device: &DeviceEntry) -> Option<Finding> {
         );
     }
     // Fast enough for the network link.
-    Some(finding(State::Ok, found))
+    Some(finding(device, State::Ok, found))
+}
+
+fn finding(device: &DeviceEntry, state: State, found: String) -> Finding {
+    Finding::new("PCIe", state, found, WHY).of(&device.name)
 }
 
 /// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.

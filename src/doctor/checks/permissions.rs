@@ -55,16 +55,8 @@ struct Node<'a> {
 }
 
 fn judge(nodes: &[Node<'_>]) -> Finding {
-    let named = |filter: fn(&Node<'_>) -> bool| -> Vec<String> {
-        nodes
-            .iter()
-            .filter(|node| filter(node))
-            .map(|node| format!("{} ({})", node.node, node.device))
-            .collect()
-    };
-    let missing = named(|node| !node.is_there);
-    let denied = named(|node| node.is_there && !node.may_use);
-    let finding = |state, found: String| Finding::new("device nodes", state, found, WHY);
+    let missing = names_of(nodes, |node| !node.is_there);
+    let denied = names_of(nodes, |node| node.is_there && !node.may_use);
     if !missing.is_empty() {
         return finding(State::Broken, format!("/dev/infiniband lacks {}", listed(&missing)))
             .remedy(
@@ -81,7 +73,22 @@ fn judge(nodes: &[Node<'_>]) -> Finding {
              /etc/udev/rules.d/90-rdma.rules",
         );
     }
-    finding(State::Ok, format!("this user may read and write {}", listed(&named(|_| true))))
+    finding(
+        State::Ok,
+        format!("this user may read and write {}", listed(&names_of(nodes, |_| true))),
+    )
+}
+
+fn finding(state: State, found: String) -> Finding {
+    Finding::new("device nodes", state, found, WHY)
+}
+
+fn names_of(nodes: &[Node<'_>], filter: fn(&Node<'_>) -> bool) -> Vec<String> {
+    nodes
+        .iter()
+        .filter(|node| filter(node))
+        .map(|node| format!("{} ({})", node.node, node.device))
+        .collect()
 }
 
 #[cfg(test)]

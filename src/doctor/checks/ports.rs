@@ -28,9 +28,8 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
             found += &format!(", which is {state}");
         }
     }
-    let finding = |state| Finding::new("port", state, found, WHY).of(port_name(device, port));
     if port.is_active() {
-        return finding(State::Ok);
+        return finding(device, port, State::Ok, found);
     }
     let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     let remedy = match (port.is_ethernet(), port.physical_state.as_deref()) {
@@ -46,7 +45,12 @@ fn judge(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
         }
         (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
     };
-    finding(if any_active { State::Warning } else { State::Broken }).remedy(remedy)
+    let state = if any_active { State::Warning } else { State::Broken };
+    finding(device, port, state, found).remedy(remedy)
+}
+
+fn finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
+    Finding::new("port", state, found, WHY).of(port_name(device, port))
 }
 
 #[cfg(test)]

@@ -34,7 +34,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
-    let finding = |state, found: String| Finding::new("UDP port 4791", state, found, WHY);
     if holders.is_empty() {
         return finding(State::Ok, "no program has it".into());
     }
@@ -68,6 +67,10 @@ fn judge(machine: &Machine, holders: &[Holder]) -> Finding {
     } else {
         finding(State::Ok, format!("{found}; other addresses are free"))
     }
+}
+
+fn finding(state: State, found: String) -> Finding {
+    Finding::new("UDP port 4791", state, found, WHY)
 }
 
 #[derive(Debug, PartialEq)]

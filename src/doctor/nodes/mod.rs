@@ -192,30 +192,38 @@ fn clock(offset: ClockOffset) -> Option<Clock> {
 }
 
 fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<NodesFinding> {
-    let of = |scope, nodes: &[usize], finding| NodesFinding {
-        scope,
-        nodes: nodes.iter().filter_map(|it| names.get(*it).cloned()).collect(),
-        finding,
-    };
-    let mut all = Vec::new();
+    let mut findings = Vec::new();
     for (number, answer) in answers.iter().enumerate() {
         if let Err(finding) = answer {
-            all.push(of(Scope::Reach, &[number], (**finding).clone()));
+            findings.push(nodes_finding(names, Scope::Reach, &[number], (**finding).clone()));
         }
     }
     for spread in spreads {
         if let Some(finding) = spread.finding(names) {
-            all.push(of(Scope::Difference, &spread.odd(), finding));
+            findings.push(nodes_finding(names, Scope::Difference, &spread.odd(), finding));
         }
     }
     let offsets: Vec<_> = answers.iter().map(|answer| answer.as_ref().ok()?.clock).collect();
     for (nodes, finding) in clocks::findings(names, &offsets) {
-        all.push(of(Scope::Difference, &nodes, finding));
+        findings.push(nodes_finding(names, Scope::Difference, &nodes, finding));
     }
     for (finding, nodes) in own_findings(answers) {
-        all.push(of(Scope::Own, &nodes, finding.clone()));
+        findings.push(nodes_finding(names, Scope::Own, &nodes, finding.clone()));
     }
-    all
+    findings
+}
+
+fn nodes_finding(
+    names: &[String],
+    scope: Scope,
+    nodes: &[usize],
+    finding: Finding,
+) -> NodesFinding {
+    NodesFinding {
+        scope,
+        nodes: nodes.iter().filter_map(|it| names.get(*it).cloned()).collect(),
+        finding,
+    }
 }
 
 /// What nodes found at themselves, each finding once with the nodes that have it in the same words.
