@@ -47,7 +47,7 @@ pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u
 
 /// Where all nodes are servers, this process has no device and no workers.
 pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Result<(), Failure> {
-    let asked = [
+    let options = [
         ("device", endpoint.device.is_some()),
         ("ib-port", endpoint.ib_port.is_some()),
         ("gid-index", endpoint.gid_index.is_some()),
@@ -56,7 +56,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
         ("pcap", endpoint.pcap.is_some()),
         ("cores", endpoint.cores.is_some()),
     ];
-    match asked.iter().find(|(_, is_asked)| *is_asked) {
+    match options.iter().find(|(_, is_given)| *is_given) {
         Some((flag, _)) if matches!(nodes, Nodes::Hosts(_)) => Err(Failure::bad_input(format!(
             "--{flag} applies to this process, which is not in --nodes"
         ))

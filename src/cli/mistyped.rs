@@ -47,29 +47,32 @@ fn meant(word: &str) -> Option<String> {
 }
 
 /// Takes suggestions away that have little to do with what was written.
-pub(super) fn without_far_tips(told: &mut clap::Error) {
+pub(super) fn without_far_tips(error: &mut clap::Error) {
     for (written, suggested) in [
         (ContextKind::InvalidArg, ContextKind::SuggestedArg),
         (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
         (ContextKind::InvalidValue, ContextKind::SuggestedValue),
     ] {
-        let (Some(word), Some(tip)) = (told.get(written), told.get(suggested)) else {
+        let (Some(word), Some(tip)) = (error.get(written), error.get(suggested)) else {
             continue;
         };
-        let bare = |word: &str| word.trim_start_matches('-').to_owned();
         let is_far = match (word, tip) {
             (ContextValue::String(word), ContextValue::String(tip)) => {
-                !is_near(&bare(word), &bare(tip))
+                !is_near(without_dashes(word), without_dashes(tip))
             }
             (ContextValue::String(word), ContextValue::Strings(tips)) => {
-                !tips.iter().any(|tip| is_near(&bare(word), &bare(tip)))
+                !tips.iter().any(|tip| is_near(without_dashes(word), without_dashes(tip)))
             }
             _ => false,
         };
         if is_far {
-            told.remove(suggested);
+            error.remove(suggested);
         }
     }
+}
+
+fn without_dashes(word: &str) -> &str {
+    word.trim_start_matches('-')
 }
 
 #[cfg(test)]

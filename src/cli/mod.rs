@@ -46,12 +46,12 @@ pub fn main() -> Result<(), Failure> {
         .and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(mut told) => {
-            mistyped::without_far_tips(&mut told);
-            if told.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
+        Err(mut error) => {
+            mistyped::without_far_tips(&mut error);
+            if error.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
                 return print(args::SHORT_HELP);
             }
-            return usage(&told);
+            return usage(&error);
         }
     };
     options_follow_the_command(&matches)?;
@@ -92,30 +92,33 @@ pub fn main() -> Result<(), Failure> {
 
 /// Whether `-h` asks for help, of no command.
 fn is_short(words: &[OsString], command: &clap::Command) -> bool {
-    let has = |word: &str| words.iter().any(|it| it == word);
     let mut commands = command.get_subcommands();
-    has("-h") && !has("--help") && !commands.any(|it| has(it.get_name()))
+    has(words, "-h") && !has(words, "--help") && !commands.any(|it| has(words, it.get_name()))
+}
+
+fn has(words: &[OsString], word: &str) -> bool {
+    words.iter().any(|it| it == word)
 }
 
 /// `--help`, `--version`, or what is wrong with the command line. Of a launcher's ranks the first says it.
-fn usage(told: &clap::Error) -> Result<(), Failure> {
+fn usage(error: &clap::Error) -> Result<(), Failure> {
     if mesh::is_further_rank(std::env::args_os()) {
-        return if told.use_stderr() {
-            let text = told.to_string();
+        return if error.use_stderr() {
+            let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
             Err(Failure::bad_input(line.trim_start_matches("error: ").to_owned()))
         } else {
             Ok(())
         };
     }
-    if told.use_stderr() {
+    if error.use_stderr() {
         if std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control)) {
-            errors::say(told.to_string().trim_end());
-            std::process::exit(told.exit_code());
+            errors::say(error.to_string().trim_end());
+            std::process::exit(error.exit_code());
         }
-        told.exit();
+        error.exit();
     }
-    unless_closed(told.print(), Failure::failed)
+    unless_closed(error.print(), Failure::failed)
 }
 
 /// Options of a sweep, and HOST, do not stand before a command: it has its own, after it.

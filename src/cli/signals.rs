@@ -67,7 +67,7 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 /// The signals of a process that a launcher has started.
 pub struct RankSignals {
     /// The first has come.
-    pub asked: Arc<AtomicBool>,
+    pub requested: Arc<AtomicBool>,
     /// It has come long enough ago.
     pub stop: Arc<AtomicBool>,
 }
@@ -76,11 +76,11 @@ pub struct RankSignals {
 /// signals at that time are the same wish.
 pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
     let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-    let [asked, stop] = flags.clone();
+    let [requested, stop] = flags.clone();
     let mut signals = wishes_to_stop()?;
     threads::spawn("signals", move || {
         signals.wait().for_each(drop);
-        asked.store(true, Ordering::SeqCst);
+        requested.store(true, Ordering::SeqCst);
         thread::sleep(delay);
         stop.store(true, Ordering::SeqCst);
         thread::sleep(LAUNCHERS_SIGNALS);
@@ -88,8 +88,8 @@ pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
         signals.wait().for_each(drop);
         low_level::exit(EXIT_INTERRUPTED);
     })?;
-    let [asked, stop] = flags;
-    Ok(RankSignals { asked, stop })
+    let [requested, stop] = flags;
+    Ok(RankSignals { requested, stop })
 }
 
 #[cfg(test)]

@@ -82,11 +82,11 @@ fn lacks(port: &Port) -> Vec<String> {
 
 fn extended_verbs(port: &Port) -> Vec<&'static str> {
     let has = port.adapter.extensions();
-    let all = [
+    let extensions = [
         (has.extended_post, "extended posting"),
         (has.extended_poll, "extended polling"),
         (has.thread_domains, "thread domains"),
         (has.stamps, "time stamps of completions"),
     ];
-    all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+    extensions.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
 }

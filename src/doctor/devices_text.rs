@@ -6,14 +6,14 @@ use super::entries::{DeviceEntry, PortEntry};
 use super::inventory::Inventory;
 use super::wrap::{WIDTH, wrapped};
 
-/// The text. `asked` is the device named with `-d`.
-pub fn text(inventory: &Inventory, asked: Option<&str>) -> String {
+/// The text. `requested` is the device named with `-d`.
+pub fn text(inventory: &Inventory, requested: Option<&str>) -> String {
     let mut out = String::new();
     for device in &inventory.devices {
         device_text(&mut out, inventory, device);
     }
     out.push('\n');
-    for paragraph in choice(inventory, asked) {
+    for paragraph in choice(inventory, requested) {
         for line in wrapped(&paragraph, WIDTH) {
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(out, "{line}");
@@ -116,8 +116,8 @@ fn column_width(head: &str, cells: &mut dyn Iterator<Item = usize>) -> usize {
 }
 
 /// The choice and its reasons, one paragraph each.
-fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
-    let with = match asked {
+fn choice(inventory: &Inventory, requested: Option<&str>) -> Vec<String> {
+    let with = match requested {
         Some(name) => format!("with -d {name}"),
         None => "by default".to_owned(),
     };
@@ -140,7 +140,7 @@ fn choice(inventory: &Inventory, asked: Option<&str>) -> Vec<String> {
         text += &format!(" GID index {index}: {}.", choice.gid_because);
     }
     let mut paragraphs = vec![text];
-    if asked.is_none() {
+    if requested.is_none() {
         paragraphs.push(
             "With HOST rocebench takes the port and the GID with the control connection's address, or else in the \
              other end's network, if there are any."

@@ -46,8 +46,8 @@ pub struct NoChoice {
 
 impl From<VerbsError> for NoChoice {
     fn from(error: VerbsError) -> NoChoice {
-        let told = RunFailure::from_verbs(&error);
-        NoChoice { because: told.message, remedy: told.hint }
+        let failure = RunFailure::from_verbs(&error);
+        NoChoice { because: failure.message, remedy: failure.hint }
     }
 }
 

@@ -93,14 +93,14 @@ fn with_interface(mut device: Device, inventory: &Inventory) -> Device {
 
 /// Whether the kernel counts the clock as synchronised (`timedatectl`), or whoever keeps it says so.
 fn clock_is_kept(machine: &Machine) -> Option<bool> {
-    let asked = ["show", "--property=NTPSynchronized", "--value"];
-    match machine.tool("timedatectl", &asked).as_deref().map(str::trim) {
+    let arguments = ["show", "--property=NTPSynchronized", "--value"];
+    match machine.tool("timedatectl", &arguments).as_deref().map(str::trim) {
         Some("yes") => return Some(true),
         Some("no") => return Some(false),
         _ => {}
     }
-    if let Some(told) = machine.tool("chronyc", &["-n", "tracking"]) {
-        let leap = told.lines().find(|line| line.starts_with("Leap status"));
+    if let Some(tracking) = machine.tool("chronyc", &["-n", "tracking"]) {
+        let leap = tracking.lines().find(|line| line.starts_with("Leap status"));
         return leap.map(|line| !line.contains("Not synchronised"));
     }
     machine.has("run/systemd/timesync/synchronized").then_some(true)

@@ -134,8 +134,8 @@ pub(super) fn interface_of(machine: &Machine, address: IpAddr) -> Option<String>
 fn interface_in(listed: &str, address: IpAddr) -> Option<String> {
     listed.lines().find_map(|line| {
         let mut words = line.split_whitespace().skip(1);
-        let (interface, _family, own) = (words.next()?, words.next()?, words.next()?);
-        let own: IpAddr = own.split('/').next()?.parse().ok()?;
+        let (interface, _family, own_address) = (words.next()?, words.next()?, words.next()?);
+        let own: IpAddr = own_address.split('/').next()?.parse().ok()?;
         (own == address).then(|| interface.to_owned())
     })
 }

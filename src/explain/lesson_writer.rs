@@ -24,7 +24,7 @@ pub struct LessonWriter {
     mistake: Option<Mistake>,
     steps: usize,
     /// Number of the last step written.
-    told: usize,
+    last_step: usize,
     /// Number of the step that showed the arrays.
     exchange: usize,
     failed: bool,
@@ -40,7 +40,7 @@ impl LessonWriter {
             op,
             mistake,
             steps: 0,
-            told: 0,
+            last_step: 0,
             exchange: 0,
             failed: false,
         }
@@ -117,11 +117,11 @@ impl LessonWriter {
         if step.topic == Topic::Exchange {
             self.exchange = self.steps;
         }
-        if !self.is_told(step) {
+        if !self.is_shown(step) {
             return String::new();
         }
         let mut out = self.left_out(self.steps - 1);
-        self.told = self.steps;
+        self.last_step = self.steps;
         let texts = topics::texts(step.topic, self.op, self.failed);
         let unseen = matches!(step.parts.first(), Some(Part::Unseen { .. }));
         let title = self.language.text(texts.title);
@@ -156,7 +156,7 @@ impl LessonWriter {
         self.mistake.is_none() || self.presentation.has_all_steps
     }
 
-    fn is_told(&self, step: &Step) -> bool {
+    fn is_shown(&self, step: &Step) -> bool {
         self.is_whole()
             || is_mistaken(step)
             || self.mistake.is_some_and(|mistake| topics::concerns(mistake, step.topic))
@@ -164,13 +164,13 @@ impl LessonWriter {
 
     /// A line for the steps up to `last` that were left out; empty if there are none.
     fn left_out(&mut self, last: usize) -> String {
-        let first = self.told + 1;
+        let first = self.last_step + 1;
         let numbers = match last.checked_sub(first) {
             None => return String::new(),
             Some(0) => format!("{first:2}"),
             Some(_) => format!("{first:2}–{last}"),
         };
-        self.told = last;
+        self.last_step = last;
         let text = self.language.text(Key::LeftOut);
         format!("{}\n\n", self.style.faint(&format!("{numbers}  {text}")))
     }
@@ -225,8 +225,7 @@ impl LessonWriter {
                 self.error(out, &text);
             }
             Part::Silence(seconds) => {
-                let seconds = seconds.to_string();
-                let text = self.language.filled(Key::Silence, &[("s", &seconds)]);
+                let text = self.language.filled(Key::Silence, &[("s", &seconds.to_string())]);
                 self.error(out, &text);
             }
             Part::Error(error) => self.error(out, error),
@@ -249,12 +248,12 @@ impl LessonWriter {
         let mut path: Vec<&str> = states.iter().map(|state| state.name()).collect();
         // QPs that take the same path are shown once.
         path.dedup();
-        let asked = match end {
+        let call = match end {
             End::This => "ibv_query_qp".to_owned(),
             End::Other => format!("({}) ibv_query_qp", self.language.text(Key::OtherEnd)),
         };
         let path = self.style.state(&path.join(" → "));
-        let text = format!("{}: {path}", self.style.code(&asked));
+        let text = format!("{}: {path}", self.style.code(&call));
         line_at(out, CALL, &text);
     }
 
@@ -276,10 +275,10 @@ impl LessonWriter {
         let how = if software { Key::UnseenSoftware } else { Key::UnseenHardware };
         self.paragraph(out, INDENT, "", self.language.text(how));
         out.push('\n');
-        let netdev = netdev.unwrap_or("any");
+        let interface = netdev.unwrap_or("any");
         for command in [
-            format!("sudo tcpdump -i {netdev} -nn -X udp port 4791"),
-            format!("sudo tshark -i {netdev} -f 'udp port 4791' -O infiniband"),
+            format!("sudo tcpdump -i {interface} -nn -X udp port 4791"),
+            format!("sudo tshark -i {interface} -f 'udp port 4791' -O infiniband"),
         ] {
             line_at(out, CALL, &self.style.code(&command));
         }

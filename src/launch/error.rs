@@ -16,8 +16,8 @@ pub enum LaunchError {
     NumberUntold(Launcher),
     #[error("{0} does not provide the address of rank 0")]
     Rank0Untold(Launcher),
-    #[error("--ranks is {asked}, but {launcher} started {told}")]
-    OtherNumber { launcher: Launcher, told: u32, asked: u32 },
+    #[error("--ranks is {given}, but {launcher} started {started}")]
+    OtherNumber { launcher: Launcher, started: u32, given: u32 },
     #[error("this is rank {rank}, but there are only {ranks}, counted from 0")]
     RankOutside { rank: u32, ranks: u32 },
     #[error("a job has at most {MOST_NODES} ranks, not {0}")]

@@ -19,7 +19,7 @@ pub use reader::Variables;
 
 /// What the command line says besides.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct Options {
     /// Where rank 0 is (`--rank-0`).
     pub rank_0: Option<HostPort>,
     /// The number of ranks (`--ranks`).
@@ -70,14 +70,14 @@ pub enum Rank0 {
 ///
 /// # Errors
 /// A launcher has, and something is missing or contradicts itself.
-pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, LaunchError> {
-    let Some(told) = launchers::read(variables)? else {
+pub fn find(variables: &Variables, given: &Options) -> Result<Option<Launched>, LaunchError> {
+    let Some(found) = launchers::read(variables)? else {
         return Ok(None);
     };
-    let launcher = told.launcher;
-    let ranks = match (told.ranks, asked.ranks) {
-        (Some(told), Some(asked)) if told != asked => {
-            return Err(LaunchError::OtherNumber { launcher, told, asked });
+    let launcher = found.launcher;
+    let ranks = match (found.ranks, given.ranks) {
+        (Some(started), Some(given)) if started != given => {
+            return Err(LaunchError::OtherNumber { launcher, started, given });
         }
         (Some(ranks), _) | (None, Some(ranks)) => ranks,
         (None, None) => return Err(LaunchError::NumberUntold(launcher)),
@@ -85,36 +85,38 @@ pub fn find(variables: &Variables, asked: &Asked) -> Result<Option<Launched>, La
     if ranks > MOST_NODES {
         return Err(LaunchError::TooMany(ranks));
     }
-    let rank = told.rank;
+    let rank = found.rank;
     if rank >= ranks {
         return Err(LaunchError::RankOutside { rank, ranks });
     }
-    let port = match asked.rank_0.as_ref().and_then(|it| it.port) {
-        Some(written) => match asked.port {
+    let port = match given.rank_0.as_ref().and_then(|it| it.port) {
+        Some(written) => match given.port {
             Some(flag) if flag != written => return Err(LaunchError::TwoPorts { written, flag }),
             _ => Some(written),
         },
-        None => asked.port,
+        None => given.port,
     };
-    let port_of_rank_0 = port.unwrap_or_else(|| port::of_job(told.identity.as_deref()));
-    let rank_0 = match (&asked.rank_0, told.store) {
-        (Some(asked), _) => {
-            Rank0::At { hosts: vec![asked.host.clone()], port: port_of_rank_0, is_launchers: false }
+    let port_of_rank_0 = port.unwrap_or_else(|| port::of_job(found.identity.as_deref()));
+    let rank_0 = match (&given.rank_0, found.store) {
+        (Some(given), _) => {
+            Rank0::At { hosts: vec![given.host.clone()], port: port_of_rank_0, is_launchers: false }
         }
         (None, Some(descriptor)) => Rank0::Store { descriptor, port },
-        (None, None) if told.rank_0.is_empty() => return Err(LaunchError::Rank0Untold(launcher)),
-        (None, None) => {
-            Rank0::At { hosts: told.rank_0, port: port_of_rank_0, is_launchers: told.is_launchers }
-        }
+        (None, None) if found.rank_0.is_empty() => return Err(LaunchError::Rank0Untold(launcher)),
+        (None, None) => Rank0::At {
+            hosts: found.rank_0,
+            port: port_of_rank_0,
+            is_launchers: found.is_launchers,
+        },
     };
-    let hosts = if told.hosts.len() == ranks as usize { told.hosts } else { Vec::new() };
-    Ok(Some(Launched { launcher, rank, ranks, host: told.host, hosts, rank_0 }))
+    let hosts = if found.hosts.len() == ranks as usize { found.hosts } else { Vec::new() };
+    Ok(Some(Launched { launcher, rank, ranks, host: found.host, hosts, rank_0 }))
 }
 
 /// The rank of this process, whatever else is missing; `None` without a launcher.
 pub fn rank(variables: &Variables) -> Option<u32> {
-    let told = launchers::read(variables).ok()??;
-    Some(told.rank)
+    let found = launchers::read(variables).ok()??;
+    Some(found.rank)
 }
 
 impl Launched {

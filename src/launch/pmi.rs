@@ -113,10 +113,10 @@ fn agree_over(
     }
     store.ask("cmd=barrier_in", "barrier_out")?;
     let got = store.ask(&format!("cmd=get kvsname={name} key={KEY}"), "get_result")?;
-    let told = field(&got, "value", "get_result")?;
+    let place = field(&got, "value", "get_result")?;
     // A launcher takes a rank that ends without this for one that failed.
     store.ask("cmd=finalize", "finalize_ack")?;
-    Ok(told)
+    Ok(place)
 }
 
 fn field(reply: &Reply, key: &str, expected: &'static str) -> Result<String, PmiError> {

@@ -10,12 +10,12 @@ fn variables(text: &str) -> Variables {
 }
 
 fn found(text: &str) -> Launched {
-    find(&variables(text), &Asked::default()).unwrap().unwrap()
+    find(&variables(text), &Options::default()).unwrap().unwrap()
 }
 
 /// Where so many ranks find rank 0 by what was asked.
-fn asked(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Asked {
-    Asked { rank_0: rank_0.map(|it| it.parse().unwrap()), ranks, port }
+fn asked(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Options {
+    Options { rank_0: rank_0.map(|it| it.parse().unwrap()), ranks, port }
 }
 
 fn at(launched: &Launched) -> (Vec<&str>, u16) {
@@ -67,7 +67,7 @@ fn open_mpi_5_tells_the_host_of_mpirun_by_its_namespace() {
     assert_eq!(at(&found(OPEN_MPI_5)).0, ["login-1"]);
     let pmix_alone = variables("PMIX_RANK=1 PMIX_NAMESPACE=prterun-a-1@1");
     let untold = LaunchError::NumberUntold(Launcher::OpenMpi);
-    assert_eq!(find(&pmix_alone, &Asked::default()), Err(untold));
+    assert_eq!(find(&pmix_alone, &Options::default()), Err(untold));
     let launched = find(&pmix_alone, &asked(None, Some(2), None)).unwrap().unwrap();
     assert_eq!((launched.ranks, at(&launched).0), (2, vec!["a"]));
 }
@@ -131,7 +131,7 @@ fn without_a_launcher_there_is_nothing() {
     // The second is a batch script.
     let batch = "SLURM_JOB_ID=7 SLURM_PROCID=0 SLURM_NTASKS=8";
     for text in ["", batch, "PMIX_NAMESPACE=x"] {
-        let found = find(&variables(text), &Asked::default());
+        let found = find(&variables(text), &Options::default());
         assert_eq!(found, Ok(None), "{text}");
     }
 }
@@ -149,7 +149,7 @@ fn what_contradicts_itself_is_an_error() {
         (OPEN_MPI_5, "prterun-login", "x", unknown),
     ] {
         let variables = variables(&text.replace(from, to));
-        let error = find(&variables, &Asked::default()).unwrap_err();
+        let error = find(&variables, &Options::default()).unwrap_err();
         has(error.to_string(), [words]);
         assert!(!error.hint().is_empty());
     }

@@ -53,7 +53,7 @@ pub(crate) fn query(port: &Port) -> Vec<Part> {
         LinkLayer::Ethernet => "IBV_LINK_LAYER_ETHERNET",
         LinkLayer::Infiniband => "IBV_LINK_LAYER_INFINIBAND",
     };
-    let asked = Call::new(format!("ibv_query_port(context, {}, &attr)", info.port), "0")
+    let query = Call::new(format!("ibv_query_port(context, {}, &attr)", info.port), "0")
         .came("state", format!("IBV_PORT_{}", info.state))
         .came("link_layer", link_layer)
         .came("max_mtu", info.max_mtu_bytes)
@@ -62,7 +62,7 @@ pub(crate) fn query(port: &Port) -> Vec<Part> {
         let code = format!("ibv_query_gid_ex(context, {}, {}, &entry, 0)", info.port, entry.index);
         Call::new(code, "0").came("gid", entry.gid).came("gid_type", entry.gid_type.name())
     });
-    [Some(asked), gid].into_iter().flatten().map(Part::Call).collect()
+    [Some(query), gid].into_iter().flatten().map(Part::Call).collect()
 }
 
 pub(crate) fn register(memory: &MemoryRegion, access: Access) -> Call {
@@ -189,10 +189,10 @@ pub(crate) fn poll(found: Option<&SeenCompletion>) -> Call {
     if found.status != 0 {
         return call.came("vendor_err", hex(found.vendor_error));
     }
-    let call = call.came("opcode", format!("IBV_WC_{}", printable(&found.opcode, 20)));
+    let succeeded = call.came("opcode", format!("IBV_WC_{}", printable(&found.opcode, 20)));
     match found.opcode.as_str() {
-        "RECV" => call.came("byte_len", found.byte_len),
-        _ => call,
+        "RECV" => succeeded.came("byte_len", found.byte_len),
+        _ => succeeded,
     }
 }
 

@@ -109,8 +109,7 @@ fn attacker(entry: &str, victim: &Case, nodes: &Nodes) -> Result<Attacker, Strin
     }
     let sweep = Sweep::with_flows(&file.given, &file.flows, nodes.clone());
     let mut cases = sweep.map_err(|error| {
-        let place = file.place_of(&error, false);
-        let place = place.map_or(String::new(), |place| format!(":{place}"));
+        let place = file.place_of(&error, false).map_or(String::new(), |place| format!(":{place}"));
         format!("{entry}{place}: {error}")
     })?;
     match (cases.cases.pop(), cases.cases.len()) {
@@ -125,9 +124,9 @@ fn unknown<T>(entry: &str, victim: &Case) -> Result<T, String> {
     let known: Vec<&str> = carried.chain(own).chain([ALL]).collect();
     let meant =
         nearest(entry, &known).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    let known = known.join(", ");
     Err(format!(
-        "no attacker is named `{entry}`{meant}; there are {known}, and files such as ./mine.toml"
+        "no attacker is named `{entry}`{meant}; there are {}, and files such as ./mine.toml",
+        known.join(", ")
     ))
 }
 

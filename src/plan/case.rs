@@ -73,10 +73,10 @@ impl Case {
             return None;
         }
         let mut closed = self.clone();
-        let mut all: Vec<&mut Settings> =
+        let mut all_settings: Vec<&mut Settings> =
             closed.flows.iter_mut().map(|flow| &mut flow.settings).collect();
-        all.push(&mut closed.settings);
-        for settings in all.into_iter().filter(|it| it.rate.share().is_some()) {
+        all_settings.push(&mut closed.settings);
+        for settings in all_settings.into_iter().filter(|it| it.rate.share().is_some()) {
             settings.rate = Rate::Closed;
             settings.drop_idle();
         }

@@ -62,8 +62,9 @@ fn unknown_key(key: &str, machine_flags: &[&str]) -> String {
 fn read_nodes(value: &Value<'_>) -> Result<Nodes, Fault> {
     let nodes = match value.get_ref() {
         DeValue::Array(items) => {
-            let items = items.iter().map(|item| scalar_text("nodes", item));
-            Nodes::from_items(&items.collect::<Result<Vec<_>, _>>()?)
+            let names: Result<Vec<_>, _> =
+                items.iter().map(|item| scalar_text("nodes", item)).collect();
+            Nodes::from_items(&names?)
         }
         _ => scalar_text("nodes", value)?.parse(),
     };

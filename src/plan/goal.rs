@@ -72,9 +72,12 @@ impl FromStr for Slo {
             if limits.iter().any(|it| it.percentile == known.percent) {
                 return Err(SloError::Twice(name.to_owned()));
             }
-            let span = time.parse::<TimeSpan>().ok().filter(|it| it.ns() > 0);
-            // A bare number would be seconds.
-            let span = span.filter(|_| time.ends_with('s'));
+            let span = time
+                .parse::<TimeSpan>()
+                .ok()
+                .filter(|it| it.ns() > 0)
+                // A bare number would be seconds.
+                .filter(|_| time.ends_with('s'));
             limits.push(LatencyLimit {
                 percentile: known.percent,
                 below_ns: span.ok_or_else(|| SloError::Time(time.to_owned()))?.ns(),

@@ -37,7 +37,7 @@ struct Axis {
 
 impl Axis {
     /// Reads what was given.
-    fn all(given: &Given) -> Result<Vec<Axis>, SettingError> {
+    fn read(given: &Given) -> Result<Vec<Axis>, SettingError> {
         let mut scratch = Settings::default();
         let mut axes = Vec::new();
         for row in ROWS {
@@ -85,7 +85,7 @@ impl OwnFlow {
             let node = nodes.names().swap_remove(from as usize);
             return Err(PlanError::ToItself { node });
         }
-        let own = Axis::all(&table.given)?;
+        let own = Axis::read(&table.given)?;
         let mut settings = Settings::default();
         for axis in &own {
             for value in &axis.values {
@@ -134,14 +134,14 @@ impl<'a> Axes<'a> {
     /// The first that is out of its range, or names no node.
     pub(super) fn new(
         given: &Given,
-        flows: &[FlowTable],
+        tables: &[FlowTable],
         nodes: &'a Nodes,
     ) -> Result<Axes<'a>, PlanError> {
-        if flows.len() > MOST_FLOWS {
-            return Err(PlanError::TooManyFlows { flows: flows.len() });
+        if tables.len() > MOST_FLOWS {
+            return Err(PlanError::TooManyFlows { flows: tables.len() });
         }
-        let axes = Axis::all(given)?;
-        let flows = flows
+        let axes = Axis::read(given)?;
+        let flows = tables
             .iter()
             .map(|table| OwnFlow::new(table, nodes).map_err(|error| error.in_flow(&table.name)))
             .collect::<Result<_, _>>()?;
@@ -229,19 +229,19 @@ impl<'a> Axes<'a> {
         let mut is_needed = vec![false; self.axes.len()];
         let mut flows = Vec::with_capacity(self.flows.len());
         for OwnFlow { flow, own } in &mut self.flows {
-            let mut all = settings.clone();
+            let mut of_flow = settings.clone();
             if own.iter().any(|axis| axis.row.flag == "size") {
                 // A flow's own size stands for the sizes above it.
-                all.size_mix = None;
+                of_flow.size_mix = None;
             }
             for axis in own.iter() {
-                axis.row.copy(&mut all, &flow.settings);
+                axis.row.copy(&mut of_flow, &flow.settings);
             }
-            if all.is_set_up() {
+            if of_flow.is_set_up() {
                 return Err(PlanError::ConnectWithFlows);
             }
-            keep_what_matters(&mut all, own, &mut self.axes, &mut is_needed);
-            flows.push(Flow { settings: all, ..flow.clone() });
+            keep_what_matters(&mut of_flow, own, &mut self.axes, &mut is_needed);
+            flows.push(Flow { settings: of_flow, ..flow.clone() });
         }
         match flows.as_slice() {
             [] => keep_what_matters(&mut settings, &mut [], &mut self.axes, &mut is_needed),

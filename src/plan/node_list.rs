@@ -51,8 +51,7 @@ fn from_file(path: PathBuf) -> Result<Vec<String>, ListError> {
         .ok_or_else(|| ListError::TooLarge(path.clone()))?;
     let text = String::from_utf8(bytes).map_err(|error| unread(&path, error.to_string()))?;
     let mut items = Vec::new();
-    for line in text.lines() {
-        let line = line.split('#').next().unwrap_or_default();
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
         for word in line.split_whitespace() {
             items.extend(items_of(word.trim_end_matches(','))?);
         }

@@ -153,8 +153,8 @@ impl Nodes {
         let names = self.names();
         let number = (0..).zip(&names).find(|(_, it)| *it == name);
         number.map(|(number, _)| number).ok_or_else(|| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            nearest(name, &names).map(str::to_owned)
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            nearest(name, &known).map(str::to_owned)
         })
     }
 }

@@ -48,8 +48,7 @@ pub(super) fn rounds(
         }
         Pattern::Bisection => {
             if count % 2 == 1 {
-                let nodes = nodes.count();
-                return Err(PlanError::OddNodes { nodes });
+                return Err(PlanError::OddNodes { nodes: nodes.count() });
             }
             let half = count / 2;
             (0..count).map(|node| (node, next(count, node, half))).collect()
@@ -77,16 +76,16 @@ fn node_of(name: Option<&str>, nodes: &Nodes) -> Result<u32, PlanError> {
 /// So many others, as asked for, or all.
 fn fan(
     flag: &'static str,
-    asked: Option<u32>,
+    requested: Option<u32>,
     pattern: &Pattern,
     nodes: &Nodes,
 ) -> Result<u32, PlanError> {
     let others = u32::try_from(nodes.count().saturating_sub(1)).unwrap_or(u32::MAX);
-    match asked {
+    match requested {
         Some(value) if value > others => {
             Err(PlanError::FanTooWide { flag, value, others, pattern: pattern.word() })
         }
-        asked => Ok(asked.unwrap_or(others)),
+        requested => Ok(requested.unwrap_or(others)),
     }
 }
 

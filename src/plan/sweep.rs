@@ -103,8 +103,7 @@ impl Sweep {
         match (flows.is_empty(), given.has("pattern")) {
             (false, true) => return Err(PlanError::PatternWithFlows),
             (true, false) if nodes.count() > 2 => {
-                let nodes = nodes.count();
-                return Err(PlanError::NoFlows { nodes });
+                return Err(PlanError::NoFlows { nodes: nodes.count() });
             }
             _ => {}
         }

@@ -132,11 +132,12 @@ impl FromStr for Switch {
 
     fn from_str(word: &str) -> Result<Switch, String> {
         let (key, value) = word.split_once('=').unwrap_or((word, ""));
-        let key = SWITCHES.into_iter().find(|it| *it == key);
-        let names_none = key == Some("env") && value.find('=').unwrap_or(0) == 0;
-        let key = key.filter(|_| !value.trim().is_empty() && !names_none);
-        let value = value.to_owned();
-        key.map(|key| Switch { key, value })
+        let names_no_variable = key == "env" && value.find('=').unwrap_or(0) == 0;
+        SWITCHES
+            .into_iter()
+            .find(|it| *it == key)
+            .filter(|_| !value.trim().is_empty() && !names_no_variable)
+            .map(|key| Switch { key, value: value.to_owned() })
             .ok_or_else(|| "it is program=PATH, lib=DIR, env=VAR=VALUE or run=COMMAND".to_owned())
     }
 }

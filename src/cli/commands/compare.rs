@@ -55,8 +55,7 @@ fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
         .into_iter()
         .filter_map(|(flag, path)| Some((flag, Sink::from(path?.to_owned()))))
         .collect();
-    let sinks: Vec<_> = sinks.iter().map(|(flag, sink)| (*flag, sink)).collect();
-    apart(&sinks)
+    apart(&sinks.iter().map(|(flag, sink)| (*flag, sink)).collect::<Vec<_>>())
 }
 
 /// Files of one format each, by their flags.
@@ -79,8 +78,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         Box::new(|out| output::programs::bmf(comparison, out)),
         Box::new(move |out| output::programs::otava(comparison, sides, out)),
     ];
-    let to_stdout = |path: &Path| Sink::from(path.to_owned()) == Sink::Stdout;
-    let stdout_is_taken = paths.iter().flatten().any(|path| to_stdout(path));
+    let stdout_is_taken = paths.iter().flatten().any(|path| is_stdout(path));
     if args.quiet {
         for refused in &comparison.refused {
             say(&format!("rocebench: warning: {refused}"));
@@ -96,7 +94,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
     for (path, write) in paths.into_iter().zip(formats) {
         match path {
             None => {}
-            Some(path) if to_stdout(path) => {
+            Some(path) if is_stdout(path) => {
                 let written = write(&mut io::BufWriter::new(io::stdout().lock()));
                 unless_closed(written, Failure::bad_input)?;
             }
@@ -117,10 +115,14 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
     Ok(())
 }
 
+fn is_stdout(path: &Path) -> bool {
+    Sink::from(path.to_owned()) == Sink::Stdout
+}
+
 /// The exit code, with a line that says why it is not 0.
 pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
-    let cases = |verdict| comparison.cases_with(verdict);
-    let (regressed, not_comparable) = (cases(Verdict::Regressed), cases(Verdict::NotComparable));
+    let (regressed, not_comparable) =
+        (comparison.cases_with(Verdict::Regressed), comparison.cases_with(Verdict::NotComparable));
     let of = comparison.cases.len();
     let over_all = comparison.over_all_with(Verdict::Regressed);
     if regressed > 0 || !over_all.is_empty() {
@@ -142,7 +144,7 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
         ))
         .with_hint(hint(comparison)));
     }
-    let no_verdict = cases(Verdict::NoVerdict);
+    let no_verdict = comparison.cases_with(Verdict::NoVerdict);
     if no_verdict > 0 {
         return Err(Failure::bad_input(format!("{no_verdict} of {of} cases are unclear"))
             .with_hint(
@@ -161,9 +163,10 @@ pub(super) fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result
         let missing = comparison.only_in_base.len();
         let (unclear, over_all) = match strict {
             Strict::Cases => (whole, 0),
-            Strict::Figures => {
-                (cases(Verdict::Unclear), comparison.over_all_with(Verdict::Unclear).len())
-            }
+            Strict::Figures => (
+                comparison.cases_with(Verdict::Unclear),
+                comparison.over_all_with(Verdict::Unclear).len(),
+            ),
         };
         if unclear + missing + over_all > 0 {
             return Err(Failure::failed(format!(
@@ -195,7 +198,7 @@ fn hint(comparison: &Comparison) -> String {
     if differ.is_empty() {
         "run the sweep again if runs failed or lack figures, or choose other --metrics".to_owned()
     } else {
-        let differ = differ.join(",");
-        format!("measure both sides alike, or compare anyway with --across {differ}")
+        let aspects = differ.join(",");
+        format!("measure both sides alike, or compare anyway with --across {aspects}")
     }
 }

@@ -42,14 +42,14 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     let stop = stop_flag().map_err(Failure::failed)?;
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
     let (mut unwritten, mut is_first) = (None, true);
-    let report = examine(&examination, &stop, &mut |told| {
+    let report = examine(&examination, &stop, &mut |event| {
         let is_well =
-            matches!(&told, ExaminationEvent::Finding(finding) if finding.state == State::Ok);
-        let is_section = matches!(told, ExaminationEvent::Section(_));
+            matches!(&event, ExaminationEvent::Finding(finding) if finding.state == State::Ok);
+        let is_section = matches!(event, ExaminationEvent::Section(_));
         if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
             return;
         }
-        let text = report_text::lines(&told, all_reasons);
+        let text = report_text::lines(&event, all_reasons);
         let text = if is_first { text.trim_start() } else { &text };
         is_first = false;
         unwritten = print(text).err();

@@ -42,17 +42,17 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let mut lesson_writer = LessonWriter::new(presentation, op, mistake);
     let mut pager = Pager::new(terminal.filter(|_| !args.no_pager));
     let mut unwritten = None;
-    let given = run_lesson(&options, &stop, &mut |event| {
+    let outcome = run_lesson(&options, &stop, &mut |event| {
         if unwritten.is_none() {
             unwritten = pager.print(&lesson_writer.text(&event)).err();
         }
     });
-    let verdict = given.map(|outcome| Verdict::of(mistake, &outcome));
-    if let (Ok(verdict), None) = (&verdict, &unwritten) {
+    let judged = outcome.map(|outcome| Verdict::of(mistake, &outcome));
+    if let (Ok(verdict), None) = (&judged, &unwritten) {
         unwritten = pager.print(&lesson_writer.end(*verdict)).err();
     }
     let ended = pager.end();
-    let verdict = verdict.map_err(|failure| {
+    let verdict = judged.map_err(|failure| {
         if failure.interrupted { Failure::failed("interrupted") } else { failure.into() }
     })?;
     if let Some(failure) = unwritten {
@@ -77,8 +77,8 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     let op = match &args.op {
         Some(name) => Op::BASIC.into_iter().find(|op| op.name() == name),
         None => mistake.map(Mistake::usual_op),
-    };
-    let op = op.unwrap_or(Op::Send);
+    }
+    .unwrap_or(Op::Send);
     if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
         let fitting: Vec<&str> =
             Op::BASIC.into_iter().filter(|op| mistake.fits(*op)).map(Op::name).collect();

@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 
 use crate::coordinator::options::Target;
 use crate::coordinator::ranks::Ranks;
-use crate::launch::{self, Asked, LaunchError, Launched, Rank0, Variables, pmi};
+use crate::launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi};
 use crate::plan::{HostPort, Nodes};
 use crate::protocol::join_message::Join;
 use crate::server::events::ServerLog;
@@ -62,8 +62,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// # Errors
 /// Bad input, what stopped it, or that runs failed.
 pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
-    let asked = Asked { rank_0: args.rank_0, ranks: args.ranks, port: args.run.connection.port };
-    let launched = launch::find(&variables(), &asked);
+    let given = Options { rank_0: args.rank_0, ranks: args.ranks, port: args.run.connection.port };
+    let launched = launch::find(&variables(), &given);
     if args.run.nodes.is_some() || args.run.host.is_some() {
         return match launched {
             Ok(Some(launched)) if launched.ranks > 1 => Err(both(&launched)),
@@ -84,7 +84,7 @@ pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
                 _ => follow(args.run, &launched, &own),
             }
         }
-        None if asked.rank_0.is_some() || asked.ranks.is_some() => Err(Failure::bad_input(
+        None if given.rank_0.is_some() || given.ranks.is_some() => Err(Failure::bad_input(
             "no launcher has started this process, so its rank is not known",
         )
         .with_hint(HOW)),
@@ -156,11 +156,11 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
 }
 
 fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failure> {
-    let mut said = (Instant::now(), 0);
+    let (mut noted_at, mut noted) = (Instant::now(), 0);
     let names = ranks.gather(stop, |joined, of| {
-        if !args.speech.quiet && joined != said.1 && said.0.elapsed() >= PATIENCE {
+        if !args.speech.quiet && joined != noted && noted_at.elapsed() >= PATIENCE {
             say(&format!("rocebench: {joined} of {of} nodes have joined"));
-            said = (Instant::now(), joined);
+            (noted_at, noted) = (Instant::now(), joined);
         }
     })?;
     let plan = RunPlan::new(args, &Ground::Ranks(names))?;
@@ -173,7 +173,7 @@ fn follow(args: RunArgs, launched: &Launched, own: &Join) -> Result<(), Failure>
     let signals = signals_of_rank(RANK_0_FIRST).map_err(Failure::failed)?;
     let done = followed(args, launched, own, &signals.stop);
     // mpirun kills all others at once when the first of them ends, and rank 0 has results to write.
-    while signals.asked.load(Ordering::SeqCst) && !signals.stop.load(Ordering::SeqCst) {
+    while signals.requested.load(Ordering::SeqCst) && !signals.stop.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(10));
     }
     // One line of each rank is enough: rank 0 says what to do.
@@ -201,9 +201,9 @@ fn followed(
     let place = match &launched.rank_0 {
         Rank0::At { hosts, port, .. } => Place { hosts: hosts.clone(), port: *port },
         Rank0::Store { descriptor, .. } => {
-            let told: HostPort =
+            let HostPort { host, port } =
                 agree(*descriptor, None, stop)?.parse().map_err(Failure::failed)?;
-            Place { hosts: vec![told.host], port: told.port.unwrap_or_default() }
+            Place { hosts: vec![host], port: port.unwrap_or_default() }
         }
     };
     let log: ServerLog = Arc::new(|event| tracing::debug!(?event, "the node of this rank"));
@@ -225,8 +225,11 @@ fn listen(port: u16) -> Result<TcpListener, Failure> {
 }
 
 fn variables() -> Variables {
-    let text = |text: OsString| text.to_string_lossy().into_owned();
-    std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
+    std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect()
 }
 
 /// This host's name, as it may stand in the name of a node.
@@ -235,9 +238,13 @@ fn host_name() -> String {
 }
 
 fn as_name(text: &str) -> String {
-    let is_of_names = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let name: String = text.chars().take(253).collect();
-    if name.is_empty() { "localhost".to_owned() } else { name.replace(|c| !is_of_names(c), "-") }
+    if text.is_empty() {
+        return "localhost".to_owned();
+    }
+    text.chars()
+        .take(253)
+        .map(|c| if c.is_ascii_alphanumeric() || "-._".contains(c) { c } else { '-' })
+        .collect()
 }
 
 /// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.

@@ -47,20 +47,20 @@ pub(in crate::cli) fn convert(svg: &str, format: Format) -> Result<Vec<u8>, Stri
         command.args(["--zoom", &zoom.to_string()]);
     }
     let output = run(command, svg).map_err(|error| format!("{}; {REMEDY}", unstarted(&error)))?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let told = match text::printable(told.trim(), TOLD_COLUMNS) {
-        told if told.is_empty() => String::new(),
-        told => format!(": {told}"),
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let reason = match text::printable(errors.trim(), TOLD_COLUMNS) {
+        line if line.is_empty() => String::new(),
+        line => format!(": {line}"),
     };
     if !output.status.success() {
         let status = output.status;
         return Err(format!(
-            "{PROGRAM} failed ({status}){told}; try the SVG file with it by hand, or leave --format out"
+            "{PROGRAM} failed ({status}){reason}; try the SVG file with it by hand, or leave --format out"
         ));
     }
     let name = format.extension().to_uppercase();
     format.marked(&output.stdout).ok_or_else(|| {
-        format!("the output of {PROGRAM} is not a {name} file{told}; install a newer librsvg")
+        format!("the output of {PROGRAM} is not a {name} file{reason}; install a newer librsvg")
     })
 }
 

@@ -73,18 +73,18 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         say(&format!("{cases} cases read, drawing"));
     }
 
-    let base = base.map_or_else(Vec::new, |base| base.results);
-    let comparison =
-        (args.base.as_deref()).map(|path| compare_with(path, base.clone(), &results, options));
-    let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base));
+    let base_results = base.map_or_else(Vec::new, |base| base.results);
+    let comparison = (args.base.as_deref())
+        .map(|path| compare_with(path, base_results.clone(), &results, options));
+    let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base_results));
     let sides = Sides { new: &sums, base: &base_sums };
     let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = sections::left_out(&results, comparison.as_ref());
     left_out.extend(sections::cap(&mut sections));
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
     let headlines = headlines(&files);
-    let figures = || sections.iter().flat_map(|section| &section.figures);
-    if figures().next().is_none() {
+    let figures: Vec<_> = sections.iter().flat_map(|section| &section.figures).collect();
+    if figures.is_empty() {
         return Err(nothing_to_draw(&files, cases));
     }
     let page = Page {
@@ -97,9 +97,9 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         left_out: &left_out,
     };
     let how = Written { width: args.width, formats: &formats, convert: &pictures::convert };
-    let path = folder::write(&args.out, &page.html(), figures(), how)
+    let path = folder::write(&args.out, &page.html(), figures.iter().copied(), how)
         .map_err(|error| unwritten(&error))?;
-    report(&path, figures().count(), cases)?;
+    report(&path, figures.len(), cases)?;
     match named {
         0 => Ok(()),
         _ => Err(refused_by_name(named)),
@@ -149,10 +149,10 @@ fn refused_by_name(named: usize) -> Failure {
 }
 
 /// The formats besides SVG, each once.
-fn formats_of(asked: &[String]) -> Vec<Format> {
+fn formats_of(names: &[String]) -> Vec<Format> {
     Format::ALL
         .into_iter()
-        .filter(|format| asked.iter().any(|it| it == format.extension()))
+        .filter(|format| names.iter().any(|it| it == format.extension()))
         .collect()
 }
 
@@ -169,14 +169,13 @@ fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
     if nodes.any(|(file, node)| racks.of(file, &node.name).is_some()) {
         return Ok(racks);
     }
-    let name = results
+    let example = results
         .iter()
         .flat_map(|loaded| &loaded.result.nodes)
-        .map(|node| text::printable(&node.name, 60))
-        .next();
-    let name = name.map_or_else(String::new, |name| format!(", such as {name}"));
+        .next()
+        .map_or_else(String::new, |node| format!(", such as {}", text::printable(&node.name, 60)));
     let file = text::path(path);
-    Err(Failure::bad_input(format!("{file} names none of the results' nodes{name}")).with_hint(
+    Err(Failure::bad_input(format!("{file} names none of the results' nodes{example}")).with_hint(
         "write lines NODE RACK, with the nodes' names in the results or their host names",
     ))
 }
@@ -187,8 +186,9 @@ fn compare_with(
     results: &[Loaded],
     options: &Options,
 ) -> Comparison {
-    let found = |results| Found { results, refused: Vec::new() };
-    compare((path, &found(base)), (Path::new("the results"), &found(results.to_vec())), options)
+    let of_base = Found { results: base, refused: Vec::new() };
+    let own = Found { results: results.to_vec(), refused: Vec::new() };
+    compare((path, &of_base), (Path::new("the results"), &own), options)
 }
 
 fn unwritten(error: &FolderError) -> Failure {

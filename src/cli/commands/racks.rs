@@ -47,10 +47,9 @@ pub fn read(path: &Path) -> Result<HashMap<String, String>, RacksError> {
 }
 
 fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError> {
-    let file = || file.to_owned();
     let mut racks: HashMap<String, String> = HashMap::new();
-    for (line, text) in (1..).zip(lines.lines()) {
-        let text = text.split('#').next().unwrap_or_default().trim();
+    for (line, whole) in (1..).zip(lines.lines()) {
+        let text = whole.split('#').next().unwrap_or_default().trim();
         if text.is_empty() {
             continue;
         }
@@ -59,26 +58,35 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
             // The list of another file would have no line here.
             [nodes, rack] if !nodes.starts_with('@') => (nodes, rack),
             _ => {
-                let (file, text) = (file(), text::printable(text, MAX_SHOWN));
+                let (file, text) = (file.to_owned(), text::printable(text, MAX_SHOWN));
                 return Err(RacksError::Line { file, line, text });
             }
         };
-        let nodes =
-            expand(nodes).map_err(|error| RacksError::Nodes { file: file(), line, error })?;
+        let nodes = expand(nodes).map_err(|error| RacksError::Nodes {
+            file: file.to_owned(),
+            line,
+            error,
+        })?;
+        let rack = rack.to_owned();
         for node in nodes {
-            let rack = rack.to_owned();
             match racks.insert(node.clone(), rack.clone()) {
                 Some(other) if other != rack => {
-                    return Err(RacksError::Twice { file: file(), line, node, rack, other });
+                    return Err(RacksError::Twice {
+                        file: file.to_owned(),
+                        line,
+                        node,
+                        rack,
+                        other,
+                    });
                 }
                 _ => {}
             }
         }
         if racks.len() > MOST_NODES as usize {
-            return Err(RacksError::TooMany { file: file() });
+            return Err(RacksError::TooMany { file: file.to_owned() });
         }
     }
-    if racks.is_empty() { Err(RacksError::Empty { file: file() }) } else { Ok(racks) }
+    if racks.is_empty() { Err(RacksError::Empty { file: file.to_owned() }) } else { Ok(racks) }
 }
 
 #[cfg(test)]

@@ -81,11 +81,11 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     unwritten.map_or(Ok(()), Err)
 }
 
-fn failed(failure: &RunFailure, sent: usize, all: usize) -> Failure {
-    let left = match all - sent {
+fn failed(failure: &RunFailure, sent: usize, total: usize) -> Failure {
+    let left = match total - sent {
         0 => String::new(),
-        1 if all == 1 => String::new(),
-        left => format!("{left} of {all} files were not sent: "),
+        1 if total == 1 => String::new(),
+        left => format!("{left} of {total} files were not sent: "),
     };
     let text = format!("{left}{failure}");
     Failure::new(text, failure.bad_input, failure.hint.clone())

@@ -112,18 +112,19 @@ impl Drop for Show<'_> {
 
 /// `disk.img  1073741824 bytes  1.23 s  6.98 Gb/s  16 QPs`, and how TCP compares.
 fn line(report: &FileReport) -> String {
-    let of = |timing: &FileTiming| {
-        format!(
-            "{:.2} s ({:.2} s of them syncing)  {:.2} Gb/s",
-            timing.seconds, timing.sync_seconds, timing.gbit_per_s
-        )
-    };
     let FileReport { name, bytes, qps, .. } = report;
-    let mut text = format!("{name}  {bytes} bytes  {}  {qps} QPs\n", of(&report.rdma));
+    let mut text = format!("{name}  {bytes} bytes  {}  {qps} QPs\n", timing_text(&report.rdma));
     if let (Some(tcp), Some(ratio)) = (&report.tcp, report.ratio()) {
-        text += &format!("  plain TCP: {}; RDMA was {}\n", of(tcp), compared(ratio));
+        text += &format!("  plain TCP: {}; RDMA was {}\n", timing_text(tcp), compared(ratio));
     }
     text
+}
+
+fn timing_text(timing: &FileTiming) -> String {
+    format!(
+        "{:.2} s ({:.2} s of them syncing)  {:.2} Gb/s",
+        timing.seconds, timing.sync_seconds, timing.gbit_per_s
+    )
 }
 
 /// How fast RDMA was, from its rate over TCP's.

@@ -68,8 +68,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
             }
             (_, Some(_)) => port.context.name().to_owned(),
             (gid, None) => {
-                let gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
-                format!("{} port {}{gid}", port.context.name(), port.info.port)
+                let shown_gid = gid.map_or_else(String::new, |gid| format!(", GID {gid}"));
+                format!("{} port {}{shown_gid}", port.context.name(), port.info.port)
             }
         };
         say(&format!("serving on {address} with {with}; Ctrl-C stops"));

@@ -108,8 +108,8 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
     }
 
     /// The letters of a word that begins with one dash; from the first that takes a value on they are the value.
-    fn letters(&mut self, letters: &str) -> Result<(), Failure> {
-        let mut letters = letters.chars();
+    fn letters(&mut self, word: &str) -> Result<(), Failure> {
+        let mut letters = word.chars();
         while let Some(letter) = letters.next() {
             let (rest, dashed) = (letters.as_str(), format!("-{letter}"));
             let own = self.find(|arg| arg.get_short() == Some(letter));
@@ -152,10 +152,10 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
             Here::Flag(flag) => self.flag(dashed, flag, value.as_deref()),
             Here::Setting(flag, text) => self.flag(dashed, flag, Some(text.as_ref())),
             Here::OneOf(meanings, otherwise) => {
-                let is_given = |text: &str| value.as_deref() == Some(text.as_ref());
-                let Some((_, meaning)) = meanings.iter().find(|(text, _)| is_given(text)) else {
-                    let value = value.unwrap_or_default();
-                    let typed = format!("{dashed} {}", value.to_string_lossy());
+                let Some((_, meaning)) =
+                    meanings.iter().find(|(text, _)| value.as_deref() == Some(text.as_ref()))
+                else {
+                    let typed = format!("{dashed} {}", value.unwrap_or_default().to_string_lossy());
                     return Err(refusal(typed.trim_end(), otherwise));
                 };
                 if let Some((flag, text)) = meaning {

@@ -18,10 +18,10 @@ const LATENCY_SIZE: &str = "2";
 
 /// A command line in rocebench's own words, which it shows where a program of perftest was named.
 pub(in crate::cli) fn translate(
-    words: impl IntoIterator<Item = OsString>,
+    typed: impl IntoIterator<Item = OsString>,
     command: &Command,
 ) -> Result<OwnWords, Failure> {
-    let words: Vec<OsString> = words.into_iter().collect();
+    let words: Vec<OsString> = typed.into_iter().collect();
     let Some((program, rest)) = named(&words) else {
         return options::translate(words, command);
     };
@@ -50,13 +50,9 @@ fn in_own_words(
     rest: &[OsString],
     command: &Command,
 ) -> Result<OwnWords, Failure> {
-    let line = |first: &[&str]| {
-        let words = first.iter().map(OsString::from).chain(rest.iter().cloned());
-        options::translate(words, command)
-    };
-    let mut own = line(&["rocebench"])?;
+    let mut own = translated(&["rocebench"], rest, command)?;
     if own.plain == 0 && !asks(&own, &ASK) {
-        return line(&["rocebench", "serve", "--once"]);
+        return translated(&["rocebench", "serve", "--once"], rest, command);
     }
     let mut first = Vec::new();
     if !asks(&own, &["--op"]) {
@@ -72,10 +68,14 @@ fn in_own_words(
     Ok(own)
 }
 
+fn translated(first: &[&str], rest: &[OsString], command: &Command) -> Result<OwnWords, Failure> {
+    let words = first.iter().map(OsString::from).chain(rest.iter().cloned());
+    options::translate(words, command)
+}
+
 /// Whether one of these options is given.
 fn asks(own: &OwnWords, flags: &[&str]) -> bool {
-    own.words.iter().any(|word| {
-        let word = word.to_string_lossy();
+    own.words.iter().map(|word| word.to_string_lossy()).any(|word| {
         flags.iter().any(|flag| {
             if flag.starts_with("--") {
                 word.split('=').next() == Some(flag)

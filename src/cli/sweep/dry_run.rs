@@ -11,7 +11,7 @@ use crate::protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
 use report::observe::setting_words::{alike, cell};
 use report::text::wrapped;
-use settings::{Row, Settings, differing};
+use settings::{Settings, differing};
 
 use crate::cli::sweep::plan::RunPlan;
 use crate::cli::terminal::errors::Failure;
@@ -55,11 +55,11 @@ fn footer(plan: &RunPlan) -> String {
         (Some(against), _) => longest_of_pairs(sweep, against),
         (None, Some(searches)) => longest_of_searches(sweep, searches),
         (None, None) => match &plan.beside {
-            Some(rounds) => sweep.longest().map(|all| all / sweep.runs() * rounds.most),
+            Some(rounds) => sweep.longest().map(|span| span / sweep.runs() * rounds.most),
             // All cases take as long.
-            None => sweep.longest().map(|all| {
+            None => sweep.longest().map(|span| {
                 let [further, cases] = [further, cases].map(|it| u32::try_from(it).unwrap_or(1));
-                all.saturating_add((all / cases.max(1)).saturating_mul(further))
+                span.saturating_add((span / cases.max(1)).saturating_mul(further))
             }),
         },
     };
@@ -74,15 +74,14 @@ fn memory(plan: &RunPlan) -> Option<String> {
     // Open loops keep more histograms.
     let largest = plan.searches.as_ref().map(|it| it.as_sweep(&plan.sweep));
     let sweep = largest.as_ref().unwrap_or(&plan.sweep);
-    // No device is opened for this; an adapter's queues are larger than the embedded device's.
-    let is_embedded = |name: &str| name.starts_with("soft");
     let resources = &plan.ends.resources;
     let first = match &resources.rails {
         Some(Devices::Named(names)) => names.first(),
         Some(Devices::All) => None,
         None => resources.request.device.as_ref(),
     };
-    let device = if first.is_some_and(|name| is_embedded(name)) {
+    // No device is opened for this; an adapter's queues are larger than the embedded device's.
+    let device = if first.is_some_and(|name| name.starts_with("soft")) {
         DeviceKind::Embedded
     } else {
         DeviceKind::System
@@ -152,8 +151,10 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
         writeln!(out, "{line}")?;
     }
     let rows = differing(&settings);
-    let is_word = |row: &Row| settings.iter().all(|it| row.number(it).is_none());
-    let of_rows = rows.iter().map(|row| (row.heading_of_column(), is_word(row)));
+    let of_rows = rows.iter().map(|row| {
+        let is_word = settings.iter().all(|it| row.number(it).is_none());
+        (row.heading_of_column(), is_word)
+    });
     let heads: Vec<(&str, bool)> = std::iter::once(("case", true)).chain(of_rows).collect();
     let mut table: Vec<Vec<String>> =
         vec![heads.iter().map(|(head, _)| (*head).to_owned()).collect()];
@@ -179,15 +180,15 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
 }
 
 fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
-    let columns = columns.saturating_add(1);
+    let width = columns.saturating_add(1);
     if flows::are_shown(&plan.sweep) {
         flows::write(&plan.sweep, out)?;
     } else {
-        write_table(&plan.sweep.cases, columns, out)?;
+        write_table(&plan.sweep.cases, width, out)?;
     }
     writeln!(out)?;
     for line in std::iter::once(footer(plan)).chain(memory(plan)) {
-        for line in wrapped(&line, columns) {
+        for line in wrapped(&line, width) {
             writeln!(out, "{line}")?;
         }
     }

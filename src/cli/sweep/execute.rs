@@ -69,11 +69,8 @@ pub fn execute_until(
 fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let cases = &outcome.result.cases;
     let done: usize = cases.iter().map(|case| case.runs.len()).sum();
-    let in_turns =
-        plan.against.as_ref().map(|it| it.pairs).or(plan.beside.as_ref().map(|it| it.least));
-    let each = in_turns.unwrap_or(plan.sweep.runs());
     // With pairs it may have been more.
-    let wanted = done.max(plan.sweep.cases.len() * each as usize);
+    let wanted = done.max(plan.sweep.cases.len() * runs_of_a_case(plan) as usize);
     let left = wanted - done;
     if outcome.interrupted {
         return Err(Failure::failed(format!(
@@ -84,40 +81,54 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         let text = format!("{left} of {wanted} runs were not started: {error}");
         return Err(Failure::new(text, false, error.hint()));
     }
-    let demands = &plan.output.demands;
-    let failing = (!demands.are_none())
-        .then(|| failing(&threshold::judge(&outcome.result, demands)))
-        .flatten()
-        .map(|told| format!("{demands}: {told}"));
-    let victims =
-        plan.output.fail_victim.and_then(|limit| failing_victim(&outcome.result.beside, limit));
-    let failing = match (failing, victims) {
-        (Some(flows), Some(victims)) => Some(format!("{flows}; {victims}")),
-        (flows, victims) => flows.or(victims),
-    };
-    let others = if outcome.failed_runs == 0 {
+    let unmet = unmet_demands(plan, outcome);
+    let runs = if outcome.failed_runs == 0 {
         comparisons(cases).and_then(|()| searches::verdict(cases))
     } else {
         let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
         let hint = "each is explained above and in the JSON file".to_owned();
         Err(Failure::new(text, outcome.only_bad_input, Some(hint)))
     };
-    let Some(failing) = failing else {
-        return others;
+    let Some(sentence) = unmet else {
+        return runs;
     };
-    if let Err(other) = others {
-        other.print();
+    if let Err(failure) = runs {
+        failure.print();
     }
-    Err(Failure::failed(failing))
+    Err(Failure::failed(sentence))
+}
+
+/// How often a case is to run, at least.
+fn runs_of_a_case(plan: &RunPlan) -> u32 {
+    match (&plan.against, &plan.beside) {
+        (Some(against), _) => against.pairs,
+        (None, Some(beside)) => beside.least,
+        (None, None) => plan.sweep.runs(),
+    }
+}
+
+/// What the options demand of the figures and is not so.
+fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<String> {
+    let demands = &plan.output.demands;
+    let mut unmet = Vec::new();
+    if !demands.are_none()
+        && let Some(flows) = failing(&threshold::judge(&outcome.result, demands))
+    {
+        unmet.push(format!("{demands}: {flows}"));
+    }
+    if let Some(limit) = plan.output.fail_victim {
+        unmet.extend(failing_victim(&outcome.result.beside, limit));
+    }
+    (!unmet.is_empty()).then(|| unmet.join("; "))
 }
 
 /// What `--fail-victim` demands and is not so. Says what is not clear.
-fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
-    let [failing, unclear] = victims::harm(beside, limit);
+fn failing_victim(attackers: &[BesideAttacker], limit: f64) -> Option<String> {
+    let [failing, unclear] = victims::harm(attackers, limit);
     if !unclear.is_empty() {
-        let unclear = unclear.join("; ");
         say(&format!(
-            "rocebench: note: --fail-victim {limit}x is unclear, use more --pairs: {unclear}"
+            "rocebench: note: --fail-victim {limit}x is unclear, use more --pairs: {}",
+            unclear.join("; ")
         ));
     }
     (!failing.is_empty()).then(|| format!("--fail-victim {limit}x: {}", failing.join("; ")))
@@ -125,31 +136,33 @@ fn failing_victim(beside: &[BesideAttacker], limit: f64) -> Option<String> {
 
 /// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.
 fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
-    let made = || cases.iter().filter_map(|case| case.perftest.as_ref());
-    let failed = made().filter(|it| it.pairs.iter().all(|pair| pair.failure.is_some())).count();
+    let made: Vec<_> = cases.iter().filter_map(|case| case.perftest.as_ref()).collect();
+    let failed =
+        made.iter().filter(|it| it.pairs.iter().all(|pair| pair.failure.is_some())).count();
     if failed == 0 {
         return Ok(());
     }
-    let text =
-        format!("{failed} of {} comparisons with perftest failed in every pair", made().count());
+    let text = format!("{failed} of {} comparisons with perftest failed in every pair", made.len());
     Err(Failure::failed(text)
         .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
 }
 
 /// The arguments as they are recorded: without the token.
 fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    let mut hide_next = false;
-    arguments
-        .map(|argument| {
-            if std::mem::replace(&mut hide_next, argument == "--token") {
-                return "***".to_owned();
-            }
-            match argument.split_once('=') {
-                Some(("--token", _)) => "--token=***".to_owned(),
-                _ => argument,
-            }
-        })
-        .collect()
+    let mut recorded = Vec::new();
+    let mut is_token_next = false;
+    for argument in arguments {
+        let is_token = is_token_next;
+        is_token_next = argument == "--token";
+        recorded.push(if is_token {
+            "***".to_owned()
+        } else if argument.starts_with("--token=") {
+            "--token=***".to_owned()
+        } else {
+            argument
+        });
+    }
+    recorded
 }
 
 #[cfg(test)]

@@ -12,17 +12,17 @@ pub(in crate::cli) fn conditions_apply(
     conditions: &[Condition],
     sweep: &Sweep,
 ) -> Result<(), Failure> {
-    let cases = || sweep.cases.iter();
+    let cases = &sweep.cases;
     for condition in conditions {
         let metric = condition.metric;
         let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
-        let mut flows = cases().flat_map(|case| &case.flows);
+        let mut flows = cases.iter().flat_map(|case| &case.flows);
         let (why, hint) = if metric.is_of_setup() {
-            if cases().any(|case| case.is_set_up()) {
+            if cases.iter().any(|case| case.is_set_up()) {
                 continue;
             }
             ("is about set-up, but no case measures it", "add --op connect")
-        } else if cases().all(|case| case.flows.is_empty()) {
+        } else if cases.iter().all(|case| case.flows.is_empty()) {
             ("is about traffic, but --traffic-qps 0 has none", "raise --traffic-qps")
         } else if of_latency && flows.all(|flow| flow.no_latency) {
             ("is about latency, but --no-latency records none", "leave --no-latency out")

@@ -50,21 +50,21 @@ impl Format {
         }
     }
 
-    /// Writes the document to a stream; `said` is what the result says, and tests of flows are for
+    /// Writes the document to a stream; `findings` is what the result says, and tests of flows are for
     /// what is demanded of each.
     pub fn write_to(
         self,
         result: &ResultFile,
-        said: &Said,
+        findings: &Said,
         demands: &Demands,
         out: impl Write,
     ) -> io::Result<()> {
         match self {
-            Format::Json => json::write_to(result, said, out),
+            Format::Json => json::write_to(result, findings, out),
             Format::Cases => csv::cases(result, out),
             Format::Qps => csv::qps(result, out),
             Format::Histograms => csv::histograms(result, out),
-            Format::Junit => junit::write(result, said, demands, out),
+            Format::Junit => junit::write(result, findings, demands, out),
         }
     }
 }

@@ -70,11 +70,6 @@ impl Output {
     pub(in crate::cli) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
         let stem = file_stem(&report::results::utc_now());
-        let refused = |option: &'static str| {
-            move |error: WriteError| {
-                Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
-            }
-        };
         prepare_directory(folder).map_err(refused("--out"))?;
         let endings = Format::OF_SWEEP.map(Format::ending);
         let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;
@@ -87,8 +82,7 @@ impl Output {
                 documents.push(Document { path: path.clone(), format: *format });
             }
         }
-        let is_counted = [plan.against.is_none(), plan.beside.is_none(), plan.searches.is_none()];
-        let is_counted = is_counted == [true; 3];
+        let is_counted = plan.against.is_none() && plan.beside.is_none() && plan.searches.is_none();
         let on_stdout = plan.output.on_stdout();
         let only_problems = plan.output.only_problems;
         let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
@@ -162,19 +156,22 @@ impl Output {
         if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
             let _ = std::fs::create_dir_all(folder);
         }
-        let said = Said::of(result);
+        let findings = Said::of(result);
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
         for Document { path, format } in &documents {
-            let waits = || {
-                say(&format!(
-                    "rocebench: note: {} waits for a reader; Ctrl-C gives up",
-                    path.display()
-                ));
-            };
-            match write_whole_until(path, stop, waits, |out| {
-                format.write_to(result, &said, &self.demands, out)
-            }) {
+            let outcome = write_whole_until(
+                path,
+                stop,
+                || {
+                    say(&format!(
+                        "rocebench: note: {} waits for a reader; Ctrl-C gives up",
+                        path.display()
+                    ));
+                },
+                |out| format.write_to(result, &findings, &self.demands, out),
+            );
+            match outcome {
                 Ok(()) => written.push(path),
                 Err(error) => failures.push(error.to_string()),
             }
@@ -187,8 +184,8 @@ impl Output {
             written.extend(journal.as_deref());
         }
         let (to_stderr, only_problems) = (self.on_stdout.is_some(), self.only_problems);
-        let said_all = said.all();
-        let problems: Vec<&Finding> = said_all.iter().filter(|it| it.is_wrong()).collect();
+        let every_finding = findings.all();
+        let problems: Vec<&Finding> = every_finding.iter().filter(|it| it.is_wrong()).collect();
         self.show(|table| {
             let mut out: Box<dyn Write> =
                 if to_stderr { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
@@ -198,14 +195,14 @@ impl Output {
             }
             against::write(result, &mut out)?;
             beside::write(result, &mut out)?;
-            mesh::write(&said, &mut out)?;
-            table.summary(result, &said, &written)
+            mesh::write(&findings, &mut out)?;
+            table.summary(result, &findings, &written)
         });
         if are_kept {
             self.journal.remove();
         }
         let stdout = self.on_stdout.map_or(Ok(()), |format| {
-            format.write_to(result, &said, &self.demands, io::stdout().lock())
+            format.write_to(result, &findings, &self.demands, io::stdout().lock())
         });
         let unshown = self.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {
@@ -214,15 +211,19 @@ impl Output {
         if only_problems && !problems.is_empty() {
             failures.push(format!("problems: {}", problems.len()));
         }
-        let mut failures = failures.into_iter();
-        let Some(first) = failures.next() else {
+        let mut rest = failures.into_iter();
+        let Some(first) = rest.next() else {
             return Ok(());
         };
-        for other in failures {
+        for other in rest {
             say(&format!("rocebench: warning: {other}"));
         }
         Err(Failure::failed(first))
     }
+}
+
+fn refused(option: &'static str) -> impl Fn(WriteError) -> Failure {
+    move |error: WriteError| Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
 }
 
 /// The settings of all rows to come: those of flows, or of the case where it measures set-up.

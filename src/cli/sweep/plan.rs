@@ -118,10 +118,10 @@ impl Ground {
         Ok(given)
     }
 
-    fn nodes(&self, asked: Option<Nodes>) -> Nodes {
+    fn nodes(&self, given: Option<Nodes>) -> Nodes {
         match self {
             Ground::Ranks(names) => Nodes::Ranks(names.clone()),
-            Ground::TwoEnds | Ground::Pairs => asked.unwrap_or_default(),
+            Ground::TwoEnds | Ground::Pairs => given.unwrap_or_default(),
         }
     }
 }
@@ -130,15 +130,8 @@ impl Ground {
 fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
-    let over = |given, flows: &[FlowTable]| {
-        if args.quick && flows.is_empty() {
-            Ok(quick::with_usual(given))
-        } else {
-            ground.over(given, flows)
-        }
-    };
     let Some(path) = &args.config else {
-        let given = over(flags.clone(), &[])?;
+        let given = with_usual(args, ground, flags.clone(), &[])?;
         let nodes = ground.nodes(args.nodes.clone());
         return Ok(cases(goals, &given, &[], nodes)?);
     };
@@ -163,7 +156,7 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
         ))
         .with_hint("take `nodes` out of the file, or run it without the launcher"));
     }
-    let given = over(flags.clone().over(file.given.clone()), &file.flows)?;
+    let given = with_usual(args, ground, flags.clone().over(file.given.clone()), &file.flows)?;
     let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
     let cases = cases(goals, &given, &file.flows, nodes);
     cases.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {
@@ -175,6 +168,19 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
     })
 }
 
+fn with_usual(
+    args: &RunArgs,
+    ground: &Ground,
+    given: Given,
+    flows: &[FlowTable],
+) -> Result<Given, Failure> {
+    if args.quick && flows.is_empty() {
+        Ok(quick::with_usual(given))
+    } else {
+        ground.over(given, flows)
+    }
+}
+
 /// Whether what the error is about was given as a flag: without it, the file's stands.
 fn flags_give(args: &RunArgs, error: &PlanError) -> bool {
     let (flags, flag) = (&args.sweep.given, error.flag());
@@ -184,7 +190,7 @@ fn flags_give(args: &RunArgs, error: &PlanError) -> bool {
 }
 
 fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
-    let asked = [
+    let paths = [
         (Format::Json, args.json),
         (Format::Cases, args.csv),
         (Format::Qps, args.csv_qps),
@@ -192,7 +198,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
         (Format::Junit, args.junit),
     ];
     let further: Vec<(Format, Sink)> =
-        asked.into_iter().filter_map(|(format, path)| Some((format, path?.into()))).collect();
+        paths.into_iter().filter_map(|(format, path)| Some((format, path?.into()))).collect();
     let sinks: Vec<_> = further.iter().map(|(it, sink)| (it.option(), sink)).collect();
     apart(&sinks)?;
     let (below, fail_if) = (args.fail_below, args.fail_if);

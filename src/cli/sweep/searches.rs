@@ -10,7 +10,7 @@ use crate::cli::terminal::errors::Failure;
 /// The first that did not, and how many more.
 pub(in crate::cli) fn verdict(cases: &[CaseResult]) -> Result<(), Failure> {
     let mut without = cases.iter().flat_map(|case| {
-        case.searches.iter().filter_map(|search| told(&case.id, search)).collect::<Vec<_>>()
+        case.searches.iter().filter_map(|search| why_unfound(&case.id, search)).collect::<Vec<_>>()
     });
     let Some((mut text, is_bad_input, hint)) = without.next() else {
         return Ok(());
@@ -24,7 +24,7 @@ pub(in crate::cli) fn verdict(cases: &[CaseResult]) -> Result<(), Failure> {
 }
 
 /// Why a search found no load, whether it could not with what was asked for, and what to do about it.
-fn told(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
+fn why_unfound(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
     let (text, hint) = match search.end {
         SearchEnd::NoneKeeps => (
             none_keeps(search),

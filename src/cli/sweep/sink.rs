@@ -47,11 +47,14 @@ impl Identity {
 impl Sink {
     /// Whether a document there would take the place of one at `other`, however the two are spelled.
     fn is(&self, other: &Sink) -> bool {
-        let identity = |sink: &Sink| match sink {
+        self == other || self.identity().is_some_and(|one| Some(one) == other.identity())
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        match self {
             Sink::Stdout => None,
             Sink::File(path) => Identity::of(path),
-        };
-        self == other || identity(self).is_some_and(|one| Some(one) == identity(other))
+        }
     }
 }
 

@@ -4,18 +4,18 @@ use report::results::model::BesideAttacker;
 use report::show::beside::factor_text;
 
 /// What is surely above a limit or could not be measured, and what may be above it, in words.
-pub(in crate::cli) fn harm(all: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
+pub(in crate::cli) fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
     let (mut failing, mut unclear) = (Vec::new(), Vec::new());
-    for told in all {
+    for attacker in attackers {
         // A victim may be measured without latencies.
-        if told.gbit_per_s.factor.is_none() {
-            failing.push(format!("{}: could not be measured", told.attacker));
+        if attacker.gbit_per_s.factor.is_none() {
+            failing.push(format!("{}: could not be measured", attacker.attacker));
         }
-        for (what, factor) in [("throughput", &told.gbit_per_s), ("p99", &told.p99_ns)] {
+        for (what, factor) in [("throughput", &attacker.gbit_per_s), ("p99", &attacker.p99_ns)] {
             let Some(text) = factor_text(factor) else {
                 continue;
             };
-            let text = format!("{}: {what} is {text} times worse", told.attacker);
+            let text = format!("{}: {what} is {text} times worse", attacker.attacker);
             match (factor.factor_low, factor.factor_high) {
                 (Some(low), _) if low > limit => failing.push(text),
                 (_, Some(high)) if high <= limit => {}

@@ -123,8 +123,11 @@ impl Live {
 
     /// Draws the bar at this time of the phase, with the rates there. What a narrow terminal can best do without is last.
     fn draw(&mut self, elapsed: Duration, [gbit, mmsg]: [&str; 2]) {
-        let left = self.end.map(|end| end.saturating_duration_since((self.now)()));
-        let left = left.filter(|left| !left.is_zero()).map(left_text);
+        let left = self
+            .end
+            .map(|end| end.saturating_duration_since((self.now)()))
+            .filter(|left| !left.is_zero())
+            .map(left_text);
         self.bar.set_prefix(match left {
             Some(left) => format!("{}, {left}", self.title),
             None => self.title.clone(),

@@ -1,10 +1,8 @@
-//! Text for stdout that may be longer than the terminal: it then goes through a pager. It must not know the text.
+//! Text for stdout that may be longer than the terminal: it then goes through a pager.
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Sender};
-use std::thread::{self, JoinHandle};
+use std::process::{Command, Stdio};
 
 use crate::cli::terminal::errors::Failure;
 use crate::cli::terminal::print::unless_closed;
@@ -31,89 +29,43 @@ pub(in crate::cli) fn terminal() -> Option<Terminal> {
     (columns > 0 && rows > 0).then_some(Terminal { columns, rows })
 }
 
-/// Writes text to stdout: at once where there is no pager, otherwise as soon as it is known whether a pager shows it.
+/// Writes text to stdout: at once where there is no pager, otherwise at the end, when it is known whether the rows of the
+/// terminal hold it. Nobody else waits by then for the person who reads.
 pub(in crate::cli) struct Pager {
     out: Box<dyn Write>,
-    shown: Shown,
-}
-
-enum Shown {
-    /// At once.
-    Plain,
-    /// Not yet: it fits the rows of the terminal so far.
-    Held { text: String, rows: usize, command: Command },
-    /// By a pager, which a thread feeds: a person may read long, and the sender must not wait.
-    Paged {
-        /// All that the pager was given, for a shell that finds no such program.
-        given: String,
-        texts: Sender<String>,
-        feeder: JoinHandle<()>,
-        child: Child,
-    },
+    /// The rows that need no pager, and the pager.
+    paged: Option<(usize, Command)>,
+    text: String,
 }
 
 impl Pager {
     /// For stdout; without a terminal there is no pager.
     pub(in crate::cli) fn new(terminal: Option<Terminal>) -> Pager {
         let chosen = env::var("PAGER").ok();
-        let command = terminal.and_then(|it| Some((it.rows, command(chosen.as_deref())?)));
-        Pager::to(Box::new(io::stdout()), command)
+        let paged = terminal.and_then(|it| Some((it.rows, command(chosen.as_deref())?)));
+        Pager { out: Box::new(io::stdout()), paged, text: String::new() }
     }
 
-    /// `paged` has the rows that need no pager, and the pager.
-    fn to(out: Box<dyn Write>, paged: Option<(usize, Command)>) -> Pager {
-        let shown = match paged {
-            None => Shown::Plain,
-            Some((rows, command)) => Shown::Held { text: String::new(), rows, command },
-        };
-        Pager { out, shown }
-    }
-
-    /// Adds text. A reader that closes pipe or pager early has seen enough.
+    /// Adds text. A reader that closes the pipe early has seen enough.
     pub(in crate::cli) fn print(&mut self, more: &str) -> Result<(), Failure> {
-        match &mut self.shown {
-            Shown::Plain => return self.write(more),
-            Shown::Paged { given, texts, .. } => {
-                given.push_str(more);
-                // The pager may have been left.
-                let _ = texts.send(more.to_owned());
-                return Ok(());
-            }
-            Shown::Held { text, rows, command } => {
-                text.push_str(more);
-                // A line is left for the prompt.
-                if text.lines().count() < *rows {
-                    return Ok(());
-                }
-                let text = std::mem::take(text);
-                match paged(command, text) {
-                    Ok(paged) => self.shown = paged,
-                    Err(text) => {
-                        self.shown = Shown::Plain;
-                        return self.write(&text);
-                    }
-                }
-            }
+        if self.paged.is_some() {
+            self.text.push_str(more);
+            return Ok(());
         }
-        Ok(())
+        self.write(more)
     }
 
     /// Shows what is held, and waits for the pager.
     pub(in crate::cli) fn end(mut self) -> Result<(), Failure> {
-        match std::mem::replace(&mut self.shown, Shown::Plain) {
-            Shown::Plain => Ok(()),
-            Shown::Held { text, .. } => self.write(&text),
-            Shown::Paged { given, texts, feeder, mut child } => {
-                drop(texts);
-                // What the pager says of itself it has said on the terminal.
-                let _ = feeder.join();
-                let status = child.wait().ok().and_then(|status| status.code());
-                match status {
-                    Some(CANNOT_RUN | NOT_FOUND) => self.write(&given),
-                    _ => Ok(()),
-                }
-            }
+        let Some((rows, mut command)) = self.paged.take() else {
+            return Ok(());
+        };
+        let text = std::mem::take(&mut self.text);
+        // A line is left for the prompt.
+        if text.lines().count() >= rows && page(&mut command, &text) {
+            return Ok(());
         }
+        self.write(&text)
     }
 
     fn write(&mut self, text: &str) -> Result<(), Failure> {
@@ -122,24 +74,18 @@ impl Pager {
     }
 }
 
-/// A pager that has the first text; the text again where there is no such program.
-fn paged(command: &mut Command, text: String) -> Result<Shown, String> {
+/// Has a pager show the text; false where there is no such program.
+fn page(command: &mut Command, text: &str) -> bool {
     let Ok(mut child) = command.stdin(Stdio::piped()).spawn() else {
-        return Err(text);
+        return false;
     };
-    let Some(mut stdin) = child.stdin.take() else {
-        return Err(text);
-    };
-    let (texts, received) = mpsc::channel::<String>();
-    let feeder = thread::spawn(move || {
-        for text in received {
-            if stdin.write_all(text.as_bytes()).is_err() {
-                break;
-            }
-        }
-    });
-    let _ = texts.send(text.clone());
-    Ok(Shown::Paged { given: text, texts, feeder, child })
+    if let Some(mut stdin) = child.stdin.take() {
+        // Whoever leaves the pager early has seen enough.
+        let _ = stdin.write_all(text.as_bytes());
+    }
+    // What the pager says of itself it has said on the terminal.
+    let status = child.wait().ok().and_then(|status| status.code());
+    !matches!(status, Some(CANNOT_RUN | NOT_FOUND))
 }
 
 /// The user's pager, or less; `None` where `$PAGER` is empty.
@@ -177,7 +123,7 @@ mod tests {
         let screen = folder.path().join("screen");
         let terminal = fs::File::create(&screen).unwrap();
         let paged = rows.and_then(|rows| Some((rows, command(Some(&line))?)));
-        let mut pager = Pager::to(Box::new(terminal), paged);
+        let mut pager = Pager { out: Box::new(terminal), paged, text: String::new() };
         for line in ["one\n", "two\n", "three\n"] {
             pager.print(line).unwrap();
         }
@@ -204,7 +150,6 @@ mod tests {
         let less = command(None).unwrap();
         assert_eq!(less.get_program(), "less");
         assert!(less.get_args().eq(["-FRX"]));
-        let missing = paged(&mut Command::new("/no/such/pager"), "text".to_owned());
-        assert_eq!(missing.err().as_deref(), Some("text"));
+        assert!(!page(&mut Command::new("/no/such/pager"), "text"));
     }
 }

@@ -76,17 +76,20 @@ pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String 
 
 /// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
 pub(in crate::cli) fn trial_text(trial: TrialStart<'_>) -> String {
-    let rate = |load| Rate::Messages(load).to_string();
     let TrialStart { asked, number, load, within, left } = trial;
-    let mut text = format!("{asked}: trial {number} at {}/s", rate(load));
+    let mut text = format!("{asked}: trial {number} at {}/s", rate_text(load));
     if let Some((low, high)) = within {
-        let low = if low == 0 { "0".to_owned() } else { rate(low) };
-        text += &format!(", limit in {low} .. {}/s", rate(high));
+        let low = if low == 0 { "0".to_owned() } else { rate_text(low) };
+        text += &format!(", limit in {low} .. {}/s", rate_text(high));
     }
     if let Some(left) = left {
         text += &format!(", {}", left_text(left));
     }
     text
+}
+
+fn rate_text(load: u64) -> String {
+    Rate::Messages(load).to_string()
 }
 
 /// One line for each run that starts.

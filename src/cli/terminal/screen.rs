@@ -11,21 +11,21 @@ const USUAL_COLUMNS: usize = 80;
 
 /// The screen behind a stream. Where there is no terminal lines have any width, or that of the variable `COLUMNS`.
 pub(in crate::cli) fn screen(stream: &(impl AsFd + IsTerminal)) -> Screen {
-    let of_variable = || -> Option<usize> {
-        let columns = std::env::var("COLUMNS").ok()?.parse().ok();
-        columns.filter(|columns| *columns > 0)
-    };
     let columns = if stream.is_terminal() {
         rustix::termios::tcgetwinsize(stream)
             .ok()
             .map(|size| usize::from(size.ws_col))
             .filter(|columns| *columns > 0)
-            .or_else(of_variable)
+            .or_else(columns_of_variable)
             .unwrap_or(USUAL_COLUMNS)
     } else {
-        of_variable().unwrap_or(Screen::ENDLESS.columns)
+        columns_of_variable().unwrap_or(Screen::ENDLESS.columns)
     };
     Screen { columns, is_coloured: stream.is_terminal() && takes_colours() }
+}
+
+fn columns_of_variable() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 /// The text as a terminal may have it, whoever chose the names in it, and in lines that fit the one behind stderr.

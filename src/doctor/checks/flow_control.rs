@@ -34,9 +34,9 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let root = subject.machine.root();
     let driver = device.driver.as_deref();
     let reading = Reading::of_kernel(root, driver, &device.name, port.port);
-    let told = reading.as_ref().map_or_else(Vec::new, Reading::events);
+    let events = reading.as_ref().map_or_else(Vec::new, Reading::events);
     let (lost, more): (Vec<_>, Vec<_>) =
-        told.into_iter().partition(|(meaning, ..)| meaning.is_loss());
+        events.into_iter().partition(|(meaning, ..)| meaning.is_loss());
     let more = match more.as_slice() {
         [] => String::new(),
         more => format!("; also {}", listed(more)),
@@ -74,8 +74,8 @@ fn loss_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: Str
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
-fn listed(told: &[(PathEventKind, &str, u64)]) -> String {
-    let told: Vec<_> = told
+fn listed(events: &[(PathEventKind, &str, u64)]) -> String {
+    let kinds: Vec<_> = events
         .chunk_by(|a, b| a.0 == b.0)
         .map(|alike| {
             let counters: Vec<_> =
@@ -83,7 +83,7 @@ fn listed(told: &[(PathEventKind, &str, u64)]) -> String {
             format!("{}: {}", alike[0].0.words(), counters.join(", "))
         })
         .collect();
-    told.join("; ")
+    kinds.join("; ")
 }
 
 /// What the interface below a port of a device does against loss.
@@ -144,8 +144,7 @@ fn listed_numbers(numbers: &[u8]) -> String {
 
 /// Whether pause frames are on in a direction; `None` where that cannot be seen.
 fn pause_frames_are_on(machine: &Machine, netdev: &str) -> Option<bool> {
-    let told = machine.tool("ethtool", &["-a", netdev])?;
-    Some(global_pause(&told))
+    machine.tool("ethtool", &["-a", netdev]).map(|text| global_pause(&text))
 }
 
 /// Whether `ethtool -a` shows pause frames in a direction.

@@ -73,18 +73,18 @@ pub(super) mod tests {
         let mut inventory =
             Inventory { devices: sysfs::devices(&tree.machine), ..Inventory::default() };
         add(&mut inventory.devices);
-        let all = check(&Subject {
+        let findings = check(&Subject {
             machine: &tree.machine,
             inventory: &inventory,
             control_port: 18515,
             only_embedded: false,
         });
-        for finding in &all {
+        for finding in &findings {
             assert!(!finding.why.is_empty() && !finding.found.is_empty());
             let needs_mending = matches!(finding.state, State::Warning | State::Broken);
             assert!(!needs_mending || finding.remedy.is_some(), "{finding:?}");
         }
-        all
+        findings
     }
 
     /// Its state, and what was found.

@@ -29,7 +29,7 @@ pub fn text(report: &NodesReport, all_reasons: bool, quiet: bool) -> String {
         (Scope::Difference, "Between the nodes"),
         (Scope::Own, "At the nodes"),
     ] {
-        let told: String = report
+        let texts: String = report
             .findings
             .iter()
             .filter(|it| it.scope == scope)
@@ -38,8 +38,8 @@ pub fn text(report: &NodesReport, all_reasons: bool, quiet: bool) -> String {
                 finding_text(&whose(report, scope, &it.nodes, &it.finding), all_reasons, WIDTH)
             })
             .collect();
-        if !told.is_empty() {
-            text += &format!("\n{heading}\n{told}");
+        if !texts.is_empty() {
+            text += &format!("\n{heading}\n{texts}");
         }
     }
     if !quiet {
@@ -58,15 +58,14 @@ pub fn text(report: &NodesReport, all_reasons: bool, quiet: bool) -> String {
 
 /// The finding with the names of the nodes before it, unless it is a sentence that has them.
 fn whose(report: &NodesReport, scope: Scope, nodes: &[String], finding: &Finding) -> Finding {
-    let mut finding = finding.clone();
-    let all = (0..nodes.len()).collect::<Vec<_>>();
     let who = match scope {
-        Scope::Difference => return finding,
+        Scope::Difference => return finding.clone(),
         Scope::Own if nodes.len() > 1 && nodes.len() == report.answered() => {
             format!("all {} nodes", nodes.len())
         }
-        _ => named(nodes, &all),
+        _ => named(nodes, &(0..nodes.len()).collect::<Vec<_>>()),
     };
+    let mut finding = finding.clone();
     finding.found = format!("{who}: {}", finding.found);
     finding
 }

@@ -30,8 +30,8 @@ use side::Side;
 /// # Errors
 /// Exit code 1: a regression. 2: not comparable, or bad input. 3: a launch failed or was interrupted.
 pub fn run(args: &GateArgs) -> Result<(), Failure> {
-    let side = |name, switches| Side { name, switches };
-    let sides = [side("base", &args.base), side("new", &args.new)];
+    let sides =
+        [Side { name: "base", switches: &args.base }, Side { name: "new", switches: &args.new }];
     for side in &sides {
         make_folder(&args.out.join(side.name))?;
     }
@@ -56,11 +56,6 @@ pub fn run(args: &GateArgs) -> Result<(), Failure> {
 /// that the look had.
 fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Failure> {
     let stop = stop_flag().map_err(Failure::undone)?;
-    let note = |text: String| {
-        if !args.quiet {
-            say(&format!("gate: {text}"));
-        }
-    };
     let words = args.words();
     let (began, mut rounds) = (Instant::now(), 0);
     let mut plan: Option<Plan> = None;
@@ -68,27 +63,24 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
         rounds += 1;
         for place in order(rounds) {
             let side = &sides[place];
-            note(format!("launch {rounds} of {}: {}", side.name, side.title()));
+            note(args, &format!("launch {rounds} of {}: {}", side.name, side.title()));
             side.launch(&words, &args.out, &stop)?;
         }
         let spent = began.elapsed();
         let seconds = spent.as_secs_f64();
-        let plan = match &mut plan {
-            Some(plan) => plan,
-            none => {
-                let comparison = compared(args, sides, 1.0)?;
-                if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
-                    note("the sides were not measured alike: more launches would not help".into());
-                    return Ok((comparison, 1.0));
-                }
-                let plan = Plan::new(args.budget.into(), spent, args.launches)
-                    .ok_or_else(|| too_small(args.budget, seconds))?;
-                let last = plan.last;
-                note(format!("the first launches took {seconds:.0} s: at most {last} a side"));
-                none.insert(plan)
+        if plan.is_none() {
+            let comparison = compared(args, sides, 1.0)?;
+            if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
+                note(args, "the sides were not measured alike: more launches would not help");
+                return Ok((comparison, 1.0));
             }
-        };
-        let Some((part, is_last)) = plan.after(rounds, spent) else {
+            let first = Plan::new(args.budget.into(), spent, args.launches)
+                .ok_or_else(|| too_small(args.budget, seconds))?;
+            let last = first.last;
+            note(args, &format!("the first launches took {seconds:.0} s: at most {last} a side"));
+            plan = Some(first);
+        }
+        let Some((part, is_last)) = plan.as_mut().and_then(|plan| plan.after(rounds, spent)) else {
             continue;
         };
         let comparison = compared(args, sides, part)?;
@@ -99,18 +91,24 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
             } else {
                 "the budget or the launches are used up, and not every case is clear"
             };
-            note(format!("{rounds} launches a side in {seconds:.0} s: {why}"));
+            note(args, &format!("{rounds} launches a side in {seconds:.0} s: {why}"));
             return Ok((comparison, part));
         }
     }
 }
 
+fn note(args: &GateArgs, text: &str) {
+    if !args.quiet {
+        say(&format!("gate: {text}"));
+    }
+}
+
 fn too_small(budget: TimeSpan, round_seconds: f64) -> Failure {
-    let told = format!(
+    let sentence = format!(
         "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, and 3 a side are the least"
     );
     let enough = (round_seconds * 6.5).ceil();
-    Failure::bad_input(told).with_hint(format!(
+    Failure::bad_input(sentence).with_hint(format!(
         "--budget {enough}s has room for 6, which often settle it; or give a shorter sweep after --"
     ))
 }
@@ -126,13 +124,14 @@ fn compared(args: &GateArgs, sides: &[Side; 2], part: f64) -> Result<Comparison,
 /// An empty folder for results.
 fn make_folder(folder: &Path) -> Result<(), Failure> {
     let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
-    let told = match entries.map(|mut entries| entries.next().is_none()) {
+    let reason = match entries.map(|mut entries| entries.next().is_none()) {
         Ok(true) => return Ok(()),
         Ok(false) => "it has files already".to_owned(),
         Err(error) => error.to_string(),
     };
-    let told = format!("{} cannot be the folder of a side: {told}", text::path(folder));
-    Err(Failure::bad_input(told).with_hint("choose another folder with --out, or remove that one"))
+    let sentence = format!("{} cannot be the folder of a side: {reason}", text::path(folder));
+    Err(Failure::bad_input(sentence)
+        .with_hint("choose another folder with --out, or remove that one"))
 }
 
 /// Says where the results of a gate are that came to no verdict.

@@ -47,20 +47,20 @@ impl<'a> Side<'a> {
     }
 
     fn environment(&self) -> Vec<(String, Option<OsString>)> {
-        let mut all: Vec<_> = self
+        let mut variables: Vec<_> = self
             .values("env")
             .filter_map(|it| it.split_once('='))
             .map(|(name, value)| (name.to_owned(), Some(value.into())))
             .collect();
         // Taken from processes of others; a sweep needs it as we do.
         let secret = env::var_os(TOKEN_VARIABLE);
-        all.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
+        variables.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
         let mut folders: Vec<OsString> = self.values("lib").map(OsString::from).collect();
         if !folders.is_empty() {
             folders.extend(env::var_os(LIBRARIES).filter(|it| !it.is_empty()));
-            all.push((LIBRARIES.to_owned(), Some(folders.join(OsStr::new(":")))));
+            variables.push((LIBRARIES.to_owned(), Some(folders.join(OsStr::new(":")))));
         }
-        all
+        variables
     }
 
     /// Runs its commands, and then the sweep, whose results go to the side's folder in `out`.
@@ -97,7 +97,7 @@ impl<'a> Side<'a> {
     ) -> Result<(), Failure> {
         let launch = Launch { path, arguments, environment: self.environment(), cores: Vec::new() };
         let name = self.name;
-        let told = match ended(&launch, stop) {
+        let reason = match ended(&launch, stop) {
             _ if stop.load(Ordering::Relaxed) => {
                 return Err(Failure::undone(format!("interrupted while {name} ran")));
             }
@@ -106,18 +106,18 @@ impl<'a> Side<'a> {
             Err(error) => format!("cannot be started: {error}"),
         };
         let hint = format!("try it by itself: {command}");
-        Err(Failure::undone(format!("a launch of {name} failed: {told}")).with_hint(hint))
+        Err(Failure::undone(format!("a launch of {name} failed: {reason}")).with_hint(hint))
     }
 }
 
 /// Waits for a process' end; a wish to stop is passed on.
 fn ended(launch: &Launch, stop: &AtomicBool) -> std::io::Result<Ended> {
     let mut child = Child::start(launch)?;
-    let mut asked: Option<Instant> = None;
-    while !child.has_ended() && asked.is_none_or(|at| at.elapsed() < END) {
-        if asked.is_none() && stop.load(Ordering::Relaxed) {
+    let mut interrupted_at: Option<Instant> = None;
+    while !child.has_ended() && interrupted_at.is_none_or(|at| at.elapsed() < END) {
+        if interrupted_at.is_none() && stop.load(Ordering::Relaxed) {
             child.interrupt();
-            asked = Some(Instant::now());
+            interrupted_at = Some(Instant::now());
         }
         thread::sleep(LOOK);
     }
@@ -127,15 +127,13 @@ fn ended(launch: &Launch, stop: &AtomicBool) -> std::io::Result<Ended> {
 /// What a process said last, without hints: of its errors, else of what it printed.
 fn last_lines(ended: &Ended) -> String {
     let streams = [&ended.stderr, &ended.stdout];
-    let said = streams.into_iter().find(|it| !it.trim().is_empty());
-    let lines: Vec<&str> = said
+    let text = streams.into_iter().find(|it| !it.trim().is_empty());
+    let lines: Vec<&str> = text
         .map_or("", |it| it.trim())
         .lines()
         .filter(|line| !line.trim_start().starts_with("hint: "))
         .collect();
     let first = lines.len().saturating_sub(TOLD.0);
-    match lines[first..].join(" ") {
-        told if told.is_empty() => "it said nothing".to_owned(),
-        told => text::printable(&told, TOLD.1),
-    }
+    let last = lines[first..].join(" ");
+    if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, TOLD.1) }
 }

@@ -19,7 +19,7 @@ const NAMED_FLOWS: usize = 16;
 const ALIGNED: [&str; 4] = ["op", "size", "qps", "tx-depth"];
 
 /// `tx-depth 64`, `verify`, and of some settings the value alone.
-fn told(settings: &Settings, row: &Row) -> String {
+fn setting_text(settings: &Settings, row: &Row) -> String {
     let text = row.text(settings);
     match (row.flag, row.takes) {
         ("op" | "size", _) => text,
@@ -36,14 +36,16 @@ fn unusual(settings: &Settings) -> impl Iterator<Item = String> {
         .filter(move |row| row.scope == Scope::Flow && !ALIGNED.contains(&row.flag))
         .filter(move |row| row.has_effect(settings))
         .filter(move |row| !row.is_equal(settings, &usual))
-        .map(move |row| told(settings, row))
+        .map(move |row| setting_text(settings, row))
 }
 
 fn cells(flow: &Flow, nodes: &[String]) -> Vec<String> {
-    let node = |number: u32| nodes.get(number as usize).map_or("", String::as_str);
-    let mut cells = vec![flow.name.clone(), format!("{} -> {}", node(flow.from), node(flow.to))];
+    let mut cells = vec![
+        flow.name.clone(),
+        format!("{} -> {}", name_of(nodes, flow.from), name_of(nodes, flow.to)),
+    ];
     let rows = ALIGNED.iter().filter_map(|flag| Settings::row(flag));
-    cells.extend(rows.map(|row| told(flow, row)));
+    cells.extend(rows.map(|row| setting_text(flow, row)));
     for (end, device) in [("from", &flow.from_device), ("to", &flow.to_device)] {
         if let Some(device) = device {
             cells.push(format!("{end}-device {}", device.name));
@@ -53,6 +55,10 @@ fn cells(flow: &Flow, nodes: &[String]) -> Vec<String> {
     }
     cells.extend(unusual(flow));
     cells
+}
+
+fn name_of(nodes: &[String], number: u32) -> &str {
+    nodes.get(number as usize).map_or("", String::as_str)
 }
 
 /// Cells in one line, or in several where they do not fit.
@@ -74,11 +80,13 @@ fn write_line(out: &mut impl Write, indent: usize, cells: &[String]) -> io::Resu
 
 fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result<()> {
     // How long it measures is told of all cases together.
-    let of_case = ["workers", "poll"].iter().filter_map(|flag| Settings::row(flag));
     let usual = Settings::default();
-    let of_case = of_case.filter(|row| !row.is_equal(case, &usual));
+    let of_case = ["workers", "poll"]
+        .iter()
+        .filter_map(|flag| Settings::row(flag))
+        .filter(|row| !row.is_equal(case, &usual));
     let head: Vec<String> = std::iter::once(format!("case {}", case.id))
-        .chain(of_case.map(|row| told(case, row)))
+        .chain(of_case.map(|row| setting_text(case, row)))
         .collect();
     write_line(out, 0, &head)?;
     if let (Some(_), Some(first)) = (&case.pattern, case.flows.first()) {
@@ -100,7 +108,7 @@ fn write_pattern(case: &Case, first: &Flow, out: &mut impl Write) -> io::Result<
     let settings = ALIGNED
         .iter()
         .filter_map(|flag| Settings::row(flag))
-        .map(|row| told(first, row))
+        .map(|row| setting_text(first, row))
         .chain(unusual(first));
     let count = match case.flows.len() {
         1 => "1 flow:".to_owned(),
