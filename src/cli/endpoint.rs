@@ -30,7 +30,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         (faults == FaultsOfDevices::default(), std::env::var_os(FAULTS_VARIABLE))
         && !text.is_empty()
     {
-        faults.all = Some(text.to_string_lossy().parse().map_err(|error| {
+        faults.default = Some(text.to_string_lossy().parse().map_err(|error| {
             Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
         })?);
     }
@@ -49,7 +49,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         ib_port: args.ib_port,
         gid_index: args.gid_index,
         pkey_index: args.pkey_index,
-        faults: faults.all,
+        faults: faults.default,
         pcap,
     };
     Ok(NodeOptions {

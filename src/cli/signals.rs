@@ -66,7 +66,6 @@ pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
 
 /// The signals of a process that a launcher has started.
 pub struct RankSignals {
-    /// The first has come.
     pub requested: Arc<AtomicBool>,
     /// It has come long enough ago.
     pub stop: Arc<AtomicBool>,

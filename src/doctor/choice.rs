@@ -7,11 +7,9 @@ use verbs::{GidReason, Port, VerbsError};
 /// The port and GID that rocebench would use.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
-    /// Device name.
     pub device: String,
     /// Library of the device: `libibverbs` or `embedded`.
     pub library: String,
-    /// Port number.
     pub port: u8,
     /// It is the embedded device, and there are others, none of which can be used.
     pub is_in_place_of_another: bool,
@@ -19,7 +17,6 @@ pub struct Choice {
     pub gid_index: Option<u32>,
     /// Why this device and port, and which others could have been chosen.
     pub device_because: String,
-    /// Why this GID.
     pub gid_because: String,
     /// The services of which the device makes no QP, each with what it answered.
     pub lacks: Vec<String>,
@@ -28,7 +25,6 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Describes a selected port.
     pub fn of(port: &Port) -> Choice {
         let because = port.embedded.as_ref().and_then(|it| it.because.as_ref());
         let device_because = match because {

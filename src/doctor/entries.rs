@@ -9,10 +9,8 @@ use verbs::{Gid, GidEntry, GidType};
 /// Library name of the embedded devices.
 pub const EMBEDDED: &str = "embedded";
 
-/// A device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceEntry {
-    /// Its name.
     pub name: String,
     /// `libibverbs` or `embedded`.
     pub library: String,
@@ -22,21 +20,16 @@ pub struct DeviceEntry {
     pub driver: Option<String>,
     /// What its packets are, where they are not InfiniBand's: `iWARP`, `SRD (EFA)` …
     pub transport: Option<&'static str>,
-    /// Firmware version.
     pub firmware: Option<String>,
-    /// Node GUID.
     pub node_guid: Option<String>,
-    /// PCI address.
     pub pci_address: Option<String>,
     /// Speed of a PCI lane, in 10^9 transfers a second.
     pub pci_gtransfer_per_s: Option<f64>,
-    /// PCI lanes in use.
     pub pci_width_lanes: Option<u32>,
     /// The highest speed of a PCI lane of the device, in 10^9 transfers a second.
     pub pci_max_gtransfer_per_s: Option<f64>,
     /// PCI lanes that the device has.
     pub pci_max_width_lanes: Option<u32>,
-    /// NUMA node.
     pub numa_node: Option<u32>,
     /// Its character device in `/dev/infiniband`, such as `uverbs0`.
     pub uverbs: Option<String>,
@@ -48,7 +41,6 @@ pub struct DeviceEntry {
     pub ports: Vec<PortEntry>,
 }
 
-/// A port.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PortEntry {
     /// Its number, from 1.
@@ -59,17 +51,12 @@ pub struct PortEntry {
     pub physical_state: Option<String>,
     /// `Ethernet` or `InfiniBand`.
     pub link_layer: Option<String>,
-    /// Speed of the link.
     pub link_gbit_per_s: Option<f64>,
-    /// Lanes of the link.
     pub width_lanes: Option<u32>,
     /// Path MTU in use; `null` when the device could not be opened.
     pub active_mtu_bytes: Option<u32>,
-    /// Largest path MTU.
     pub max_mtu_bytes: Option<u32>,
-    /// Network interface below it.
     pub netdev: Option<String>,
-    /// MTU of that interface.
     pub netdev_mtu_bytes: Option<u32>,
     /// `up`, `down` … of that interface.
     pub netdev_state: Option<String>,
@@ -80,7 +67,6 @@ pub struct PortEntry {
 /// An entry of a GID table.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct GidRow {
-    /// Index in the table.
     pub index: u32,
     /// The GID, written like an IPv6 address.
     pub gid: String,
@@ -128,7 +114,6 @@ impl GidRow {
 }
 
 impl PortEntry {
-    /// Whether it is ACTIVE.
     pub fn is_active(&self) -> bool {
         self.state.as_deref() == Some("ACTIVE")
     }

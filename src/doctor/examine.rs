@@ -29,9 +29,7 @@ const WHY_SERVICES: &str = "each QP uses one of them (--service); a sweep with a
 const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need \
                             them; a sweep with one that is missing is refused";
 
-/// What to examine.
 pub struct Examination {
-    /// The machine.
     pub machine: Machine,
     /// This end: its verbs library and the requested port.
     pub resources: NodeOptions,
@@ -46,19 +44,15 @@ pub struct Examination {
 /// The result of an examination.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Version of this document.
     pub schema_version: u32,
-    /// The program.
     pub tool: Tool,
     /// When, RFC 3339 in UTC.
     pub started_at: String,
-    /// This machine.
     pub host: Host,
     /// The other end, as `host:port`; `null` without one.
     pub target: Option<String>,
     /// The port and GID that rocebench used.
     pub choice: Option<Choice>,
-    /// All findings, in order.
     pub findings: Vec<Finding>,
     /// Whether the user stopped it.
     pub interrupted: bool,
@@ -68,7 +62,6 @@ pub struct Report {
 pub enum ExaminationEvent<'a> {
     /// The heading of the findings that follow.
     Section(&'a str),
-    /// A finding.
     Finding(&'a Finding),
 }
 

@@ -21,9 +21,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 /// All devices of a machine, and the one that would be used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Inventory {
-    /// Version of this document.
     pub schema_version: u32,
-    /// The machine.
     pub host: Host,
     /// The system's devices, then the embedded ones.
     pub devices: Vec<DeviceEntry>,
@@ -31,14 +29,12 @@ pub struct Inventory {
     pub verbs_error: Option<String>,
     /// The port and GID that rocebench would use; `null` if none.
     pub choice: Option<Choice>,
-    /// Why there is none.
     pub no_choice: Option<NoChoice>,
 }
 
 /// Why no port can be used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NoChoice {
-    /// What failed.
     pub because: String,
     /// What to do about it.
     pub remedy: Option<String>,
@@ -119,7 +115,6 @@ impl Inventory {
         self.devices.iter().any(DeviceEntry::is_embedded)
     }
 
-    /// The system's devices.
     pub fn system(&self) -> impl Iterator<Item = &DeviceEntry> {
         self.devices.iter().filter(|device| !device.is_embedded())
     }

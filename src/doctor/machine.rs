@@ -37,7 +37,6 @@ pub enum Reading {
 }
 
 impl Machine {
-    /// This machine.
     pub fn this() -> Machine {
         Machine { root: PathBuf::from("/"), tools: Box::new(run), bridgings: Box::new(dcb::read) }
     }
@@ -64,7 +63,6 @@ impl Machine {
         self
     }
 
-    /// Where its files begin.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -74,7 +72,6 @@ impl Machine {
         self.root.join(path)
     }
 
-    /// Reads a file.
     pub fn read(&self, path: impl AsRef<Path>) -> Reading {
         match fs::read(self.path(path)) {
             Ok(bytes) => Reading::Text(String::from_utf8_lossy(&bytes).trim().to_owned()),
@@ -198,7 +195,6 @@ fn natural(name: &str) -> Vec<(String, u64)> {
     parts
 }
 
-/// Trees for tests.
 #[cfg(test)]
 pub(crate) mod made_up {
     use super::*;

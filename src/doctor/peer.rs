@@ -33,24 +33,19 @@ pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; l
 const WHY_PATH: &str = "packets larger than the MTU of an interface or switch on the way are lost: small messages \
                         pass, large ones do not";
 
-/// An end that answered.
 pub(super) struct Reached {
     pub(super) findings: Vec<Finding>,
     /// The control connection; [`part`] ends it.
     pub(super) link: Link,
-    /// Its addresses.
     pub(super) route: Route,
 }
 
 /// An end that did not answer.
 pub(super) struct Unreached {
-    /// Why.
     pub(super) finding: Finding,
-    /// The user stopped it.
     pub(super) interrupted: bool,
 }
 
-/// Connects and asks.
 pub(super) fn reach(
     host: &str,
     port: u16,

@@ -178,8 +178,8 @@ pub(super) mod tests {
         ];
         tree.add(card, &adapter);
         let (local, ipv4) = ("fe80::e42:a1ff:fe65:1f3e", "::ffff:192.168.1.2");
-        for (index, gid) in [local, local, ipv4, ipv4].into_iter().enumerate() {
-            let gid: Ipv6Addr = gid.parse().unwrap();
+        for (index, text) in [local, local, ipv4, ipv4].into_iter().enumerate() {
+            let gid: Ipv6Addr = text.parse().unwrap();
             let words = gid.segments().map(|word| format!("{word:04x}")).join(":");
             let version = ["IB/RoCE v1\n", "RoCE v2\n"][index % 2];
             let port = format!("{card}/ports/1");
@@ -206,8 +206,8 @@ pub(super) mod tests {
     #[test]
     fn a_card_and_soft_roce() {
         let tree = tree();
-        let all = devices(&tree.machine);
-        let [card, soft] = <[DeviceEntry; 2]>::try_from(all).unwrap();
+        let found = devices(&tree.machine);
+        let [card, soft] = <[DeviceEntry; 2]>::try_from(found).unwrap();
         assert_eq!(card.uverbs.as_deref(), Some("uverbs0"));
         assert_eq!(card.pci_address.as_deref(), Some("0000:3b:00.0"));
         let speeds = (card.pci_gtransfer_per_s, card.pci_max_gtransfer_per_s);

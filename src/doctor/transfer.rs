@@ -47,7 +47,6 @@ pub(super) struct TransferResults {
 type OperationOutcome = Option<Result<(), Failure>>;
 
 impl TransferCheck<'_> {
-    /// Runs all transfers.
     pub(super) fn run(&self) -> TransferResults {
         let mut done = TransferResults {
             findings: Vec::new(),

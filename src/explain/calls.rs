@@ -8,7 +8,6 @@ use super::presentation::Presentation;
 use super::text::Key;
 use super::topics;
 
-/// Indentation of struct members.
 const FIELD: usize = 10;
 /// The remark column moves for values up to this width.
 const WIDEST_VALUE: usize = 28;

@@ -8,7 +8,6 @@ use super::columns::width;
 
 /// Indentation of a step's contents.
 pub(super) const INDENT: usize = 4;
-/// Indentation of calls.
 pub(super) const CALL: usize = 6;
 
 /// Calls longer than this take several lines.

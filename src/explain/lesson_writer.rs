@@ -15,7 +15,6 @@ use super::topics::by_access;
 use super::verdict::Verdict;
 use super::{arrays, calls, dump, packets, topics};
 
-/// Writes a lesson.
 pub struct LessonWriter {
     language: Language,
     style: Style,

@@ -8,7 +8,6 @@ use super::text::Language;
 pub struct Presentation {
     /// The language of its texts.
     pub language: Language,
-    /// Its colours.
     pub style: Style,
     /// Columns of a line; names, numbers and code that do not fit are longer.
     pub columns: usize,

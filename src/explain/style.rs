@@ -1,13 +1,11 @@
 //! Colours for a terminal. The text must be complete without them.
 
-/// How text is marked.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
     coloured: bool,
 }
 
 impl Style {
-    /// No marks.
     pub fn plain() -> Style {
         Style { coloured: false }
     }
@@ -25,32 +23,26 @@ impl Style {
         }
     }
 
-    /// A step's heading.
     pub(super) fn heading(self, text: &str) -> String {
         self.marked("1", text)
     }
 
-    /// Calls and values.
     pub(super) fn code(self, text: &str) -> String {
         self.marked("36", text)
     }
 
-    /// A QP state.
     pub(super) fn state(self, text: &str) -> String {
         self.marked("32", text)
     }
 
-    /// A common mistake.
     pub(super) fn careful(self, text: &str) -> String {
         self.marked("33", text)
     }
 
-    /// An error.
     pub(super) fn error(self, text: &str) -> String {
         self.marked("1;31", text)
     }
 
-    /// Less important text.
     pub(super) fn faint(self, text: &str) -> String {
         self.marked("2", text)
     }

@@ -14,9 +14,7 @@ pub enum Verdict {
     NotArrived,
     /// Mistake: the expected error came.
     Promised,
-    /// Mistake: another error came.
     NotPromised,
-    /// Mistake: no error came.
     NoError,
 }
 
@@ -32,7 +30,6 @@ impl Verdict {
         }
     }
 
-    /// Whether the lesson succeeded.
     pub fn is_good(self) -> bool {
         matches!(self, Verdict::Arrived | Verdict::Promised)
     }

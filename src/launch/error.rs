@@ -29,7 +29,6 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             LaunchError::NumberUntold(_) | LaunchError::RankOutside { .. } => {

@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-/// Who starts processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {
-    /// `srun`.
     Slurm,
     /// `mpirun` of Open MPI, or `prterun`.
     OpenMpi,

@@ -7,7 +7,6 @@ use super::error::LaunchError;
 use super::launcher::Launcher;
 use super::reader::{Reader, Variables};
 
-/// What one launcher tells.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) launcher: Launcher,
@@ -103,7 +102,6 @@ fn host_of_namespace(namespace: &str) -> Option<String> {
     (is_pid && !host.is_empty()).then(|| host.to_owned())
 }
 
-/// PMI-1.
 fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
     let launcher = Launcher::Mpich;
     // srun's plugin for PMI-2 sets these too.

@@ -31,28 +31,22 @@ pub struct Options {
 /// One of the processes that a launcher has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Launched {
-    /// Who has started it.
     pub launcher: Launcher,
     /// Its number, from 0.
     pub rank: u32,
-    /// How many there are.
     pub ranks: u32,
     /// What the launcher calls this host, if it has a name of its own for it.
     pub host: Option<String>,
     /// The hosts of all ranks, in their order, where the launcher tells.
     pub hosts: Vec<String>,
-    /// Where rank 0 is.
     pub rank_0: Rank0,
 }
 
-/// Where rank 0 listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rank0 {
-    /// There.
     At {
         /// Names or addresses of its host.
         hosts: Vec<String>,
-        /// The TCP port.
         port: u16,
         /// The hosts are where the launcher is, and rank 0 need not be.
         is_launchers: bool,

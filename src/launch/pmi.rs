@@ -44,7 +44,6 @@ pub enum PmiError {
 }
 
 impl PmiError {
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         "give all ranks the same --rank-0 HOST:PORT; then they do not need PMI-1"
     }

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use super::error::LaunchError;
 use super::launcher::Launcher;
 
-/// Variables of the environment.
 pub type Variables = BTreeMap<String, String>;
 
-/// Reads variables.
 pub(super) struct Reader<'a> {
     variables: &'a Variables,
 }
@@ -24,12 +22,10 @@ impl<'a> Reader<'a> {
         text.filter(|text| !text.is_empty())
     }
 
-    /// The same.
     pub(super) fn owned(&self, name: &str) -> Option<String> {
         self.text(name).map(str::to_owned)
     }
 
-    /// A whole number.
     pub(super) fn number(
         &self,
         launcher: Launcher,

@@ -28,10 +28,8 @@ const NOTHING: u8 = b'.';
 
 const CAPACITY: QpCapacity = QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
 
-/// Receives each step.
 pub(crate) type Tell<'a> = dyn FnMut(Topic, Vec<Part>) + 'a;
 
-/// One end's verbs objects.
 pub(crate) struct LessonObjects {
     pub(crate) port: Port,
     pd: Arc<ProtectionDomain>,
@@ -105,7 +103,6 @@ impl LessonObjects {
         Ok(())
     }
 
-    /// This end's connection array.
     pub(crate) fn endpoints(&self) -> Endpoints {
         let (address, rkey, length) = match self.access {
             Access::RemoteWrite | Access::RemoteRead | Access::RemoteAtomic => {
@@ -188,7 +185,6 @@ impl LessonObjects {
         })
     }
 
-    /// Posts the transfer.
     pub(crate) fn post(&mut self, transfer: &Transfer) -> Result<(), VerbsError> {
         let Transfer { address, rkey, .. } = *transfer;
         let template = SendTemplate {
@@ -207,7 +203,6 @@ impl LessonObjects {
         posted.map_err(|error| error.into_error(Operation::PostSend, self.qp.qpn()))
     }
 
-    /// Polls the CQ once.
     pub(crate) fn poll(&self) -> Result<Option<SeenCompletion>, VerbsError> {
         let mut batch = WcBatch::new();
         Ok(self.cq.poll(&mut batch)?.first().map(seen))

@@ -9,20 +9,17 @@ use verbs::{Operation, VerbsError, WcStatus};
 pub struct Outcome {
     /// The error, if there was one.
     pub error: Option<ObservedError>,
-    /// Whether the message arrived.
     pub arrived: bool,
 }
 
 /// The error that a mistake caused.
 #[derive(Debug)]
 pub enum ObservedError {
-    /// A call failed.
     Call(VerbsError),
     /// A completion with an error.
     Completion(WcStatus),
     /// The ends' arrays do not fit each other.
     Array(EndpointsError),
-    /// No completion came.
     NoCompletion,
 }
 

@@ -9,24 +9,18 @@ use super::Mistake;
 /// An event of a lesson.
 #[derive(Debug)]
 pub enum Event {
-    /// The ends are connected.
     Begin(Box<Begin>),
-    /// A step is done.
     Step(Step),
 }
 
 /// The two ends and their transfer.
 #[derive(Clone, Debug)]
 pub struct Begin {
-    /// The operation.
     pub op: Op,
     /// The deliberate mistake, if any.
     pub mistake: Option<Mistake>,
-    /// Bytes of the message.
     pub length_bytes: u32,
-    /// This end's device.
     pub device: String,
-    /// This end's port.
     pub port: u8,
     /// Whether it is the embedded software device.
     pub embedded: bool,
@@ -56,21 +50,16 @@ pub enum Topic {
     TearDown,
 }
 
-/// A step.
 #[derive(Debug)]
 pub struct Step {
-    /// Its topic.
     pub topic: Topic,
-    /// Its contents.
     pub parts: Vec<Part>,
 }
 
 /// An end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The end that posts.
     This,
-    /// The server.
     Other,
 }
 
@@ -83,7 +72,6 @@ pub enum Part {
     States(End, Vec<QpState>),
     /// The arrays that the ends exchanged.
     Arrays(Box<Array>),
-    /// Contents of memory.
     Memory {
         /// The end that has it.
         end: End,
@@ -91,7 +79,6 @@ pub enum Part {
         after: bool,
         /// Address of the first byte.
         address: u64,
-        /// The contents.
         bytes: Vec<u8>,
         /// How many of the bytes are the message's.
         message_bytes: usize,
@@ -115,7 +102,6 @@ pub enum Part {
     Theirs(String),
     /// Recorded packets, and this end's QPN.
     Packets {
-        /// The packets in order.
         packets: Vec<RecordedPacket>,
         /// QPN of this end: packets to it are incoming.
         qpn: u32,
@@ -132,22 +118,18 @@ pub enum Part {
 /// The connection arrays of both ends.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// This end's.
     pub ours: Endpoints,
-    /// The other's.
     pub theirs: Endpoints,
 }
 
 /// A call as C code.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The end that called.
     pub end: End,
     /// The call with its arguments.
     pub code: String,
     /// Members of its structs before the call.
     pub given: Vec<Field>,
-    /// The return value.
     pub returned: String,
     /// Members of its structs after the call.
     pub came: Vec<Field>,
@@ -160,7 +142,6 @@ pub struct Field {
     pub name: &'static str,
     /// Its value, as C code or as a number.
     pub value: String,
-    /// A remark on it.
     pub note: Option<Note>,
 }
 

@@ -17,7 +17,6 @@ pub(crate) struct Connection {
     pub(crate) mtu_note: Note,
 }
 
-/// The WR to post.
 pub(crate) struct Transfer {
     pub(crate) op: Op,
     pub(crate) wr_id: u64,

@@ -9,16 +9,13 @@ use super::check::Job;
 use super::fits::sleeps;
 use super::program::Program;
 
-/// Where an end runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Verbs name of its device.
     pub device: String,
-    /// Port of the device.
     pub ib_port: u8,
     /// Index of the GID; `None` on InfiniBand without a GRH.
     pub gid_index: Option<u8>,
-    /// Index of the P_Key.
     pub pkey_index: u16,
 }
 

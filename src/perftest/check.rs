@@ -44,7 +44,6 @@ pub struct JobError {
 }
 
 impl Job {
-    /// The limit.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.limit_ms)
     }

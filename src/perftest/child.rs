@@ -25,12 +25,9 @@ const GUARD: [&str; 2] = ["-c", "read _; kill -KILL 0"];
 /// Our secrets are none of perftest's business.
 const SECRETS: [&str; 1] = ["ROCEBENCH_TOKEN"];
 
-/// What to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// The program's file.
     pub path: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// Variables to set, or to take away, in its environment.
     pub environment: Vec<(String, Option<OsString>)>,
@@ -48,10 +45,8 @@ pub struct Child {
     reaped: bool,
 }
 
-/// How a process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Program and arguments.
     pub command: String,
     /// It ended by itself, with exit status 0.
     pub success: bool,
@@ -105,7 +100,6 @@ impl Child {
         })
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }

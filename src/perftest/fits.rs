@@ -48,11 +48,8 @@ const MIN_RNR_TIMER: u8 = 12;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("perftest cannot run the case {case}: {reason}")]
 pub struct Misfit {
-    /// Id of the case.
     pub case: String,
-    /// Why.
     pub reason: String,
-    /// What to change.
     pub hint: String,
 }
 

@@ -11,7 +11,6 @@ const FILE: &str = "libsoftroce_preload.so";
 /// Where packages install it, from the folder above the program's.
 const INSTALLED: &str = "lib/rocebench";
 
-/// No library to preload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum LibraryError {
@@ -25,7 +24,6 @@ pub enum LibraryError {
 }
 
 impl LibraryError {
-    /// What to do next.
     pub fn hint(&self) -> String {
         match self {
             LibraryError::Missing(folder) => {

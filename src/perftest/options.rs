@@ -6,10 +6,8 @@
 
 use Here::{Already, Flag, Not, OneOf, Setting, Unchanged};
 
-/// An option of perftest.
 #[derive(Clone, Copy, Debug)]
 pub struct PerftestOption {
-    /// Its letter.
     pub letter: Option<char>,
     /// Its long name, without dashes.
     pub name: &'static str,
@@ -17,7 +15,6 @@ pub struct PerftestOption {
     pub other_name: Option<&'static str>,
     /// What its value is called; `None` for one without a value.
     pub value: Option<&'static str>,
-    /// What it is here.
     pub here: Here,
 }
 
@@ -267,11 +264,9 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("use_rocm_dmabuf", Not(HOST_MEMORY)),
 ];
 
-/// The values of `-c`.
 const CONNECTION_TYPES: &[(&str, Meaning)] =
     &[("RC", None), ("UC", Some(("service", "uc"))), ("UD", Some(("service", "ud")))];
 
-/// The values of `-A`.
 const ATOMIC_TYPES: &[(&str, Meaning)] =
     &[("FETCH_AND_ADD", Some(("op", "fetch-add"))), ("CMP_AND_SWAP", Some(("op", "compare-swap")))];
 

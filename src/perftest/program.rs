@@ -34,12 +34,10 @@ names! {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {program} in PATH")]
 pub struct MissingProgram {
-    /// The program.
     pub program: Program,
 }
 
 impl MissingProgram {
-    /// What to do next.
     pub fn hint(&self) -> String {
         "it is in the package perftest: apt-get install perftest (or dnf, zypper, pacman)".into()
     }
@@ -78,7 +76,6 @@ impl Program {
         }
     }
 
-    /// Whether it measures latency.
     pub fn is_latency(self) -> bool {
         matches!(
             self,

@@ -16,7 +16,6 @@ pub(super) const MOST_FLOWS: usize = 4_096;
 pub struct Case {
     /// Name of the case within its sweep, such as `send-shared-q16-64KiB`; unique.
     pub id: String,
-    /// Every setting.
     #[serde(flatten)]
     pub settings: Settings,
     /// What moves: one flow or several; where set-up is measured, the traffic meanwhile, which goes on until it is

@@ -17,7 +17,6 @@ const KEYS: [&str; 7] =
 /// A flow as it is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowTable {
-    /// Its name.
     pub name: String,
     /// The name of the node that it goes from; the first one without.
     pub from: Option<String>,

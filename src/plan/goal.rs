@@ -92,7 +92,6 @@ impl FromStr for Slo {
 pub struct Factor(f64);
 
 impl Factor {
-    /// As a number.
     pub fn value(self) -> f64 {
         self.0
     }

@@ -36,7 +36,6 @@ struct Axis {
 }
 
 impl Axis {
-    /// Reads what was given.
     fn read(given: &Given) -> Result<Vec<Axis>, SettingError> {
         let mut scratch = Settings::default();
         let mut axes = Vec::new();

@@ -11,13 +11,11 @@ use super::host::{HostError, HostPort};
 use super::node_list::{ListError, MOST_NODES, expand};
 use super::rails::Devices;
 
-/// Nodes in one process.
 pub const MOST_LOCAL: u32 = 256;
 
 /// A node that is a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNode {
-    /// Where it is.
     pub address: HostPort,
     /// The devices that its flows have, unless they ask for another; the server's own without.
     pub devices: Option<Devices>,
@@ -135,7 +133,6 @@ impl Nodes {
         }
     }
 
-    /// How many there are.
     pub fn count(&self) -> usize {
         match self {
             Nodes::TwoEnds => 2,
@@ -187,12 +184,12 @@ impl FromStr for ServerNode {
     type Err = NodesError;
 
     fn from_str(text: &str) -> Result<ServerNode, NodesError> {
-        let (address, device) = match text.split_once('/') {
+        let (host, device) = match text.split_once('/') {
             // A URL is no host with a strange device.
             Some((host, name)) if !name.contains('/') => (host, Some(name)),
             _ => (text, None),
         };
-        let address = address.parse()?;
+        let address = host.parse()?;
         let devices = device.map(str::parse::<Devices>).transpose();
         Ok(ServerNode {
             address,

@@ -71,7 +71,6 @@ impl Devices {
 pub struct RailsAsked {
     /// Flows go from each rail to each, and not from the first to the first, the second to the second and so on.
     pub each_to_each: bool,
-    /// None may be down.
     pub all_up: bool,
 }
 

@@ -66,14 +66,14 @@ impl Searches {
         if given.values("arrivals").len() > 1 {
             return refused("arrivals", "a search takes one value of it");
         }
-        let mut given = given.clone();
+        let mut adapted = given.clone();
         for (flag, text) in [("rate", WHOLE), ("duration", USUAL_DURATION)] {
             if let Some(row) = Settings::row(flag).filter(|_| !given.has(flag)) {
                 // It is what the row takes.
-                given.set(row, text).unwrap_or_default();
+                adapted.set(row, text).unwrap_or_default();
             }
         }
-        let sweep = Sweep::with_flows(&given, &[], nodes)?;
+        let sweep = Sweep::with_flows(&adapted, &[], nodes)?;
         let (cases, mut templates): (Vec<Case>, Vec<Case>) =
             (sweep.cases.into_iter()).partition(|case| case.rate.is_closed());
         for (case, template) in cases.iter().zip(&mut templates) {

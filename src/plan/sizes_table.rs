@@ -31,7 +31,6 @@ pub(super) fn set_any(
     }
 }
 
-/// The text of `--size-mix`.
 fn text(value: &Value<'_>) -> Result<String, Fault> {
     let mut texts = Vec::new();
     for item in value.get_ref().as_array().into_iter().flat_map(|items| items.iter()) {

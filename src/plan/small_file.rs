@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Larger files are refused.
 pub const MAX_BYTES: u64 = 1 << 20;
 
 /// The bytes of a file; `None` of one that is larger than [`MAX_BYTES`].

@@ -10,9 +10,7 @@ use toml::de::DeValue;
 /// Line and column, both from 1; the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Line.
     pub line: usize,
-    /// Column.
     pub column: usize,
 }
 

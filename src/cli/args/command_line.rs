@@ -59,7 +59,6 @@ pub struct Cli {
     /// What to do other than run a sweep.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of a sweep.
     #[command(flatten)]
     pub run: RunArgs,
 }

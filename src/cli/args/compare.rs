@@ -44,7 +44,6 @@ fn across_help() -> String {
     format!("Compare even if these differ: {}", aspect_names())
 }
 
-/// Options of `rocebench compare`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help())]
 pub struct CompareArgs {
@@ -54,7 +53,6 @@ pub struct CompareArgs {
     /// Result file to compare with it, or a folder of them
     #[arg(value_name = "NEW")]
     pub new: PathBuf,
-    /// What, and how strictly.
     #[command(flatten)]
     pub what: WhatArgs,
     /// What may not be unclear.

@@ -5,7 +5,6 @@ use clap::Args;
 const AFTER_HELP: &str = "\
 Needs no root. If this user has no permission to open a device, facts such as its MTU are missing.";
 
-/// Options of `rocebench devices`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DevicesArgs {

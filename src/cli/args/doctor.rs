@@ -17,7 +17,6 @@ Examples:
 
 Exit status: 0 nothing is broken, 1 something is, 2 bad input.";
 
-/// Options of `rocebench doctor`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct DoctorArgs {
@@ -27,16 +26,13 @@ pub struct DoctorArgs {
     /// Nodes to examine and compare, in place of this machine: servers such as a,b[01-16],c:18600/mlx5_1, or @FILE
     #[arg(long, value_name = "LIST", conflicts_with = "host")]
     pub nodes: Option<Nodes>,
-    /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
     /// Print JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }

@@ -19,7 +19,6 @@ Examples:
 
 Exit status: 0 the message arrived, or the expected error came; 1 it did not; 2 bad input.";
 
-/// Options of `rocebench explain`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ExplainArgs {
@@ -52,10 +51,8 @@ pub struct ExplainArgs {
     /// Path MTU [default: the smaller of both ports' MTUs]
     #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
     pub mtu: Option<Mtu>,
-    /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
 }

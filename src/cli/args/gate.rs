@@ -44,7 +44,6 @@ fn metrics_help() -> String {
     format!("What to compare, and what must be clear [default: {names}]")
 }
 
-/// Options of `rocebench gate`.
 #[derive(Debug, Args)]
 #[command(after_help = after_help(), group = clap::ArgGroup::new("sides").required(true).multiple(true))]
 pub struct GateArgs {
@@ -63,7 +62,6 @@ pub struct GateArgs {
     /// Launches a side, at most
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(3..=1000))]
     pub launches: u32,
-    /// What to compare.
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = metrics_help())]
     pub metrics: Vec<Metric>,
     /// Largest changes that do not matter, such as bandwidth=3%,p99=10% [default: those of compare, at least 5%]
@@ -118,13 +116,10 @@ impl GateArgs {
 /// Something that is switched on a side: its key, and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// What.
     pub key: &'static str,
-    /// To what.
     pub value: String,
 }
 
-/// What can be switched.
 const SWITCHES: [&str; 4] = ["program", "lib", "env", "run"];
 
 impl FromStr for Switch {

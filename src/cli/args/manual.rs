@@ -16,7 +16,6 @@ Examples:
   rocebench man | man -l -                        read the page of rocebench
   rocebench man --out /usr/local/share/man/man1   install the pages";
 
-/// Options of `rocebench completions`.
 #[derive(Debug, Args)]
 #[command(after_help = COMPLETIONS_AFTER_HELP)]
 pub struct CompletionsArgs {
@@ -24,7 +23,6 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Options of `rocebench man`.
 #[derive(Debug, Args)]
 #[command(after_help = MAN_AFTER_HELP)]
 pub struct ManArgs {

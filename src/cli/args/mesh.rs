@@ -17,7 +17,6 @@ Examples:
   rocebench mesh --nodes node[01-16]             each node runs `rocebench serve`
   rocebench mesh --nodes local:4 -D 1s           four nodes in this process";
 
-/// Options of `rocebench mesh`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct MeshArgs {
@@ -33,7 +32,6 @@ pub struct MeshArgs {
         help_heading = "Connection"
     )]
     pub ranks: Option<u32>,
-    /// Options of a sweep.
     #[command(flatten)]
     pub run: RunArgs,
 }

@@ -10,7 +10,6 @@ use report::show::plot::draw::Width;
 use super::compare::WhatArgs;
 use super::shared::SpeechArgs;
 
-/// Examples below the help.
 const AFTER_HELP: &str = "\
 Writes index.html to DIR, one page with all figures and tables that needs no network, and each
 figure as an SVG file, with --format also as PDF or PNG. Does not touch other files in DIR.
@@ -24,7 +23,6 @@ Examples:
 Exit status: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input (the other files are
 drawn) or no rsvg-convert (nothing is drawn).";
 
-/// Options of `rocebench plot`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct PlotArgs {
@@ -61,10 +59,8 @@ pub struct PlotArgs {
     /// Order nodes in figures by rack: file with lines NODE RACK, such as node[01-16] rack1
     #[arg(long, value_name = "FILE")]
     pub racks: Option<PathBuf>,
-    /// What of it.
     #[command(flatten)]
     pub what: WhatArgs,
-    /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }

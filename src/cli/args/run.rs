@@ -11,13 +11,11 @@ use report::judge::threshold::Condition;
 use report::observe::Metric;
 use settings::TimeSpan;
 
-/// Options of a sweep.
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
     #[arg(value_name = "HOST")]
     pub host: Option<HostPort>,
-    /// The sweep.
     #[command(flatten)]
     pub sweep: SweepArgs,
     /// Nodes, in place of HOST: two servers or more, such as a,b:18516, or local:N for N nodes in this process
@@ -42,24 +40,18 @@ pub struct RunArgs {
     /// Which loads to search for.
     #[command(flatten)]
     pub search: SearchArgs,
-    /// What to compare with.
     #[command(flatten)]
     pub against: AgainstArgs,
-    /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Where results go.
     #[command(flatten)]
     pub output: OutputArgs,
-    /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }
 
-/// Where results go.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Folder for the result files, created if needed
@@ -134,7 +126,6 @@ pub struct SearchArgs {
     pub knee: Option<Factor>,
 }
 
-/// What to compare with.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct AgainstArgs {

@@ -19,7 +19,6 @@ Examples:
 
 Exit status: 0 all files arrived, 1 a transfer failed, 2 bad input.";
 
-/// Options of `rocebench send`.
 #[derive(Debug, Args)]
 #[command(
     after_help = AFTER_HELP,
@@ -54,16 +53,13 @@ pub struct SendArgs {
     /// Retries after a timeout, 0 to 7 [default: 7]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7), help_heading = "Transport")]
     pub retry_cnt: Option<u8>,
-    /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
-    /// The control connection.
     #[command(flatten)]
     pub connection: ConnectionArgs,
     /// Print the result of each file as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }

@@ -17,7 +17,6 @@ Examples:
   rocebench serve --device mlx5_0 --cores 8-15 --once
   rocebench serve --receive /srv/incoming        files that `rocebench send` sends";
 
-/// Options of `rocebench serve`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
@@ -27,10 +26,8 @@ pub struct ServeArgs {
     /// TCP port to listen on; 0 takes a free one and prints it
     #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, help_heading = "Connection")]
     pub port: u16,
-    /// The secret.
     #[command(flatten)]
     pub token: TokenArgs,
-    /// Device, port and GID.
     #[command(flatten)]
     pub endpoint: EndpointArgs,
     /// Exit after one session, with status 1 if it ended early
@@ -48,7 +45,6 @@ pub struct ServeArgs {
     /// Never overwrite a file, even if a sender gives --force
     #[arg(long, requires = "receive", help_heading = "Files")]
     pub keep_existing: bool,
-    /// How much is said.
     #[command(flatten)]
     pub speech: SpeechArgs,
 }

@@ -48,7 +48,6 @@ pub struct ConnectionArgs {
     /// TCP port of the control connection [default: 18515]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub port: Option<u16>,
-    /// The secret.
     #[command(flatten)]
     pub token: TokenArgs,
 }

@@ -9,7 +9,6 @@ use settings::{Given, GivenError, ROWS, Row, Takes};
 /// a configuration file turns on.
 #[derive(Clone, Debug, Default)]
 pub struct SweepArgs {
-    /// What was asked for.
     pub given: Given,
 }
 

@@ -14,7 +14,6 @@ use report::results::load::{self, Found};
 use report::show::compare as output;
 use report::text;
 
-/// Writes one format.
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Compares, prints, writes.

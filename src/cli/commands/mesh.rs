@@ -30,7 +30,6 @@ use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::logging;
 use crate::cli::token::token;
 
-/// The command's name.
 const COMMAND: &str = "mesh";
 
 /// Options that are a rank's own, and what only says how ranks meet.

@@ -54,7 +54,7 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
             continue;
         }
         let words: Vec<&str> = text.split_whitespace().collect();
-        let (nodes, rack) = match words[..] {
+        let (nodes, name) = match words[..] {
             // The list of another file would have no line here.
             [nodes, rack] if !nodes.starts_with('@') => (nodes, rack),
             _ => {
@@ -67,7 +67,7 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
             line,
             error,
         })?;
-        let rack = rack.to_owned();
+        let rack = name.to_owned();
         for node in nodes {
             match racks.insert(node.clone(), rack.clone()) {
                 Some(other) if other != rack => {

@@ -45,13 +45,11 @@ impl From<&FileReport> for FileDocument {
     }
 }
 
-/// Shows a transfer.
 pub(in crate::cli) struct Show<'a> {
     files: &'a [Source],
     quiet: bool,
     json: bool,
     bar: ProgressBar,
-    /// What is done.
     pub(in crate::cli) documents: Vec<FileDocument>,
     /// What stdout said when it was last written to.
     pub(in crate::cli) unwritten: Option<Failure>,

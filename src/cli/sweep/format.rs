@@ -11,13 +11,11 @@ use report::show::{csv, json};
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Everything.
     Json,
     /// The figures of each case.
     Cases,
     /// The figures of each QP.
     Qps,
-    /// The distributions.
     Histograms,
     /// Flows and runs as tests.
     Junit,

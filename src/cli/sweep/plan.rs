@@ -22,9 +22,7 @@ use crate::cli::terminal::errors::Failure;
 /// Everything that running a sweep needs to know.
 #[derive(Clone, Debug)]
 pub struct RunPlan {
-    /// The cases.
     pub sweep: Sweep,
-    /// Who runs it.
     pub ends: Ends,
     /// Host and port of the server that is each node; empty where the nodes are not servers.
     pub servers: Vec<(String, u16)>,
@@ -38,9 +36,7 @@ pub struct RunPlan {
     pub quick: bool,
     /// Which rails flows go between.
     pub rails: RailsAsked,
-    /// Where results go.
     pub output: OutputOptions,
-    /// Print the cases only.
     pub dry_run: bool,
     /// No progress and no notes.
     pub quiet: bool,
@@ -48,12 +44,10 @@ pub struct RunPlan {
     pub verbose: u8,
 }
 
-/// Where results go.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputOptions {
     /// Folder for the files of every sweep.
     pub out_dir: PathBuf,
-    /// Further documents.
     pub further: Vec<(Format, Sink)>,
     /// Metrics of which the table has columns besides.
     pub columns: Vec<Metric>,

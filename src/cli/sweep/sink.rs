@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::terminal::errors::Failure;
 
-/// Where one document goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sink {
     /// Standard output, which then carries nothing else.
     Stdout,
-    /// A file.
     File(PathBuf),
 }
 

@@ -32,12 +32,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failed run.
     pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
         Failure { kind: ExitKind::Failed, error: error.into(), hint: None }
     }
 
-    /// Bad input.
     pub fn bad_input(error: impl Into<Box<dyn Error + Send + Sync>>) -> Failure {
         Failure { kind: ExitKind::BadInput, error: error.into(), hint: None }
     }
@@ -82,12 +80,10 @@ impl Failure {
         }
     }
 
-    /// Whose fault it was.
     pub fn kind(&self) -> ExitKind {
         self.kind
     }
 
-    /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         match self.kind {
             ExitKind::Failed => ExitCode::from(1),

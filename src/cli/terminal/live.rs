@@ -29,7 +29,6 @@ pub struct Live {
     target: Option<ProgressDrawTarget>,
     bar: ProgressBar,
     title: String,
-    /// What time it is.
     now: fn() -> Instant,
     /// When the sweep is over, about.
     end: Option<Instant>,

@@ -14,13 +14,10 @@ use crate::cli::terminal::time_left::left_text;
 pub struct Place<'a> {
     /// Number of its case, from 0.
     pub index: usize,
-    /// Cases.
     pub total: usize,
-    /// Name of its case.
     pub id: &'a str,
     /// Its number in the case, from 1.
     pub run: u32,
-    /// Runs of the case.
     pub runs: u32,
 }
 
@@ -34,7 +31,6 @@ pub trait Progress: Send {
     fn phase(&mut self, _phase: &str, _expected: Option<Duration>) {}
     /// The rate now, `elapsed` into the phase.
     fn sample(&mut self, _elapsed: Duration, _gbit_per_s: f64, _mmsg_per_s: f64) {}
-    /// Whether [`Progress::latency`] shows.
     fn shows_latency(&self) -> bool {
         false
     }

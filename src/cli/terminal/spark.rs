@@ -25,7 +25,6 @@ impl Spark {
         self.figures.push_back(figure);
     }
 
-    /// Forgets all.
     pub(in crate::cli) fn clear(&mut self) {
         self.figures.clear();
     }

@@ -69,7 +69,7 @@ mod tests {
         let tree = Tree::new(&[]);
         tree.add("sys/devices/system/cpu", &files);
         let found = &findings(&tree, check)[0];
-        assert_eq!(told(found), (State::Warning, "powersave on 1 of 2 cores"));
+        assert_eq!(outcome(found), (State::Warning, "powersave on 1 of 2 cores"));
         let none = findings(&Tree::new(&[]), check);
         assert!(none.iter().all(|it| it.state == State::Ok));
     }

@@ -108,7 +108,7 @@ mod tests {
             findings(&tree, check).remove(0)
         };
         let found = with("CapEff:\t0000000000000000\n");
-        assert_eq!(told(&found), (State::Warning, "at most 64 KiB"));
+        assert_eq!(outcome(&found), (State::Warning, "at most 64 KiB"));
         let found = with("Name:\tx\nCapEff:\t000001ffffffffff\n");
         assert_eq!(found.state, State::Ok);
     }

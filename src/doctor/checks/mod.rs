@@ -88,7 +88,7 @@ pub(super) mod tests {
     }
 
     /// Its state, and what was found.
-    pub(in super::super) fn told(finding: &Finding) -> (State, &str) {
+    pub(in super::super) fn outcome(finding: &Finding) -> (State, &str) {
         (finding.state, &finding.found)
     }
 

@@ -77,7 +77,7 @@ mod tests {
     fn a_link_that_is_slower_than_the_port_is_found() {
         let found = findings(&tree(), check);
         let words = "8 GT/s x8, about 57 Gb/s; the adapter can do 16 GT/s x16; less than the 100 Gb/s of its ports";
-        assert_eq!(told(&found[0]), (State::Warning, words));
+        assert_eq!(outcome(&found[0]), (State::Warning, words));
         assert_eq!(found.len(), 1, "Soft-RoCE has none");
     }
 

@@ -7,9 +7,7 @@ use crate::protocol::finding::Finding;
 
 /// The input of all checks.
 pub struct Subject<'a> {
-    /// The machine.
     pub machine: &'a Machine,
-    /// Its devices.
     pub inventory: &'a Inventory,
     /// TCP port of the control connection.
     pub control_port: u16,
@@ -18,7 +16,6 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Hardware devices.
     pub(super) fn adapters(&self) -> impl Iterator<Item = &DeviceEntry> {
         self.inventory.system().filter(|device| !device.software)
     }

@@ -33,12 +33,9 @@ const DSCPS: usize = 64;
 
 const WHY_ASKED: &str = "a node that is not examined may be the one that differs";
 
-/// A server to ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddress {
-    /// The node's name.
     pub name: String,
-    /// Its host.
     pub host: String,
     /// TCP port of the control connection.
     pub port: u16,
@@ -46,7 +43,6 @@ pub struct NodeAddress {
     pub device: Option<FlowDevice>,
 }
 
-/// What a node told.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) address: SocketAddr,

@@ -14,20 +14,16 @@ use super::asked::Answer;
 pub(super) struct Aspect {
     /// In sentences: `interface MTU of node07 is 1500`.
     pub(super) name: &'static str,
-    /// Above its column.
     pub(super) heading: &'static str,
     /// What a difference is: broken where it breaks or slows runs, a warning where it makes figures hard to compare, and
     /// ok where nodes may differ.
     pub(super) difference: State,
     /// Of a node; `None` where it is not known.
     pub(super) value: fn(&Answer) -> Option<String>,
-    /// Why it matters.
     pub(super) why: &'static str,
-    /// What mends a difference.
     pub(super) remedy: &'static str,
 }
 
-/// All of them.
 pub(super) const ASPECTS: &[Aspect] = &[
     Aspect {
         name: "rocebench",

@@ -30,9 +30,7 @@ use spread::Spread;
 /// What was found at many nodes and between them.
 #[derive(Serialize)]
 pub struct NodesReport {
-    /// Version of this document.
     pub schema_version: u32,
-    /// The program.
     pub tool: Tool,
     /// When, RFC 3339 in UTC.
     pub started_at: String,
@@ -50,16 +48,13 @@ pub struct NodesReport {
     spreads: Vec<Spread>,
 }
 
-/// A node.
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeEntry {
     /// As the list names it.
     pub name: String,
     /// Its address; `null` when it was not reached, as all that follows.
     pub address: Option<SocketAddr>,
-    /// Version of its rocebench.
     pub version: Option<String>,
-    /// Its machine.
     pub host: Option<Host>,
     /// Its clock against this machine's.
     pub clock: Option<Clock>,
@@ -91,11 +86,8 @@ pub enum Scope {
 /// A finding, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NodesFinding {
-    /// What it is about.
     pub scope: Scope,
-    /// Names of the nodes.
     pub nodes: Vec<String>,
-    /// The finding.
     #[serde(flatten)]
     pub finding: Finding,
 }

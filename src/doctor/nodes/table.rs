@@ -13,7 +13,6 @@ const WIDTH: usize = 80;
 const CELL: usize = 24;
 /// Columns of a node's name; what is longer is cut.
 const NAME: usize = 40;
-/// Between columns.
 const GAP: &str = "  ";
 
 /// The whole text. With `all_reasons` every finding has its reason, and what is well is told too; `quiet` is only what is
@@ -34,9 +33,8 @@ pub fn text(report: &NodesReport, all_reasons: bool, quiet: bool) -> String {
             .iter()
             .filter(|it| it.scope == scope)
             .filter(|it| all_reasons || it.finding.state >= State::Warning)
-            .map(|it| {
-                finding_text(&whose(report, scope, &it.nodes, &it.finding), all_reasons, WIDTH)
-            })
+            .map(|it| whose(report, scope, &it.nodes, &it.finding))
+            .map(|finding| finding_text(&finding, all_reasons, WIDTH))
             .collect();
         if !texts.is_empty() {
             text += &format!("\n{heading}\n{texts}");

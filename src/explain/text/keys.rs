@@ -8,7 +8,6 @@ macro_rules! keys {
         pub enum Key { $($name,)* }
 
         impl Key {
-            /// All keys.
             pub const ALL: &'static [Key] = &[$(Key::$name,)*];
         }
     };

@@ -9,17 +9,13 @@ pub use keys::Key;
 /// A language of the lessons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// English.
     En,
-    /// Simplified Chinese.
     Zh,
 }
 
 impl Language {
-    /// All languages.
     pub const ALL: [Language; 2] = [Language::En, Language::Zh];
 
-    /// The text.
     pub fn text(self, key: Key) -> &'static str {
         match self {
             Language::En => en::text(key),

@@ -27,7 +27,6 @@ const TOLD: (usize, usize) = (3, 300);
 /// Where libraries are looked for first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// A side.
 pub(super) struct Side<'a> {
     /// `base` or `new`: its name, and its folder's.
     pub(super) name: &'static str,
@@ -35,7 +34,6 @@ pub(super) struct Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// What is switched.
     pub(super) fn title(&self) -> String {
         let words: Vec<_> =
             self.switches.iter().map(|it| format!("{}={}", it.key, it.value)).collect();

@@ -134,7 +134,6 @@ pub(in crate::cli) fn are_shown(sweep: &Sweep) -> bool {
     })
 }
 
-/// Writes all cases.
 pub(in crate::cli) fn write(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
     let nodes = sweep.nodes.names();
     sweep.cases.iter().try_for_each(|case| write_case(case, &nodes, out))
