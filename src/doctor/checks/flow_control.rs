@@ -223,7 +223,7 @@ mod tests {
         let lost = lost.map(|text| format!("counted since the driver was loaded: {text}"));
         let [gaps, timeouts] = lost.each_ref().map(|text| (State::Warning, &**text));
         let unknown = "loss unknown: driver qede has counters that rocebench does not know";
-        let found: Vec<_> = found.iter().map(told).collect();
+        let found: Vec<_> = found.iter().map(outcome).collect();
         assert_eq!(found, [gaps, (State::Unknown, unknown), timeouts]);
     }
 
