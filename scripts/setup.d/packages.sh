@@ -11,8 +11,11 @@ test_packages=(binutils dpkg-dev elfutils rpm shellcheck ibverbs-utils rdmacm-ut
 
 is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
 
+# One of another architecture is named with it, as libc6-dev:arm64.
 installed() { # PACKAGE... -> those that are
-	dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | awk '$1 == "installed" { print $2 }'
+	dpkg-query -W -f '${db:Status-Status} ${Package} ${Architecture}\n' "$@" 2>/dev/null |
+		awk -v native="$(dpkg --print-architecture)" \
+			'$1 == "installed" { print $2 ($3 == native || $3 == "all" ? "" : ":" $3) }'
 }
 
 need_packages() { # PACKAGE...

@@ -294,7 +294,7 @@ impl Context {
         let firmware: Vec<u8> = attr
             .fw_ver
             .iter()
-            .map(|&byte| byte.cast_unsigned())
+            .flat_map(|byte| byte.to_ne_bytes())
             .take_while(|&byte| byte != 0)
             .collect();
         let count = |value: i32| u64::try_from(value).unwrap_or(0);

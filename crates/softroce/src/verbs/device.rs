@@ -67,7 +67,8 @@ impl Device {
             .name
             .iter()
             .take_while(|byte| **byte != 0)
-            .map(|byte| char::from(byte.cast_unsigned()))
+            .flat_map(|byte| byte.to_ne_bytes())
+            .map(char::from)
             .collect()
     }
 

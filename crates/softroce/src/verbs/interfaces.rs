@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
-use std::os::raw::c_int;
+use std::os::raw::{c_char, c_int};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
@@ -45,7 +45,7 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = from as c_char;
     }
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;

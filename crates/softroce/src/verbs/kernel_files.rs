@@ -58,7 +58,8 @@ fn interface_name(index: u32) -> Option<String> {
     Some(
         name.iter()
             .take_while(|byte| **byte != 0)
-            .map(|byte| char::from(byte.cast_unsigned()))
+            .flat_map(|byte| byte.to_ne_bytes())
+            .map(char::from)
             .collect(),
     )
 }
