@@ -8,6 +8,7 @@ use crate::protocol::clock_offset::ClockOffset;
 use crate::protocol::error::LinkError;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::ANSWER_LIMIT;
+use metrics::Clock;
 use report::results::model::NodeClock;
 
 use super::members::Member;
@@ -27,9 +28,11 @@ const TICK: Duration = Duration::from_millis(10);
 /// The clocks of a run's nodes.
 #[derive(Default)]
 pub(crate) struct Clocks {
-    /// Where the coordinator's own clock begins.
+    /// From when offsets and windows are told.
     epoch: Option<Instant>,
-    /// By the nodes' numbers.
+    /// What the coordinator's clock, of the same kind as the nodes', read at the epoch.
+    own: Option<ClockOffset>,
+    /// The nodes' clocks against the epoch, by the nodes' numbers.
     offsets: Vec<(u32, ClockOffset)>,
 }
 
@@ -39,8 +42,17 @@ impl Clocks {
     /// # Errors
     /// A node failed or does not answer, or the user's wish to stop.
     pub(crate) fn ask(links: Links<'_>) -> Result<Clocks, StepFailure> {
+        // The first clock of a process takes time to make.
+        let clock = Clock::new();
         let epoch = Instant::now();
         let ns = |at: Instant| u64::try_from((at - epoch).as_nanos()).unwrap_or(u64::MAX);
+        let own = (0..QUESTIONS)
+            .map(|_| {
+                let asked = Instant::now();
+                let own_ns = clock.ns(clock.raw());
+                ClockOffset::between(ns(asked), own_ns, ns(Instant::now()))
+            })
+            .min_by_key(|offset| offset.uncertainty_ns);
         let mut best: Vec<Option<ClockOffset>> = vec![None; links.members.len()];
         for _ in 0..QUESTIONS {
             let mut asked = Vec::with_capacity(links.members.len());
@@ -59,6 +71,7 @@ impl Clocks {
         let numbers = links.members.iter().map(|member| member.number);
         Ok(Clocks {
             epoch: Some(epoch),
+            own,
             offsets: numbers.zip(best.into_iter().flatten()).collect(),
         })
     }
@@ -81,12 +94,12 @@ impl Clocks {
         known.map(|(_, offset)| offset)
     }
 
-    /// A node's clock, as results have it.
+    /// A node's clock against the coordinator's, as results have it.
     pub(crate) fn node_clock(&self, node: u32) -> Option<NodeClock> {
-        let offset = self.offset(node)?;
+        let (offset, own) = (self.offset(node)?, self.own?);
         Some(NodeClock {
-            offset_ns: i64::try_from(offset.offset_ns).ok()?,
-            uncertainty_ns: offset.uncertainty_ns,
+            offset_ns: i64::try_from(offset.offset_ns - own.offset_ns).ok()?,
+            uncertainty_ns: offset.uncertainty_ns.saturating_add(own.uncertainty_ns),
         })
     }
 
@@ -197,6 +210,7 @@ mod tests {
     fn a_nodes_time_is_the_coordinators_and_its_offset() {
         let clocks = Clocks {
             epoch: Some(Instant::now()),
+            own: Some(ClockOffset::between(0, 2_000, 6)),
             offsets: vec![
                 (0, ClockOffset::between(0, 5_000, 0)),
                 (3, ClockOffset::between(1_000, 0, 1_000)),
@@ -208,6 +222,7 @@ mod tests {
         let opening = clocks.opening();
         assert_eq!(opening[0] - opening[1], 6_000);
         assert!(opening[1] >= LEAD.as_nanos() as u64);
-        assert_eq!(clocks.node_clock(0).unwrap().offset_ns, 5_000);
+        let told = clocks.node_clock(0).unwrap();
+        assert_eq!((told.offset_ns, told.uncertainty_ns), (5_000 - 1_997, 3));
     }
 }

@@ -19,6 +19,8 @@ pub use model::{ResultFile, SCHEMA_VERSION};
 pub use utc::utc_now;
 
 #[cfg(test)]
+mod extreme_tests;
+#[cfg(test)]
 pub(crate) mod sample;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample_mesh;

@@ -13,6 +13,11 @@ pub fn mmsg_per_s(messages: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| messages as f64 / 1e6 / seconds)
 }
 
+/// The sum of counts. A file may hold any count that fits 64 bits, so sums stay at the largest.
+pub(crate) fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
 impl Totals {
     /// What was moved in a window of `seconds`, with its rates.
     pub fn in_window(messages: u64, bytes: u64, errors: u64, seconds: f64) -> Totals {

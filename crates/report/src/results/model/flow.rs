@@ -7,6 +7,7 @@ use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
 use super::load::{Load, LoadVerdict};
 use super::window::{QpTimeline, Timeline, Window};
+use crate::results::rates;
 use statistics::{is_starved, shares};
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
@@ -74,7 +75,7 @@ impl FlowResult {
 
     /// What the flows of a run moved together, without latencies and window; fairness is that of flows, not of QPs.
     pub(crate) fn together(flows: &[FlowResult]) -> FlowResult {
-        let count = |of: fn(&Totals) -> u64| flows.iter().map(|flow| of(&flow.totals)).sum();
+        let count = |of: fn(&Totals) -> u64| rates::sum(flows.iter().map(|flow| of(&flow.totals)));
         let rate = |of: fn(&Totals) -> Option<f64>| {
             flows
                 .iter()
@@ -283,11 +284,11 @@ pub struct Delivery {
 impl Delivery {
     /// Of what was sent and received on each QP, without goodput.
     pub fn of_qps(sent: &[u64], received: &[u64]) -> Delivery {
-        let all = sent.iter().sum();
-        let lost = Delivery::lost_of_qps(sent, received).sum();
+        let all = rates::sum(sent.iter().copied());
+        let lost = rates::sum(Delivery::lost_of_qps(sent, received));
         Delivery {
             sent: all,
-            received: received.iter().sum(),
+            received: rates::sum(received.iter().copied()),
             lost,
             lost_share: Delivery::share(lost, all),
             ..Delivery::default()
@@ -304,7 +305,7 @@ impl Delivery {
         let told: Option<Vec<&Delivery>> =
             flows.iter().map(|flow| flow.delivery.as_ref()).collect();
         let told = told.filter(|told| !told.is_empty())?;
-        let count = |of: fn(&Delivery) -> u64| told.iter().map(|it| of(it)).sum::<u64>();
+        let count = |of: fn(&Delivery) -> u64| rates::sum(told.iter().map(|it| of(it)));
         let rate = |of: fn(&Delivery) -> Option<f64>| told.iter().map(|it| of(it)).sum();
         let (sent, lost) = (count(|it| it.sent), count(|it| it.lost));
         Some(Delivery {

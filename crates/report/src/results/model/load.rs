@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
+use crate::results::rates;
+
 /// The load of a flow whose messages have planned times (`--rate`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {
@@ -54,7 +56,7 @@ impl Load {
     pub(super) fn sum(loads: &[&Load]) -> Option<Load> {
         let first = loads.first()?;
         let sum = |of: fn(&Load) -> f64| loads.iter().map(|load| of(load)).sum::<f64>();
-        let count = |of: fn(&Load) -> u64| loads.iter().map(|load| of(load)).sum::<u64>();
+        let count = |of: fn(&Load) -> u64| rates::sum(loads.iter().map(|load| of(load)));
         let has = |verdict| loads.iter().any(|load| load.verdict == verdict);
         let not_kept_by = loads.iter().filter_map(|load| load.not_kept_by);
         let verdicts = [LoadVerdict::NotKept, LoadVerdict::Overloaded];

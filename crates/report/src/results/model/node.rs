@@ -30,13 +30,15 @@ pub struct NodeResult {
     pub counters: Option<BTreeMap<String, Option<u64>>>,
 }
 
-/// A node's clock compared with the coordinator's. Each counts from a time of its own.
+/// A node's clock compared with the coordinator's. Both are monotonic: they count from a time of their own, usually the start of
+/// their machine, and are never set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeClock {
-    /// The node's clock minus the coordinator's, in nanoseconds.
+    /// The node's clock minus the coordinator's, in nanoseconds: between machines about the difference of their uptimes, in one
+    /// process 0 within `uncertainty_ns`.
     pub offset_ns: i64,
     /// Largest error of `offset_ns`: half of the shortest round trip of a clock request (F. Cristian, Probabilistic clock
-    /// synchronization, 1989).
+    /// synchronization, 1989), and what reading the coordinator's own clock adds.
     pub uncertainty_ns: u64,
 }
 

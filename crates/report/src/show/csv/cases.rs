@@ -8,6 +8,7 @@ use serde_json::{Value, json, to_value};
 use super::rows::{self, Row, places};
 use crate::observe::{Metric, Observation};
 use crate::results::model::{CaseFlow, NodeResult, ResultFile, WorkerResult};
+use crate::results::rates;
 
 /// Writes header and rows to a stream.
 ///
@@ -86,7 +87,7 @@ fn row(
 fn workers(node: Option<&NodeResult>) -> Value {
     let workers = node.map_or(&[][..], |node| &node.workers);
     let sum = |count: fn(&WorkerResult) -> u64| {
-        (!workers.is_empty()).then(|| workers.iter().map(count).sum::<u64>())
+        (!workers.is_empty()).then(|| rates::sum(workers.iter().map(count)))
     };
     json!({
         "away_seconds": workers.iter().map(|it| it.away_seconds).sum::<Option<f64>>()

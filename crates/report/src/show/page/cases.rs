@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{FlowConfig, LoadVerdict};
+use crate::results::rates;
 use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
@@ -125,7 +126,7 @@ fn remarks(observed: &Observed<'_>) -> String {
                 as u64,
             "overloaded",
         ),
-        (moved.map(|moved| moved.totals.errors).sum(), "errors"),
+        (rates::sum(moved.map(|moved| moved.totals.errors)), "errors"),
         (
             counted().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
             "unsteady",

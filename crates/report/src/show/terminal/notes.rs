@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::observe::Observed;
 use crate::observe::format::{exact, plural};
 use crate::results::model::{Device, Load, ResultFile};
+use crate::results::rates;
 
 /// Most runs with a line of their own.
 const MOST: usize = 8;
@@ -65,8 +66,8 @@ fn full_queue(load: &Load) -> Option<String> {
 fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().filter_map(|case| {
         let flows = || case.runs.iter().flat_map(|run| &run.flows);
-        let made: u64 = flows().map(|flow| flow.swaps_made).sum::<Option<u64>>()?;
-        let messages: u64 = flows().map(|flow| flow.totals.messages).sum();
+        let made = rates::sum(flows().map(|flow| flow.swaps_made).collect::<Option<Vec<_>>>()?);
+        let messages = rates::sum(flows().map(|flow| flow.totals.messages));
         (messages > 0).then(|| {
             let share = made as f64 / messages as f64 * 100.0;
             format!("{}: {share:.1} % of the exchanges succeeded", case.id)

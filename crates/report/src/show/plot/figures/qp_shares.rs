@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::observe::{Metric, Observed};
 use crate::results::model::CaseFlow;
+use crate::results::rates;
 
 #[derive(Clone, Debug)]
 pub(super) struct QpShares {
@@ -31,7 +32,7 @@ impl QpShares {
         let observed = Observed::of(flow);
         let counted = || observed.counted().filter_map(|it| it.moved);
         for qps in counted().map(|moved| &moved.qps) {
-            let bytes: u64 = qps.iter().map(|qp| qp.bytes).sum();
+            let bytes = rates::sum(qps.iter().map(|qp| qp.bytes));
             for qp in qps.iter().filter(|_| bytes > 0) {
                 let (share, p99_ns) = shares.entry(qp.index).or_default();
                 share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);
