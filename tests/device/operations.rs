@@ -1,6 +1,5 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
-
 use testing::cells;
 use testing::program::sweep;
 use testing::server::Server;
