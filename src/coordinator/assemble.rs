@@ -43,7 +43,6 @@ pub(crate) struct Learnt {
 /// What the devices of two nodes can do together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathFacts {
-    /// Path MTU in use.
     pub(crate) mtu_bytes: u32,
     /// READs outstanding on one QP.
     pub(crate) outstanding_reads: u8,
@@ -301,7 +300,6 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
     }
 }
 
-/// What an end sent.
 fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
     match end.map(|end| (end.sent, end.errors)) {
         Some((Some(sent), _)) => {

@@ -13,11 +13,8 @@ use super::session::Session;
 
 /// How to give a lesson.
 pub struct LessonOptions {
-    /// What is done.
     pub lesson: Lesson,
-    /// The message.
     pub text: String,
-    /// Between whom.
     pub ends: Ends,
 }
 

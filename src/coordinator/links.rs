@@ -18,7 +18,6 @@ const TICK: Duration = Duration::from_millis(10);
 /// Why a step was not done.
 #[derive(Debug)]
 pub(crate) enum StepFailure {
-    /// It failed.
     Failed(RunFailure),
     /// It failed at a node, which said so and waits for the end of the run.
     AtNode(RunFailure),
@@ -27,7 +26,6 @@ pub(crate) enum StepFailure {
 }
 
 impl StepFailure {
-    /// The failure to show.
     pub(crate) fn failure(self) -> RunFailure {
         match self {
             StepFailure::Failed(failure) | StepFailure::AtNode(failure) => failure,
@@ -49,7 +47,6 @@ pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(usize, &Progress);
 #[derive(Clone, Copy)]
 pub(crate) struct Links<'a> {
     pub(crate) members: &'a [Member<'a>],
-    /// The wish to stop.
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -62,7 +59,6 @@ impl<'a> Links<'a> {
         Links { members: self.members, stop }
     }
 
-    /// One node alone.
     pub(crate) fn only(self, member: &'a Member<'a>) -> Links<'a> {
         Links { members: std::slice::from_ref(member), ..self }
     }
@@ -142,7 +138,6 @@ impl<'a> Links<'a> {
 }
 
 impl Node {
-    /// Sends a message.
     pub(crate) fn send(&self, message: &Message) -> Result<(), StepFailure> {
         self.link.send(message).map_err(|error| self.failed(error))
     }

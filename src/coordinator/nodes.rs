@@ -27,7 +27,6 @@ use verbs::{Network, VerbsLibrary};
 
 /// A node of a session.
 pub(crate) struct Node {
-    /// Its name in results.
     pub(crate) name: String,
     pub(crate) link: Link,
     pub(crate) peer: PeerInfo,
@@ -51,7 +50,6 @@ const AT_A_TIME: usize = 32;
 /// A node that is connected to.
 type Reached = (Link, PeerInfo);
 
-/// Where a node is.
 enum Place {
     /// In this process: a number of [`NodePlaces::locals`].
     Local(usize),

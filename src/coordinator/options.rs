@@ -13,7 +13,6 @@ use crate::protocol::token::Token;
 pub enum Target {
     /// A server at this host and port.
     Remote(String, u16),
-    /// In this process.
     Local,
 }
 
@@ -30,9 +29,7 @@ pub struct Ends {
 
 /// How to run a sweep.
 pub struct SweepOptions {
-    /// What to run.
     pub sweep: Sweep,
-    /// Who runs it.
     pub ends: Ends,
     /// Host and port of the server that is each of the sweep's nodes; empty where the nodes are not servers.
     pub servers: Vec<(String, u16)>,

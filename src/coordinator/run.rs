@@ -137,7 +137,6 @@ fn connect(
     Ok(())
 }
 
-/// Warm-up, measurement and drain.
 fn drive(
     links: Links<'_>,
     case: &Case,

@@ -88,7 +88,6 @@ impl LocalServer {
         Ok(LocalServer { port, token, stop, thread: Some(thread) })
     }
 
-    /// Where it is reached.
     pub(crate) fn address(&self) -> Address<'_> {
         Address { host: LOOPBACK, port: self.port, token: Some(&self.token) }
     }

@@ -22,9 +22,7 @@ use super::unconnected::Unconnected;
 
 /// What a sweep came to.
 pub struct SweepOutcome {
-    /// All that was measured.
     pub result: ResultFile,
-    /// Runs that failed.
     pub failed_runs: usize,
     /// All failures were of what was asked for, not of the runs.
     pub only_bad_input: bool,
@@ -36,7 +34,6 @@ pub struct SweepOutcome {
 
 /// Why a sweep ends before its last run.
 pub(crate) enum Halt {
-    /// The user stopped it.
     Interrupted,
     /// The peer cannot be reached again.
     Lost(ConnectError),

@@ -9,7 +9,6 @@ use crate::protocol::failure::RunFailure;
 pub(crate) enum Unconnected {
     /// One cannot be reached.
     Unreachable(ConnectError),
-    /// One cannot serve.
     Failed(RunFailure),
 }
 

@@ -13,7 +13,6 @@ use settings::PollMode;
 pub(crate) struct Cores {
     /// Of each worker, over and over again.
     of_workers: Vec<Vec<usize>>,
-    /// All of them.
     allowed: Vec<usize>,
     locks: CoreLocks,
     held: Mutex<Vec<Arc<HeldCore>>>,

@@ -23,11 +23,8 @@ use crate::protocol::posts::Posts;
 pub struct FlowEnd {
     /// Number of the flow in the coordinator's case.
     pub number: u32,
-    /// The flow.
     pub flow: Flow,
-    /// Which end.
     pub side: Side,
-    /// Its verbs objects.
     pub objects: VerbsObjects,
 }
 

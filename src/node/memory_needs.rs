@@ -60,7 +60,6 @@ const QP_SAMPLE_BYTES: u64 = 16;
 /// Samples of a run with a message count, assumed to last a few seconds.
 const SAMPLES_OF_COUNTED: u64 = 500;
 
-/// The kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Payloads, in MRs.
@@ -69,7 +68,6 @@ pub enum Kind {
     WorkRequests,
     /// The device's QPs and CQs.
     DeviceQueues,
-    /// Latency recorders.
     Latencies,
     /// Threads, and their state for every QP.
     Workers,
@@ -142,7 +140,6 @@ impl MemoryOffer {
 pub struct MemoryNeeds([u64; Kind::ALL.len()]);
 
 impl MemoryNeeds {
-    /// Payloads only.
     pub fn of_buffers(bytes: u64) -> MemoryNeeds {
         MemoryNeeds::default().with(Kind::Buffers, bytes)
     }

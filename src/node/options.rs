@@ -15,7 +15,6 @@ pub struct NodeOptions {
     pub rails: Option<Devices>,
     /// Faults of a device in place of those of `request`.
     pub device_faults: Vec<(String, Faults)>,
-    /// The requested cores.
     pub cores: Option<Vec<usize>>,
     /// Where workers on this host record their cores for each other.
     pub core_locks: CoreLocks,

@@ -27,7 +27,6 @@ pub(crate) struct Agreed {
     flow_labels: Option<QpNumbers>,
     /// Retries and timeouts, and the number of READs in flight.
     pub(crate) reliability: Reliability,
-    /// MTU of the path.
     pub(crate) path_mtu_bytes: u32,
     lid: u16,
     gid: Gid,
@@ -75,7 +74,6 @@ impl Agreed {
         Path { flow_label: labels.map_or(0, |labels| labels.of(index)), ..self.path }
     }
 
-    /// The peer's GID.
     pub(crate) fn gid(&self) -> Gid {
         self.gid
     }

@@ -420,7 +420,6 @@ fn is_near(now_ns: u64, at_ns: u64) -> Result<(), RunFailure> {
 pub enum EarlyEnd {
     /// A worker met an error, which its report explains.
     Workers,
-    /// This failure.
     Known(RunFailure),
     /// The node was asked to stop.
     Interrupted,

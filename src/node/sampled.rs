@@ -10,7 +10,6 @@ use crate::node::running_node::RunningNode;
 
 /// Samples of an end that sends.
 pub struct Sampled {
-    /// Of its flow.
     pub flow: Timeline,
     /// Of its QPs, where they are several and not too many.
     pub qps: Option<QpTimeline>,

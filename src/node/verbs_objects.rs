@@ -27,7 +27,6 @@ use crate::protocol::device_limits::DeviceLimits;
 use crate::protocol::endpoints::{Endpoints, QpEndpoint};
 use crate::protocol::failure::RunFailure;
 
-/// One end's verbs objects.
 pub struct VerbsObjects {
     flow: Settings,
     sizes: Sizes,
@@ -278,7 +277,6 @@ impl VerbsObjects {
         self.connections = Some(connections);
     }
 
-    /// The QPs.
     pub(crate) fn qps(&self) -> &[Arc<QueuePair>] {
         &self.qps
     }
@@ -333,22 +331,18 @@ impl VerbsObjects {
         }
     }
 
-    /// This end's roles.
     pub fn roles(&self) -> EndRoles {
         self.roles
     }
 
-    /// The port.
     pub fn port(&self) -> &Port {
         &self.port
     }
 
-    /// Entries of each CQ.
     pub fn cq_entries(&self) -> u32 {
         self.cq_entries
     }
 
-    /// The CQs.
     pub fn cqs(&self) -> &[Arc<CompletionQueue>] {
         &self.cqs
     }

@@ -18,7 +18,6 @@ use super::place::{Folder, Incoming};
 /// Time limit for the sender's final message about a file.
 const FIN_LIMIT: Duration = Duration::from_secs(60);
 
-/// A file being received.
 #[derive(Clone, Copy)]
 pub(super) struct ReceivedFile<'a> {
     pub(super) name: &'a str,
@@ -63,7 +62,6 @@ pub(super) fn finish(
     Ok(began.elapsed().as_secs_f64())
 }
 
-/// Refuses an invalid name.
 pub(super) fn check_name(text: &str) -> Result<(), RunFailure> {
     name::check(text).map_err(|error| {
         RunFailure::refused(

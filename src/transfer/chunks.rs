@@ -62,13 +62,11 @@ impl FileProgress {
         self.chunks == 0
     }
 
-    /// Bytes that have arrived.
     pub(super) fn done_bytes(&self) -> u64 {
         let done = self.done.load(Ordering::Relaxed);
         done.saturating_mul(self.chunk_bytes).min(self.size_bytes)
     }
 
-    /// Makes all workers return.
     pub(super) fn halt(&self) {
         self.halted.store(true, Ordering::Release);
         self.wake();

@@ -12,7 +12,6 @@ use twox_hash::XxHash3_128;
 pub struct Digest(u128);
 
 impl Digest {
-    /// Adds chunk number `index`.
     pub fn add(&mut self, index: u64, chunk: &[u8]) {
         let hash = XxHash3_128::oneshot_with_seed(index, chunk);
         self.0 = self.0.wrapping_add(hash);

@@ -40,7 +40,6 @@ impl Folder {
         Ok(Arc::new(Folder { directory, path: path.to_owned() }))
     }
 
-    /// Its path as given.
     pub fn path(&self) -> &Path {
         &self.path
     }

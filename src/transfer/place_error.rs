@@ -35,7 +35,6 @@ pub enum PlaceError {
 }
 
 impl PlaceError {
-    /// What to do next.
     pub fn hint(&self) -> String {
         match self {
             PlaceError::Folder { .. } => "make the folder, or name another with --receive",

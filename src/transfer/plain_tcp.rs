@@ -124,7 +124,6 @@ pub(super) fn send(
     Ok(digest)
 }
 
-/// The receiver's part.
 pub(super) fn receive(
     link: &Link,
     folder: &Arc<Folder>,

@@ -45,7 +45,6 @@ pub struct SendOptions {
     pub force: bool,
     /// Whether to send each file over plain TCP as well.
     pub against_tcp: bool,
-    /// The files.
     pub files: Vec<Source>,
 }
 
@@ -89,13 +88,9 @@ impl FileTiming {
 pub struct FileReport {
     /// Its name at the receiver.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
-    /// Its checksum.
     pub digest: Digest,
-    /// The transfer over QPs.
     pub rdma: FileTiming,
-    /// The number of QPs.
     pub qps: u32,
     /// The transfer over plain TCP, if requested.
     pub tcp: Option<FileTiming>,

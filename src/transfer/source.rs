@@ -29,7 +29,6 @@ pub enum SourceError {
 }
 
 impl SourceError {
-    /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
             SourceError::Name { .. } => "rename it, or send a link with another name (`ln -s`)",
@@ -44,10 +43,8 @@ impl SourceError {
     }
 }
 
-/// A file to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its path.
     pub path: PathBuf,
     /// Its name at the receiver.
     pub name: String,

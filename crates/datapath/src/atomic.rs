@@ -8,7 +8,6 @@
 use settings::{ATOMIC_BYTES, AtomicTarget};
 use verbs::MemoryRegion;
 
-/// What each FETCH-ADD adds.
 pub(super) const ADDED: u64 = 1;
 
 /// What a result holds until it is there: no word ever has this value.

@@ -51,7 +51,6 @@ impl Earliest {
         }
     }
 
-    /// Takes all times away.
     pub(super) fn clear(&mut self) {
         self.nodes.fill(NEVER);
     }

@@ -54,7 +54,6 @@ impl Geometry {
         Geometry { unit, slots, head, signal_every, post_list }
     }
 
-    /// Positions in the ring.
     pub fn ring(&self) -> u32 {
         self.slots * self.unit
     }
@@ -64,7 +63,6 @@ impl Geometry {
         (self.slots - 1) * self.unit + self.head
     }
 
-    /// Completions of a slot.
     pub fn completions_per_slot(&self) -> u32 {
         self.unit / self.signal_every
     }

@@ -91,12 +91,10 @@ impl Layout {
         self.qps
     }
 
-    /// Bytes of one QP.
     pub fn qp_bytes(&self) -> usize {
         self.walk.bytes()
     }
 
-    /// Bytes of all QPs.
     pub fn total_bytes(&self) -> usize {
         self.qp_bytes().saturating_mul(self.qps)
     }

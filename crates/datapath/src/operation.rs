@@ -10,7 +10,6 @@ use super::atomic::ADDED;
 pub struct RemoteMemory {
     /// Address of its first byte.
     pub address: u64,
-    /// The peer's key.
     pub rkey: u32,
 }
 

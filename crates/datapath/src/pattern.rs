@@ -8,10 +8,8 @@ use verbs::MemoryRegion;
 /// Bytes generated at a time.
 const CHUNK: usize = 512;
 
-/// Identifies a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternKey {
-    /// Index of the QP.
     pub qp: u32,
     /// Position in the QP's send ring.
     pub position: u16,
@@ -24,9 +22,7 @@ pub struct PatternKey {
 pub struct WrongByte {
     /// Offset in the payload, from 0.
     pub byte: usize,
-    /// The pattern's byte.
     pub expected: u8,
-    /// The byte found.
     pub found: u8,
 }
 

@@ -12,7 +12,6 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Those of a flow.
     pub fn of(flow: &Settings) -> Peers {
         let qps = flow.qps.max(1);
         Peers { turn: if flow.ud_fan_out { qps } else { 1 }, qps }

@@ -18,7 +18,6 @@ use super::{Geometry, Layout, Numbered, Sizes};
 
 /// A QP of a run.
 pub struct QpContext {
-    /// The QP.
     pub qp: Arc<QueuePair>,
     /// Its send side, if this end sends.
     pub sender: Option<Sender>,

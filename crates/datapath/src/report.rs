@@ -33,7 +33,6 @@ pub struct WorkerReport {
     pub notices: Option<Recorder>,
     /// An open loop's part; `None` of a closed loop.
     pub load: Option<WorkerLoad>,
-    /// What went wrong.
     pub trouble: Trouble,
 }
 
@@ -51,7 +50,6 @@ pub struct WorkerLoad {
     pub late_with_room: u64,
     /// The times of one message in so many are recorded, chosen at random.
     pub recorded_one_in: u64,
-    /// Times between its posts.
     pub gaps: GapSamples,
     /// By index of the QP: from post to completion seen; `None` of a QP that it does not serve.
     pub service: Vec<Option<Recorder>>,
@@ -74,13 +72,11 @@ pub struct QpReport {
     pub completed_before: u64,
     /// Messages of its send queue that completed in the window.
     pub completed: u64,
-    /// Their payload bytes.
     pub completed_bytes: u64,
     /// COMPARE-SWAPs of them that were made.
     pub swaps_made: u64,
     /// Messages received in the window.
     pub received: u64,
-    /// Their payload bytes.
     pub received_bytes: u64,
     /// Messages posted since the QP was made.
     pub posted_in_all: u64,

@@ -21,7 +21,6 @@ pub(super) struct Schedule {
     after_start_raw: f64,
     /// Planned times that were made together, which costs half as much as each alone.
     planned_raw: [u64; TOGETHER],
-    /// The next of them.
     next: usize,
 }
 

@@ -29,18 +29,14 @@ pub enum Phase {
     Drain,
     /// Post nothing more at all: something failed.
     Abort,
-    /// Return.
     Exit,
 }
 
 /// One worker's counts since the start, written by it alone.
 #[derive(Default)]
 pub struct Counters {
-    /// Messages posted.
     pub posted: AtomicU64,
-    /// Posted messages completed.
     pub completed: AtomicU64,
-    /// Messages received.
     pub received: AtomicU64,
     /// The phase that it has entered: it has filled the send queues if the phase requires it, and published its
     /// counts up to then.
@@ -85,11 +81,8 @@ pub struct WindowProgress {
 /// Sums of all workers' counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages posted.
     pub posted: u64,
-    /// Posted messages completed.
     pub completed: u64,
-    /// Messages received.
     pub received: u64,
 }
 
@@ -192,12 +185,10 @@ impl Shared {
         self
     }
 
-    /// The flow.
     pub fn flow(&self) -> &Settings {
         &self.flow
     }
 
-    /// The QPs, by index.
     pub fn qp_contexts(&self) -> &[QpContext] {
         &self.qp_contexts
     }

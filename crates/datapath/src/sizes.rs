@@ -14,12 +14,10 @@ use super::Geometry;
 pub struct Sizes {
     /// In bytes, in the order in which they are dealt, until it repeats.
     order: Arc<[u32]>,
-    /// Positions of a ring.
     ring: u32,
 }
 
 impl Sizes {
-    /// Those of a flow.
     pub fn of(flow: &Settings) -> Sizes {
         let order = match &flow.size_mix {
             Some(mix) => mix.order().into(),

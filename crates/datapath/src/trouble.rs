@@ -16,13 +16,10 @@ const KEPT: usize = 8;
 pub struct FailedCompletion {
     /// Raw clock reading when it was polled; orders the errors of several workers.
     pub seen_raw: u64,
-    /// Index of the QP.
     pub qp: usize,
-    /// The QP's number.
     pub qpn: u32,
     /// The operation; `None` for a receive.
     pub op: Option<Op>,
-    /// Its status.
     pub status: WcStatus,
     /// The vendor's error code.
     pub vendor_error: u32,
@@ -48,7 +45,6 @@ impl FailedCompletion {
     }
 }
 
-/// Which memory was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A SEND's payload in the receiver's buffer.
@@ -62,52 +58,39 @@ pub enum Place {
 /// A payload that failed verification.
 #[derive(Clone, Debug)]
 pub enum Mismatch {
-    /// A byte is wrong.
     Byte {
-        /// Which memory was checked.
         place: Place,
-        /// Index of the QP.
         qp: u32,
         /// Position in the sender's ring.
         position: u32,
         /// How often that position was used before, modulo 2^16.
         sequence: u16,
-        /// Length of the payload.
         size_bytes: u32,
-        /// The wrong byte.
         wrong: WrongByte,
     },
     /// A message has a wrong length.
     Length {
-        /// Index of the QP.
         qp: u32,
-        /// Length in the completion.
         found_bytes: u32,
-        /// Length that was sent.
         expected_bytes: u32,
     },
     /// 8 bytes of an atomic operation have a value that they cannot have.
     Word {
-        /// Which memory was checked.
         place: Place,
         /// Index of the QP, the first of those that use the word.
         qp: u32,
         /// Position in the sender's ring, the first of those that use the word.
         position: u32,
-        /// The value found.
         found: u64,
         /// The only right value; `None` where several are.
         expected: Option<u64>,
     },
     /// Messages of a ring position were lost or duplicated.
     Count {
-        /// Index of the QP.
         qp: u32,
         /// Position in the sender's ring.
         position: u32,
-        /// Messages that arrived.
         found: u64,
-        /// Messages that were sent.
         expected: u64,
     },
 }
@@ -125,7 +108,6 @@ pub struct Trouble {
     pub first_flush: Option<FailedCompletion>,
     /// The first few wrong payloads.
     pub mismatches: Vec<Mismatch>,
-    /// Number of wrong payloads.
     pub mismatch_count: u64,
     /// A post or a poll that was refused.
     pub refused: Option<VerbsError>,
@@ -141,7 +123,6 @@ impl Trouble {
         }
     }
 
-    /// Counts a failed completion.
     pub fn completion(&mut self, failed: FailedCompletion) {
         if failed.status.is_flush() {
             self.flushed_count += 1;
@@ -154,7 +135,6 @@ impl Trouble {
         }
     }
 
-    /// Counts a wrong payload.
     pub fn mismatch(&mut self, mismatch: Mismatch) {
         self.mismatch_count += 1;
         if self.mismatches.len() < KEPT {

@@ -65,9 +65,7 @@ pub(super) struct Prepared {
 /// What completed WRs fetched.
 #[derive(Default)]
 pub(super) struct Fetched {
-    /// Exchanges that were made.
     pub(super) swaps_made: u32,
-    /// The first wrong value.
     pub(super) mismatch: Option<Mismatch>,
 }
 

@@ -54,9 +54,7 @@ use window::{NEVER, Window};
 /// What to post when a slot completes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
-    /// Nothing.
     Silent,
-    /// The next WRs.
     Run,
     /// The next WRs, while the budget lasts.
     Budget,

@@ -36,7 +36,6 @@ pub enum WorkerPoolError {
     /// A thread was not ready in time, or died.
     #[error("worker thread {index} ended unexpectedly: this is a fault of rocebench")]
     Lost {
-        /// Its number.
         index: usize,
     },
 }

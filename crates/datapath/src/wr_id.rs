@@ -13,12 +13,10 @@ pub(super) const TAIL_SLOT: u32 = SLOT_MASK as u32;
 pub struct WrId(u64);
 
 impl WrId {
-    /// A batch of sends.
     pub fn send(qp: u32, slot: u32) -> Self {
         WrId(u64::from(qp) << 32 | u64::from(slot) & SLOT_MASK)
     }
 
-    /// A receive.
     pub fn receive(qp: u32, slot: u32) -> Self {
         WrId(WrId::send(qp, slot).0 | RECEIVE)
     }
@@ -45,7 +43,6 @@ impl WrId {
         (self.0 >> 32) as usize
     }
 
-    /// The slot.
     #[inline]
     pub fn slot(self) -> u32 {
         (self.0 & SLOT_MASK) as u32

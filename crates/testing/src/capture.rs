@@ -30,7 +30,6 @@ pub struct Capture {
 /// A RoCEv2 packet with what stood below it.
 pub struct Captured<'a> {
     pub source: IpAddr,
-    /// UDP port.
     pub source_port: u16,
     /// Of IPv4.
     pub identification: Option<u16>,

@@ -43,7 +43,6 @@ pub fn complete(ended: &Ended) -> ResultFile {
     result
 }
 
-/// The committed schema holds.
 #[track_caller]
 pub fn schema(json: &Value) {
     static VALIDATOR: LazyLock<jsonschema::Validator> = LazyLock::new(|| {

@@ -62,7 +62,6 @@ pub fn preload() -> &'static PathBuf {
     COPY.get_or_init(|| copied(library()))
 }
 
-/// The wire, until dropped.
 pub struct Wire(());
 
 impl Wire {

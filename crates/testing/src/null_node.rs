@@ -27,7 +27,6 @@ pub fn port() -> Outcome<Port> {
     Ok(select(crate::null_library::null_library(), &request, None)?)
 }
 
-/// Waits for the workers.
 pub fn wait_until(shared: &Shared, mut done: impl FnMut() -> bool) -> Outcome<()> {
     let ended = wait_for("the workers of the null library", USUAL, || {
         let failed = shared.has_failed();

@@ -12,7 +12,6 @@ use verbs::VerbsLibrary;
 
 use crate::null_library::null_library;
 
-/// Such a machine.
 pub struct PersonaMachine {
     entry: &'static Entry,
     root: TempDir,
@@ -77,7 +76,6 @@ impl PersonaMachine {
         self.library
     }
 
-    /// Where its files are.
     pub fn root(&self) -> &Path {
         self.root.path()
     }

@@ -132,7 +132,6 @@ pub fn bare(line: &str) -> Call {
     Call::of(Command::new(program()), line)
 }
 
-/// A sweep of it.
 pub fn sweep(line: &str) -> Call {
     bare(&patient(line))
 }
@@ -173,7 +172,6 @@ impl Call {
         self
     }
 
-    /// Where it runs.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -315,7 +313,6 @@ impl Program {
         });
     }
 
-    /// Waits for its end.
     #[track_caller]
     pub fn wait(self) -> Ended {
         self.wait_for(ENDS)

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::wait::wait_until;
 
-/// Who sent a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
     Client,
@@ -80,7 +79,6 @@ impl Proxy {
         proxy
     }
 
-    /// Waits for the deed.
     #[track_caller]
     pub fn await_deed(&self) {
         let step = self.state.lock().unwrap().step;

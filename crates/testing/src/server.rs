@@ -64,7 +64,6 @@ impl Server {
         Server::with("")
     }
 
-    /// With further words.
     pub fn with(words: &str) -> Server {
         Server::on(SERVER_ADDRESS, "rxe1", words)
     }
@@ -89,7 +88,6 @@ impl Server {
         Server::that_serves(("soft0", on_this_machine), call.start())
     }
 
-    /// Once it says where.
     fn that_serves(client: (&'static str, fn() -> Command), program: Program) -> Server {
         const SAYS: &str = "serving on ";
         program.await_line(0, SAYS, Duration::from_secs(10));
@@ -156,7 +154,6 @@ impl Server {
         self.program.wait().exits(0).stderr().to_owned()
     }
 
-    /// Kills it.
     pub fn kill(self) {
         self.program.signal(Signal::Kill);
         self.program.wait();

@@ -53,7 +53,6 @@ impl<T> Owned<T> {
         Owned { raw, destroy }
     }
 
-    /// What its destruction returns.
     pub fn destroy(self) -> c_int {
         let (raw, destroy) = (self.raw, self.destroy);
         std::mem::forget(self);

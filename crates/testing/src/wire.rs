@@ -11,7 +11,6 @@ use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 use settings::Given;
 
-/// A hand-made client.
 pub struct Wire(pub TcpStream);
 
 /// A case of these settings as a client sends it.

@@ -19,11 +19,9 @@ use super::{
 pub enum Transport {
     /// InfiniBand's, over its own links or over Ethernet (RoCE).
     Infiniband,
-    /// RDMA over TCP.
     Iwarp,
     /// Scalable reliable datagrams, Amazon's EFA.
     Srd,
-    /// Another.
     Unknown,
 }
 
@@ -55,9 +53,7 @@ impl Transport {
 
 /// An open device with all that it says of itself.
 pub struct Adapter {
-    /// The device.
     pub context: Arc<Context>,
-    /// What its packets are.
     pub transport: Transport,
     /// Its limits.
     pub limits: DeviceLimits,
@@ -72,7 +68,6 @@ pub struct Adapter {
 /// A port of an adapter.
 #[derive(Clone, Debug)]
 pub struct AdapterPort {
-    /// Its attributes.
     pub info: PortInfo,
     /// The entries of its GID table that are not empty.
     pub gids: Vec<GidEntry>,
@@ -113,7 +108,6 @@ impl Adapter {
         })
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         self.context.name()
     }
@@ -175,20 +169,16 @@ fn says_that_it_has_none(error: &VerbsError) -> bool {
 /// A device that was not opened, or did not tell of itself.
 #[derive(Debug)]
 pub struct Refused {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub error: VerbsError,
 }
 
 /// The devices of a library.
 #[derive(Default)]
 pub struct Adapters {
-    /// The names of all.
     pub names: Vec<String>,
     /// Those that could be opened, in the library's order.
     pub opened: Vec<Arc<Adapter>>,
-    /// Those that could not.
     pub refused: Vec<Refused>,
 }
 

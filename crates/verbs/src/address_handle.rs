@@ -8,7 +8,6 @@ use rdma_sys::ibv_ah;
 use super::qp::address_vector;
 use super::{Operation, Path, ProtectionDomain, RemoteQp, VerbsError};
 
-/// An address handle.
 pub struct AddressHandle {
     pd: Arc<ProtectionDomain>,
     raw: NonNull<ibv_ah>,

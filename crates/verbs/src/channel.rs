@@ -156,7 +156,6 @@ impl Wakeup {
         }
     }
 
-    /// Wakes the thread.
     pub fn wake(&self) {
         let one = 1_u64.to_ne_bytes();
         // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
@@ -189,7 +188,6 @@ impl Sleeper {
         Sleeper { channels, wakeup, files }
     }
 
-    /// What ends its sleep.
     pub fn wakeup(&self) -> &Arc<Wakeup> {
         &self.wakeup
     }

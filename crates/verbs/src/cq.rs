@@ -17,7 +17,6 @@ pub const POLL_BATCH: usize = 32;
 
 type NotifyFunction = unsafe extern "C" fn(*mut ibv_cq, i32) -> i32;
 
-/// A completion queue.
 pub struct CompletionQueue {
     context: Arc<Context>,
     raw: NonNull<ibv_cq>,
@@ -259,7 +258,6 @@ pub struct WcBatch {
 }
 
 impl WcBatch {
-    /// An empty batch.
     pub fn new() -> Self {
         WcBatch {
             completions: [const { MaybeUninit::uninit() }; POLL_BATCH],
@@ -285,12 +283,10 @@ impl Default for WcBatch {
     }
 }
 
-/// A work completion.
 #[repr(transparent)]
 pub struct Completion(ibv_wc);
 
 impl Completion {
-    /// The work request's `wr_id`.
     #[inline]
     pub fn wr_id(&self) -> u64 {
         self.0.wr_id
@@ -302,7 +298,6 @@ impl Completion {
         self.0.status == 0
     }
 
-    /// Its status.
     pub fn status(&self) -> WcStatus {
         WcStatus(self.0.status)
     }

@@ -42,7 +42,6 @@ pub struct DeviceLimits {
     pub vendor_id: u32,
     /// Firmware version; empty if there is none.
     pub firmware: String,
-    /// QPs.
     pub max_qp: u64,
     /// WRs outstanding on one queue of a QP.
     pub max_qp_wr: u64,
@@ -56,7 +55,6 @@ pub struct DeviceLimits {
     pub max_srq_wr: u64,
     /// Scatter/gather elements of a receive on an SRQ.
     pub max_srq_sge: u64,
-    /// CQs.
     pub max_cq: u64,
     /// Entries of one CQ.
     pub max_cqe: u64,
@@ -66,7 +64,6 @@ pub struct DeviceLimits {
     pub max_initiator_reads: u8,
     /// READs and atomics that one QP serves at once as responder.
     pub max_responder_reads: u8,
-    /// Number of ports.
     pub ports: u8,
     /// The rates that it keeps for QPs, if it does.
     pub pacing: Option<Pacing>,
@@ -77,13 +74,10 @@ pub struct DeviceLimits {
 pub struct Pacing {
     /// The least rate, in 1000 bits a second.
     pub least_kbit_per_s: u32,
-    /// The highest rate.
     pub most_kbit_per_s: u32,
     /// It does so for RC QPs.
     pub of_rc: bool,
-    /// For UC QPs.
     pub of_uc: bool,
-    /// For UD QPs.
     pub of_ud: bool,
 }
 
@@ -109,7 +103,6 @@ const GRH_REQUIRED: u8 = 1;
 pub struct PortInfo {
     /// Its number, from 1.
     pub port: u8,
-    /// Whether it is active.
     pub active: bool,
     /// State as text: `ACTIVE`, `DOWN` …
     pub state: &'static str,
@@ -121,7 +114,6 @@ pub struct PortInfo {
     pub max_message_bytes: u32,
     /// Local identifier, 0 on RoCE.
     pub lid: u16,
-    /// RoCE or InfiniBand.
     pub link_layer: LinkLayer,
     /// Data rate of the link in Gb/s, where something tells it for sure.
     pub link_gbit_per_s: Option<f64>,

@@ -4,7 +4,6 @@
 /// A kernel driver, by the name of the driver of the PCI device.
 #[derive(Debug)]
 pub struct Driver {
-    /// Its name.
     pub name: &'static str,
     /// Whether it asks the adapter for relaxed ordering; whether the adapter obeys depends on firmware and slot.
     pub relaxed_ordering: bool,

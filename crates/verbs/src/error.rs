@@ -12,7 +12,6 @@ macro_rules! calls {
         pub enum $type { $($(#[$note])* $call $({ $field: $of })?,)* }
 
         impl $type {
-            /// The call.
             pub fn name(self) -> &'static str {
                 match self { $($type::$call $({ $field: _ })? => $name,)* }
             }
@@ -22,7 +21,6 @@ macro_rules! calls {
 pub(super) use calls;
 
 calls! {
-    /// A verbs operation.
     Operation {
         GetDeviceList = "ibv_get_device_list",
         OpenDevice = "ibv_open_device",
@@ -161,7 +159,6 @@ impl VerbsError {
         !matches!(self, VerbsError::Call { .. })
     }
 
-    /// What to do next.
     pub fn hint(&self) -> Option<String> {
         let (operation, source) = match self {
             VerbsError::NoDevice => {

@@ -8,7 +8,6 @@ use rdma_sys::ibv_async_event;
 
 use super::{CompletionQueue, Context, SharedReceiveQueue, ffi};
 
-/// An asynchronous event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncEvent {
     /// A CQ overflowed: completions are lost.
@@ -18,16 +17,13 @@ pub enum AsyncEvent {
     },
     /// A QP failed without a completion.
     QpError {
-        /// The QP's number.
         qpn: u32,
         /// The event's name in `verbs.h`.
         name: &'static str,
     },
     /// The device is gone or in an error state.
     DeviceFatal,
-    /// The port went down.
     PortError {
-        /// Port number.
         port: u8,
     },
     /// An SRQ failed: its QPs get no more receives.
@@ -51,7 +47,6 @@ pub struct AsyncEvents {
 }
 
 impl AsyncEvents {
-    /// The events of `context`.
     pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
         Ok(AsyncEvents { file: context.async_file()?, context: Arc::clone(context) })
     }

@@ -13,7 +13,6 @@ pub struct Gid(pub [u8; 16]);
 /// The packet format of a GID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GidType {
-    /// InfiniBand.
     Infiniband,
     /// RoCE v1: Ethernet with its own ethertype, not routable.
     RoceV1,
@@ -26,9 +25,7 @@ pub enum GidType {
 pub struct GidEntry {
     /// Its index in the table.
     pub index: u8,
-    /// The GID.
     pub gid: Gid,
-    /// Its type.
     pub gid_type: GidType,
     /// Index of the network interface below it, perhaps of another network namespace.
     pub interface: Option<NonZeroU32>,

@@ -74,7 +74,6 @@ pub use softroce::net::Faults;
 pub use softroce::net::RecordedPacket;
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
-/// Parser of RoCEv2 packets.
 pub use softroce::wire;
 pub use srq::SharedReceiveQueue;
 pub use stamp_clock::StampClock;

@@ -5,9 +5,7 @@ use rdma_sys::ibv_port_attr;
 /// The link layer of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
-    /// RoCE.
     Ethernet,
-    /// InfiniBand.
     Infiniband,
 }
 
@@ -21,7 +19,6 @@ impl LinkLayer {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             LinkLayer::Ethernet => "Ethernet",

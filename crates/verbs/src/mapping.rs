@@ -13,7 +13,6 @@ const TOUCHED_BYTES: usize = 16 << 20;
 /// Bytes of the smallest page that kernels have.
 const LEAST_PAGE_BYTES: usize = 4096;
 
-/// The pages of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
     /// The kernel's usual ones.

@@ -10,7 +10,6 @@ use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge};
 use super::teardown::{Teardown, TeardownToken};
 use super::{Context, Mapping, Operation, Pages, VerbsError};
 
-/// A protection domain.
 pub struct ProtectionDomain {
     context: Arc<Context>,
     raw: NonNull<ibv_pd>,
@@ -209,7 +208,6 @@ impl MemoryRegion {
         }))
     }
 
-    /// Bytes registered.
     pub fn length_bytes(&self) -> usize {
         self.length_bytes
     }

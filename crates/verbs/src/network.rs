@@ -11,7 +11,6 @@ use softroce::wire::UDP_PORT as ROCE_PORT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Network {
-    /// Its lowest address.
     first: IpAddr,
     prefix_bits: u8,
 }

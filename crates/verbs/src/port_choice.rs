@@ -45,9 +45,7 @@ impl fmt::Display for PortReason {
 /// How a port was chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortChoice {
-    /// Why this port.
     pub reason: PortReason,
-    /// Why this GID.
     pub gid_reason: GidReason,
     /// The other ports that could have been chosen: the device, and its port where it has several.
     pub others: Vec<String>,

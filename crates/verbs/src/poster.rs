@@ -55,7 +55,6 @@ impl Poster {
         })
     }
 
-    /// The QP's number.
     pub fn qpn(&self) -> u32 {
         self.qp.qpn()
     }

@@ -58,7 +58,6 @@ pub struct Path {
     pub link_layer: LinkLayer,
     /// Index of the source GID; on InfiniBand, `Some` requests a GRH.
     pub gid_index: Option<u8>,
-    /// Service level.
     pub service_level: u8,
     /// GRH traffic class.
     pub traffic_class: u8,
@@ -76,22 +75,18 @@ impl Path {
         bytes.max(256).ilog2() - 7
     }
 
-    /// Its MTU.
     pub fn mtu_bytes(&self) -> u32 {
         128 << self.mtu_code
     }
 }
 
-/// The peer's QP.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteQp {
-    /// QP number.
     pub qpn: u32,
     /// First PSN that it sends.
     pub psn: u32,
     /// LID of its port, for InfiniBand.
     pub lid: u16,
-    /// GID of its port.
     pub gid: Gid,
 }
 
@@ -112,7 +107,6 @@ pub struct Reliability {
     pub responder_reads: u8,
 }
 
-/// A queue pair.
 pub struct QueuePair {
     pd: Arc<ProtectionDomain>,
     /// Keeps the CQs alive as long as the QP.

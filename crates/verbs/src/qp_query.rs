@@ -27,7 +27,6 @@ pub enum QpState {
 /// The attributes that a QP reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QpAttributes {
-    /// Its state.
     pub state: QpState,
     /// Path MTU in bytes; 0 before RTR.
     pub path_mtu_bytes: u32,
@@ -75,7 +74,6 @@ impl fmt::Display for QpState {
 }
 
 impl QueuePair {
-    /// Queries the device.
     pub fn query(&self) -> Result<QpAttributes, VerbsError> {
         let bits = mask::IBV_QP_STATE
             | mask::IBV_QP_PATH_MTU

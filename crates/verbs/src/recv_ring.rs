@@ -13,7 +13,6 @@ use super::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, V
 type PostToQp = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 type PostToSrq = unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 
-/// One receive to prebuild.
 #[derive(Clone, Copy, Debug)]
 pub struct RecvTemplate {
     /// Returned in its completion.
@@ -26,7 +25,6 @@ pub struct RecvTemplate {
     pub sges: u32,
 }
 
-/// Where receives are posted.
 enum Queue {
     Own(Arc<QueuePair>, PostToQp),
     Shared(Arc<SharedReceiveQueue>, PostToSrq),
@@ -146,7 +144,6 @@ impl RecvRing {
         walker.map_or(0, |walker| walker.last_lap(position))
     }
 
-    /// Number of prebuilt receives.
     pub fn len(&self) -> usize {
         self.wrs.len()
     }

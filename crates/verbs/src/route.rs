@@ -7,7 +7,6 @@ use super::network::Network;
 /// The addresses of a control connection, and what the nodes have agreed on, as far as they affect the choice of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// This end's address.
     pub local: IpAddr,
     /// Both ends are on this machine: any of its addresses reaches the other end, and only one end can have UDP port
     /// 4791 of the connection's own address.

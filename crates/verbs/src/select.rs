@@ -16,11 +16,8 @@ use super::{Faults, VerbsError, VerbsLibrary};
 /// The user's request; `None` leaves the choice open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PortRequest {
-    /// Device name.
     pub device: Option<String>,
-    /// Port number.
     pub ib_port: Option<u8>,
-    /// GID index.
     pub gid_index: Option<u8>,
     /// Index in the port's table of P_Keys; 0 without one.
     pub pkey_index: Option<u16>,
@@ -33,13 +30,10 @@ pub struct PortRequest {
 /// The port that a session uses.
 #[derive(Clone)]
 pub struct Port {
-    /// Its device.
     pub context: Arc<Context>,
     /// What that is and can do.
     pub adapter: Arc<Adapter>,
-    /// Its attributes.
     pub info: PortInfo,
-    /// How it was chosen.
     pub choice: PortChoice,
     /// The GIDs to choose from.
     pub gids: Vec<GidEntry>,

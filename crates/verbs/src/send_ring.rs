@@ -17,7 +17,6 @@ use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 /// The operation of a send work request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOpcode {
-    /// SEND.
     Send,
     /// RDMA WRITE to `address`, with the peer's key.
     Write {
@@ -48,7 +47,6 @@ pub enum SendOpcode {
         address: u64,
         /// The peer's key for it.
         rkey: u32,
-        /// What is added.
         add: u64,
     },
     /// Atomic exchange of 8 bytes at `address`, of 0 for 0 until [`SendEdit::set_exchange`].
@@ -65,7 +63,6 @@ pub enum SendOpcode {
 pub struct SendTemplate {
     /// Returned in its completion.
     pub wr_id: u64,
-    /// The operation.
     pub opcode: SendOpcode,
     /// Offset of its payload in the MR, in bytes.
     pub offset: usize,

@@ -5,11 +5,8 @@ use rdma_sys::{ibv_qp_attr_mask as mask, ibv_qp_type};
 /// The transport service of a QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Service {
-    /// Reliable connection.
     ReliableConnection,
-    /// Unreliable connection.
     UnreliableConnection,
-    /// Unreliable datagrams.
     Datagram {
         /// The Q_Key that datagrams to the QP must have.
         qkey: u32,
@@ -25,7 +22,6 @@ impl Service {
         }
     }
 
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Service::ReliableConnection => "RC",

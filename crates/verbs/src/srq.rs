@@ -8,7 +8,6 @@ use rdma_sys::{ibv_srq, ibv_srq_attr, ibv_srq_attr_mask, ibv_srq_init_attr};
 
 use super::{Context, Operation, ProtectionDomain, VerbsError};
 
-/// A shared receive queue.
 pub struct SharedReceiveQueue {
     pd: Arc<ProtectionDomain>,
     raw: NonNull<ibv_srq>,

@@ -9,7 +9,6 @@ pub trait Teardown {
     /// The call that destroys it.
     const OPERATION: Operation;
 
-    /// Its name for messages.
     fn object(&self) -> String;
 
     /// Makes the call, at most once, and returns its result. Dropping does nothing afterwards.

@@ -41,7 +41,6 @@ impl ThreadDomain {
         Ok(Arc::new(ThreadDomain { pd: Arc::clone(pd), parent, raw }))
     }
 
-    /// The parent domain.
     pub(super) fn raw(&self) -> *mut ibv_pd {
         self.parent.as_ptr()
     }

@@ -39,7 +39,6 @@ impl Walk {
         self.laps
     }
 
-    /// Bytes of all cells.
     pub fn bytes(&self) -> usize {
         let cells =
             usize::try_from(self.laps.saturating_mul(self.positions.into())).unwrap_or(usize::MAX);

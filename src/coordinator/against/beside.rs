@@ -174,7 +174,6 @@ impl Attacked {
             || self.failures_in_a_row >= MOST_FAILURES
     }
 
-    /// Adds a round.
     fn add(&mut self, alone_first: bool, alone: &Counted, beside: &Counted, is_last: bool) {
         let turn = |base, new| Turn { new_first: alone_first, base, new };
         self.told.rounds += 1;
@@ -237,7 +236,6 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Tells a factor.
 fn tell(told: &mut HarmFactor, turns: &[Turn], rounds: &Rounds, is_last: bool) -> Verdict {
     let planned = (rounds.least, rounds.most);
     let looked = looked::look(turns, planned, (told.margin, false), is_last);

@@ -322,7 +322,6 @@ const UNCLEAR: &str = "unclear";
 /// Names rocebench in a pair.
 const OWN: &str = "rocebench";
 
-/// The pairs that count.
 fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
     comparison
         .pairs

@@ -30,7 +30,6 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A run of perftest without a figure.
 #[derive(Clone, Debug)]
 pub(crate) struct PerftestFailure {
-    /// What happened.
     pub(crate) failure: RunFailure,
     /// What both ends printed.
     pub(crate) output: Option<String>,

@@ -26,21 +26,17 @@ const SHORT_ABOVE: u64 = 4;
 /// Trials that both bounds take together where nothing is close, for the estimate.
 const USUAL_TO_CONFIRM: u32 = 14;
 
-/// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A trial.
     Try {
         /// Messages a second.
         load: u64,
         /// It only steers, and may be short.
         is_short: bool,
     },
-    /// Nothing.
     Over(SearchEnd),
 }
 
-/// A search among loads.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     lowest: u64,
@@ -157,7 +153,6 @@ impl Bounds {
         }
     }
 
-    /// What to do next.
     pub(super) fn next(&mut self) -> Next {
         if self.trials >= Searches::MOST_TRIALS {
             return Next::Over(SearchEnd::TrialsSpent);

@@ -42,11 +42,9 @@ pub(super) struct Ask {
     pub(super) seed: u32,
 }
 
-/// Runs trials.
 pub(super) trait Trials {
     /// Runs one; what failed is in it.
     fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt>;
-    /// Tells a person something.
     fn note(&mut self, text: &str);
 }
 
@@ -62,7 +60,6 @@ fn enough_messages(percentile: f64) -> f64 {
 enum Cut {
     /// There is no more to learn here.
     Ended(SearchEnd, String),
-    /// The sweep ends.
     Halted(Halt),
 }
 
@@ -127,7 +124,6 @@ struct Searching<'a> {
 }
 
 impl Searching<'_> {
-    /// How it ended.
     fn run(&mut self) -> Result<SearchEnd, Cut> {
         let lowest = self.lowest()?;
         match self.goal {

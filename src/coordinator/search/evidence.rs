@@ -60,7 +60,6 @@ impl Evidence {
         self.unkept += 1;
     }
 
-    /// All trials.
     pub(super) fn trials(&self) -> u32 {
         self.unkept + u32::try_from(self.logs.len()).unwrap_or(u32::MAX)
     }

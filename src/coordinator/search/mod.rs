@@ -65,7 +65,6 @@ fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {
     }
 }
 
-/// Trials of one case.
 struct OfCase<'a, 's> {
     sweeper: &'a mut Sweeper<'s>,
     index: usize,

@@ -38,7 +38,6 @@ const STALE_PAUSE: Duration = Duration::from_millis(250);
 pub(crate) struct CmTimes {
     /// Resolving IP addresses to the device and the hardware address.
     pub(crate) resolve_address_ns: u64,
-    /// Resolving the path.
     pub(crate) resolve_route_ns: u64,
     /// From the request until the answer is confirmed, including the transitions of both ends' QPs.
     pub(crate) connect_ns: u64,
@@ -146,7 +145,6 @@ impl Caller {
 }
 
 impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
-    /// Starts a connection.
     fn begin(&self, index: u32) -> Result<DialedConnection, CmError> {
         let id = CmId::new(&self.channel, index)?;
         let began = Instant::now();

@@ -27,7 +27,6 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 /// The token of the listening id, which belongs to no QP.
 const LISTENER: u32 = u32::MAX;
 
-/// A listening id.
 pub(crate) struct Listener {
     id: CmId,
     channel: Arc<CmChannel>,

@@ -7,12 +7,9 @@ const MAGIC: [u8; 5] = *b"rocb\x01";
 /// Total length in bytes.
 pub(crate) const BYTES: usize = 32;
 
-/// Which message it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// From the initiator.
     Request,
-    /// From the target.
     Answer,
 }
 
@@ -22,7 +19,6 @@ pub(crate) struct PrivateData {
     pub(crate) role: Role,
     /// Index of the QP in the run.
     pub(crate) index: u32,
-    /// The sender's QP number.
     pub(crate) qpn: u32,
     /// The nonce that the listener drew for this run.
     pub(crate) nonce: Nonce,

@@ -10,7 +10,6 @@ use crate::protocol::failure::RunFailure;
 
 /// The parameters common to all connections of a run, at one end.
 pub(crate) struct Terms {
-    /// This end's address.
     pub(crate) local: CmAddress,
     /// Name of its device and its port number.
     pub(crate) port: (String, u8),

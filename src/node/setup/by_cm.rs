@@ -23,9 +23,7 @@ use crate::protocol::time_limits::SETUP_LIMIT;
 
 /// What a node keeps between rounds.
 pub(crate) enum CmRoute {
-    /// The initiator's caller.
     Caller(Caller),
-    /// The target's listener.
     Listener(Listener),
 }
 

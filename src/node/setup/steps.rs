@@ -25,7 +25,6 @@ pub(crate) enum SetupStep {
 }
 
 impl SetupStep {
-    /// All steps.
     #[cfg(test)]
     const ALL: [SetupStep; 9] = [
         SetupStep::Create,

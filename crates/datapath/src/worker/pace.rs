@@ -38,7 +38,6 @@ impl Pace {
         Pace { stamp_raw: 0, since_stamp: STAMP_LASTS, stamp_lasts: STAMP_LASTS, batches_left: 1 }
     }
 
-    /// Takes a new reading.
     #[inline]
     pub(super) fn set(&mut self, now_raw: u64) {
         self.stamp_raw = now_raw;

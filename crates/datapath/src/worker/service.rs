@@ -37,6 +37,5 @@ pub(in super::super) trait Service {
 }
 
 pub(in super::super) trait FlowService: Service {
-    /// What it counted.
     fn report(self: Box<Self>) -> WorkerReport;
 }

@@ -22,7 +22,6 @@ pub struct WorkerSpec {
     pub qps: Vec<usize>,
 }
 
-/// How a thread sleeps.
 pub struct Sleep {
     /// The channels of all CQs of all its flows, and the wakeup that ends its sleep when a phase begins.
     pub sleeper: Sleeper,

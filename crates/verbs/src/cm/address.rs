@@ -36,7 +36,6 @@ impl CmAddress {
         CmAddress(address)
     }
 
-    /// The IP address.
     pub fn ip(&self) -> IpAddr {
         self.0.ip()
     }

@@ -86,7 +86,6 @@ pub enum CmError {
     #[error("{step} failed for {object}: {source}")]
     Call {
         step: CmStep,
-        /// The QP or address.
         object: String,
         source: io::Error,
     },
@@ -104,7 +103,6 @@ pub enum CmError {
         /// The QP, and both addresses.
         object: String,
         reason: RejectReason,
-        /// The other end's text.
         said: Option<String>,
     },
     /// rdma_cm chose another device, port or GID for the address than the run uses.
@@ -132,7 +130,6 @@ impl CmError {
         }
     }
 
-    /// What to do next.
     pub fn hint(&self) -> String {
         match self {
             CmError::NoLibrary { .. } => {

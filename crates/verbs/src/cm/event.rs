@@ -16,7 +16,6 @@ use super::id::CmId;
 pub struct CmEvent {
     /// The token of its id; a request has its listener's.
     pub token: u32,
-    /// What happened.
     pub kind: CmEventKind,
     /// 0, a negative error number, or the reason of a rejection.
     pub status: i32,

@@ -27,7 +27,6 @@ unsafe impl Send for CmId {}
 /// The parameters with which an end requests or accepts a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct CmParameters<'a> {
-    /// This end's QP.
     pub qpn: u32,
     /// READs that this end serves at once.
     pub responder_resources: u8,
