@@ -40,7 +40,6 @@ impl Cq {
         &self.context
     }
 
-    /// Its capacity in completions.
     pub fn capacity(&self) -> usize {
         self.context.capacity()
     }

@@ -21,7 +21,6 @@ pub struct NicOptions {
     pub address: Option<IpAddr>,
     /// Whether it may be the device that this process has on loopback, if that was opened so too or by its address.
     pub joins: bool,
-    /// Deliberate faults.
     pub faults: Faults,
     /// Size to ask of the kernel for the receive buffer; `None` for the largest that it gives.
     pub receive_buffer_bytes: Option<u32>,
@@ -57,16 +56,20 @@ impl Nic {
         let mut devices = process::devices();
         let mut open = OPEN.lock();
         open.retain(|nic| nic.strong_count() > 0);
-        let is_it = |nic: &Arc<Nic>| match options.address {
-            Some(address) => nic.address() == address,
-            None => options.joins && nic.may_be_joined && nic.address().is_loopback(),
-        };
-        if let Some(nic) = of_this_process(&open).find(is_it) {
+        if let Some(nic) = of_this_process(&open).find(|nic| nic.serves(options)) {
             return Ok(nic);
         }
         let nic = Nic::start(options, &mut devices)?;
         open.push(Arc::downgrade(&nic));
         Ok(nic)
+    }
+
+    /// Whether it is the device that these options open.
+    fn serves(&self, options: &NicOptions) -> bool {
+        match options.address {
+            Some(address) => self.address() == address,
+            None => options.joins && self.may_be_joined && self.address().is_loopback(),
+        }
     }
 
     /// The addresses of this process's open devices, in the order of opening.
@@ -128,7 +131,6 @@ impl Nic {
         self.core.tables().slot()
     }
 
-    /// Its address.
     pub fn address(&self) -> IpAddr {
         self.core.address
     }
@@ -177,15 +179,14 @@ impl Nic {
         self.engine.as_ref().map_or_else(Vec::new, Engine::cores)
     }
 
-    /// The packet recorder.
     pub fn tap(&self) -> &net::Tap {
         &self.core.tap
     }
 
     /// Counters since the device was opened, with their names.
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut all = self.core.counters();
-        all.push((ENGINE_CPU_NS, self.engine.as_ref().map_or(0, Engine::cpu_ns)));
-        all
+        let mut counters = self.core.counters();
+        counters.push((ENGINE_CPU_NS, self.engine.as_ref().map_or(0, Engine::cpu_ns)));
+        counters
     }
 }

@@ -24,7 +24,6 @@ use crate::transport::state::responder::Responder;
 use crate::transport::timing::corked;
 use crate::wire::Psn;
 
-/// A queue pair.
 pub struct Qp {
     core: Arc<Core>,
     context: Arc<QpContext>,
@@ -109,7 +108,6 @@ impl Qp {
         self.context.number
     }
 
-    /// Its current state.
     pub fn state(&self) -> State {
         self.context.state()
     }
@@ -136,7 +134,6 @@ impl Qp {
         self.core.release_waiting();
     }
 
-    /// To INIT.
     pub fn initialize(&self, access: Access, qkey: u32) {
         self.set_access(access);
         self.set_qkey(qkey);
@@ -151,18 +148,17 @@ impl Qp {
         max_dest_rd_atomic: u8,
         min_rnr_timer: u8,
     ) {
-        let traffic_class = |asked| match self.context.kind {
-            Kind::Rc => ecn_capable(asked),
-            // Nothing slows these down.
-            Kind::Uc | Kind::Ud => asked,
-        };
         let path = connection.map(|to| {
             Arc::new(Path {
                 flow: self.core.flow(
                     to.address,
                     to.flow_label,
                     [self.context.number, to.qpn],
-                    traffic_class(to.traffic_class),
+                    match self.context.kind {
+                        Kind::Rc => ecn_capable(to.traffic_class),
+                        // Nothing slows these down.
+                        Kind::Uc | Kind::Ud => to.traffic_class,
+                    },
                     to.hop_limit,
                 ),
                 peer: self.core.peer(to.address),
@@ -211,7 +207,6 @@ impl Qp {
         });
     }
 
-    /// Changes the peer's access.
     pub fn set_access(&self, access: Access) {
         self.context.access.store(access.0, Ordering::Relaxed);
     }

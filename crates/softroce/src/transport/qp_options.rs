@@ -17,17 +17,11 @@ pub enum ReceiveSource {
 
 /// The options of a new QP.
 pub struct QpOptions {
-    /// Service.
     pub kind: Kind,
-    /// Protection domain.
     pub pd: PdId,
-    /// CQ of its sends.
     pub send_cq: Cq,
-    /// CQ of its receives.
     pub recv_cq: Cq,
-    /// Source of its receives.
     pub receives: ReceiveSource,
-    /// Queue sizes.
     pub capacities: Capacities,
     /// Whether every send is signalled.
     pub signal_all: bool,

@@ -46,7 +46,6 @@ impl World {
         }
     }
 
-    /// The network.
     pub fn fabric(&self) -> &Fabric {
         &self.fabric
     }

@@ -11,12 +11,10 @@ const BECN: u8 = 0x40;
 const FLAGS_BYTE: usize = 1;
 const MIGRATION: u8 = 0x40;
 
-/// A congestion notification packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cnp {
     /// The QP whose packets met the congestion, 24 bits.
     pub destination_qpn: u32,
-    /// Partition key.
     pub pkey: u16,
 }
 

@@ -7,28 +7,23 @@ use super::Psn;
 /// Base transport header, 12 bytes, in every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
-    /// Service and operation.
     pub opcode_byte: u8,
     /// Whether the sender asks for an event at the receiver (bit SE).
     pub solicited: bool,
     /// Bytes added to the payload to make it a multiple of 4, 0 to 3.
     pub pad_bytes: u8,
-    /// Partition key.
     pub pkey: u16,
     /// The destination QP, 24 bits.
     pub destination_qpn: u32,
     /// Whether the sender asks for an acknowledgement.
     pub ack_request: bool,
-    /// The packet's PSN.
     pub psn: Psn,
 }
 
 /// RDMA extended transport header, 16 bytes: the target of a WRITE or the source of a READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reth {
-    /// Virtual address.
     pub address: u64,
-    /// Memory key.
     pub rkey: u32,
     /// Length of the whole message, in bytes.
     pub length_bytes: u32,
@@ -37,7 +32,6 @@ pub struct Reth {
 /// ACK extended transport header, 4 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
-    /// The syndrome.
     pub syndrome: Syndrome,
     /// Message sequence number, 24 bits: requests completed at the responder.
     pub msn: u32,
@@ -48,7 +42,6 @@ pub struct Aeth {
 pub enum Syndrome {
     /// Success; the five-bit credit code, 31 if credits are not counted.
     Ack {
-        /// Credit code.
         credits: u8,
     },
     /// The receiver was not ready; the five-bit timer code gives the pause before the retry.
@@ -56,7 +49,6 @@ pub enum Syndrome {
         /// Timer code (table 45).
         timer: u8,
     },
-    /// The request is refused.
     Nak(NakCode),
     /// A code reserved by the specification.
     Reserved(u8),
@@ -77,9 +69,7 @@ pub enum NakCode {
 /// Atomic extended transport header, 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AtomicEth {
-    /// Virtual address.
     pub address: u64,
-    /// Memory key.
     pub rkey: u32,
     /// The value to swap in or add.
     pub swap_or_add: u64,
@@ -90,7 +80,6 @@ pub struct AtomicEth {
 /// Datagram extended transport header, 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deth {
-    /// Queue key.
     pub qkey: u32,
     /// The source QP, 24 bits.
     pub source_qpn: u32,
@@ -99,7 +88,6 @@ pub struct Deth {
 const LOW_24: u32 = 0x00ff_ffff;
 
 impl Bth {
-    /// Bytes on the wire.
     pub const BYTES: usize = 12;
     /// Where the 24 bits of the destination QP begin.
     pub const DESTINATION_QPN_AT: usize = 5;
@@ -137,7 +125,6 @@ impl Bth {
 }
 
 impl Reth {
-    /// Bytes on the wire.
     pub const BYTES: usize = 16;
 
     /// Its bytes on the wire.
@@ -146,7 +133,6 @@ impl Reth {
         (u128::from(self.address) << 64 | u128::from(key_and_length)).to_be_bytes()
     }
 
-    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Reth::BYTES]) -> Reth {
         let words = u128::from_be_bytes(bytes);
         Reth {
@@ -168,7 +154,6 @@ impl Syndrome {
         }
     }
 
-    /// Parses the byte.
     pub fn parse(byte: u8) -> Syndrome {
         let low = byte & 0x1f;
         match (byte >> 5, low) {
@@ -185,7 +170,6 @@ impl Syndrome {
 }
 
 impl Aeth {
-    /// Bytes on the wire.
     pub const BYTES: usize = 4;
 
     /// Its bytes on the wire.
@@ -193,14 +177,12 @@ impl Aeth {
         (u32::from(self.syndrome.byte()) << 24 | self.msn & LOW_24).to_be_bytes()
     }
 
-    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Aeth::BYTES]) -> Aeth {
         Aeth { syndrome: Syndrome::parse(bytes[0]), msn: u32::from_be_bytes(bytes) & LOW_24 }
     }
 }
 
 impl AtomicEth {
-    /// Bytes on the wire.
     pub const BYTES: usize = 28;
 
     /// Its bytes on the wire.
@@ -213,7 +195,6 @@ impl AtomicEth {
         bytes
     }
 
-    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; AtomicEth::BYTES]) -> AtomicEth {
         AtomicEth {
             address: u64::from_be_bytes(from_fn(|at| bytes[at])),
@@ -225,7 +206,6 @@ impl AtomicEth {
 }
 
 impl Deth {
-    /// Bytes on the wire.
     pub const BYTES: usize = 8;
 
     /// Its bytes on the wire.
@@ -233,7 +213,6 @@ impl Deth {
         (u64::from(self.qkey) << 32 | u64::from(self.source_qpn & LOW_24)).to_be_bytes()
     }
 
-    /// Parses the bytes.
     pub fn from_bytes(bytes: [u8; Deth::BYTES]) -> Deth {
         let words = u64::from_be_bytes(bytes);
         Deth { qkey: (words >> 32) as u32, source_qpn: words as u32 & LOW_24 }

@@ -10,22 +10,14 @@ use super::polynomial::{inverse_power, multiply, power};
 pub enum IcrcAddresses {
     /// IPv4 without options.
     V4 {
-        /// Source address.
         source: Ipv4Addr,
-        /// Destination address.
         destination: Ipv4Addr,
-        /// Identification field.
         identification: u16,
         /// Flags and fragment offset; 0x4000 is "don't fragment".
         flags: u16,
     },
     /// IPv6 without extension headers.
-    V6 {
-        /// Source address.
-        source: Ipv6Addr,
-        /// Destination address.
-        destination: Ipv6Addr,
-    },
+    V6 { source: Ipv6Addr, destination: Ipv6Addr },
 }
 
 /// Bytes of ones before everything else.
@@ -37,7 +29,6 @@ const UDP_PROTOCOL: u8 = 17;
 
 /// Offset of the congestion bits in the base transport header; they are variable.
 pub const CONGESTION_BYTE: usize = 4;
-/// Bytes of the CRC.
 pub const ICRC_BYTES: usize = 4;
 /// Bytes from the start of the IPv4 identification to the base transport header.
 pub const BEHIND_IDENTIFICATION: usize = 16 + UDP_BYTES;
@@ -79,7 +70,6 @@ impl IcrcSeed {
     }
 }
 
-/// A CRC in progress.
 pub struct Icrc(crc32fast::Hasher);
 
 impl Icrc {
@@ -146,38 +136,39 @@ fn headers_below(
 ) -> usize {
     let length = udp_bytes as u16;
     let mut at = ONES;
-    let mut put = |bytes: &[u8]| {
-        into[at..][..bytes.len()].copy_from_slice(bytes);
-        at += bytes.len();
-    };
     match addresses {
         IcrcAddresses::V4 { source, destination, identification, flags } => {
             // Version and length; type of service is variable.
-            put(&[0x45, 0xff]);
-            put(&(length + 20).to_be_bytes());
-            put(&identification.to_be_bytes());
-            put(&flags.to_be_bytes());
+            append(into, &mut at, &[0x45, 0xff]);
+            append(into, &mut at, &(length + 20).to_be_bytes());
+            append(into, &mut at, &identification.to_be_bytes());
+            append(into, &mut at, &flags.to_be_bytes());
             // Time to live and checksum are variable.
-            put(&[0xff, UDP_PROTOCOL, 0xff, 0xff]);
-            put(&source.octets());
-            put(&destination.octets());
+            append(into, &mut at, &[0xff, UDP_PROTOCOL, 0xff, 0xff]);
+            append(into, &mut at, &source.octets());
+            append(into, &mut at, &destination.octets());
         }
         IcrcAddresses::V6 { source, destination } => {
             // Version 6; traffic class and flow label are variable.
-            put(&[0x6f, 0xff, 0xff, 0xff]);
-            put(&length.to_be_bytes());
+            append(into, &mut at, &[0x6f, 0xff, 0xff, 0xff]);
+            append(into, &mut at, &length.to_be_bytes());
             // Hop limit is variable.
-            put(&[UDP_PROTOCOL, 0xff]);
-            put(&source.octets());
-            put(&destination.octets());
+            append(into, &mut at, &[UDP_PROTOCOL, 0xff]);
+            append(into, &mut at, &source.octets());
+            append(into, &mut at, &destination.octets());
         }
     }
-    put(&source_port.to_be_bytes());
-    put(&super::UDP_PORT.to_be_bytes());
-    put(&length.to_be_bytes());
+    append(into, &mut at, &source_port.to_be_bytes());
+    append(into, &mut at, &super::UDP_PORT.to_be_bytes());
+    append(into, &mut at, &length.to_be_bytes());
     // The checksum is variable.
-    put(&[0xff, 0xff]);
+    append(into, &mut at, &[0xff, 0xff]);
     at
+}
+
+fn append(into: &mut [u8; ONES + LONGEST], at: &mut usize, bytes: &[u8]) {
+    into[*at..][..bytes.len()].copy_from_slice(bytes);
+    *at += bytes.len();
 }
 
 #[cfg(test)]

@@ -4,11 +4,8 @@
 /// The transport service, the opcode's high three bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
-    /// Reliable connection.
     Rc,
-    /// Unreliable connection.
     Uc,
-    /// Unreliable datagram.
     Ud,
 }
 

@@ -15,28 +15,21 @@ pub struct Extended {
     pub aeth: Option<Aeth>,
     /// The memory's value before an atomic.
     pub atomic_answer: Option<u64>,
-    /// Immediate data.
     pub immediate: Option<u32>,
 }
 
 /// A packet with a borrowed payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// Transport service.
     pub service: Service,
-    /// Operation.
     pub opcode: Opcode,
     /// Whether it asks for an event at the receiver.
     pub solicited: bool,
-    /// Partition key.
     pub pkey: u16,
-    /// Destination QP.
     pub destination_qpn: u32,
     /// Whether it asks for an acknowledgement.
     pub ack_request: bool,
-    /// Packet sequence number.
     pub psn: Psn,
-    /// Extended headers.
     pub extended: Extended,
     /// Payload without padding.
     pub payload: &'a [u8],
@@ -47,10 +40,7 @@ pub struct Packet<'a> {
 pub enum ParseError {
     /// Shorter than its headers, padding and CRC.
     #[error("{bytes} bytes are too few for the packet's headers")]
-    Short {
-        /// The length found.
-        bytes: usize,
-    },
+    Short { bytes: usize },
     /// A transport version other than 0.
     #[error("the transport header has an unknown version")]
     Version,

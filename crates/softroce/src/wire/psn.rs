@@ -1,13 +1,11 @@
 //! Packet sequence numbers: 24 bits that wrap (InfiniBand specification 9.7.2).
 
-/// A PSN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Psn(u32);
 
 impl Psn {
     const MASK: u32 = 0x00ff_ffff;
 
-    /// PSN 0.
     pub const ZERO: Psn = Psn(0);
 
     /// Adding this goes one back.

@@ -16,7 +16,6 @@ pub(crate) enum Arrived<'a> {
     Packet(Packet<'a>),
     /// A request to a reliable QP whose operation does not exist here.
     UnknownRequest(Psn),
-    /// A CNP.
     Notification,
 }
 
@@ -37,10 +36,6 @@ impl Core {
         arrival: &Arrival<'a>,
     ) -> Option<(&'t QpContext, Arrived<'a>)> {
         let (bytes, statistics) = (arrival.bytes, &self.statistics);
-        let drop_as = |counter: &Count| {
-            counter.add(1);
-            None
-        };
         let (arrived, qpn, pkey, service) = match Packet::parse_body(bytes) {
             Ok(packet) => {
                 let (qpn, pkey) = (packet.destination_qpn, packet.pkey);
@@ -48,19 +43,19 @@ impl Core {
             }
             Err(ParseError::Opcode(byte)) if Service::of(byte) == Some(Service::Rc) => {
                 let Some(bth) = bytes.first_chunk().and_then(|bth| Bth::from_bytes(*bth)) else {
-                    return drop_as(&statistics.unparsed);
+                    return drop_counted(&statistics.unparsed);
                 };
                 let arrived = Arrived::UnknownRequest(bth.psn);
                 (arrived, bth.destination_qpn, bth.pkey, Service::Rc)
             }
             Err(ParseError::Opcode(Cnp::OPCODE_BYTE)) => {
                 let Some(cnp) = Cnp::parse(bytes) else {
-                    return drop_as(&statistics.unparsed);
+                    return drop_counted(&statistics.unparsed);
                 };
                 let (qpn, pkey) = (cnp.destination_qpn, cnp.pkey);
                 (Arrived::Notification, qpn, pkey, Service::Rc)
             }
-            Err(_) => return drop_as(&statistics.unparsed),
+            Err(_) => return drop_counted(&statistics.unparsed),
         };
         let Some(qp) = tables.qp(qpn) else {
             if let Arrived::Packet(packet) = &arrived
@@ -68,14 +63,20 @@ impl Core {
             {
                 return None;
             }
-            return drop_as(&statistics.unknown_qp);
+            return drop_counted(&statistics.unknown_qp);
         };
         if (pkey ^ PKEY) & PARTITION != 0 {
-            return drop_as(&statistics.pkey_violations);
+            return drop_counted(&statistics.pkey_violations);
         }
         if service != qp.kind {
-            return drop_as(&statistics.wrong_service);
+            return drop_counted(&statistics.wrong_service);
         }
         Some((qp, arrived))
     }
+}
+
+/// Counts a packet that is dropped.
+fn drop_counted<T>(counter: &Count) -> Option<T> {
+    counter.add(1);
+    None
 }

@@ -225,8 +225,8 @@ impl Core {
 
     /// Counters of the sockets and the protocol.
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
-        let mut all = self.net_counters.named();
-        all.extend(self.statistics.named());
-        all
+        let mut counters = self.net_counters.named();
+        counters.extend(self.statistics.named());
+        counters
     }
 }

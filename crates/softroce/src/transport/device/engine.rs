@@ -107,9 +107,14 @@ impl Drop for Engine {
     }
 }
 
+impl Core {
+    fn sleep(&self, until_ns: u64, why: Sleep) {
+        self.activity.sleep(until_ns, why, || self.transmitter.full_sockets());
+    }
+}
+
 fn run(core: &Core) {
     let activity = &core.activity;
-    let sleep = |until_ns, why| activity.sleep(until_ns, why, || core.transmitter.full_sockets());
     let mut nap_ns = SHORTEST_NAP_NS;
     let mut last_work_ns = 0;
     let mut watchful = 0_u32;
@@ -118,7 +123,7 @@ fn run(core: &Core) {
         core.use_room(now);
         if watchful == 0 && activity.poller_is_near(now) {
             core.send_late(now);
-            sleep(now + nap_ns, Sleep::NearPoller);
+            core.sleep(now + nap_ns, Sleep::NearPoller);
             nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
             // Packets wait although the program has just polled, so it polls its memory instead.
             let idle_ns = activity.since_polled_ns(activity.now_ns());
@@ -129,7 +134,7 @@ fn run(core: &Core) {
         }
         if watchful > 0 && activity.since_polled_ns(now) < POLLS_NOW_NS {
             watchful = watchful.saturating_sub(WATCHFUL_ROUNDS / 4);
-            sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
+            core.sleep(now + SHORTEST_NAP_NS, Sleep::NearPoller);
             continue;
         }
         nap_ns = SHORTEST_NAP_NS;
@@ -141,9 +146,9 @@ fn run(core: &Core) {
             };
         }
         match done {
-            None => sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
+            None => core.sleep(now + SHORTEST_NAP_NS, Sleep::BehindWork),
             Some(0) if watchful > 0 || now.saturating_sub(last_work_ns) > LINGER_NS => {
-                sleep(u64::MAX, Sleep::OnSocket);
+                core.sleep(u64::MAX, Sleep::OnSocket);
             }
             Some(0) => std::hint::spin_loop(),
             Some(_) => last_work_ns = activity.now_ns(),
@@ -158,15 +163,15 @@ mod tests {
     #[test]
     fn the_cpu_time_of_its_thread_is_a_counter_that_only_grows() {
         let nic = Nic::open(&NicOptions::default()).unwrap();
-        let told = || {
-            let mut all = nic.counters().into_iter();
-            all.find(|(name, _)| *name == ENGINE_CPU_NS).unwrap().1
+        let cpu_ns = || {
+            let mut counters = nic.counters().into_iter();
+            counters.find(|(name, _)| *name == ENGINE_CPU_NS).unwrap().1
         };
         // It takes some to start.
-        while told() == 0 {
+        while cpu_ns() == 0 {
             std::thread::yield_now();
         }
-        let before = told();
-        assert!(told() >= before && before > 0);
+        let before = cpu_ns();
+        assert!(cpu_ns() >= before && before > 0);
     }
 }

@@ -64,9 +64,9 @@ impl Outbox<'_> {
         pieces: impl Iterator<Item = (*const u8, usize)> + Clone,
         keep: Keep,
     ) -> usize {
-        let mut headers = [0; Packet::HEADER_ROOM];
-        let length = packet.headers_for(payload_bytes, &mut headers);
-        let headers = headers.get(..length).unwrap_or_default();
+        let mut room = [0; Packet::HEADER_ROOM];
+        let length = packet.headers_for(payload_bytes, &mut room);
+        let headers = room.get(..length).unwrap_or_default();
         // SAFETY: as the caller's.
         unsafe { self.add(flow, headers, payload_bytes, pieces, keep) }
     }

@@ -29,9 +29,9 @@ impl PortState {
 
     /// Tells `listener` about changes, until it is dropped.
     pub(crate) fn listen(&self, listener: &Arc<PortListener>) {
-        let mut all = self.listeners.lock();
-        all.retain(|known| known.strong_count() > 0);
-        all.push(Arc::downgrade(listener));
+        let mut listeners = self.listeners.lock();
+        listeners.retain(|known| known.strong_count() > 0);
+        listeners.push(Arc::downgrade(listener));
     }
 
     /// Tells the listeners if the state has changed. Returns when it changes next; `u64::MAX` for never.
@@ -41,8 +41,8 @@ impl PortState {
         };
         let is_down = outage.is_down(now_ns);
         if self.was_down.swap(is_down, Ordering::Relaxed) != is_down {
-            let all = self.listeners.lock();
-            for listener in all.iter().filter_map(Weak::upgrade) {
+            let listeners = self.listeners.lock();
+            for listener in listeners.iter().filter_map(Weak::upgrade) {
                 listener(!is_down);
             }
         }

@@ -4,7 +4,6 @@ use crate::net::Count;
 
 macro_rules! statistics {
     ($($(#[$doc:meta])* $counter:ident,)*) => {
-        /// Counters of protocol events.
         #[derive(Default)]
         pub(crate) struct Statistics {
             $($(#[$doc])* pub(crate) $counter: Count,)*

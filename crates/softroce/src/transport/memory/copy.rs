@@ -22,12 +22,10 @@ pub(crate) fn pieces<'a>(
     memories: &'a Memories,
     pd: PdId,
     sges: &'a [Sge],
-    skip: u64,
-    want: usize,
+    mut skip: u64,
+    mut want: usize,
     need: Access,
 ) -> impl Iterator<Item = Result<(*mut u8, usize), Forbidden>> + Clone + 'a {
-    let mut skip = skip;
-    let mut want = want;
     sges.iter().filter_map(move |sge| {
         let length = u64::from(sge.length_bytes);
         if skip >= length {

@@ -22,9 +22,7 @@ impl Access {
     pub const NONE: Access = Access(0);
     /// Incoming data may be written here.
     pub const LOCAL_WRITE: Access = Access(1);
-    /// The peer may write.
     pub const REMOTE_WRITE: Access = Access(2);
-    /// The peer may read.
     pub const REMOTE_READ: Access = Access(4);
     /// The peer may do atomics.
     pub const REMOTE_ATOMIC: Access = Access(8);
@@ -38,15 +36,12 @@ impl Access {
 /// A region to be registered.
 #[derive(Clone, Copy, Debug)]
 pub struct Region {
-    /// Its protection domain.
     pub pd: PdId,
     /// Its address in this process.
     pub address: u64,
-    /// Its length in bytes.
     pub length_bytes: u64,
     /// The address of its start in requests (`ibv_reg_mr_iova`; otherwise equal to `address`).
     pub iova: u64,
-    /// Its access rights.
     pub access: Access,
 }
 

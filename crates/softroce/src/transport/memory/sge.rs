@@ -6,7 +6,6 @@
 pub struct Sge {
     /// Its address in this process.
     pub address: u64,
-    /// Its length in bytes.
     pub length_bytes: u32,
     /// The local key of its region.
     pub lkey: u32,

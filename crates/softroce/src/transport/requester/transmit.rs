@@ -262,8 +262,8 @@ impl Requester {
         let added = match self.queue.bytes(index) {
             Bytes::Inline(bytes) => {
                 let end = offset as usize + length;
-                let bytes = bytes.get(offset as usize..end).unwrap_or_default();
-                Some(turn.outbox.push_copy(flow, &packet, bytes))
+                let payload = bytes.get(offset as usize..end).unwrap_or_default();
+                Some(turn.outbox.push_copy(flow, &packet, payload))
             }
             Bytes::Registered([sge]) => {
                 let at = sge.address.wrapping_add(offset.into());
@@ -278,10 +278,10 @@ impl Requester {
             Bytes::Registered(sges) => {
                 let memories = &work.tables.memories;
                 let (pd, offset) = (work.qp.pd, offset.into());
-                let pieces = || copy::pieces(memories, pd, sges, offset, length, Access::NONE);
-                pieces().all(|piece| piece.is_ok()).then(|| {
+                let pieces = copy::pieces(memories, pd, sges, offset, length, Access::NONE);
+                pieces.clone().all(|piece| piece.is_ok()).then(|| {
                     let pieces =
-                        pieces().flatten().map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                        pieces.flatten().map(|(pointer, bytes)| (pointer.cast_const(), bytes));
                     // SAFETY: resolved from the tables that the outbox has.
                     unsafe { turn.outbox.push(flow, &packet, length, pieces, Keep::InPlace) }
                 })
@@ -312,7 +312,7 @@ impl Requester {
                 let extended =
                     Extended { reth: reth(wqe, start_bytes, bytes), ..Extended::default() };
                 let packets = end - self.sent_packets;
-                (packets, Opcode::ReadRequest, extended, bytes)
+                (packets, Opcode::ReadRequest, extended, bytes as usize)
             }
             _ => {
                 let (opcode, atomic) = atomic_header(wqe);
@@ -332,7 +332,6 @@ impl Requester {
             payload: &[],
         };
         let bytes = turn.outbox.push_bare(&turn.path.flow, &packet);
-        let answer_bytes = answer_bytes as usize;
         self.note_sent(turn, index, bytes + answer_bytes, answer_bytes, true);
         self.fetches += 1;
         self.sent_packets += packets;

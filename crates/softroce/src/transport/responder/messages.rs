@@ -101,11 +101,12 @@ impl Responder {
         shape: Shape,
         message: Message,
     ) -> Result<Message, Refusal> {
-        let Message::Write { address, rkey, rest_bytes, length_bytes } = message else {
+        let Message::Write { address, rkey, rest_bytes: expected_bytes, length_bytes } = message
+        else {
             return Err(Refusal::invalid());
         };
         let count = packet.payload.len() as u32;
-        let rest_bytes = rest_bytes.checked_sub(count).ok_or_else(Refusal::invalid)?;
+        let rest_bytes = expected_bytes.checked_sub(count).ok_or_else(Refusal::invalid)?;
         if shape.last != (rest_bytes == 0) {
             return Err(Refusal::invalid());
         }

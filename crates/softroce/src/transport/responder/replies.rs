@@ -37,9 +37,8 @@ impl Responder {
             return;
         };
         let mut answering = Answering { outbox, path: &path, work, sent_bytes: 0 };
-        let has_room = |sent_bytes| sent_bytes == 0 || !work.core.transmitter.is_full();
         while answering.sent_bytes < most_bytes
-            && has_room(answering.sent_bytes)
+            && (answering.sent_bytes == 0 || !work.core.transmitter.is_full())
             && let Some(reply) = self.replies.front_mut()
         {
             if answering.add(reply) {

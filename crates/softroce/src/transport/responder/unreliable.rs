@@ -179,26 +179,27 @@ fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [
     // UDP, BTH, DETH and CRC.
     let length = (payload_bytes + 8 + 12 + 8 + 4) as u16;
     let mut header = [0; 40];
-    let mut put = |at: usize, bytes: &[u8]| {
-        for (to, from) in header.iter_mut().skip(at).zip(bytes) {
-            *to = *from;
-        }
-    };
     match (source, destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            put(20, &[0x45, 0]);
-            put(22, &(length + 20).to_be_bytes());
-            put(26, &[0x40, 0, HOPS, UDP]);
-            put(32, &source.octets());
-            put(36, &destination.octets());
+            put_at(&mut header, 20, &[0x45, 0]);
+            put_at(&mut header, 22, &(length + 20).to_be_bytes());
+            put_at(&mut header, 26, &[0x40, 0, HOPS, UDP]);
+            put_at(&mut header, 32, &source.octets());
+            put_at(&mut header, 36, &destination.octets());
         }
         (source, destination) => {
-            put(0, &[0x60]);
-            put(4, &length.to_be_bytes());
-            put(6, &[UDP, HOPS]);
-            put(8, &as_ipv6(source).octets());
-            put(24, &as_ipv6(destination).octets());
+            put_at(&mut header, 0, &[0x60]);
+            put_at(&mut header, 4, &length.to_be_bytes());
+            put_at(&mut header, 6, &[UDP, HOPS]);
+            put_at(&mut header, 8, &as_ipv6(source).octets());
+            put_at(&mut header, 24, &as_ipv6(destination).octets());
         }
     }
     header
+}
+
+fn put_at(header: &mut [u8; 40], at: usize, bytes: &[u8]) {
+    for (to, from) in header.iter_mut().skip(at).zip(bytes) {
+        *to = *from;
+    }
 }

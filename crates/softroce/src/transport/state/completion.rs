@@ -31,14 +31,11 @@ pub enum CompletionKind {
     ReceiveRdmaWithImmediate = 129,
 }
 
-/// One completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The work request's `wr_id`.
     pub wr_id: u64,
     /// Its status. If it is an error, only `wr_id`, `status` and `qpn` are defined.
     pub status: Status,
-    /// Its kind.
     pub kind: CompletionKind,
     /// Bytes received, read or written; for a datagram including the 40 bytes of the global header.
     pub length_bytes: u32,

@@ -44,8 +44,8 @@ struct Ring {
 }
 
 impl Ring {
-    fn new(capacity: usize, has_stamps: bool) -> Ring {
-        let capacity = capacity.max(1).next_power_of_two();
+    fn new(at_least: usize, has_stamps: bool) -> Ring {
+        let capacity = at_least.max(1).next_power_of_two();
         // Filled once: no completion waits for the kernel to give a page.
         let blank = Completion::of(0, 0, Status::Success, CompletionKind::Receive);
         let mut completions: VecDeque<_> = repeat_n(blank, capacity).collect();
@@ -213,10 +213,14 @@ impl CqContext {
     /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has
     /// taken only some of them and is about to wait, and more may never come.
     pub(crate) fn remind(&self) {
-        let requests_any = || self.armed.load(Ordering::SeqCst) == ANY;
-        if self.waiting.load(Ordering::SeqCst) > 0 && requests_any() {
-            self.give_event_if(|ring| !ring.completions.is_empty() && requests_any());
+        if self.waiting.load(Ordering::SeqCst) > 0 && self.requests_any() {
+            self.give_event_if(|ring| !ring.completions.is_empty() && self.requests_any());
         }
+    }
+
+    /// Whether an event is requested for any completion.
+    fn requests_any(&self) -> bool {
+        self.armed.load(Ordering::SeqCst) == ANY
     }
 
     /// Adds a completion; `false` if the CQ is broken.

@@ -133,8 +133,8 @@ impl Peer {
             } else {
                 (STEP_BYTES * bytes / window.max(1)).max(1)
             };
-            let window = (window + more).min(self.largest_bytes);
-            self.window_bytes.store(window, Ordering::Relaxed);
+            let wider = (window + more).min(self.largest_bytes);
+            self.window_bytes.store(wider, Ordering::Relaxed);
         }
     }
 
@@ -152,8 +152,8 @@ impl Peer {
         }
         let charged = self.charged_bytes.load(Ordering::Relaxed);
         self.shrunk_at_bytes.store(charged, Ordering::Relaxed);
-        let window = self.window_bytes.load(Ordering::Relaxed) / 2;
-        let window = window.max(SMALLEST_WINDOW_BYTES);
+        let half = self.window_bytes.load(Ordering::Relaxed) / 2;
+        let window = half.max(SMALLEST_WINDOW_BYTES);
         self.window_bytes.store(window, Ordering::Relaxed);
         self.threshold_bytes.store(window, Ordering::Relaxed);
     }

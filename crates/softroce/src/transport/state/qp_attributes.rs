@@ -70,9 +70,7 @@ pub enum QpEvent {
 /// The destination of a connected QP's packets, set from INIT to RTR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The peer's address.
     pub address: IpAddr,
-    /// Its QP number.
     pub qpn: u32,
     /// Flow label of the address handle, for the source port; 0 derives it from the QPNs.
     pub flow_label: u32,

@@ -14,7 +14,6 @@ pub struct RecvQueue {
 struct Ring {
     /// `wr_id` and number of elements of each.
     receives: Box<[(u64, usize)]>,
-    /// `max_sges` for each.
     sges: Box<[Sge]>,
     first: usize,
     count: usize,
@@ -90,7 +89,6 @@ impl RecvQueue {
         self.ring.lock().limit = limit;
     }
 
-    /// The armed limit.
     pub fn limit(&self) -> usize {
         self.ring.lock().limit
     }

@@ -12,14 +12,12 @@ pub enum Operation {
     Send,
     /// RDMA WRITE into the peer's memory.
     Write {
-        /// Address at the peer.
         address: u64,
         /// The key of that memory.
         rkey: u32,
     },
     /// RDMA READ, from the peer's memory.
     Read {
-        /// Address at the peer.
         address: u64,
         /// The key of that memory.
         rkey: u32,
@@ -30,7 +28,6 @@ pub enum Operation {
         address: u64,
         /// The key of that memory.
         rkey: u32,
-        /// The number to add.
         add: u64,
     },
     /// Writes `swap` to eight bytes at the peer if they equal `compare`; returns their old value.
@@ -41,7 +38,6 @@ pub enum Operation {
         rkey: u32,
         /// The value to compare with.
         compare: u64,
-        /// The value to write.
         swap: u64,
     },
 }
@@ -58,9 +54,7 @@ pub enum Payload<'a> {
 /// The destination of a datagram (UD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// The peer's address.
     pub address: IpAddr,
-    /// Its QP number.
     pub qpn: u32,
     /// Its queue key. One with the highest bit set means the sending QP's own (specification 10.2.5).
     pub qkey: u32,
@@ -77,7 +71,6 @@ pub struct Datagram {
 pub struct SendRequest<'a> {
     /// Returned in the completion.
     pub wr_id: u64,
-    /// The operation.
     pub operation: Operation,
     /// Immediate data of a SEND or WRITE in network byte order.
     pub immediate: Option<u32>,

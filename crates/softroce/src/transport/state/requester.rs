@@ -17,7 +17,6 @@ use crate::wire::Psn;
 
 /// One packet of this many requests an acknowledgement, also within a long message.
 pub(crate) const ACK_EVERY_PACKETS: u32 = 16;
-/// The sending half.
 #[derive(Default)]
 pub(crate) struct Requester {
     pub(crate) queue: SendQueue,
@@ -204,9 +203,8 @@ impl Requester {
             wqe.charge_bytes.into()
         };
         wqe.charge_bytes -= part as u32;
-        let part = part.cast_signed();
-        self.in_flight_bytes -= part;
-        part
+        self.in_flight_bytes -= part.cast_signed();
+        part.cast_signed()
     }
 
     /// Gives the share of the peer's window back that packets in flight take.

@@ -14,7 +14,6 @@ use crate::wire::{Psn, Reth, Syndrome};
 /// The most answers due: twice the READs and atomics that a QP may have in flight (8 bits), and as many more.
 const MOST_REPLIES: usize = 1024;
 
-/// The receiving half.
 #[derive(Default)]
 pub(crate) struct Responder {
     pub(crate) path: Option<Arc<Path>>,

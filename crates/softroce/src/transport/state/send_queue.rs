@@ -181,7 +181,6 @@ impl SendQueue {
             Payload::Registered(sges) => (0, sges.len(), self.keep(slot, sges)?),
             Payload::Inline(sges) => (INLINE, 0, self.copy(slot, sges)?),
         };
-        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
         if let Some(place) = self.wqes.get_mut(slot) {
             *place = Wqe {
                 wr_id: request.wr_id,
@@ -190,10 +189,10 @@ impl SendQueue {
                 length_bytes: u32::try_from(length_bytes).unwrap_or(u32::MAX),
                 immediate: request.immediate.unwrap_or(0),
                 flags: payload
-                    | flag(signaled, SIGNALED)
-                    | flag(request.solicited, SOLICITED)
-                    | flag(request.fence, FENCE)
-                    | flag(request.immediate.is_some(), IMMEDIATE),
+                    | flag_if(signaled, SIGNALED)
+                    | flag_if(request.solicited, SOLICITED)
+                    | flag_if(request.fence, FENCE)
+                    | flag_if(request.immediate.is_some(), IMMEDIATE),
                 elements: elements as u8,
                 ..Wqe::default()
             };
@@ -222,13 +221,13 @@ impl SendQueue {
         let start = slot * self.room_sges;
         let room = self.room.get_mut(start..start + self.room_sges).unwrap_or_default();
         // SAFETY: elements are numbers without bytes between them, and any bytes make such numbers.
-        let all: &mut [u8] =
+        let slot_bytes: &mut [u8] =
             unsafe { slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size_of_val(room)) };
-        let all = all.get_mut(..self.max_inline_bytes).unwrap_or_default();
+        let inline = slot_bytes.get_mut(..self.max_inline_bytes).unwrap_or_default();
         let mut at = 0;
         for sge in sges {
             let length = sge.length_bytes as usize;
-            let room = all.get_mut(at..at + length).ok_or(PostError::Inline)?;
+            let room = inline.get_mut(at..at + length).ok_or(PostError::Inline)?;
             // SAFETY: `Payload::Inline` promises readable bytes for the duration of the call; they cannot
             // overlap this queue's own memory.
             unsafe {
@@ -239,4 +238,8 @@ impl SendQueue {
         }
         Ok(at as u64)
     }
+}
+
+fn flag_if(is_set: bool, flag: u8) -> u8 {
+    if is_set { flag } else { 0 }
 }

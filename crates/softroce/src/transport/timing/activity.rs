@@ -174,25 +174,29 @@ impl Activity {
             && self.since_polled_ns(now_ns) < POLLER_IS_NEAR_NS
     }
 
-    /// Sleeps until woken, until `until_ns`, until a timer (not near a poller), until packets come (on the socket alone), or,
+    /// When a timer ends such a sleep; `u64::MAX` for never.
+    fn timer_ns(&self, why: Sleep) -> u64 {
+        match why {
+            // Timers are for the program that polls. It may have been interrupted in the middle of a call: an engine that
+            // woke for a timer of its would take its core, do nothing for it, and keep it waiting for a turn of the scheduler.
+            Sleep::NearPoller => u64::MAX,
+            _ => self.next_due_ns(),
+        }
+    }
+
+    /// Sleeps until woken, until `latest_ns`, until a timer (not near a poller), until packets come (on the socket alone), or,
     /// unless behind another's work, until a full socket has room; `full_sockets` names those.
     pub(crate) fn sleep(
         &self,
-        until_ns: u64,
+        latest_ns: u64,
         why: Sleep,
         full_sockets: impl FnOnce() -> Option<[RawFd; SENDING_SOCKETS]>,
     ) {
-        // Timers are for the program that polls. It may have been interrupted in the middle of a call: an engine that woke
-        // for a timer of its would take its core, do nothing for it, and keep it waiting for a turn of the scheduler.
-        let timer_ns = || match why {
-            Sleep::NearPoller => u64::MAX,
-            _ => self.next_due_ns(),
-        };
         // Store this before reading the timers: a timer set from now on wakes the engine.
         self.wakes_ns.store(u64::MAX, Ordering::SeqCst);
-        let until_ns = until_ns.min(timer_ns());
+        let until_ns = latest_ns.min(self.timer_ns(why));
         self.wakes_ns.store(until_ns, Ordering::SeqCst);
-        let stays = until_ns.min(timer_ns()) == until_ns;
+        let stays = until_ns.min(self.timer_ns(why)) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
         // A program that armed a CQ before `naps` was set did not wake the engine.
         let needed = why != Sleep::NearPoller || self.poller_is_near(self.now_ns());

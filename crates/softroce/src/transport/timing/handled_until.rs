@@ -29,10 +29,12 @@ impl HandledUntil {
         bytes: u64,
     ) -> Option<u64> {
         let taken_bytes = bytes + datagrams * LEAST_OVERHEAD_BYTES;
-        let until_ns = match emptied {
-            true => now_ns,
-            false if taken_bytes - self.taken_bytes >= self.socket_bytes => self.began_ns,
-            false => return None,
+        let until_ns = if emptied {
+            now_ns
+        } else if taken_bytes - self.taken_bytes >= self.socket_bytes {
+            self.began_ns
+        } else {
+            return None;
         };
         (self.began_ns, self.taken_bytes) = (now_ns, taken_bytes);
         Some(until_ns)

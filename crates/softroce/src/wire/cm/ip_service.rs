@@ -10,7 +10,6 @@ use crate::wire::as_ipv6;
 pub const TCP_PORT_SPACE: u64 = 0x0000_0000_0106_0000;
 /// Those of datagrams by IP address.
 pub const UDP_PORT_SPACE: u64 = 0x0000_0000_0111_0000;
-/// Bytes of the header.
 pub const IP_HEADER_BYTES: usize = 36;
 /// Bytes of a request's private data that are left to the program.
 pub const PROGRAM_DATA_BYTES: usize = REQ_DATA_BYTES - IP_HEADER_BYTES;
@@ -19,14 +18,10 @@ const VERSION: u8 = 0;
 const SOURCE_AT: usize = 4;
 const DESTINATION_AT: usize = 20;
 
-/// The header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
-    /// The sender's port.
     pub source_port: u16,
-    /// The sender.
     pub source: IpAddr,
-    /// The receiver.
     pub destination: IpAddr,
 }
 
@@ -35,23 +30,15 @@ impl IpHeader {
     pub fn split(private_data: &[u8]) -> Option<(IpHeader, &[u8])> {
         let (header, rest) = private_data.split_first_chunk::<IP_HEADER_BYTES>()?;
         let [version, family, port_high, port_low, ..] = *header;
-        let address = |at: usize| {
-            let field: [u8; 16] = *header.get(at..)?.first_chunk()?;
-            match family >> 4 {
-                4 => Some(IpAddr::from(*field.last_chunk::<4>()?)),
-                6 => Some(IpAddr::from(field)),
-                _ => None,
-            }
-        };
         if version != VERSION {
             return None;
         }
-        let header = IpHeader {
+        let ip_header = IpHeader {
             source_port: u16::from_be_bytes([port_high, port_low]),
-            source: address(SOURCE_AT)?,
-            destination: address(DESTINATION_AT)?,
+            source: address(header, SOURCE_AT, family)?,
+            destination: address(header, DESTINATION_AT, family)?,
         };
-        Some((header, rest))
+        Some((ip_header, rest))
     }
 
     /// A request's private data.
@@ -67,6 +54,15 @@ impl IpHeader {
         }
         whole.extend(program_data);
         whole
+    }
+}
+
+fn address(header: &[u8; IP_HEADER_BYTES], at: usize, family: u8) -> Option<IpAddr> {
+    let field: [u8; 16] = *header.get(at..)?.first_chunk()?;
+    match family >> 4 {
+        4 => Some(IpAddr::from(*field.last_chunk::<4>()?)),
+        6 => Some(IpAddr::from(field)),
+        _ => None,
     }
 }
 

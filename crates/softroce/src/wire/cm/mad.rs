@@ -3,7 +3,6 @@
 use super::fields::Fields;
 use super::messages::Message;
 
-/// Bytes of every MAD.
 pub const MAD_BYTES: usize = 256;
 /// Bytes of its header, after which the message begins.
 const HEADER_BYTES: usize = 24;
@@ -18,7 +17,6 @@ const ATTRIBUTE_AT: usize = 16;
 pub struct CmMad {
     /// The transaction: the same in a message and in its repetitions and answers.
     pub transaction: u64,
-    /// What it says.
     pub message: Message,
 }
 
@@ -31,8 +29,8 @@ impl CmMad {
             return None;
         }
         let (header, message) = mad.split_at_mut(HEADER_BYTES);
-        let fields = |bytes| Fields { bytes, writes: false };
-        let (mut header, mut message_fields) = (fields(header), fields(message));
+        let mut header = Fields { bytes: header, writes: false };
+        let mut message_fields = Fields { bytes: message, writes: false };
         let (mut transaction, mut attribute) = (0, 0);
         header.long(TRANSACTION_AT, &mut transaction);
         header.half(ATTRIBUTE_AT, &mut attribute);
@@ -45,12 +43,11 @@ impl CmMad {
     pub fn to_bytes(&self) -> [u8; MAD_BYTES] {
         let mut mad = [0; MAD_BYTES];
         let (header, message) = mad.split_at_mut(HEADER_BYTES);
-        let fields = |bytes| Fields { bytes, writes: true };
-        let mut header = fields(header);
+        let mut header = Fields { bytes: header, writes: true };
         header.bytes(0, &mut { START });
         header.long(TRANSACTION_AT, &mut { self.transaction });
         header.half(ATTRIBUTE_AT, &mut self.message.attribute());
-        self.message.clone().walk(&mut fields(message));
+        self.message.clone().walk(&mut Fields { bytes: message, writes: true });
         mad
     }
 }

@@ -17,14 +17,12 @@ const RTU: u16 = 0x14;
 const DREQ: u16 = 0x15;
 const DREP: u16 = 0x16;
 
-/// What a MAD says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
     /// Request for a connection.
     Req(Box<Req>),
     /// The answer will take a while.
     Mra(Mra),
-    /// Rejection.
     Rej(Box<Rej>),
     /// Reply to a request.
     Rep(Box<Rep>),
@@ -71,10 +69,8 @@ pub struct Rep {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Handled {
-    /// A request.
     #[default]
     Req = 0,
-    /// A reply.
     Rep = 1,
     /// Another, or none.
     Other = 2,
@@ -95,9 +91,7 @@ impl Handled {
 /// The answer to a message will take a while (table 107).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mra {
-    /// The connection.
     pub comms: Comms,
-    /// The message.
     pub of: Handled,
     /// 4.096 µs × 2^this: how long to wait for the answer.
     pub service_timeout: u8,
@@ -131,7 +125,6 @@ pub struct Rej {
     pub comms: Comms,
     /// The message that is rejected.
     pub of: Handled,
-    /// The reason.
     pub reason: RejReason,
     /// The additional information of [`RejReason::TIMEOUT`]: the sender's GUID.
     pub ca_guid: Option<u64>,
@@ -142,9 +135,7 @@ pub struct Rej {
 /// A request to end a connection (table 112).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dreq {
-    /// The connection.
     pub comms: Comms,
-    /// The receiver's QP.
     pub remote_qpn: u32,
 }
 

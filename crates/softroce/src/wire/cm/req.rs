@@ -13,10 +13,8 @@ const RATE: u32 = 3;
 /// The service of a requested connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Reliable connection.
     #[default]
     Rc,
-    /// Unreliable connection.
     Uc,
     /// Reliable datagrams (2), or by the extended type (3).
     Other(u8),

@@ -34,7 +34,6 @@ impl SidrStatus {
     pub const REJECTED: SidrStatus = SidrStatus(2);
 }
 
-/// A reply to that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the specification's name
 pub struct SidrRep {
