@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::transport::completion_queue::{BrokenCq, Completion, CqContext};
 use crate::transport::device::core::Core;
 use crate::transport::nic::Nic;
-use crate::transport::state::completion::Completion;
-use crate::transport::state::cq_context::{BrokenCq, CqContext};
 
 /// A completion queue; clones refer to the same one.
 #[derive(Clone)]

@@ -1,9 +1,9 @@
 //! Memory of the device's objects, for programs that count it in advance.
 
-use crate::transport::memory::sge::Sge;
-use crate::transport::state::completion::Completion;
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::send_queue::send_queue_bytes;
+use crate::transport::completion_queue::Completion;
+use crate::transport::memory::Sge;
+use crate::transport::qp_state::QpContext;
+use crate::transport::work_queues::send_queue_bytes;
 
 /// Memory of a QP besides its queues here: its part of the verbs layer, and allocations that grow with use.
 const QP_REST_BYTES: usize = 768;

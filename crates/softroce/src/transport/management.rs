@@ -8,7 +8,7 @@ use crate::transport::device::gsi::{ManagementReceiver, is_management};
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::process::OwnClaim;
 use crate::transport::nic::Nic;
-use crate::transport::state::request_packets::PKEY;
+use crate::transport::work_queues::PKEY;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 

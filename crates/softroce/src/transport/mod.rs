@@ -7,6 +7,7 @@
 //! A thread that polls a CQ does the device's work: [`Cq::poll`] receives packets if the CQ is empty, and
 //! [`Qp::post_send`] transmits at once. The engine thread works only while no program polls.
 
+mod completion_queue;
 mod congestion;
 mod cq;
 mod device;
@@ -14,29 +15,30 @@ mod footprint;
 mod management;
 mod memory;
 mod nic;
+mod peer;
 mod qp;
 mod qp_options;
+mod qp_state;
 mod requester;
 mod responder;
-mod state;
+mod sending_rate;
 mod timing;
+mod work_queues;
 mod world;
 
+pub use completion_queue::{BrokenCq, Completion, CompletionKind, Status};
 pub use cq::Cq;
 pub use device::gsi::ManagementReceiver;
 pub use device::port_state::PortListener;
 pub use device::process::OwnClaim;
 pub use device::tables::MAX_QPS;
 pub use footprint::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
-pub use memory::regions::{Access, MAX_REGIONS, MemoryError, PdId, Region};
-pub use memory::sge::Sge;
+pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region, Sge};
 pub use nic::{ENGINE_CPU_NS, Nic, NicOptions};
 pub use qp::Qp;
 pub use qp_options::{QpOptions, ReceiveSource};
-pub use state::completion::{Completion, CompletionKind, Status};
-pub use state::cq_context::BrokenCq;
-pub use state::qp_attributes::{Capacities, Connection, Deliveries, Kind, QpEvent, State};
-pub use state::recv_queue::RecvQueue;
-pub use state::request::{Datagram, Operation, Payload, PostError, SendRequest};
-pub use state::send_queue::MAX_MESSAGE_BYTES;
+pub use qp_state::{Connection, Deliveries, Kind, QpEvent, State};
+pub use work_queues::{
+    Capacities, Datagram, MAX_MESSAGE_BYTES, Operation, Payload, PostError, RecvQueue, SendRequest,
+};
 pub use world::World;

@@ -7,12 +7,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use crate::lock::Lock;
-use crate::net::{self, Faults};
+use crate::net;
+use crate::net::Faults;
 use crate::transport::device::core::Core;
 use crate::transport::device::engine::Engine;
 use crate::transport::device::port_state::PortListener;
-use crate::transport::device::process::{self, Devices};
-use crate::transport::memory::regions::{MemoryError, Region};
+use crate::transport::device::process;
+use crate::transport::device::process::Devices;
+use crate::transport::memory::{MemoryError, Region};
 
 /// The options of opening a device.
 #[derive(Clone, Debug, Default)]

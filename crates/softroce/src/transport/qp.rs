@@ -10,18 +10,15 @@ use crate::transport::device::core::Core;
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::tables::Tables;
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::regions::Access;
-use crate::transport::memory::sge::Sge;
+use crate::transport::memory::{Access, Sge};
 use crate::transport::nic::Nic;
+use crate::transport::peer::Path;
 use crate::transport::qp_options::{QpOptions, ReceiveSource};
-use crate::transport::state::path::Path;
-use crate::transport::state::qp_attributes::{Connection, Deliveries, Kind, State};
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::recv_queue::RecvQueue;
-use crate::transport::state::request::{Operation, PostError, SendRequest};
-use crate::transport::state::requester::Requester;
-use crate::transport::state::responder::Responder;
-use crate::transport::timing::corked;
+use crate::transport::qp_state::{
+    Connection, Deliveries, Kind, QpContext, Requester, Responder, State,
+};
+use crate::transport::timing::MOST_CORKED_BYTES;
+use crate::transport::work_queues::{Operation, PostError, RecvQueue, SendRequest};
 use crate::wire::Psn;
 
 pub struct Qp {
@@ -313,7 +310,7 @@ impl Qp {
             corked.sent();
         }
         let bytes = requester.queue.posted_bytes - posted_bytes_before;
-        is_busy && bytes <= corked::MOST_BYTES && corked.may_wait()
+        is_busy && bytes <= MOST_CORKED_BYTES && corked.may_wait()
     }
 
     fn check(&self, request: &SendRequest<'_>) -> Result<(), PostError> {

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::transport::cq::Cq;
-use crate::transport::memory::regions::PdId;
-use crate::transport::state::qp_attributes::{Capacities, Kind, QpEvent};
-use crate::transport::state::recv_queue::RecvQueue;
+use crate::transport::memory::PdId;
+use crate::transport::qp_state::{Kind, QpEvent};
+use crate::transport::work_queues::{Capacities, RecvQueue};
 
 /// The source of a QP's receives.
 pub enum ReceiveSource {

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use crate::transport::device::arrivals::Arrived;
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::state::qp_attributes::Kind;
-use crate::transport::state::request_packets::PKEY;
+use crate::transport::qp_state::Kind;
+use crate::transport::work_queues::PKEY;
 use crate::wire::{Cnp, PacketKind};
 
 /// The least time between two CNPs of a QP (DCQCN's N).

@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::state::qp_attributes::State;
-use crate::transport::state::requester::Requester;
-use crate::transport::state::sending_rate::SendingRate;
+use crate::transport::qp_state::{Requester, State};
+use crate::transport::sending_rate::SendingRate;
 
 impl Requester {
     pub(crate) fn take_notification(&mut self, work: QpWork<'_>, source: SocketAddr) {

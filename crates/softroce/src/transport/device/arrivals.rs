@@ -1,11 +1,11 @@
 //! What a packet must be before one half of its QP handles it: parsed, for a QP of this device and of its service, and
 //! in its partition (InfiniBand specification 9.6.1). Others are dropped and counted.
 
-use super::core::Core;
-use super::tables::Tables;
 use crate::net::{Arrival, Count};
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::request_packets::PKEY;
+use crate::transport::device::core::Core;
+use crate::transport::device::tables::Tables;
+use crate::transport::qp_state::QpContext;
+use crate::transport::work_queues::PKEY;
 use crate::wire::cm::GSI_QPN;
 use crate::wire::{Bth, Cnp, Packet, ParseError, Psn, Service};
 

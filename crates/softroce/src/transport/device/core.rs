@@ -13,20 +13,16 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
-use super::generation::Generation;
-use super::gsi::Gsi;
-use super::port_state::PortState;
-use super::statistics::Statistics;
-use super::tables::Tables;
 use crate::lock::Lock;
 use crate::net::{self, Flow, GsoBatch, Membership, Receiver, Requests, Transmitter};
-use crate::transport::state::path::entropy;
-use crate::transport::state::peer::Peer;
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::timing::activity::Activity;
-use crate::transport::timing::corked::Corked;
-use crate::transport::timing::handled_until::HandledUntil;
-use crate::transport::timing::timers::Timers;
+use crate::transport::device::generation::Generation;
+use crate::transport::device::gsi::Gsi;
+use crate::transport::device::port_state::PortState;
+use crate::transport::device::statistics::Statistics;
+use crate::transport::device::tables::Tables;
+use crate::transport::peer::{Peer, entropy};
+use crate::transport::qp_state::QpContext;
+use crate::transport::timing::{Activity, Corked, HandledUntil, Timers};
 
 pub(crate) struct Core {
     pub(crate) generation: Generation,

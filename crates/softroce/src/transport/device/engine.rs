@@ -11,9 +11,9 @@ use std::thread::JoinHandle;
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
-use super::core::Core;
 use crate::net::{block_signals, prefer_short_turns};
-use crate::transport::timing::activity::{POLLER_IS_NEAR_NS, Sleep};
+use crate::transport::device::core::Core;
+use crate::transport::timing::{POLLER_IS_NEAR_NS, Sleep};
 
 /// Length of naps while a program polls: short at first, since it may stop, and longer while it goes on.
 const SHORTEST_NAP_NS: u64 = 50_000;

@@ -2,9 +2,9 @@
 
 use std::sync::MutexGuard;
 
-use super::outbox::Outbox;
-use super::work::QpWork;
-use crate::transport::state::requester::Requester;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::work::QpWork;
+use crate::transport::qp_state::Requester;
 
 /// The most of them.
 const HELD_QPS: usize = 64;

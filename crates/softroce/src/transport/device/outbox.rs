@@ -3,10 +3,10 @@
 
 use std::cell::Cell;
 
-use super::core::Core;
-use super::tables::Tables;
 use crate::net::{Flow, GsoBatch, Outgoing};
-use crate::transport::state::peer::DATAGRAM_OVERHEAD_BYTES;
+use crate::transport::device::core::Core;
+use crate::transport::device::tables::Tables;
+use crate::transport::peer::DATAGRAM_OVERHEAD_BYTES;
 use crate::wire::Packet;
 
 thread_local! {

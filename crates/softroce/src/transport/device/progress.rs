@@ -3,16 +3,16 @@
 
 use std::sync::atomic::Ordering;
 
-use super::core::{Core, Inbound};
-use super::held::Held;
-use super::outbox::Outbox;
-use super::round::Round;
-use super::tables::Tables;
-use super::work::QpWork;
 use crate::net::Arrival;
-use crate::transport::state::peer::Peer;
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::timing::corked;
+use crate::transport::device::core::{Core, Inbound};
+use crate::transport::device::held::Held;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::round::Round;
+use crate::transport::device::tables::Tables;
+use crate::transport::device::work::QpWork;
+use crate::transport::peer::Peer;
+use crate::transport::qp_state::QpContext;
+use crate::transport::timing::CORKED_LATE_NS;
 
 /// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
 const MOST_OWING_ROUNDS: u32 = 4;
@@ -172,7 +172,7 @@ impl Core {
         if self.corked.add(number, is_new, requests, work.now_ns) {
             self.uncork(work.tables, work.now_ns);
         } else {
-            self.activity.posts_wait(work.now_ns + corked::LATE_NS);
+            self.activity.posts_wait(work.now_ns + CORKED_LATE_NS);
         }
     }
 

@@ -5,14 +5,12 @@ use std::ptr;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use super::arrivals::Arrived;
-use super::core::Core;
-use super::outbox::Outbox;
-use super::tables::Tables;
 use crate::net::Arrival;
-use crate::transport::state::qp_attributes::Kind;
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::responder::Responder;
+use crate::transport::device::arrivals::Arrived;
+use crate::transport::device::core::Core;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::tables::Tables;
+use crate::transport::qp_state::{Kind, QpContext, Responder};
 
 pub(crate) struct Round<'a> {
     pub(crate) core: &'a Core,

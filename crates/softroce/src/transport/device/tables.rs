@@ -7,9 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::net::{SLOTS, with_slot};
-use crate::transport::memory::regions::Memories;
-use crate::transport::memory::unguessable::Unguessable;
-use crate::transport::state::qp_context::QpContext;
+use crate::transport::memory::{Memories, Unguessable};
+use crate::transport::qp_state::QpContext;
 
 /// QPs and memory by number and key.
 pub(crate) struct Tables {

@@ -2,12 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::core::Core;
-use super::outbox::Outbox;
-use super::tables::Tables;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::requester::Requester;
+use crate::transport::device::core::Core;
+use crate::transport::device::outbox::Outbox;
+use crate::transport::device::tables::Tables;
+use crate::transport::memory::Access;
+use crate::transport::qp_state::{QpContext, Requester};
 
 /// The device, its tables locked for reading, and the QP.
 #[derive(Clone, Copy)]

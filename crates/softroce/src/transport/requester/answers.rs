@@ -4,15 +4,12 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
+use crate::transport::completion_queue::Status;
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::state::completion::Status;
-use crate::transport::state::qp_attributes::State;
-use crate::transport::state::request::Operation;
-use crate::transport::state::request_packets::read_part_packets;
-use crate::transport::state::requester::Requester;
-use crate::transport::state::send_queue::Bytes;
+use crate::transport::memory;
+use crate::transport::qp_state::{Requester, State};
+use crate::transport::work_queues::{Bytes, Operation, read_part_packets};
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};
 
 /// Bytes retransmitted at once after a loss.
@@ -178,7 +175,7 @@ impl Requester {
         }
         if let Bytes::Registered(sges) = self.queue.bytes(self.queue.head) {
             let memories = &work.tables.memories;
-            let put = copy::scatter(memories, work.qp.pd, sges, offset.into(), bytes);
+            let put = memory::scatter(memories, work.qp.pd, sges, offset.into(), bytes);
             if put.is_err() {
                 self.break_at_head(work.qp, Status::LocalProtectionError);
                 return;

@@ -1,12 +1,10 @@
 //! Checks a request at the sender: its length and its memory (InfiniBand specification 9.9.2).
 
+use crate::transport::completion_queue::Status;
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::completion::Status;
-use crate::transport::state::request::Operation;
-use crate::transport::state::requester::Requester;
-use crate::transport::state::send_queue::{Bytes, MAX_MESSAGE_BYTES, Wqe};
+use crate::transport::memory::{self, Access};
+use crate::transport::qp_state::Requester;
+use crate::transport::work_queues::{Bytes, MAX_MESSAGE_BYTES, Operation, Wqe};
 
 impl Requester {
     /// The error of a request at this end, if any.
@@ -20,7 +18,7 @@ impl Requester {
         match self.queue.bytes(index) {
             Bytes::Inline(_) => None,
             Bytes::Registered(sges) => {
-                let allowed = copy::allowed(&work.tables.memories, work.qp.pd, sges, need);
+                let allowed = memory::allowed(&work.tables.memories, work.qp.pd, sges, need);
                 (!allowed).then_some(Status::LocalProtectionError)
             }
         }

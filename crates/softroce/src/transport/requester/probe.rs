@@ -3,7 +3,7 @@
 
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::state::requester::Requester;
+use crate::transport::qp_state::Requester;
 
 /// Bytes sent again at once: up to the next packet that asks for an acknowledgement.
 const AGAIN_BYTES: usize = 1;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::state::requester::Requester;
+use crate::transport::qp_state::Requester;
 use crate::wire::time_of_code_ns;
 
 /// After this time without an answer a QP that waits for ever holds no share of the peer's window: other QPs go on.

@@ -2,12 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::transport::state::completion::{Completion, CompletionKind, Status};
-use crate::transport::state::qp_attributes::{Kind, QpEvent, State};
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::request::Operation;
-use crate::transport::state::requester::Requester;
-use crate::transport::state::send_queue::Wqe;
+use crate::transport::completion_queue::{Completion, CompletionKind, Status};
+use crate::transport::qp_state::{Kind, QpContext, QpEvent, Requester, State};
+use crate::transport::work_queues::{Operation, Wqe};
 
 impl Requester {
     /// Completes the oldest request; adds a completion if it is signalled.

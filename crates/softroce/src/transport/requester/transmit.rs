@@ -5,19 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::transport::completion_queue::Status;
 use crate::transport::device::outbox::{Keep, Outbox};
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::completion::Status;
-use crate::transport::state::path::Path;
-use crate::transport::state::qp_attributes::{Kind, State};
-use crate::transport::state::request::Operation;
-use crate::transport::state::request_packets::{
-    PKEY, atomic_header, opcode, read_part_packets, reth,
+use crate::transport::memory::{self, Access};
+use crate::transport::peer::Path;
+use crate::transport::qp_state::{ACK_EVERY_PACKETS, Kind, Requester, State};
+use crate::transport::work_queues::{
+    Bytes, Operation, PKEY, Wqe, atomic_header, opcode, read_part_packets, reth,
 };
-use crate::transport::state::requester::{ACK_EVERY_PACKETS, Requester};
-use crate::transport::state::send_queue::{Bytes, Wqe};
 use crate::wire::{Extended, Opcode, Packet};
 
 /// What headers and CRC of a packet take on the wire, about.
@@ -278,7 +274,7 @@ impl Requester {
             Bytes::Registered(sges) => {
                 let memories = &work.tables.memories;
                 let (pd, offset) = (work.qp.pd, offset.into());
-                let pieces = copy::pieces(memories, pd, sges, offset, length, Access::NONE);
+                let pieces = memory::pieces(memories, pd, sges, offset, length, Access::NONE);
                 pieces.clone().all(|piece| piece.is_ok()).then(|| {
                     let pieces =
                         pieces.flatten().map(|(pointer, bytes)| (pointer.cast_const(), bytes));

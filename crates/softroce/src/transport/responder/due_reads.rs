@@ -3,9 +3,8 @@
 //! are sent.
 
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::responder::{Message, ReplyWhat, Responder};
+use crate::transport::memory::{self, Access};
+use crate::transport::qp_state::{Message, ReplyWhat, Responder};
 use crate::wire::{Packet, Reth};
 
 impl Responder {
@@ -37,7 +36,7 @@ impl Responder {
             Message::Send => {
                 let start = u64::from(self.receive.filled_bytes);
                 let (memories, pd) = (&work.tables.memories, work.qp.pd);
-                copy::pieces(memories, pd, &self.receive.sges, start, count, need)
+                memory::pieces(memories, pd, &self.receive.sges, start, count, need)
                     .flatten()
                     .any(|(to, bytes)| self.is_still_read(to, bytes))
             }

@@ -3,10 +3,10 @@
 #![allow(unsafe_code)]
 
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy::{self, Atomic};
-use crate::transport::memory::regions::Access;
-use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{Answered, AnsweredWhat, ReplyWhat, Responder};
+use crate::transport::memory::{self, Access, Atomic};
+use crate::transport::qp_state::{
+    Answered, AnsweredWhat, Refusal, ReplyWhat, RequestOutcome, Responder,
+};
 use crate::wire::{Opcode, Packet, Psn, Reth};
 
 impl Responder {
@@ -58,7 +58,7 @@ impl Responder {
             Atomic::Swap { compare: header.compare, swap: header.swap_or_add }
         };
         // SAFETY: aligned, just resolved for 8 bytes and atomics, and the tables are held.
-        let original = unsafe { copy::atomic(at, operation) };
+        let original = unsafe { memory::atomic(at, operation) };
         self.done(packet.psn, 1, AnsweredWhat::Atomic { original });
         let again = false;
         self.owe(packet.psn, ReplyWhat::Atomic { original, again });

@@ -5,9 +5,7 @@ use std::net::SocketAddr;
 
 use crate::transport::device::outbox::Outbox;
 use crate::transport::device::work::QpWork;
-use crate::transport::state::qp_attributes::{QpEvent, State};
-use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{ReplyWhat, Responder};
+use crate::transport::qp_state::{QpEvent, Refusal, ReplyWhat, RequestOutcome, Responder, State};
 use crate::wire::{NakCode, Opcode, Packet, Psn, Syndrome};
 
 /// The most bytes of READ responses that are sent before a request that changes what they are read from. Of more, the rest is

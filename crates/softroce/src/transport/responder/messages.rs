@@ -2,12 +2,10 @@
 //! 9.7.4).
 #![allow(unsafe_code)]
 
+use crate::transport::completion_queue::{Completion, CompletionKind, Status};
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::completion::{Completion, CompletionKind, Status};
-use crate::transport::state::request_outcome::{Refusal, RequestOutcome};
-use crate::transport::state::responder::{Message, Responder};
+use crate::transport::memory::{self, Access};
+use crate::transport::qp_state::{Message, Refusal, RequestOutcome, Responder};
 use crate::wire::{NakCode, Opcode, Packet, PacketKind, Place};
 
 impl Responder {
@@ -115,7 +113,7 @@ impl Responder {
             // Resolve the key for every packet, since the program may deregister it between two packets.
             let to = work.resolve(rkey, address, count.into(), need).ok_or_else(Refusal::access)?;
             // SAFETY: just resolved for so many bytes and writing, and the tables are held.
-            unsafe { copy::put(packet.payload, to) };
+            unsafe { memory::put(packet.payload, to) };
         }
         Ok(Message::Write {
             address: address.wrapping_add(count.into()),
@@ -135,7 +133,7 @@ impl Responder {
             });
         }
         let (memories, sges) = (&work.tables.memories, &self.receive.sges);
-        let put = copy::scatter(memories, work.qp.pd, sges, start, packet.payload);
+        let put = memory::scatter(memories, work.qp.pd, sges, start, packet.payload);
         put.map_err(|_| Refusal {
             code: NakCode::RemoteOperationalError,
             receive_status: Status::LocalProtectionError,

@@ -1,9 +1,7 @@
 //! The receives of a QP that fails: the one in use, and the posted ones, which are flushed.
 
-use crate::transport::state::completion::{Completion, CompletionKind, Status};
-use crate::transport::state::qp_attributes::{QpEvent, State};
-use crate::transport::state::qp_context::QpContext;
-use crate::transport::state::responder::{ReplyWhat, Responder};
+use crate::transport::completion_queue::{Completion, CompletionKind, Status};
+use crate::transport::qp_state::{QpContext, QpEvent, ReplyWhat, Responder, State};
 
 impl Responder {
     /// Moves the QP to ERR because of a request; the receive in use completes with `status`.

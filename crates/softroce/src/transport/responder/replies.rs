@@ -4,10 +4,10 @@
 
 use crate::transport::device::outbox::{Keep, Outbox};
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::path::Path;
-use crate::transport::state::request_packets::PKEY;
-use crate::transport::state::responder::{Reply, ReplyWhat, Responder};
+use crate::transport::memory::Access;
+use crate::transport::peer::Path;
+use crate::transport::qp_state::{Reply, ReplyWhat, Responder};
+use crate::transport::work_queues::PKEY;
 use crate::wire::{Aeth, Bth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome};
 
 /// No credit limit: the requester may send at will (specification 9.7.7.2).

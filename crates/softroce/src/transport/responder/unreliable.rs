@@ -5,18 +5,13 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::messages::Shape;
+use crate::transport::completion_queue::Status;
 use crate::transport::device::outbox::{Keep, Outbox};
 use crate::transport::device::work::QpWork;
-use crate::transport::memory::copy;
-use crate::transport::memory::regions::Access;
-use crate::transport::state::completion::Status;
-use crate::transport::state::qp_attributes::State;
-use crate::transport::state::request_outcome::RequestOutcome;
-use crate::transport::state::request_packets::{PKEY, opcode};
-use crate::transport::state::requester::Requester;
-use crate::transport::state::responder::{Message, Responder};
-use crate::transport::state::send_queue::Bytes;
+use crate::transport::memory::{self, Access};
+use crate::transport::qp_state::{Message, RequestOutcome, Requester, Responder, State};
+use crate::transport::responder::messages::Shape;
+use crate::transport::work_queues::{Bytes, PKEY, opcode};
 use crate::wire::{Deth, Extended, Packet, Service, as_ipv6};
 
 /// Bytes of the global header before a datagram's payload in its receive.
@@ -80,9 +75,10 @@ impl Requester {
                 }
                 Bytes::Registered(sges) => {
                     let memories = &work.tables.memories;
-                    let pieces = copy::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
-                        .flatten()
-                        .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
+                    let pieces =
+                        memory::pieces(memories, work.qp.pd, sges, 0, length, Access::NONE)
+                            .flatten()
+                            .map(|(pointer, bytes)| (pointer.cast_const(), bytes));
                     // SAFETY: resolved from the tables; copied, since the request is complete before it is sent.
                     unsafe { outbox.push(&flow, &packet, length, pieces, Keep::Copied) };
                 }
@@ -160,7 +156,7 @@ impl Responder {
         }
         let header = global_header(source, work.core.address, packet.payload.len());
         let memories = &work.tables.memories;
-        let put = copy::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
+        let put = memory::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
         self.receive.filled_bytes = GRH_BYTES;
         if put.is_err() || self.fill(work, packet).is_err() {
             self.fail(qp, Status::LocalProtectionError);

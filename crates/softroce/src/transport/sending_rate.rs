@@ -1,6 +1,6 @@
-//! The rate of a QP that has a limit, or whose packets meet congestion: the reaction point of DCQCN (Y. Zhu et al., "Congestion control for
-//! large-scale RDMA deployments", SIGCOMM 2015, section 3.1). Of its two ways back to the full rate, by time and by bytes sent,
-//! it has the one by time. It must not know QPs.
+//! The rate of a QP that has a limit, or whose packets meet congestion: the reaction point of DCQCN (Y. Zhu et al.,
+//! "Congestion control for large-scale RDMA deployments", SIGCOMM 2015, section 3.1). Of its two ways back to the
+//! full rate, by time and by bytes sent, it has the one by time.
 
 /// How much one notification weighs in `alpha` (the paper's g).
 const GAIN: f64 = 1.0 / 256.0;
