@@ -9,15 +9,14 @@
 
 mod completion_queue;
 mod congestion;
-mod cq;
 mod device;
-mod footprint;
-mod management;
+mod engine;
 mod memory;
 mod nic;
+mod outbox;
 mod peer;
+mod progress;
 mod qp;
-mod qp_options;
 mod qp_state;
 mod requester;
 mod responder;
@@ -27,16 +26,15 @@ mod work_queues;
 mod world;
 
 pub use completion_queue::{BrokenCq, Completion, CompletionKind, Status};
-pub use cq::Cq;
-pub use device::gsi::ManagementReceiver;
-pub use device::port_state::PortListener;
-pub use device::process::OwnClaim;
-pub use device::tables::MAX_QPS;
-pub use footprint::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
+pub use device::MAX_QPS;
+pub use device::ManagementReceiver;
+pub use device::OwnClaim;
+pub use device::PortListener;
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region, Sge};
-pub use nic::{ENGINE_CPU_NS, Nic, NicOptions};
-pub use qp::Qp;
-pub use qp_options::{QpOptions, ReceiveSource};
+pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions};
+pub use qp::{
+    Qp, QpOptions, ReceiveSource, completion_queue_bytes, queue_pair_bytes, receive_queue_bytes,
+};
 pub use qp_state::{Connection, Deliveries, Kind, QpEvent, State};
 pub use work_queues::{
     Capacities, Datagram, MAX_MESSAGE_BYTES, Operation, Payload, PostError, RecvQueue, SendRequest,

@@ -1,20 +1,26 @@
-//! A device on one network address, as the verbs layer opens it.
+//! A device on one network address, its completion queues and its QP 1, as the verbs layer opens them.
+//!
+//! [`Cq`]: completion queues for the verbs layer. A thread that polls one does the device's work.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use crate::lock::Lock;
-use crate::net;
-use crate::net::Faults;
-use crate::transport::device::core::Core;
-use crate::transport::device::engine::Engine;
-use crate::transport::device::port_state::PortListener;
-use crate::transport::device::process;
-use crate::transport::device::process::Devices;
+use crate::net::{self, Faults};
+use crate::transport::completion_queue::{BrokenCq, Completion, CqContext};
+use crate::transport::device::{
+    self, Core, Devices, ManagementReceiver, OwnClaim, PortListener, is_management,
+};
+use crate::transport::engine::Engine;
 use crate::transport::memory::{MemoryError, Region};
+use crate::transport::outbox::Outbox;
+use crate::transport::work_queues::PKEY;
+use crate::wire::cm::{GSI_QKEY, GSI_QPN};
+use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 
 /// The options of opening a device.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +61,7 @@ impl Nic {
     /// # Errors
     /// The socket call that failed, EADDRINUSE if others have the address who do not share it; or the capture's file.
     pub fn open(options: &NicOptions) -> io::Result<Arc<Nic>> {
-        let mut devices = process::devices();
+        let mut devices = device::devices();
         let mut open = OPEN.lock();
         open.retain(|nic| nic.strong_count() > 0);
         if let Some(nic) = of_this_process(&open).find(|nic| nic.serves(options)) {
@@ -77,7 +83,7 @@ impl Nic {
     /// The addresses of this process's open devices, in the order of opening.
     pub fn open_addresses() -> Vec<IpAddr> {
         // No fork happens while it is held, so none copies a locked list.
-        let _devices = process::devices();
+        let _devices = device::devices();
         let open = OPEN.lock();
         of_this_process(&open).map(|nic| nic.address()).collect()
     }
@@ -89,7 +95,7 @@ impl Nic {
         }
         let core = Arc::new(Core::new(port)?);
         let engine = Engine::start(Arc::clone(&core))?;
-        process::add(devices, &core);
+        device::add(devices, &core);
         Ok(Arc::new(Nic {
             core,
             engine: Some(engine),
@@ -190,5 +196,179 @@ impl Nic {
         let mut counters = self.core.counters();
         counters.push((ENGINE_CPU_NS, self.engine.as_ref().map_or(0, Engine::cpu_ns)));
         counters
+    }
+}
+
+/// A completion queue; clones refer to the same one.
+#[derive(Clone)]
+pub struct Cq {
+    core: Arc<Core>,
+    context: Arc<CqContext>,
+}
+
+impl PartialEq for Cq {
+    fn eq(&self, other: &Cq) -> bool {
+        Arc::ptr_eq(&self.context, &other.context)
+    }
+}
+
+impl Cq {
+    /// A CQ for at least `capacity` completions. `on_event` is called when the CQ is armed and a completion comes;
+    /// `on_overrun` once, when a completion finds no room. Neither may call the transport. If `has_stamps`, each completion
+    /// has the time when it came, by [`crate::net::now_ns`].
+    pub fn with_stamps(
+        nic: &Nic,
+        capacity: usize,
+        has_stamps: bool,
+        on_event: Box<dyn Fn() + Send + Sync>,
+        on_overrun: Box<dyn Fn() + Send + Sync>,
+    ) -> Cq {
+        let core = Arc::clone(nic.core());
+        let context = CqContext::new(&core.activity, capacity, has_stamps, on_event, on_overrun);
+        Cq { core, context: Arc::new(context) }
+    }
+
+    pub(crate) fn context(&self) -> &Arc<CqContext> {
+        &self.context
+    }
+
+    pub fn capacity(&self) -> usize {
+        self.context.capacity()
+    }
+
+    /// Changes the capacity. `false` if more completions wait.
+    pub fn resize(&self, capacity: usize) -> bool {
+        self.context.resize(capacity)
+    }
+
+    /// Passes up to `most` completions to `take`, oldest first; does the device's work if there are none.
+    ///
+    /// # Errors
+    /// After an overrun, and in a child of the process that opened the device.
+    pub fn poll(&self, most: usize, mut take: impl FnMut(&Completion)) -> Result<usize, BrokenCq> {
+        self.poll_stamped(most, |completion, _| take(completion))
+    }
+
+    /// As [`Cq::poll`], with the stamp of each; 0 on a CQ without stamps.
+    ///
+    /// # Errors
+    /// As of [`Cq::poll`].
+    pub fn poll_stamped(
+        &self,
+        most: usize,
+        take: impl FnMut(&Completion, u64),
+    ) -> Result<usize, BrokenCq> {
+        if self.has_some()? { self.take_stamped(most, take) } else { Ok(0) }
+    }
+
+    /// The same without the device's work.
+    ///
+    /// # Errors
+    /// After an overrun.
+    pub fn take_stamped(
+        &self,
+        most: usize,
+        take: impl FnMut(&Completion, u64),
+    ) -> Result<usize, BrokenCq> {
+        self.context.take(most, take)
+    }
+
+    /// Whether it holds completions; does the device's work if there are none.
+    ///
+    /// # Errors
+    /// As of [`Cq::poll`].
+    pub fn has_some(&self) -> Result<bool, BrokenCq> {
+        if !self.core.is_of_this_process() {
+            return Err(BrokenCq);
+        }
+        self.core.send_corked();
+        if self.context.is_empty() {
+            self.core.progress_for_poller();
+            if self.context.is_empty() {
+                return self.context.intact().map(|()| false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Requests an event for the next completion, or only for the next solicited or failed one.
+    /// Does nothing in a child of the process that opened the device.
+    pub fn arm(&self, solicited_only: bool) {
+        if self.core.is_of_this_process() {
+            self.core.send_corked();
+            self.context.arm(solicited_only);
+        }
+    }
+
+    /// Raises the event now if one is requested for any completion and the CQ holds completions: the program has
+    /// taken only some of them and is about to wait, and more may never come.
+    pub fn remind(&self) {
+        self.context.remind();
+    }
+}
+
+impl Nic {
+    /// Where processes share its address, the socket of the requests of connection managers, which is readable when some wait
+    /// that [`Nic::take_requests`] takes.
+    pub fn requests_fd(&self) -> Option<RawFd> {
+        self.core().requests_fd()
+    }
+
+    /// Says that only this process offers a service at its address. `None` where processes do not share it.
+    ///
+    /// # Errors
+    /// EADDRINUSE if another does.
+    pub fn claim(&self, service: u64) -> io::Result<Option<OwnClaim>> {
+        self.requests_fd().map(|_| OwnClaim::new(self.address(), service)).transpose()
+    }
+
+    /// Takes requests from now on; until then they are other processes'.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn begin_requests(&self) -> io::Result<()> {
+        let requests = self.core().requests.as_ref();
+        requests.map_or(Ok(()), |(requests, _)| requests.lock().begin())
+    }
+
+    /// Passes the requests that wait, with their senders, to `each`; returns when the next that faults delay is due.
+    pub fn take_requests(&self, mut each: impl FnMut(IpAddr, &[u8])) -> Option<u64> {
+        let (requests, _) = self.core().requests.as_ref()?;
+        requests.lock().take(
+            |qpn| qpn == GSI_QPN,
+            |arrival| match Packet::parse_body(arrival.bytes) {
+                Ok(packet) if is_management(&packet) => each(arrival.source.ip(), packet.payload),
+                _ => {}
+            },
+        )
+    }
+
+    /// Sets who gets the datagrams for QP 1: their senders and payloads. It is called by whoever polls and must not
+    /// call this device. `None` drops them.
+    pub fn receive_management(&self, receiver: Option<ManagementReceiver>) {
+        self.core().gsi.set_receiver(receiver);
+    }
+
+    /// Sends a datagram from QP 1 to QP 1 of another device.
+    pub fn send_management(&self, to: IpAddr, payload: &[u8]) {
+        let core = self.core();
+        let packet = Packet {
+            service: Service::Ud,
+            opcode: Opcode::SendOnly,
+            solicited: false,
+            pkey: PKEY,
+            destination_qpn: GSI_QPN,
+            ack_request: false,
+            psn: core.gsi.next_psn(),
+            extended: Extended {
+                deth: Some(Deth { qkey: GSI_QKEY, source_qpn: GSI_QPN }),
+                ..Extended::default()
+            },
+            payload,
+        };
+        let flow = core.flow(to, 0, [GSI_QPN; 2], 0, 0);
+        Outbox::with(core, &core.tables(), |outbox| {
+            outbox.push_copy(&flow, &packet, payload);
+        });
     }
 }

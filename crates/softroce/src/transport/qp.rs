@@ -1,4 +1,5 @@
-//! Queue pairs for the verbs layer: creation, states and posting.
+//! Queue pairs for the verbs layer: their options, creation, transitions between states, and posting; and the memory
+//! that they take. What a QP is made of is in `qp_state`.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -6,20 +7,42 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::lock::Lock;
 use crate::net::ecn_capable;
-use crate::transport::device::core::Core;
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::tables::Tables;
-use crate::transport::device::work::QpWork;
-use crate::transport::memory::{Access, Sge};
-use crate::transport::nic::Nic;
+use crate::transport::completion_queue::Completion;
+use crate::transport::device::{Core, Tables};
+use crate::transport::memory::{Access, PdId, Sge};
+use crate::transport::nic::{Cq, Nic};
+use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::peer::Path;
-use crate::transport::qp_options::{QpOptions, ReceiveSource};
 use crate::transport::qp_state::{
-    Connection, Deliveries, Kind, QpContext, Requester, Responder, State,
+    Connection, Deliveries, Kind, QpContext, QpEvent, Requester, Responder, State,
 };
 use crate::transport::timing::MOST_CORKED_BYTES;
-use crate::transport::work_queues::{Operation, PostError, RecvQueue, SendRequest};
+use crate::transport::work_queues::{
+    Capacities, Operation, PostError, RecvQueue, SendRequest, send_queue_bytes,
+};
 use crate::wire::Psn;
+
+/// The source of a QP's receives.
+pub enum ReceiveSource {
+    /// Its own queue of [`Capacities::recv_wrs`].
+    Own,
+    /// A shared one (SRQ).
+    Shared(Arc<RecvQueue>),
+}
+
+/// The options of a new QP.
+pub struct QpOptions {
+    pub kind: Kind,
+    pub pd: PdId,
+    pub send_cq: Cq,
+    pub recv_cq: Cq,
+    pub receives: ReceiveSource,
+    pub capacities: Capacities,
+    /// Whether every send is signalled.
+    pub signal_all: bool,
+    /// Called on events; must not call the transport.
+    pub on_event: Box<dyn Fn(QpEvent) + Send + Sync>,
+}
 
 pub struct Qp {
     core: Arc<Core>,
@@ -342,4 +365,31 @@ impl Qp {
         }
         Ok(())
     }
+}
+
+/// Memory of a QP besides its queues here: its part of the verbs layer, and allocations that grow with use.
+const QP_REST_BYTES: usize = 768;
+
+/// Memory of a CQ besides its ring.
+const CQ_REST_BYTES: usize = 512;
+
+/// Bytes of a connected QP with these queues, and work requests of so many elements.
+pub fn queue_pair_bytes(send_wrs: u32, recv_wrs: u32, inline_bytes: u32, sges: u32) -> u64 {
+    let send = send_queue_bytes(send_wrs as usize, sges as usize, inline_bytes as usize);
+    let fixed = (size_of::<QpContext>() + QP_REST_BYTES + send) as u64;
+    fixed + receive_queue_bytes(recv_wrs, sges)
+}
+
+/// Bytes of a queue of so many receives, a QP's own or an SRQ.
+pub fn receive_queue_bytes(wrs: u32, sges: u32) -> u64 {
+    let receive = size_of::<(u64, usize)>() + sges as usize * size_of::<Sge>();
+    receive as u64 * u64::from(wrs)
+}
+
+/// Bytes of a CQ for this many completions, with their stamps or without.
+pub fn completion_queue_bytes(entries: u32, has_stamps: bool) -> u64 {
+    let stamp = if has_stamps { size_of::<u64>() } else { 0 };
+    let entry = (size_of::<Completion>() + stamp) as u64;
+    let ring = entry * u64::from(entries).next_power_of_two();
+    CQ_REST_BYTES as u64 + ring
 }

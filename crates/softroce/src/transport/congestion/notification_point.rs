@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-use crate::transport::device::arrivals::Arrived;
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::work::QpWork;
+use crate::transport::outbox::{Outbox, QpWork};
+use crate::transport::progress::Arrived;
 use crate::transport::qp_state::Kind;
 use crate::transport::work_queues::PKEY;
 use crate::wire::{Cnp, PacketKind};

@@ -3,8 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::work::QpWork;
+use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::qp_state::{Requester, State};
 use crate::transport::sending_rate::SendingRate;
 

@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
 use crate::transport::completion_queue::Status;
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::work::QpWork;
 use crate::transport::memory;
+use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::qp_state::{Requester, State};
 use crate::transport::work_queues::{Bytes, Operation, read_part_packets};
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome};

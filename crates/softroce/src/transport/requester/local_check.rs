@@ -1,8 +1,8 @@
 //! Checks a request at the sender: its length and its memory (InfiniBand specification 9.9.2).
 
 use crate::transport::completion_queue::Status;
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access};
+use crate::transport::outbox::QpWork;
 use crate::transport::qp_state::Requester;
 use crate::transport::work_queues::{Bytes, MAX_MESSAGE_BYTES, Operation, Wqe};
 

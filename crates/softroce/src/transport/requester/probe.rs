@@ -1,8 +1,7 @@
 //! Asks after packets before the time-out of their answer. If what was sent last has been lost, no later packet tells the
 //! responder of a gap, and the time-out is long. It costs no retry.
 
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::work::QpWork;
+use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::qp_state::Requester;
 
 /// Bytes sent again at once: up to the next packet that asks for an acknowledgement.

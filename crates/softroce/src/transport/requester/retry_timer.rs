@@ -5,8 +5,7 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::work::QpWork;
+use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::qp_state::Requester;
 use crate::wire::time_of_code_ns;
 

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::transport::completion_queue::Status;
-use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access};
+use crate::transport::outbox::{Keep, Outbox, QpWork};
 use crate::transport::peer::Path;
 use crate::transport::qp_state::{ACK_EVERY_PACKETS, Kind, Requester, State};
 use crate::transport::work_queues::{

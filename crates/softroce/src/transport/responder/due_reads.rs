@@ -2,8 +2,8 @@
 //! requests take effect in their order: such a request waits until the answers have been read. It must not know how they
 //! are sent.
 
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access};
+use crate::transport::outbox::QpWork;
 use crate::transport::qp_state::{Message, ReplyWhat, Responder};
 use crate::wire::{Packet, Reth};
 

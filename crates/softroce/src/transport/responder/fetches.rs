@@ -2,8 +2,8 @@
 //! repeated one without executing it again (InfiniBand specification 9.7.5.1.2).
 #![allow(unsafe_code)]
 
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access, Atomic};
+use crate::transport::outbox::QpWork;
 use crate::transport::qp_state::{
     Answered, AnsweredWhat, Refusal, ReplyWhat, RequestOutcome, Responder,
 };

@@ -3,8 +3,8 @@
 #![allow(unsafe_code)]
 
 use crate::transport::completion_queue::{Completion, CompletionKind, Status};
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access};
+use crate::transport::outbox::QpWork;
 use crate::transport::qp_state::{Message, Refusal, RequestOutcome, Responder};
 use crate::wire::{NakCode, Opcode, Packet, PacketKind, Place};
 

@@ -2,9 +2,8 @@
 //! atomics (InfiniBand specification 9.7.5).
 #![allow(unsafe_code)]
 
-use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::Access;
+use crate::transport::outbox::{Keep, Outbox, QpWork};
 use crate::transport::peer::Path;
 use crate::transport::qp_state::{Reply, ReplyWhat, Responder};
 use crate::transport::work_queues::PKEY;

@@ -6,9 +6,8 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::transport::completion_queue::Status;
-use crate::transport::device::outbox::{Keep, Outbox};
-use crate::transport::device::work::QpWork;
 use crate::transport::memory::{self, Access};
+use crate::transport::outbox::{Keep, Outbox, QpWork};
 use crate::transport::qp_state::{Message, RequestOutcome, Requester, Responder, State};
 use crate::transport::responder::messages::Shape;
 use crate::transport::work_queues::{Bytes, PKEY, opcode};

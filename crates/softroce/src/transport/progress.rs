@@ -1,18 +1,25 @@
 //! The device's work: receives packets, sends answers, runs timers, and lets waiting QPs send. One thread at a time
 //! does it, a poller or the engine.
+//!
+//! [`Round`]: a round of arriving packets: gives each to the half of its QP that handles it, and notes what is to be
+//! done when all have been handled.
+//!
+//! [`Arrived`]: what a packet must be before one half of its QP handles it: parsed, for a QP of this device and of
+//! its service, and in its partition (InfiniBand specification 9.6.1). Others are dropped and counted.
 
+use std::ptr;
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use crate::net::Arrival;
-use crate::transport::device::core::{Core, Inbound};
-use crate::transport::device::held::Held;
-use crate::transport::device::outbox::Outbox;
-use crate::transport::device::round::Round;
-use crate::transport::device::tables::Tables;
-use crate::transport::device::work::QpWork;
+use crate::net::{Arrival, Count};
+use crate::transport::device::{Core, Inbound, Tables};
+use crate::transport::outbox::{Held, Outbox, QpWork};
 use crate::transport::peer::Peer;
-use crate::transport::qp_state::QpContext;
+use crate::transport::qp_state::{Kind, QpContext, Responder};
 use crate::transport::timing::CORKED_LATE_NS;
+use crate::transport::work_queues::PKEY;
+use crate::wire::cm::GSI_QPN;
+use crate::wire::{Bth, Cnp, Packet, ParseError, Psn, Service};
 
 /// Rounds of work after which answers are sent even if more packets come; until then one answer may cover many.
 const MOST_OWING_ROUNDS: u32 = 4;
@@ -296,4 +303,156 @@ impl Core {
         let port_ns = self.port_state.tell(now);
         self.activity.timer_at(self.timers.earliest_ns().min(port_ns));
     }
+}
+
+pub(crate) struct Round<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) tables: &'a Tables,
+    pub(crate) now_ns: u64,
+    /// QPs with answers to send.
+    pub(crate) owing: &'a mut Vec<u32>,
+    /// QPs whose requests were answered.
+    pub(crate) answered: &'a mut Vec<u32>,
+    /// The responder of the last request, which stays locked for those that follow it.
+    pub(crate) held: Option<(&'a QpContext, MutexGuard<'a, Responder>)>,
+}
+
+impl<'a> Round<'a> {
+    pub(crate) fn take(&mut self, outbox: &mut Outbox<'_>, arrival: &Arrival<'_>) {
+        let Some((qp, arrived)) = self.core.admit(self.tables, arrival) else {
+            return;
+        };
+        let work = self.core.on(self.tables, qp, self.now_ns);
+        let source = arrival.source;
+        if arrival.is_marked {
+            self.end_run();
+            work.notify_sender(outbox, &arrived, source);
+        }
+        match arrived {
+            // No requester is locked behind a responder.
+            Arrived::Notification => {
+                self.end_run();
+                qp.requester.lock().take_notification(work, source);
+            }
+            Arrived::Packet(packet) if qp.kind == Kind::Rc && packet.opcode.is_answer() => {
+                self.end_run();
+                work.with_requester(|requester, work| {
+                    requester.take(work, outbox, &packet, source);
+                });
+                self.note_answered(qp);
+            }
+            Arrived::Packet(packet) => self.respond(qp, |responder| match qp.kind {
+                Kind::Ud => responder.take_datagram(work, &packet, source.ip()),
+                Kind::Uc => responder.take_unreliable(work, &packet, source),
+                Kind::Rc => responder.take(work, outbox, &packet, source),
+            }),
+            Arrived::UnknownRequest(psn) => {
+                self.respond(qp, |responder| responder.take_unknown(work, psn, source));
+            }
+        }
+    }
+
+    fn respond(&mut self, qp: &'a QpContext, handle: impl FnOnce(&mut Responder) -> bool) {
+        if !self.held.as_ref().is_some_and(|(held, _)| ptr::eq(*held, qp)) {
+            self.end_run();
+        }
+        let (_, responder) = self.held.get_or_insert_with(|| (qp, qp.responder.lock()));
+        if handle(responder) {
+            self.end_run();
+            qp.flush_all();
+            self.note_answered(qp);
+        }
+    }
+
+    fn note_answered(&mut self, qp: &QpContext) {
+        if !qp.was_answered.swap(true, Ordering::Relaxed) {
+            self.answered.push(qp.number);
+        }
+    }
+
+    pub(crate) fn end(mut self) {
+        self.end_run();
+    }
+
+    /// Unlocks the responder of the last request, and notes whether it has answers to send.
+    fn end_run(&mut self) {
+        if let Some((qp, responder)) = self.held.take()
+            && responder.owes()
+            && !qp.owes.swap(true, Ordering::Relaxed)
+        {
+            self.owing.push(qp.number);
+        }
+    }
+}
+
+/// The bits of a P_Key that name the partition. The highest one, full membership, this device has.
+const PARTITION: u16 = 0x7fff;
+
+pub(crate) enum Arrived<'a> {
+    Packet(Packet<'a>),
+    /// A request to a reliable QP whose operation does not exist here.
+    UnknownRequest(Psn),
+    Notification,
+}
+
+impl Core {
+    /// Whether there is a QP of this number; counts a packet to one that there is not.
+    pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
+        let known = tables.qp(qpn).is_some() || qpn == GSI_QPN;
+        if !known {
+            self.statistics.unknown_qp.add(1);
+        }
+        known
+    }
+
+    /// The QP of a packet and the packet, or `None` if it was dropped.
+    pub(crate) fn admit<'t, 'a>(
+        &self,
+        tables: &'t Tables,
+        arrival: &Arrival<'a>,
+    ) -> Option<(&'t QpContext, Arrived<'a>)> {
+        let (bytes, statistics) = (arrival.bytes, &self.statistics);
+        let (arrived, qpn, pkey, service) = match Packet::parse_body(bytes) {
+            Ok(packet) => {
+                let (qpn, pkey) = (packet.destination_qpn, packet.pkey);
+                (Arrived::Packet(packet), qpn, pkey, packet.service)
+            }
+            Err(ParseError::Opcode(byte)) if Service::of(byte) == Some(Service::Rc) => {
+                let Some(bth) = bytes.first_chunk().and_then(|bth| Bth::from_bytes(*bth)) else {
+                    return drop_counted(&statistics.unparsed);
+                };
+                let arrived = Arrived::UnknownRequest(bth.psn);
+                (arrived, bth.destination_qpn, bth.pkey, Service::Rc)
+            }
+            Err(ParseError::Opcode(Cnp::OPCODE_BYTE)) => {
+                let Some(cnp) = Cnp::parse(bytes) else {
+                    return drop_counted(&statistics.unparsed);
+                };
+                let (qpn, pkey) = (cnp.destination_qpn, cnp.pkey);
+                (Arrived::Notification, qpn, pkey, Service::Rc)
+            }
+            Err(_) => return drop_counted(&statistics.unparsed),
+        };
+        let Some(qp) = tables.qp(qpn) else {
+            if let Arrived::Packet(packet) = &arrived
+                && self.gsi.take(packet, arrival.source.ip())
+            {
+                return None;
+            }
+            return drop_counted(&statistics.unknown_qp);
+        };
+        if (pkey ^ PKEY) & PARTITION != 0 {
+            return drop_counted(&statistics.pkey_violations);
+        }
+        if service != qp.kind {
+            return drop_counted(&statistics.wrong_service);
+        }
+        Some((qp, arrived))
+    }
+}
+
+/// Counts a packet that is dropped.
+fn drop_counted<T>(counter: &Count) -> Option<T> {
+    counter.add(1);
+    None
 }

@@ -1,12 +1,17 @@
-//! Packets on their way out. Those of any QPs that go the same way share GSO batches. It must not know QPs.
+//! Packets on their way out. Those of any QPs that go the same way share GSO batches; [`QpWork`] is the context in
+//! which both halves of a QP add them, and QPs whose packets leave together stay locked until these are sent, so
+//! that no other thread's overtake them.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 
 use crate::net::{Flow, GsoBatch, Outgoing};
-use crate::transport::device::core::Core;
-use crate::transport::device::tables::Tables;
+use crate::transport::device::{Core, Tables};
+use crate::transport::memory::Access;
 use crate::transport::peer::DATAGRAM_OVERHEAD_BYTES;
+use crate::transport::qp_state::{QpContext, Requester};
 use crate::wire::Packet;
 
 thread_local! {
@@ -138,5 +143,106 @@ impl Outbox<'_> {
             self.core.send(self.gso_batch);
             self.sent_batches += 1;
         }
+    }
+}
+
+/// The device, its tables locked for reading, and the QP.
+#[derive(Clone, Copy)]
+pub(crate) struct QpWork<'a> {
+    pub(crate) core: &'a Core,
+    pub(crate) tables: &'a Tables,
+    pub(crate) qp: &'a QpContext,
+    /// The current time, read shortly before.
+    pub(crate) now_ns: u64,
+}
+
+impl QpWork<'_> {
+    /// Runs `step` on the requester, then does the work that must not be done under its lock.
+    pub(crate) fn with_requester(self, step: impl FnOnce(&mut Requester, QpWork<'_>)) {
+        let mut requester = self.qp.requester.lock();
+        step(&mut requester, self);
+        let broke = requester.take_broke();
+        drop(requester);
+        if broke {
+            self.qp.flush_receives();
+            self.core.release_waiting();
+        }
+    }
+
+    /// A pointer to registered memory, if it is of the QP's protection domain and allows this.
+    pub(crate) fn resolve(
+        self,
+        key: u32,
+        address: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let memories = &self.tables.memories;
+        memories.resolve(key, self.qp.pd, address, length_bytes, need)
+    }
+
+    /// Adds an acknowledgement that the QP owes behind the requests that it has just added.
+    pub(crate) fn append_acknowledgement(self, outbox: &mut Outbox<'_>) {
+        if self.qp.owes.load(Ordering::Relaxed)
+            && let Some(mut responder) = self.qp.responder.try_lock()
+        {
+            responder.append_acknowledgement(self, outbox);
+        }
+    }
+}
+
+/// The most of them.
+const HELD_QPS: usize = 64;
+
+/// Locked QPs that have packets in the outbox.
+pub(crate) struct Held<'a> {
+    requesters: [Option<MutexGuard<'a, Requester>>; HELD_QPS],
+    count: usize,
+}
+
+impl<'a> Held<'a> {
+    pub(crate) fn new() -> Held<'a> {
+        Held { requesters: [const { None }; HELD_QPS], count: 0 }
+    }
+
+    /// Locks a QP and lets it add packets.
+    pub(crate) fn add(
+        &mut self,
+        work: QpWork<'a>,
+        outbox: &mut Outbox<'_>,
+        transmit: impl FnOnce(&mut Requester, &mut Outbox<'_>),
+    ) {
+        let free = work.qp.requester.try_lock();
+        if free.is_none() || self.count == HELD_QPS {
+            // Waiting with other QPs locked could be for a thread that waits for those.
+            self.send(outbox);
+        }
+        let mut requester = free.unwrap_or_else(|| work.qp.requester.lock());
+        let before = outbox.sent_batches();
+        transmit(&mut requester, outbox);
+        if outbox.sent_batches() > before {
+            self.release();
+        }
+        if requester.take_broke() {
+            outbox.flush();
+            drop(requester);
+            work.qp.flush_receives();
+            work.core.release_waiting();
+        } else if let Some(place) = self.requesters.get_mut(self.count) {
+            *place = Some(requester);
+            self.count += 1;
+        }
+    }
+
+    /// Sends the packets and unlocks the QPs.
+    pub(crate) fn send(&mut self, outbox: &mut Outbox<'_>) {
+        outbox.flush();
+        self.release();
+    }
+
+    fn release(&mut self) {
+        let held = self.requesters.get_mut(..self.count);
+        held.unwrap_or_default().fill_with(|| None);
+        self.count = 0;
     }
 }

@@ -5,14 +5,13 @@
 
 use std::io;
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
 
 use crate::net::{block_signals, prefer_short_turns};
-use crate::transport::device::core::Core;
+use crate::transport::device::Core;
 use crate::transport::timing::{POLLER_IS_NEAR_NS, Sleep};
 
 /// Length of naps while a program polls: short at first, since it may stop, and longer while it goes on.
