@@ -1,8 +1,9 @@
-//! The device behind the verbs: QPs, CQs, memory regions and the protocol on the wire, as a Rust library. It must not
-//! know the C structs of libibverbs; the `verbs` module translates.
+//! The device behind the verbs: QPs, CQs, memory regions and the protocol on the wire, as a Rust library. The C structs
+//! of libibverbs are the `verbs` module's.
 //!
-//! Its layers from below, a folder each: `memory` and `timing`; `state` of QPs and CQs; the `device` that owns them; what
-//! they do: `requester`, `responder`, `congestion`; and the handles of the verbs layer ([`Nic`], [`Qp`], [`Cq`]).
+//! Its layers from below: `memory`, `timing` and `peer`; `completion_queue`, `work_queues` and `qp_state`; the `device`
+//! that owns them, with its `outbox`; what QPs do: `requester`, `responder`, `congestion`, by turns that `progress` and
+//! the `engine` give; and the handles of the verbs layer, `nic` and `qp` ([`Nic`], [`Cq`], [`Qp`]).
 //!
 //! A thread that polls a CQ does the device's work: [`Cq::poll`] receives packets if the CQ is empty, and
 //! [`Qp::post_send`] transmits at once. The engine thread works only while no program polls.
@@ -19,17 +20,16 @@ mod progress;
 mod qp;
 mod qp_state;
 mod requester;
+mod requester_answers;
 mod responder;
+mod responder_reads;
 mod sending_rate;
 mod timing;
 mod work_queues;
 mod world;
 
 pub use completion_queue::{BrokenCq, Completion, CompletionKind, Status};
-pub use device::MAX_QPS;
-pub use device::ManagementReceiver;
-pub use device::OwnClaim;
-pub use device::PortListener;
+pub use device::{MAX_QPS, ManagementReceiver, OwnClaim, PortListener};
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region, Sge};
 pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions};
 pub use qp::{

@@ -1,5 +1,5 @@
 //! Devices on a network in memory, in one thread and in its time: nothing happens but by [`World::step`] and by what the
-//! program calls. The same seed and the same calls have the same effects. It must not know packets.
+//! program calls. The same seed and the same calls have the same effects.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
