@@ -72,7 +72,7 @@ impl Requester {
         self.rate = limit.map(|limit| SendingRate::limited(now_ns, limit));
     }
 
-    pub(crate) fn slow_down(&mut self, now_ns: u64) {
+    fn slow_down(&mut self, now_ns: u64) {
         self.rate.get_or_insert_with(|| SendingRate::full(now_ns)).cut(now_ns);
     }
 

@@ -136,7 +136,7 @@ impl Core {
     }
 
     /// Called in a child of the process: the address is the parent's.
-    pub(crate) fn let_go_of_sockets(&self) {
+    fn let_go_of_sockets(&self) {
         let sockets = self.transmitter.sockets();
         let group = self.membership.iter().flat_map(Membership::descriptors);
         let own = [self.activity.socket()].into_iter().chain(self.requests_fd());
@@ -420,6 +420,7 @@ impl PortState {
 /// Gets the datagrams: their senders and payloads.
 pub type ManagementReceiver = Box<dyn Fn(IpAddr, &[u8]) + Send>;
 
+/// QP 1, of the general services: datagrams between connection managers (InfiniBand specification 13.5.1).
 #[derive(Default)]
 pub(crate) struct Gsi {
     receiver: Lock<Option<ManagementReceiver>>,

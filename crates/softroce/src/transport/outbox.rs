@@ -134,7 +134,7 @@ impl Outbox<'_> {
             && self.gso_batch.takes(header_bytes, payload_bytes)
     }
 
-    pub(crate) fn sent_batches(&self) -> u64 {
+    fn sent_batches(&self) -> u64 {
         self.sent_batches
     }
 

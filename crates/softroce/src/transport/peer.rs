@@ -110,7 +110,7 @@ impl Peer {
     }
 
     /// Whether more may be sent now.
-    pub(crate) fn is_open(&self) -> bool {
+    fn is_open(&self) -> bool {
         self.stays_open(0)
     }
 

@@ -406,7 +406,7 @@ impl Core {
     }
 
     /// The QP of a packet and the packet, or `None` if it was dropped.
-    pub(crate) fn admit<'t, 'a>(
+    fn admit<'t, 'a>(
         &self,
         tables: &'t Tables,
         arrival: &Arrival<'a>,

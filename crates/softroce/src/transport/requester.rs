@@ -360,7 +360,7 @@ impl Requester {
         self.tell_if_drained(work.qp);
     }
 
-    /// The error of a request at this end, if any.
+    /// The error of a request at this end, if any: of its length or its memory (InfiniBand specification 9.9.2).
     pub(crate) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
         let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
         let least_bytes = if atomic { 8 } else { 0 };

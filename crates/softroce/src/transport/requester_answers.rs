@@ -251,7 +251,7 @@ impl Requester {
     }
 
     /// Takes a loss as a sign that the window is too large, and restarts at the oldest unacknowledged packet.
-    pub(crate) fn shrink_and_go_back(&mut self) {
+    fn shrink_and_go_back(&mut self) {
         if let Some(path) = &self.path {
             path.peer.shrink();
         }
@@ -335,7 +335,7 @@ impl Requester {
     }
 
     /// Sets the timer for the next probe, or for the time-out if that is sooner.
-    pub(crate) fn wait_for_probe(&mut self, work: QpWork<'_>) {
+    fn wait_for_probe(&mut self, work: QpWork<'_>) {
         let probe_ns = work.now_ns.saturating_add(self.probe_wait_ns(work));
         self.set_timer(work, self.deadline_ns.min(probe_ns));
     }
@@ -353,7 +353,7 @@ impl Requester {
     /// Whether this QP's packets may only be in the queue of a slow link: what has been answered since does not reach
     /// beyond them, and the peer has not been silent for the time before a probe, or twice as long if packets of other
     /// QPs are before them. The timer is then set to the end of that time.
-    pub(crate) fn may_be_queued(&mut self, work: QpWork<'_>) -> bool {
+    fn may_be_queued(&mut self, work: QpWork<'_>) -> bool {
         let Some(peer) = self.peer() else {
             return false;
         };
@@ -418,7 +418,7 @@ impl Requester {
     /// Sends the last packet again: its answer is an acknowledgement of all that came, or a NAK (as TCP's tail loss probe,
     /// RFC 8985, section 7). A responder refuses a gap once only, so the next time, or where this gap has been refused, the
     /// first packets go again.
-    pub(crate) fn probe(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
+    fn probe(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         work.core.statistics.probes.add(1);
         let (deadline_ns, probes) = (self.deadline_ns, self.probes + 1);
         if probes == 1 && self.went_back_to != Some(self.unacked) {

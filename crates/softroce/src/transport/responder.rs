@@ -242,7 +242,7 @@ impl Responder {
         }))
     }
 
-    pub(crate) fn take_receive(&mut self, work: QpWork<'_>) -> bool {
+    fn take_receive(&mut self, work: QpWork<'_>) -> bool {
         self.has_receive = work.qp.receives.take(&mut self.receive);
         self.has_receive
     }

@@ -182,7 +182,7 @@ impl Responder {
     }
 
     /// Whether READs are still to be answered from any of these bytes.
-    pub(crate) fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
+    fn is_still_read(&self, at: *mut u8, bytes: usize) -> bool {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
         self.replies.iter().any(|reply| match reply.what {
             ReplyWhat::Read { reth, source, sent_packets, .. } => {
