@@ -43,7 +43,6 @@ pub struct HeldCore {
 /// What became of locking a file.
 enum Attempt {
     Locked(File),
-    /// Another worker has it.
     Held,
     /// There is no such file, so nobody ever had it.
     Absent,
@@ -64,12 +63,10 @@ impl CoreLocks {
         })
     }
 
-    /// Those in a folder.
     pub fn within(folder: PathBuf) -> CoreLocks {
         CoreLocks { folder }
     }
 
-    /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -96,7 +93,6 @@ impl CoreLocks {
         fewest.map(|&core| self.take_shared(core))
     }
 
-    /// Workers on a core.
     pub fn workers_on(&self, core: usize) -> u32 {
         self.holders(core, None)
     }
@@ -178,7 +174,6 @@ fn create_to_lock(path: &Path) -> Result<File, Errno> {
 }
 
 impl HeldCore {
-    /// Its number.
     pub fn core(&self) -> usize {
         self.core
     }

@@ -33,7 +33,6 @@ pub struct Treatment {
     pub traffic_class: u8,
     /// Their priority, where it is known.
     pub priority: Option<u8>,
-    /// That priority has PFC.
     pub is_lossless: Option<bool>,
 }
 

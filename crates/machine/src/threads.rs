@@ -22,7 +22,6 @@ impl From<ThreadError> for io::Error {
     }
 }
 
-/// Starts a thread.
 pub fn spawn<T: Send + 'static>(
     name: impl Into<String>,
     body: impl FnOnce() -> T + Send + 'static,

@@ -18,7 +18,6 @@ pub struct Clock {
 const SCALE_BITS: u32 = 40;
 
 impl Clock {
-    /// The system's clock.
     pub fn new() -> Self {
         let inner = quanta::Clock::new();
         Clock::of(inner, false)
@@ -74,7 +73,6 @@ impl Clock {
 pub struct VirtualTime(Arc<quanta::Mock>);
 
 impl VirtualTime {
-    /// Lets time pass.
     pub fn advance(&self, ns: u64) {
         self.0.increment(ns);
     }

@@ -25,11 +25,9 @@ const LEAST_T: f64 = 5.5;
 pub struct Drift {
     /// By how much throughput rose (above 0) or fell, relative to its mean.
     pub change: f64,
-    /// How it changed.
     pub shape: Shape,
 }
 
-/// How throughput changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Steadily, from the beginning of the window to its end.

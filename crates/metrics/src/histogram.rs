@@ -151,7 +151,6 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty recorder.
     pub fn new(digits: Digits) -> Self {
         let digits = match digits {
             Digits::Two => 2,
@@ -214,7 +213,6 @@ impl Recorder {
         Latency::from_histogram(&self.histogram, self.overflows)
     }
 
-    /// Samples, overflows included.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }

@@ -20,7 +20,6 @@ impl Noise {
         noise
     }
 
-    /// The next deviate.
     pub(super) fn next(&mut self) -> f64 {
         let own = (1.0 - self.alike * self.alike).sqrt();
         self.last = self.alike * self.last + own * self.normal();

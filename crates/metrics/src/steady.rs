@@ -27,7 +27,6 @@ const LEAST_INTERVAL_NS: u64 = 25_000_000;
 
 /// Intervals of the shortest line.
 const FEWEST_INTERVALS: usize = 8;
-/// Intervals that are kept.
 const MOST_INTERVALS: usize = 256;
 /// Signalled completions in an interval, so that one more or less is no more than 5 %.
 const COMPLETIONS: u64 = 20;

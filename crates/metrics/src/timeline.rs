@@ -12,7 +12,6 @@ pub const MOST_SAMPLES: usize = 6_000;
 pub struct Sample {
     /// End of the interval, from the start of the window.
     pub at_ns: u64,
-    /// Messages completed in it.
     pub messages: u64,
 }
 
@@ -76,7 +75,6 @@ impl Timeline {
         self.interval_ns
     }
 
-    /// The samples, oldest first.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }

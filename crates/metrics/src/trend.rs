@@ -3,7 +3,6 @@
 /// The line of least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Mean of the values.
     pub(super) mean: f64,
     /// Growth of the value for 1 of the place.
     pub(super) slope: f64,

@@ -11,7 +11,6 @@ use super::verdict::Verdict;
 /// Fewer figures on a side are not judged.
 pub const LEAST_OBSERVATIONS: usize = 3;
 
-/// One side's figures.
 #[derive(Clone, Copy, Debug)]
 pub struct Figures<'a> {
     /// Which runs they are of, each once.
@@ -23,17 +22,12 @@ pub struct Figures<'a> {
 /// Has one figure of one case changed?
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Number of the case.
     pub case: usize,
-    /// Number of the metric.
     pub metric: usize,
-    /// What was measured before.
     pub base: Figures<'a>,
-    /// What was measured now.
     pub new: Figures<'a>,
     /// How much does not matter: 0.03 for 3 %.
     pub margin: f64,
-    /// Whether more is better.
     pub higher_is_better: bool,
 }
 

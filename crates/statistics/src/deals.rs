@@ -62,7 +62,6 @@ impl Deals {
         Deals { new, runs }
     }
 
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.runs.len() / self.new.max(1)
     }

@@ -22,7 +22,6 @@ const TAIL: f64 = 0.025;
 pub struct Verdicts {
     /// Each metric over all cases, in order of their numbers; none of a single case.
     pub over_all: Vec<Verdict>,
-    /// Of each question.
     pub by_case: Vec<Verdict>,
 }
 

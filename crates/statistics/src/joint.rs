@@ -158,14 +158,12 @@ impl Sitting {
 
 /// Series of the same runs, or of some of them.
 struct Block {
-    /// Their numbers.
     members: Vec<usize>,
     deals: Rc<Deals>,
     /// A run after another: the members' winsorised logarithms about their mean, 0 where there is none.
     scores: Vec<f64>,
     /// The same with 1 where there is a figure; empty when none is missing.
     present: Vec<f64>,
-    /// Of each member.
     totals: Vec<Total>,
     /// Runs of the new side.
     new: usize,

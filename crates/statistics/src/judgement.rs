@@ -20,7 +20,6 @@ const MARGINS_TO_SETTLE: f64 = 2.0;
 pub enum Unsettled {
     /// So few figures tell nothing; with `needed` on each side they could.
     TooFew {
-        /// Figures on each side.
         needed: usize,
     },
     /// The sides lie apart, but among so many questions chance does that.
@@ -37,17 +36,14 @@ pub enum Unsettled {
     },
 }
 
-/// What the figures say.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
     /// Ratio and its interval of 95 %, or more where the look has a part of the chance of error; `None` when one of the sides is empty or not positive.
     pub estimate: Option<RatioEstimate>,
-    /// The word.
     pub verdict: Verdict,
     /// Probability that chance sets the sides apart so clearly in any of the questions asked together, in the
     /// direction in which they differ; `None` when there were too few figures to test.
     pub p_corrected: Option<f64>,
-    /// Why it is unclear.
     pub unsettled: Option<Unsettled>,
 }
 
@@ -69,7 +65,6 @@ pub struct Judgement {
     pub over_all: Vec<(Pooled, Answer)>,
     /// What can be settled over all cases.
     pub reach_over_all: Reach,
-    /// Of each question.
     pub by_case: Vec<Answer>,
     /// What can be settled case by case.
     pub reach_by_case: Reach,

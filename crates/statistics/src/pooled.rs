@@ -12,13 +12,11 @@ const PART_OF_MARGIN: f64 = 0.5;
 /// A metric's figures over all cases.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pooled {
-    /// Number of the metric.
     pub metric: usize,
     /// Cases that are in it.
     pub cases: usize,
     /// What does not matter: 0.015 for 1.5 %.
     pub margin: f64,
-    /// Whether more is better.
     pub higher_is_better: bool,
     /// Figures of the base, by launch: the geometric mean over cases of the case's figure over the case's
     /// geometric mean on both sides.
@@ -78,7 +76,6 @@ impl Pooled {
         })
     }
 
-    /// Whether it has changed.
     pub(super) fn question(&self) -> Question<'_> {
         let [base, new] = &self.units;
         Question {

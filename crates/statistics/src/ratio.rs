@@ -10,7 +10,6 @@ const LEAST_PART: f64 = 1e-6;
 /// A ratio of medians, new over base, with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioEstimate {
-    /// Median of the base.
     pub base_median: f64,
     /// Median of what is compared with it.
     pub new_median: f64,
@@ -56,7 +55,6 @@ impl Logs {
         })
     }
 
-    /// New over base.
     pub(super) fn ratio(&self) -> f64 {
         self.new_median / self.base_median
     }

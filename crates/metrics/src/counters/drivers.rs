@@ -10,12 +10,10 @@ use report::results::model::PathEventKind::{
 /// Driver name of the embedded device.
 pub const EMBEDDED_DRIVER: &str = "softroce";
 
-/// A driver.
 pub(super) struct Driver {
     /// The names under which sysfs shows it. That is the driver of the PCI device, which is not always the one of
     /// the RDMA device.
     pub(super) names: &'static [&'static str],
-    /// Counters with a meaning.
     pub(super) meanings: &'static [(PathEventKind, &'static [&'static str])],
     /// Those of them that count TCP's segments, of iWARP.
     pub(super) of_tcp: &'static [&'static str],
@@ -28,7 +26,6 @@ pub(super) struct Driver {
 pub(super) const DRIVERS: [Driver; 10] =
     [MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED];
 
-/// One that counts nothing.
 const WITHOUT: Driver =
     Driver { names: &[], meanings: &[], of_tcp: &[], of_32_bits: &[], gauges: &[] };
 

@@ -62,7 +62,6 @@ impl Growth {
         all
     }
 
-    /// The last reading.
     pub fn last(&self) -> &Reading {
         &self.last
     }

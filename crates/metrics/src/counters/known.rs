@@ -5,7 +5,6 @@ use report::results::model::PathEventKind;
 
 use super::drivers::{DRIVERS, Driver};
 
-/// How a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It begins again at 0 after so many bits.

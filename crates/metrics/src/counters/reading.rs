@@ -12,7 +12,6 @@ use super::known::{self, Kind};
 /// Where a counter comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// The driver's own.
     Driver,
     /// `PortCounters` of the InfiniBand specification, whose names and widths are the same for all drivers.
     PortCounters,
@@ -63,7 +62,6 @@ impl Reading {
             .then(|| Reading { driver: driver.unwrap_or_default().to_owned(), values })
     }
 
-    /// Of the embedded device.
     pub fn of_embedded(counters: Vec<(&'static str, u64)>) -> Reading {
         let values =
             counters.into_iter().map(|(name, value)| (name.to_owned(), (Source::Driver, value)));
@@ -97,7 +95,6 @@ impl Reading {
         told
     }
 
-    /// Names of all counters.
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
         self.values.keys()
     }
@@ -107,7 +104,6 @@ impl Reading {
         self.values.get(name).map(|(_, value)| *value)
     }
 
-    /// How a counter counts.
     pub(super) fn kind(&self, name: &str) -> Kind {
         match self.values.get(name) {
             Some((Source::PortCounters, _)) => known::port_counter(name),

@@ -272,7 +272,6 @@ impl Metric {
         names.join(", ")
     }
 
-    /// What sentences call it.
     pub fn noun(self) -> &'static str {
         self.row().noun
     }

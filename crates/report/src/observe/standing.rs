@@ -11,7 +11,6 @@ use crate::results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
 /// What is to be done with a run, or with a flow of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Its figures count.
     Counts,
     /// The user stopped it: it shows nothing, good or bad.
     Stopped,
@@ -73,9 +72,7 @@ impl Standing {
 pub struct LeftOut {
     /// How many runs there are, those that count too.
     pub runs: usize,
-    /// The user stopped them.
     pub stopped: usize,
-    /// They went wrong.
     pub bad: usize,
     /// Their rates are in doubt, by the first reason of each.
     pub doubtful: BTreeMap<DoubtKind, usize>,
@@ -91,7 +88,6 @@ impl LeftOut {
         left_out
     }
 
-    /// Adds one more.
     pub fn add(&mut self, standing: &Standing) {
         self.runs += 1;
         match standing {
@@ -132,9 +128,7 @@ fn spoilt_by(flow: &FlowResult) -> impl Iterator<Item = DoubtKind> + '_ {
 /// Why figures are in doubt, and what helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
-    /// In three words.
     pub short: &'static str,
-    /// A sentence.
     pub cause: &'static str,
     /// What to do, without a full stop.
     pub remedy: &'static str,

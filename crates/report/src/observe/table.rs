@@ -9,11 +9,9 @@ use statistics::median;
 /// A flow of a case in one run; the run alone, where the case has no flow.
 #[derive(Clone, Debug)]
 pub struct Observation<'a> {
-    /// The run.
     pub run: &'a Run,
     /// What the flow moved in it.
     pub moved: Option<&'a FlowResult>,
-    /// Whether its figures count.
     pub standing: Standing,
 }
 
@@ -24,7 +22,6 @@ impl Observation<'_> {
         value.filter(|value| value.is_finite())
     }
 
-    /// Whether its figures count.
     pub fn counts(&self) -> bool {
         self.standing == Standing::Counts
     }
@@ -33,14 +30,12 @@ impl Observation<'_> {
 /// A flow of a case in all runs.
 #[derive(Clone, Debug)]
 pub struct Observed<'a> {
-    /// The flow.
     pub flow: CaseFlow<'a>,
     /// What was observed, run by run.
     pub runs: Vec<Observation<'a>>,
 }
 
 impl<'a> Observed<'a> {
-    /// Of a flow.
     pub fn of(flow: CaseFlow<'a>) -> Observed<'a> {
         let runs = flow.case.runs.iter().map(|run| {
             let moved = flow.result(run);
@@ -64,7 +59,6 @@ impl<'a> Observed<'a> {
         file.cases.iter().flat_map(Observed::of_case)
     }
 
-    /// The observations that count.
     pub fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
         self.runs.iter().filter(|observation| observation.counts())
     }
@@ -103,13 +97,9 @@ impl<'a> Observed<'a> {
 /// A median of runs and the smallest and largest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The median.
     pub median: f64,
-    /// The smallest.
     pub low: f64,
-    /// The largest.
     pub high: f64,
-    /// How many there are.
     pub count: usize,
 }
 

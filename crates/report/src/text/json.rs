@@ -13,7 +13,6 @@ const MAX_CHARS_OF_LINES: usize = 1 << 18;
 enum Kind {
     /// A text of one line, for people; so is every key.
     Line,
-    /// What a program printed.
     Lines,
     /// Data, never shown as it is.
     Data,

@@ -12,13 +12,10 @@ pub struct Screen {
 /// What a reader is to see at a glance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// Nothing.
     Plain,
-    /// Good news.
     Good,
     /// Something that makes figures doubtful.
     Doubtful,
-    /// Something that went wrong.
     Bad,
 }
 

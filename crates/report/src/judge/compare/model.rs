@@ -49,20 +49,16 @@ pub struct OverAll {
 /// What the figures can settle: whether something is worse by twice its margin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settles {
-    /// What one figure is.
     pub observation: Observation,
     /// Figures on a side, at least.
     pub count: usize,
-    /// Over all cases.
     pub over_all: Reach,
-    /// Case by case.
     pub by_case: Reach,
 }
 
 /// How many questions can be settled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reach {
-    /// Questions that were asked.
     pub questions: usize,
     /// Those that are settled, or would be.
     pub settled: usize,
@@ -70,7 +66,6 @@ pub struct Reach {
     pub needed: Option<usize>,
 }
 
-/// One side's results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Side {
     /// What was named on the command line.
@@ -88,7 +83,6 @@ names! {
     #[derive(Default, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     Observation {
-        /// One run.
         #[default]
         Run = "runs",
         /// The median of a file's runs: runs of one launch share its luck.
@@ -99,7 +93,6 @@ names! {
 /// One case on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CaseComparison {
-    /// Name of the case.
     pub id: String,
     /// Its settings, as in the base.
     pub config: CaseConfig,
@@ -111,9 +104,7 @@ pub struct CaseComparison {
     pub across: Vec<String>,
     /// What is worth knowing about the figures, such as interrupted runs that were left out.
     pub notes: Vec<String>,
-    /// What one figure is.
     pub observation: Observation,
-    /// Figures of the base.
     pub base_count: usize,
     /// Figures of the new side.
     pub new_count: usize,
@@ -126,11 +117,9 @@ pub struct CaseComparison {
 /// A metric that cannot be compared, since some of the runs lack it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MissingMetric {
-    /// Which.
     pub metric: Metric,
     /// The flow that it is of; of a search, what was asked.
     pub flow: String,
-    /// Where it lacks.
     pub reason: String,
     /// Not comparable; or unclear, if runs had too few samples for it.
     pub verdict: Verdict,
@@ -139,13 +128,11 @@ pub struct MissingMetric {
 /// One metric of one flow of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricComparison {
-    /// Which.
     pub metric: Metric,
     /// The flow that it is of; of a search, what was asked; empty over all cases, and of set-up without one.
     pub flow: String,
     /// Its unit; empty for a figure without one.
     pub unit: String,
-    /// More is better.
     pub higher_is_better: bool,
     /// What does not matter: 0.03 is 3 %.
     pub margin: f64,
@@ -155,7 +142,6 @@ pub struct MetricComparison {
     /// Figures of the new side, in order.
     #[serde(serialize_with = "crate::results::compact::in_one_line")]
     pub new: Vec<f64>,
-    /// Median of the base.
     pub base_median: f64,
     /// Median of the new side.
     pub new_median: f64,
@@ -163,12 +149,10 @@ pub struct MetricComparison {
     pub ratio: Option<f64>,
     /// Lower end of the ratio's 95 % interval; `null` with too few figures.
     pub low: Option<f64>,
-    /// Upper end of it.
     pub high: Option<f64>,
     /// Probability that chance sets the sides of any metric of any case apart so clearly; `null` with too few
     /// figures.
     pub p_corrected: Option<f64>,
-    /// The word.
     pub verdict: Verdict,
     /// Why it is unclear, and what would settle it.
     pub note: Option<String>,
@@ -259,7 +243,6 @@ impl Comparison {
             || self.cases.iter().all(|case| case.verdict() <= Verdict::Improved)
     }
 
-    /// Cases with this verdict.
     pub fn cases_with(&self, verdict: Verdict) -> usize {
         self.cases.iter().map(CaseComparison::verdict).filter(|it| *it == verdict).count()
     }

@@ -14,10 +14,8 @@ pub const GATE_METRICS: [Metric; 4] =
 /// How much does not matter to a gate, at least.
 pub const GATE_MARGIN: f64 = 0.05;
 
-/// How to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// What is compared.
     pub metrics: Vec<Metric>,
     /// How much does not matter.
     pub margins: Margins,
@@ -64,10 +62,8 @@ names! {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum OptionError {
-    /// No such metric.
     #[error("\"{word}\" is not a metric; metrics are {}", Metric::short_names())]
     Metric { word: String },
-    /// No such aspect.
     #[error("\"{word}\" is not a difference to compare across; they are {}", aspect_names())]
     Aspect { word: String },
     /// Not of the form METRIC=PERCENT.
@@ -76,7 +72,6 @@ pub enum OptionError {
     /// Not a percentage above 0 and below 100.
     #[error("\"{word}\" is not a percentage above 0 and below 100; write 3% or 0.5%")]
     Percent { word: String },
-    /// The same metric twice.
     #[error("{name} is given twice; leave one out")]
     Twice { name: &'static str },
 }

@@ -13,26 +13,21 @@ use crate::observe::Metric;
 pub enum Finding {
     /// The cases with the best figure, within the scatter of runs.
     Best {
-        /// By which metric.
         metric: Metric,
         /// The smallest of their medians.
         low: f64,
-        /// The largest.
         high: f64,
         /// How many cases they are.
         cases: usize,
-        /// How many are compared.
         of_cases: usize,
         /// Their names; of many cases the settings that they share.
         names: Vec<String>,
     },
     /// Cases within the scatter of runs whose figures are far apart nevertheless.
     NoClearWinner {
-        /// By which metric.
         metric: Metric,
         /// The smallest of their medians.
         low: f64,
-        /// The largest.
         high: f64,
         /// How many cases they are.
         cases: usize,
@@ -44,13 +39,10 @@ pub enum Finding {
     },
     /// What more of a setting gains.
     Scaling {
-        /// By which metric.
         metric: Metric,
-        /// How the figure goes.
         shape: Shape,
         /// Where it begins: the words of the setting, and the figure.
         from: (String, f64),
-        /// Where it ends.
         to: (String, f64),
         /// What the cases share; empty where they differ in one setting alone.
         of: String,
@@ -59,11 +51,9 @@ pub enum Finding {
     SlowRail(SlowRail),
     /// The same of two rails, which do not show which of them is as it should be.
     RailsDiffer(SlowRail),
-    /// Something looks wrong.
     Wrong(Problem),
     /// Nothing of the kind was found.
     NothingWrong {
-        /// In so many runs.
         runs: usize,
     },
     /// What the runs of a pattern say of its nodes.
@@ -71,7 +61,6 @@ pub enum Finding {
     Nodes {
         /// The case, or the rounds of a case.
         case: String,
-        /// What.
         #[serde(flatten)]
         said: NodesFinding,
     },
@@ -114,6 +103,5 @@ pub enum Shape {
     GrowsUntil,
     /// It is highest somewhere before the end, and falls from there.
     HighestThenFalls,
-    /// It is highest somewhere.
     Highest,
 }

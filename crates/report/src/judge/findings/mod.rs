@@ -29,7 +29,6 @@ pub struct Said {
 }
 
 impl Said {
-    /// By a result.
     pub fn of(result: &ResultFile) -> Said {
         let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);

@@ -16,7 +16,6 @@ use statistics::median;
 pub struct SlowRail {
     /// The case, or the rounds of a case.
     pub case: String,
-    /// By which metric.
     pub metric: Metric,
     /// The node and the rail; of flows that all go between the same two rails both ends.
     pub ends: Vec<(String, String)>,
@@ -24,7 +23,6 @@ pub struct SlowRail {
     pub value: f64,
     /// The median over the flows of the node's other rails.
     pub usual: f64,
-    /// The node's rails.
     pub rails: usize,
 }
 

@@ -23,7 +23,6 @@ names! {
     #[derive(PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "snake_case")]
     ProblemKind {
-        /// Runs went wrong.
         Failed = "failed runs",
         /// Runs' rates are in doubt: they count nowhere.
         Unreliable = "unreliable runs",
@@ -43,9 +42,7 @@ names! {
         Stalled = "QPs that stood still",
         /// A QP got less than half of its share, and not by chance.
         Starved = "starved QPs",
-        /// QPs were served unevenly.
         Uneven = "uneven QPs",
-        /// Workers shared cores.
         CoresShared = "shared cores",
         /// Throughput rose or fell through the window.
         Drift = "drift",
@@ -54,14 +51,11 @@ names! {
     }
 }
 
-/// Something that looks wrong.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Problem {
-    /// What.
     pub kind: ProblemKind,
     /// In so many runs; of a scatter, cases.
     pub count: usize,
-    /// Of so many.
     pub of: usize,
     /// The case of the first of them; of a scatter, of the worst.
     pub case: String,

@@ -17,7 +17,6 @@ pub fn tail(runs: f64) -> f64 {
 /// A flow between two nodes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed<'a> {
-    /// The node that posts.
     pub from: usize,
     /// The node at the other end.
     pub to: usize,
@@ -43,14 +42,12 @@ pub enum Place {
 /// A cause, and what it explains.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cause {
-    /// Where it lies.
     pub place: Place,
     /// Logarithm of the figure of its flows over that of the others, below 0; of a node in both directions, of the one that
     /// is less slow.
     pub effect: f64,
     /// Its flows that are slow.
     pub slow: usize,
-    /// Its flows.
     pub flows: usize,
 }
 

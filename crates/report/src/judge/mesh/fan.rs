@@ -28,7 +28,6 @@ pub struct Fan {
 /// One case of a fan. Figures are medians over the runs in which all flows count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct FanPoint {
-    /// Id of the case.
     pub case: String,
     /// Nodes that send (or receive).
     pub fan: usize,

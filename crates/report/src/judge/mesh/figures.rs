@@ -17,13 +17,11 @@ impl Figures {
         Figures(OF_FLOWS.map(of))
     }
 
-    /// One of them.
     pub fn of(&self, metric: Metric) -> Option<f64> {
         let place = OF_FLOWS.iter().position(|it| *it == metric)?;
         self.0[place]
     }
 
-    /// A flow's.
     pub(super) fn of_flow(run: &Run, flow: &FlowResult) -> Figures {
         Figures::new(|metric| metric.of(run, Some(flow)))
     }

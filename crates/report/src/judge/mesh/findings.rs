@@ -27,9 +27,7 @@ const ALIKE: f64 = 0.1;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "finding", rename_all = "snake_case")]
 pub enum NodesFinding {
-    /// Flows have no figure.
     NoFigure {
-        /// Why.
         why: Why,
         /// Which: each as `from>to`, or the node all of whose flows they are (where they are doubtful, all that it posts);
         /// none of those that were not begun.
@@ -39,9 +37,7 @@ pub enum NodesFinding {
     },
     /// A node or a path between two is slower than the others.
     Slow(Slow),
-    /// More paths are slow.
     MoreSlow {
-        /// How many.
         paths: usize,
     },
     /// A node or a path between two loses packets.
@@ -52,23 +48,17 @@ pub enum NodesFinding {
         nodes: Vec<String>,
         /// Runs of its flows in which packets were lost.
         losing: usize,
-        /// Runs of its flows.
         runs: usize,
         /// Where the cause may lie.
         look: Look,
     },
-    /// More paths lose packets.
     MoreLossy {
-        /// How many.
         paths: usize,
     },
     /// How alike the remaining flows are.
     Rest {
-        /// By which metric.
         metric: Metric,
-        /// How many they are.
         flows: usize,
-        /// What they are.
         kind: Rest,
         /// The least, the median, and the most.
         range: [f64; 3],
@@ -83,16 +73,13 @@ pub enum NodesFinding {
 pub enum Why {
     /// Each run failed or was stopped.
     Lost,
-    /// Each run is doubtful.
     Doubtful,
-    /// They were not begun.
     NotBegun,
 }
 
 /// A node or a path that is slow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Slow {
-    /// By which metric.
     pub metric: Metric,
     /// Which part of the node's traffic.
     pub part: Part,
@@ -104,7 +91,6 @@ pub struct Slow {
     pub usual: f64,
     /// Its flows that are slow.
     pub slow: usize,
-    /// Its flows.
     pub flows: usize,
     /// Nodes that it has flows with.
     pub peers: usize,
@@ -120,9 +106,7 @@ pub struct Slow {
 pub enum Part {
     /// What it posts and what goes to it.
     Node,
-    /// What it posts.
     Sends,
-    /// What goes to it.
     Receives,
     /// What goes from it to one other node.
     Path,
@@ -165,22 +149,18 @@ pub enum Rest {
     Apart,
     /// All, and they are alike.
     Alike,
-    /// All, and they scatter.
     Scattered,
-    /// Those that are left.
     Others,
 }
 
 /// A matrix, and what it says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
-    /// The matrix.
     pub matrix: Matrix,
     /// What in it is slower than the others.
     pub outliers: Vec<Outlier>,
     /// What in it loses packets.
     pub lossy: Vec<Lossy>,
-    /// Its findings.
     pub findings: Vec<NodesFinding>,
 }
 
@@ -190,7 +170,6 @@ impl Mesh {
         Matrix::of_file(file).into_iter().map(Mesh::of).collect()
     }
 
-    /// Of a matrix.
     pub fn of(matrix: Matrix) -> Mesh {
         let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
         Mesh { findings: matrix.findings(&outliers, &lossy), outliers, lossy, matrix }

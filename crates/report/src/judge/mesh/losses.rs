@@ -15,7 +15,6 @@ pub struct Lossy {
     pub place: Place,
     /// Runs of its flows in which packets were lost.
     pub losing: usize,
-    /// Runs of its flows.
     pub runs: usize,
 }
 

@@ -17,9 +17,7 @@ pub struct Matrix {
     pub title: String,
     /// Ids of its cases, in the file's order.
     pub cases: Vec<String>,
-    /// Their settings.
     pub settings: Settings,
-    /// The pattern.
     pub pattern: Pattern,
     /// Names of the nodes that have flows, in the file's order.
     pub nodes: Vec<String>,
@@ -39,7 +37,6 @@ pub struct Cell {
     pub to: usize,
     /// Medians over the runs that count.
     pub figures: Figures,
-    /// Each run that counts.
     pub runs: Vec<Figures>,
     /// Runs that do not count: they failed, were stopped, or are doubtful.
     pub lost: usize,

@@ -11,9 +11,7 @@ use crate::observe::Metric;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     text: String,
-    /// What it is about.
     pub metric: Metric,
-    /// When it is true.
     pub relation: Relation,
     /// What the figure is compared with.
     pub limit: Limit,
@@ -22,13 +20,9 @@ pub struct Condition {
 names! {
     /// How a figure lies to a limit.
     Relation {
-        /// Not above it.
         AtMost = "<=",
-        /// Not below it.
         AtLeast = ">=",
-        /// Below it.
         Below = "<",
-        /// Above it.
         Above = ">",
     }
 }

@@ -14,7 +14,6 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Whether nothing is demanded.
     pub fn are_none(&self) -> bool {
         self.conditions().next().is_none()
     }

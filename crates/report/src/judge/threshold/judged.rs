@@ -15,9 +15,7 @@ use statistics::median;
 /// A case, or all rounds of a pattern, with its flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Suite<'a> {
-    /// Its name.
     pub title: String,
-    /// Its cases.
     pub cases: Vec<&'a CaseResult>,
     /// Its flows, in the order of the cases.
     pub flows: Vec<Judged>,
@@ -26,7 +24,6 @@ pub struct Suite<'a> {
 /// A flow, and whether it keeps what was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// Name of the flow.
     pub name: String,
     /// Payload throughput in 10^9 bits a second, over UC and UD of what was received, the median over the runs that count; `None` where none does.
     pub gbit_per_s: Option<f64>,
@@ -45,14 +42,12 @@ pub enum Failure {
     NoMedian,
     /// A figure is not known.
     NotKnown {
-        /// Which.
         metric: Metric,
         /// It was measured, but of too little.
         has_samples: bool,
     },
     /// A condition is true, by the median over the runs that count.
     True {
-        /// Of which figure.
         metric: Metric,
         /// The figure, in the metric's unit.
         figure: f64,
