@@ -1,7 +1,7 @@
 //! Whether arrivals are those of a Poisson process of a known rate: the test of Anderson and Darling for the lengths of
-//! gaps between them. It must not know where the gaps come from.
+//! gaps between them.
 
-use super::gamma::gamma_at_most_and_above;
+use super::distributions::gamma_at_most_and_above;
 
 /// Fewer gaps tell nothing about a distribution.
 pub const LEAST_GAPS: usize = 50;

@@ -1,13 +1,172 @@
-//! All answers of one sitting with their figures and reasons, and what the runs could settle at all.
+//! All answers of one comparison: the words, found together so that chance seldom makes a difference out of none (first
+//! each metric over all cases, then case by case); their figures and reasons; and what the runs could settle at all.
 
-use super::asked::{Asked, Direction, Question};
-use super::deals::{DealsBySize, count, runs_for};
-use super::family::Family;
-use super::joint::Tested;
-use super::pooled::Pooled;
-use super::ratio::RatioEstimate;
-use super::shift::Shift;
-use super::verdict::Verdict;
+use super::permutations::{
+    PermutationsBySize, Series, Tested, count, critical, joint_tests, runs_for,
+};
+use super::questions::{Direction, LEAST_OBSERVATIONS, Pooled, Prepared, Question, prepare};
+use super::ratio::{RatioEstimate, Shift, Verdict, students_p_above};
+
+/// How often a comparison without any change may call one for the worse over all cases, and how often one for the better.
+const ALARMS_OVER_ALL: f64 = 0.005;
+
+/// The same case by case. At most 5 % are promised in all, and are to hold in a count of 1,000 comparisons too.
+const ALARMS_BY_CASE: f64 = 0.025;
+
+/// Chance of error on either side of an interval of 95 %.
+const TAIL: f64 = 0.025;
+
+/// The words alone, without intervals and reasons, which take longer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdicts {
+    /// Each metric over all cases, in order of their numbers; none of a single case.
+    pub over_all: Vec<Verdict>,
+    pub by_case: Vec<Verdict>,
+}
+
+/// Finds the word for each question of one comparison. `part` is the part of all chances of error that this look has: 1 of the
+/// only one, less where launches are added until it is clear ([`InterimLooks`](super::InterimLooks)).
+pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
+    let mut permutations = PermutationsBySize::default();
+    let prepared = prepare(questions.to_vec());
+    let pooled = Pooled::of(&prepared);
+    let over_all = Family::over_all(&pooled, part, &mut permutations);
+    let by_case = Family::by_case(prepared, &over_all, part, &mut permutations);
+    Verdicts { over_all: over_all.verdicts, by_case: by_case.verdicts }
+}
+
+/// Questions that are tested together.
+pub(super) struct Family<'a> {
+    pub(super) prepared: Vec<Prepared<'a>>,
+    /// Chance of any false alarm, by direction.
+    pub(super) levels: [f64; 2],
+    /// Chance of error on either side of an interval.
+    pub(super) tail: f64,
+    /// Each question's tests, by direction; `None` where it cannot come out.
+    pub(super) tested: Vec<[Option<Tested>; 2]>,
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+impl<'a> Family<'a> {
+    /// Two tests must agree, the exact one and Student's with Bonferroni's correction: five and five runs can be
+    /// assigned in 252 ways only, so that the exact one alone would be wrong as often as it may.
+    pub(super) fn over_all(
+        pooled: &'a [Pooled],
+        part: f64,
+        permutations: &mut PermutationsBySize,
+    ) -> Family<'a> {
+        let prepared = prepare(pooled.iter().map(Pooled::question).collect());
+        let mut tested = tests(&prepared, permutations);
+        for (one, tests) in prepared.iter().zip(&mut tested) {
+            for (direction, test) in Direction::BOTH.into_iter().zip(tests) {
+                if let (Some([base, new]), Some(test)) = (one.enough(), test) {
+                    let p = if one.is_upwards(direction) {
+                        students_p_above(base, new)
+                    } else {
+                        students_p_above(new, base)
+                    };
+                    test.p = test.p.max((p * prepared.len() as f64).min(1.0));
+                }
+            }
+        }
+        Family::of(prepared, [ALARMS_OVER_ALL; 2], tested, part, permutations)
+    }
+
+    /// Where something was found over all cases, or nothing was asked there, that chance of error is to spare.
+    pub(super) fn by_case(
+        prepared: Vec<Prepared<'a>>,
+        over_all: &Family<'_>,
+        part: f64,
+        permutations: &mut PermutationsBySize,
+    ) -> Family<'a> {
+        let found = &over_all.verdicts;
+        let levels = Direction::BOTH.map(|direction| {
+            let is_to_spare = found.is_empty() || found.contains(&direction.word());
+            ALARMS_BY_CASE + if is_to_spare { ALARMS_OVER_ALL } else { 0.0 }
+        });
+        let tested = tests(&prepared, permutations);
+        Family::of(prepared, levels, tested, part, permutations)
+    }
+
+    fn of(
+        prepared: Vec<Prepared<'a>>,
+        levels: [f64; 2],
+        tested: Vec<[Option<Tested>; 2]>,
+        part: f64,
+        permutations: &mut PermutationsBySize,
+    ) -> Family<'a> {
+        let (levels, tail) = (levels.map(|level| level * part), TAIL * part);
+        let verdicts = prepared
+            .iter()
+            .zip(&tested)
+            .map(|(one, tests)| word(one, tests, (levels, tail), permutations))
+            .map(|it| it.unwrap_or(Verdict::Unclear))
+            .collect();
+        Family { prepared, levels, tail, tested, verdicts }
+    }
+
+    /// What chance alone reaches, in one direction, among those questions that are not found to have changed.
+    pub(super) fn critical(
+        &self,
+        direction: Direction,
+        permutations: &mut PermutationsBySize,
+    ) -> Option<f64> {
+        let level = self.levels[direction as usize];
+        let series: Vec<Series> = self
+            .prepared
+            .iter()
+            .zip(&self.tested)
+            .filter(|(_, tests)| tests[direction as usize].is_none_or(|test| test.p > level))
+            .filter_map(|(one, _)| one.series(direction))
+            .collect();
+        critical(&series, LEAST_OBSERVATIONS, level, permutations)
+    }
+}
+
+/// Each question's tests, by direction. Where no figure is beyond its margin there is nothing to test.
+fn tests(
+    prepared: &[Prepared<'_>],
+    permutations: &mut PermutationsBySize,
+) -> Vec<[Option<Tested>; 2]> {
+    let mut tested = vec![[None; 2]; prepared.len()];
+    for direction in Direction::BOTH {
+        if prepared.iter().all(|one| one.beyond() != Some(direction)) {
+            continue;
+        }
+        let (places, series): (Vec<usize>, Vec<Series>) = prepared
+            .iter()
+            .enumerate()
+            .filter_map(|(place, one)| Some((place, one.series(direction)?)))
+            .unzip();
+        for (place, test) in
+            places.into_iter().zip(joint_tests(&series, LEAST_OBSERVATIONS, permutations))
+        {
+            tested[place][direction as usize] = Some(test);
+        }
+    }
+    tested
+}
+
+/// The word for a question; `None` where there are too few figures for any.
+fn word(
+    one: &Prepared<'_>,
+    tests: &[Option<Tested>; 2],
+    (levels, tail): ([f64; 2], f64),
+    permutations: &mut PermutationsBySize,
+) -> Option<Verdict> {
+    let [base, new] = one.enough()?;
+    let sized = permutations.of(base.len(), new.len());
+    let shift = Shift::of(base, new, &sized, tail)?;
+    let Some(direction) = one.beyond() else {
+        let [least, most] = one.margins();
+        let is_equal = shift.is_above(least) && shift.is_below(most);
+        return is_equal.then_some(Verdict::Equal);
+    };
+    let test = tests[direction as usize]?;
+    let is_apart =
+        if one.is_upwards(direction) { shift.is_above(0.0) } else { shift.is_below(0.0) };
+    (test.p <= levels[direction as usize] && is_apart).then_some(direction.word())
+}
 
 /// Above this many runs a side nobody is told to make as many.
 const MOST_RUNS: f64 = 200.0;
@@ -19,9 +178,7 @@ const MARGINS_TO_SETTLE: f64 = 2.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsettled {
     /// So few figures tell nothing; with `needed` on each side they could.
-    TooFew {
-        needed: usize,
-    },
+    TooFew { needed: usize },
     /// The sides lie apart, but among so many questions chance does that.
     TooMany {
         /// Questions that were asked together.
@@ -58,7 +215,7 @@ pub struct Reach {
     pub needed: Option<usize>,
 }
 
-/// All answers of a sitting.
+/// All answers of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// Each metric over all cases, in order of their numbers; none of a single case.
@@ -70,15 +227,15 @@ pub struct Judgement {
     pub reach_by_case: Reach,
 }
 
-/// Answers all questions of one sitting; `part` as of [`verdicts`](super::verdicts).
+/// Answers all questions of one comparison; `part` as of [`verdicts`](super::verdicts).
 pub fn judge(questions: &[Question<'_>], part: f64) -> Judgement {
-    let mut deals = DealsBySize::default();
-    let asked = Asked::all(questions.to_vec());
-    let pooled = Pooled::of(&asked);
-    let over_all = Family::over_all(&pooled, part, &mut deals);
-    let by_case = Family::by_case(asked, &over_all, part, &mut deals);
-    let (answers, reach_over_all) = over_all.answers(&mut deals);
-    let (by_case, reach_by_case) = by_case.answers(&mut deals);
+    let mut permutations = PermutationsBySize::default();
+    let prepared = prepare(questions.to_vec());
+    let pooled = Pooled::of(&prepared);
+    let over_all = Family::over_all(&pooled, part, &mut permutations);
+    let by_case = Family::by_case(prepared, &over_all, part, &mut permutations);
+    let (answers, reach_over_all) = over_all.answers(&mut permutations);
+    let (by_case, reach_by_case) = by_case.answers(&mut permutations);
     Judgement {
         over_all: pooled.iter().cloned().zip(answers).collect(),
         reach_over_all,
@@ -88,13 +245,13 @@ pub fn judge(questions: &[Question<'_>], part: f64) -> Judgement {
 }
 
 impl Family<'_> {
-    fn answers(&self, deals: &mut DealsBySize) -> (Vec<Answer>, Reach) {
-        let critical = Direction::BOTH.map(|direction| self.critical(direction, deals));
+    fn answers(&self, permutations: &mut PermutationsBySize) -> (Vec<Answer>, Reach) {
+        let critical = Direction::BOTH.map(|direction| self.critical(direction, permutations));
         let mut answers = Vec::new();
         let mut reach = Reach::default();
         let mut needed = Some(0);
-        for ((one, tests), verdict) in self.asked.iter().zip(&self.tested).zip(&self.verdicts) {
-            let answer = self.answer(one, tests, *verdict, critical, deals);
+        for ((one, tests), verdict) in self.prepared.iter().zip(&self.tested).zip(&self.verdicts) {
+            let answer = self.answer(one, tests, *verdict, critical, permutations);
             if answer.estimate.is_some() {
                 reach.questions += 1;
                 match self.settled_with(one, critical[0]) {
@@ -111,11 +268,11 @@ impl Family<'_> {
 
     fn answer(
         &self,
-        one: &Asked<'_>,
+        one: &Prepared<'_>,
         tests: &[Option<Tested>; 2],
         verdict: Verdict,
         critical: [Option<f64>; 2],
-        deals: &mut DealsBySize,
+        permutations: &mut PermutationsBySize,
     ) -> Answer {
         let too_few = Unsettled::TooFew { needed: runs_for(self.levels[0]) };
         let mut answer = Answer {
@@ -127,7 +284,7 @@ impl Family<'_> {
         let (Some(logs), Some(direction)) = (&one.logs, one.direction()) else {
             return answer;
         };
-        let sized = deals.of(logs.base.len(), logs.new.len());
+        let sized = permutations.of(logs.base.len(), logs.new.len());
         let Some(shift) = Shift::of(&logs.base, &logs.new, &sized, self.tail) else {
             return answer;
         };
@@ -149,10 +306,10 @@ impl Family<'_> {
                 if count(base.len(), new.len()) * self.levels[direction as usize] < 1.0 {
                     too_few
                 } else {
-                    let critical = critical[direction as usize].unwrap_or(test.statistic);
+                    let reached = critical[direction as usize].unwrap_or(test.statistic);
                     Unsettled::TooMany {
-                        questions: self.asked.len(),
-                        about: more_runs(runs, critical / test.statistic),
+                        questions: self.prepared.len(),
+                        about: more_runs(runs, reached / test.statistic),
                     }
                 }
             }
@@ -171,7 +328,7 @@ impl Family<'_> {
 
     /// About how many figures on each side would settle that the question's figure is worse by some margins: 0
     /// when those that there are would.
-    fn settled_with(&self, one: &Asked<'_>, critical: Option<f64>) -> Option<usize> {
+    fn settled_with(&self, one: &Prepared<'_>, critical: Option<f64>) -> Option<usize> {
         let Some([base, new]) = one.enough() else {
             return Some(runs_for(self.levels[0]));
         };

@@ -1,8 +1,10 @@
-//! The ratio of two medians and its interval.
+//! The ratio of two medians, its interval, and the word for it. The interval comes from exact tests of permutation for how
+//! far one sample lies above another: they suppose no distribution, and a figure that lies far off counts no more than the
+//! next.
 
-use super::deals::Deals;
-use super::median::median;
-use super::shift::Shift;
+use super::distributions::{t_above, t_quantile};
+use super::permutations::{Permutations, count};
+use super::robust::median;
 
 /// A figure of nothing counts as this part of the base's median, since it has no logarithm.
 const LEAST_PART: f64 = 1e-6;
@@ -25,8 +27,8 @@ pub struct RatioEstimate {
 /// when a side has no run, a figure is no number, or the base's median is not positive.
 pub fn ratio(base: &[f64], new: &[f64], confidence: f64) -> Option<RatioEstimate> {
     let logs = Logs::of(base, new)?;
-    let deals = Deals::of(base.len(), new.len());
-    let shift = Shift::of(&logs.base, &logs.new, &deals, (1.0 - confidence) / 2.0)?;
+    let permutations = Permutations::of(base.len(), new.len());
+    let shift = Shift::of(&logs.base, &logs.new, &permutations, (1.0 - confidence) / 2.0)?;
     Some(logs.estimate(&shift, &[]))
 }
 
@@ -46,22 +48,21 @@ impl Logs {
         }
         let (base_median, new_median) = (median(base)?, median(new)?);
         let least = base_median * LEAST_PART;
-        let logs = |values: &[f64]| values.iter().map(|value| value.max(least).ln()).collect();
-        (base_median > 0.0).then(|| Logs {
-            base_median,
-            new_median,
-            base: logs(base),
-            new: logs(new),
-        })
+        if base_median <= 0.0 {
+            return None;
+        }
+        let [base, new] =
+            [base, new].map(|values| values.iter().map(|value| value.max(least).ln()).collect());
+        Some(Logs { base_median, new_median, base, new })
     }
 
     pub(super) fn ratio(&self) -> f64 {
         self.new_median / self.base_median
     }
 
-    /// The ratio with the interval of `shift`, which agrees with what is said of the shifts in `asked`.
-    pub(super) fn estimate(&self, shift: &Shift<'_>, asked: &[f64]) -> RatioEstimate {
-        let (low, high) = shift.interval(asked);
+    /// The ratio with the interval of `shift`, which agrees with what is said of the shifts in `thresholds`.
+    pub(super) fn estimate(&self, shift: &Shift<'_>, thresholds: &[f64]) -> RatioEstimate {
+        let (low, high) = shift.interval(thresholds);
         let ratio = self.ratio();
         RatioEstimate {
             base_median: self.base_median,
@@ -71,6 +72,208 @@ impl Logs {
             high: high.exp().max(ratio),
         }
     }
+}
+
+/// What a ratio says of the new figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// Better than the base, by more than the margin.
+    Better,
+    /// Within the margin, and certain to be.
+    Equal,
+    /// Worse than the base, by more than the margin.
+    Worse,
+    /// The runs do not tell.
+    Unclear,
+}
+
+/// The word for an estimate. `margin` (0.03 for 3 %) is how much does not matter.
+pub fn verdict(estimate: &RatioEstimate, margin: f64, higher_is_better: bool) -> Verdict {
+    let (lowest, highest) = (1.0 - margin, 1.0 + margin);
+    if estimate.low > lowest && estimate.high < highest {
+        return Verdict::Equal;
+    }
+    let up = if higher_is_better { Verdict::Better } else { Verdict::Worse };
+    let down = if higher_is_better { Verdict::Worse } else { Verdict::Better };
+    if estimate.ratio > highest && estimate.low > 1.0 {
+        up
+    } else if estimate.ratio < lowest && estimate.high < 1.0 {
+        down
+    } else {
+        Verdict::Unclear
+    }
+}
+
+/// Halvings that find an end of an interval.
+const HALVINGS: usize = 24;
+
+/// Sums that differ by less are the same figures added in another order.
+const ROUNDING: f64 = 1e-9;
+
+/// Two samples on a scale on which a change is a shift, such as logarithms.
+#[derive(Clone, Debug)]
+pub(super) struct Shift<'a> {
+    base: &'a [f64],
+    new: &'a [f64],
+    /// `None` where there are too few for a test at this chance of error.
+    permutations: Option<&'a Permutations>,
+    /// Chance of error on either side.
+    tail: f64,
+    /// The difference of the medians.
+    pub(super) estimate: f64,
+}
+
+/// Pulls extremes in: at either end one of ten becomes as far out as the next.
+pub(super) fn winsorise(values: &mut [f64]) {
+    let pulled = (values.len() + 5) / 10;
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mirrored = sorted.len().checked_sub(pulled + 1);
+    let Some((low, high)) = sorted.get(pulled).zip(mirrored.map(|at| sorted[at])) else {
+        return;
+    };
+    // Of two values both are pulled.
+    if *low <= high {
+        for value in values {
+            *value = value.clamp(*low, high);
+        }
+    }
+}
+
+impl<'a> Shift<'a> {
+    /// `None` of an empty side. `permutations` are those of the two sizes.
+    pub(super) fn of(
+        base: &'a [f64],
+        new: &'a [f64],
+        permutations: &'a Permutations,
+        tail: f64,
+    ) -> Option<Shift<'a>> {
+        let enough = count(base.len(), new.len()) * tail >= 1.0;
+        Some(Shift {
+            base,
+            new,
+            permutations: enough.then_some(permutations),
+            tail,
+            estimate: median(new)? - median(base)?,
+        })
+    }
+
+    /// Whether the shift is above `by`, but for the chance of error.
+    pub(super) fn is_above(&self, by: f64) -> bool {
+        self.is_beyond(by, 1.0)
+    }
+
+    /// Whether the shift is below `by`, but for the chance of error.
+    pub(super) fn is_below(&self, by: f64) -> bool {
+        self.is_beyond(by, -1.0)
+    }
+
+    /// The test of permutation: how many permutations give the side that is shifted back as large a sum.
+    fn is_beyond(&self, by: f64, sign: f64) -> bool {
+        let Some(permutations) = self.permutations else {
+            return sign * (self.estimate - by) > self.students_width();
+        };
+        let base = self.base.iter().map(|value| sign * value);
+        let new = self.new.iter().map(|value| sign * (value - by));
+        let mut scores: Vec<f64> = base.chain(new).collect();
+        winsorise(&mut scores);
+        // Sums about the middle are small, and so is their rounding.
+        let centre = scores.iter().sum::<f64>() / scores.len() as f64;
+        let mut largest: f64 = 0.0;
+        for score in &mut scores {
+            *score -= centre;
+            largest = largest.max(score.abs());
+        }
+        let allowed = (permutations.len() as f64 * self.tail) as usize;
+        let mut sums = permutations
+            .iter()
+            .map(|runs| runs.iter().map(|run| scores[*run as usize]).sum::<f64>());
+        let made = sums.next().unwrap_or_default() - ROUNDING * largest;
+        let mut as_large = 1;
+        as_large <= allowed
+            && sums.all(|sum| {
+                as_large += usize::from(sum >= made);
+                as_large <= allowed
+            })
+    }
+
+    /// Half the width of Student's interval, for so few figures that permutations do not tell.
+    fn students_width(&self) -> f64 {
+        let (error, degrees) = students_error(self.base, self.new);
+        if degrees < 1.0 {
+            return f64::INFINITY;
+        }
+        t_quantile(self.tail, degrees) * error
+    }
+
+    /// The interval of what the tests do not refuse. It agrees with what they say of no shift, and of those in
+    /// `thresholds`.
+    pub(super) fn interval(&self, thresholds: &[f64]) -> (f64, f64) {
+        if self.permutations.is_none() {
+            let width = self.students_width();
+            return (self.estimate - width, self.estimate + width);
+        }
+        // Beyond these one side lies wholly above the other.
+        let lowest = minimum(self.new) - maximum(self.base);
+        let highest = maximum(self.new) - minimum(self.base);
+        let beyond = 0.01 * (highest - lowest);
+        let (lowest, highest) = (lowest - beyond, highest + beyond);
+        let low = end(lowest, highest, thresholds, |by| self.is_above(by));
+        let high = end(highest, lowest, thresholds, |by| self.is_below(by));
+        (low.min(self.estimate), high.max(self.estimate))
+    }
+}
+
+/// Where refusal ends between `far`, which is refused, and `near`, which is not.
+fn end(mut far: f64, mut near: f64, thresholds: &[f64], is_refused: impl Fn(f64) -> bool) -> f64 {
+    if far == near {
+        return far;
+    }
+    for at in thresholds.iter().chain(&[0.0]) {
+        if (at - far) * (at - near) < 0.0 {
+            *(if is_refused(*at) { &mut far } else { &mut near }) = *at;
+        }
+    }
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(far, near);
+        *(if is_refused(middle) { &mut far } else { &mut near }) = middle;
+    }
+    f64::midpoint(far, near)
+}
+
+/// Standard error of the difference of two means, with one variance for both, and its degrees of freedom.
+fn students_error(base: &[f64], new: &[f64]) -> (f64, f64) {
+    let counts = [base, new].map(|values| values.len() as f64);
+    let degrees = counts[0] + counts[1] - 2.0;
+    let variance = (squares_about_mean(base) + squares_about_mean(new)) / degrees;
+    ((variance * (1.0 / counts[0] + 1.0 / counts[1])).sqrt(), degrees)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn squares_about_mean(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    values.iter().map(|value| (value - centre).powi(2)).sum()
+}
+
+fn minimum(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn maximum(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Student's probability that `new` lies so far above `base` by chance; 1 where it lies below.
+pub(super) fn students_p_above(base: &[f64], new: &[f64]) -> f64 {
+    let (error, degrees) = students_error(base, new);
+    let above = mean(new) - mean(base);
+    if above <= 0.0 || degrees < 1.0 {
+        return 1.0;
+    }
+    t_above(above / error, degrees)
 }
 
 #[cfg(test)]
@@ -110,5 +313,62 @@ mod tests {
         assert!(stopped.high < 2e-6);
         let same = ratio(&[2.0; 5], &[2.0; 5], 0.95).unwrap();
         assert_eq!((same.ratio, same.low, same.high), (1.0, 1.0, 1.0));
+    }
+
+    const CENTRED: [f64; 5] = [0.9, -0.4, 0.1, -1.1, 0.3];
+
+    fn interval(base: &[f64], new: &[f64]) -> (f64, f64) {
+        let permutations = Permutations::of(base.len(), new.len());
+        let shift = Shift::of(base, new, &permutations, 0.025).unwrap();
+        shift.interval(&[])
+    }
+
+    #[test]
+    fn the_interval_is_where_the_tests_turn_round() {
+        let new = CENTRED.map(|value| 2.0 * value + 1.0);
+        let permutations = Permutations::of(5, 5);
+        let shift = Shift::of(&CENTRED, &new, &permutations, 0.025).unwrap();
+        let (low, high) = shift.interval(&[]);
+        assert!(low < shift.estimate && shift.estimate < high);
+        for (at, above, below) in [(low, true, false), (high, false, true)] {
+            let (under, over) = (at - 1e-5, at + 1e-5);
+            let found = [under, over].map(|at| (shift.is_above(at), shift.is_below(at)));
+            assert_eq!(found, [(above, false), (false, below)]);
+        }
+    }
+
+    #[test]
+    fn full_separation_of_five_and_five_is_one_permutation_of_252() {
+        let permutations = Permutations::of(5, 5);
+        let new = CENTRED.map(|value| value + 3.0);
+        let shift = Shift::of(&CENTRED, &new, &permutations, 1.0 / 251.0).unwrap();
+        assert!(shift.is_above(0.0));
+        let one_back = [-0.3, 2.6, 3.1, 1.9, 3.3];
+        let shift = Shift::of(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
+        assert!(!shift.is_above(0.0));
+    }
+
+    #[test]
+    fn one_outlier_does_not_blow_it_up() {
+        let new = [0.2, -0.7, 0.5, 1.0, -0.2];
+        let (low, high) = interval(&CENTRED, &new);
+        for outlier in [30.0, -30.0, 1e6] {
+            for side in 0..2 {
+                let mut sides = [CENTRED, new];
+                sides[side][0] = outlier;
+                let (l, h) = interval(&sides[0], &sides[1]);
+                assert!(h - l < 2.0 * (high - low), "{outlier}: {l}..{h}");
+            }
+        }
+    }
+
+    #[test]
+    fn figures_that_do_not_scatter_have_no_width_and_three_have_students() {
+        let (low, high) = interval(&[1.0; 5], &[1.5; 5]);
+        assert!((low - 0.5).abs() < 1e-9 && (high - 0.5).abs() < 1e-9);
+        let (low, high) = interval(&[-1.0, 0.0, 1.0], &[-1.0, 0.0, 1.0]);
+        // 2.776 x sqrt(2/3)
+        assert!((high - 2.2666).abs() < 1e-3 && (low + high).abs() < 1e-12);
+        assert_eq!(interval(&[1.0], &[2.0]), (f64::NEG_INFINITY, f64::INFINITY));
     }
 }

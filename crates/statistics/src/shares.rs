@@ -1,6 +1,6 @@
-//! How evenly something was shared, and who got less than chance explains. It must not know what was shared among whom.
+//! How evenly something was shared, and who got less than chance explains.
 
-use super::gamma::gamma_at_most_and_above;
+use super::distributions::gamma_at_most_and_above;
 
 /// Of runs in which all are served alike, at most this part has a party that is called starved. It is reached with few
 /// arrivals only: of 4,096 parties with 200 each, none has less than half in all but one of 10^11 runs.
@@ -28,13 +28,12 @@ pub fn shares(amounts: &[f64]) -> Option<Shares> {
         return None;
     }
     let even = total / amounts.len() as f64;
-    let relative = |amount: &f64| amount / even;
     // In shares of the even amount the sum is n, and no square can overflow or lose precision.
-    let squares: f64 = amounts.iter().map(|amount| relative(amount).powi(2)).sum();
+    let squares: f64 = amounts.iter().map(|amount| (amount / even).powi(2)).sum();
     Some(Shares {
         jain: (amounts.len() as f64 / squares).min(1.0),
-        min_share: amounts.iter().map(relative).fold(f64::INFINITY, f64::min),
-        max_share: amounts.iter().map(relative).fold(0.0, f64::max),
+        min_share: amounts.iter().map(|amount| amount / even).fold(f64::INFINITY, f64::min),
+        max_share: amounts.iter().map(|amount| amount / even).fold(0.0, f64::max),
     })
 }
 
@@ -108,8 +107,8 @@ mod tests {
             (500_000, 1e6, 4096, false),
             (0, 0.0, 4, false),
         ] {
-            let told = is_starved(got, mean, parties);
-            assert_eq!(told, expected, "{got} of {mean} among {parties}");
+            let result = is_starved(got, mean, parties);
+            assert_eq!(result, expected, "{got} of {mean} among {parties}");
         }
     }
 
@@ -117,10 +116,10 @@ mod tests {
         #[test]
         fn stays_within_its_bounds(amounts in proptest::collection::vec(any::<u64>(), 1..100)) {
             let amounts: Vec<f64> = amounts.into_iter().map(|amount| amount as f64).collect();
-            if let Some(told) = shares(&amounts) {
+            if let Some(result) = shares(&amounts) {
                 let n = amounts.len() as f64;
-                prop_assert!(told.jain >= 1.0 / n - 1e-9 && told.jain <= 1.0);
-                prop_assert!(told.min_share <= 1.0 + 1e-9 && told.max_share >= 1.0 - 1e-9);
+                prop_assert!(result.jain >= 1.0 / n - 1e-9 && result.jain <= 1.0);
+                prop_assert!(result.min_share <= 1.0 + 1e-9 && result.max_share >= 1.0 - 1e-9);
             } else {
                 prop_assert!(amounts.iter().all(|&amount| amount == 0.0));
             }

@@ -1,6 +1,6 @@
 //! What pairs of runs in turns say so far, and which run is first in the next pair. It must not know what runs.
 
-use statistics::{FEWEST_PAIRS, Looks, RatioEstimate, Turn, Verdict};
+use statistics::{FEWEST_PAIRS, InterimLooks, RatioEstimate, Turn, Verdict};
 use statistics::{goes_first, ratio_in_turns, verdict};
 
 /// What pairs say so far.
@@ -22,7 +22,7 @@ pub(super) fn look(
     is_last: bool,
 ) -> Looked {
     let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-    let looks = Looks::planned(least, most);
+    let looks = InterimLooks::planned(least, most);
     let estimate = ratio_in_turns(turns, looks.tail(count));
     let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
     let verdict = estimate

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use report::judge::compare::{GATE_MARGIN, GATE_METRICS, Margins};
-use statistics::{Looks, Verdict, verdicts};
+use statistics::{InterimLooks, Verdict, verdicts};
 
 use super::verdicts::noise::Noise;
 use super::verdicts::sittings::{FIGURES, Setup, Sitting};
@@ -31,7 +31,7 @@ fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
     let mut rng = Rng::with_seed(7);
     let margins = Margins::default().or_at_least(GATE_MARGIN);
     let last = LAUNCHES as u32;
-    let looks = Looks::of_launches(last);
+    let looks = InterimLooks::of_launches(last);
     let mut ended = Ended::default();
     for _ in 0..GATES {
         let sitting = Sitting::new(&setup, &mut rng);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use statistics::{LEAST_OBSERVATIONS, Looks};
+use statistics::{InterimLooks, LEAST_OBSERVATIONS};
 
 /// The places of base and new in the order of a round: A B, B A, and so on.
 pub(super) fn order(round: u32) -> [usize; 2] {
@@ -16,7 +16,7 @@ pub(super) fn order(round: u32) -> [usize; 2] {
 /// A plan, made after the first round.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    looks: Looks,
+    looks: InterimLooks,
     /// Rounds, at most.
     pub(super) last: u32,
     budget: Duration,
@@ -28,7 +28,7 @@ impl Plan {
         let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
         let last = (fit as u32).min(most);
         (last as usize >= LEAST_OBSERVATIONS).then(|| Plan {
-            looks: Looks::of_launches(last),
+            looks: InterimLooks::of_launches(last),
             last,
             budget,
         })

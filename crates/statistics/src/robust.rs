@@ -1,7 +1,24 @@
-//! How far from the others a value may lie by chance. It must not know what the values are of.
+//! What a few values say of where they lie and how far from the others a value may lie by chance, whatever a few of them
+//! are: the median, the median absolute deviation, and the reach of a tail.
 
-use super::median::median;
-use super::special::t_quantile;
+use super::distributions::t_quantile;
+
+/// The median; `None` of nothing.
+pub fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    middle(&sorted)
+}
+
+/// The median of values in order.
+fn middle(sorted: &[f64]) -> Option<f64> {
+    let half = sorted.len() / 2;
+    let upper = *sorted.get(half)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some(f64::midpoint(*sorted.get(half.checked_sub(1)?)?, upper))
+}
 
 /// Makes the median absolute deviation the standard deviation of normal values: 1 / Φ⁻¹(3/4).
 const OF_NORMAL: f64 = 1.4826;
@@ -43,11 +60,11 @@ pub fn reach(others: &[f64], scatter: Scatter, tests: usize, chance: f64) -> f64
     let mut below: Vec<f64> = others.iter().map(|value| middle - value).collect();
     below.sort_by(|one, two| two.total_cmp(one));
     let lower: Vec<f64> = below.iter().copied().filter(|it| *it > 0.0).collect();
-    let lower = OF_NORMAL * median(&lower).unwrap_or(0.0);
-    let spread = own.max(lower).max(scatter.least);
+    let lower_spread = OF_NORMAL * median(&lower).unwrap_or(0.0);
+    let spread = own.max(lower_spread).max(scatter.least);
     let degrees = (count as f64 - 1.0) * 0.5;
-    let tests = tests.max(1) as f64;
-    let by_spread = spread * t_quantile(chance / tests, degrees);
+    let count_of_tests = tests.max(1) as f64;
+    let by_spread = spread * t_quantile(chance / count_of_tests, degrees);
     let lowest = (count / 5).min(10).max(count / 100);
     if lowest < LEAST_OF_TAIL {
         return by_spread;
@@ -57,7 +74,19 @@ pub fn reach(others: &[f64], scatter: Scatter, tests: usize, chance: f64) -> f64
     let excess = median(&excesses).unwrap_or(0.0);
     let shape = scatter.tail.max(1e-3);
     let scale = excess * shape / (2f64.powf(shape) - 1.0);
-    let beyond = lowest as f64 / count as f64 * tests / chance;
+    let beyond = lowest as f64 / count as f64 * count_of_tests / chance;
     let by_tail = threshold + scale * (beyond.powf(shape) - 1.0) / shape;
     by_spread.max(by_tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_even_and_none() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median(&[]), None);
+    }
 }

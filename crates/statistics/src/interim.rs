@@ -1,13 +1,12 @@
 //! Two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
 //! clear: when to look, and what the pairs say at a look.
 
-use super::asked::LEAST_OBSERVATIONS;
-use super::deals::Deals;
-use super::median::median;
-use super::ratio::RatioEstimate;
-use super::shift::Shift;
+use super::permutations::Permutations;
+use super::questions::LEAST_OBSERVATIONS;
+use super::ratio::{RatioEstimate, Shift};
+use super::robust::median;
 
-/// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.
+/// Fewer pairs decide nothing: four that begin with the one and four with the other can be assigned in 70 ways.
 pub const FEWEST_PAIRS: u32 = 8;
 
 /// Chance of error on either side, all looks together. At most 5 % are promised on both, and are to hold in a count of
@@ -17,11 +16,11 @@ const TAIL: f64 = 0.02;
 /// The part of it that the first look has. Most comparisons end there, and 8 pairs tell nothing with less.
 const PART_OF_FIRST_LOOK: f64 = 0.72;
 
-/// Launches a side at the first look: six and six can be dealt in 924 ways, enough for a quarter of the chance that a
+/// Launches a side at the first look: six and six can be assigned in 924 ways, enough for a quarter of the chance that a
 /// metric over all cases has.
 const FIRST_LAUNCHES: f64 = 6.0;
 
-/// Looks at launches. A fifth of that chance is less than one deal of a sample.
+/// Looks at launches. A fifth of that chance is less than one permutation of a sample.
 const MOST_LOOKS: f64 = 4.0;
 
 /// How many times as many launches there are at a look as at the one before it, at least.
@@ -47,30 +46,30 @@ pub fn goes_first(pair: u32) -> bool {
 /// After how many pairs, or launches a side, it is looked whether it is clear, chosen beforehand: whoever looks more often
 /// finds more by chance. Each look has its part of the chance of error (Bonferroni).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Looks {
+pub struct InterimLooks {
     planned: Vec<u32>,
     fewest: u32,
     part_of_first: f64,
 }
 
-impl Looks {
+impl InterimLooks {
     /// Looks after `first` pairs, after `last`, and once between; all are even.
-    pub fn planned(first: u32, last: u32) -> Looks {
-        let first = first.max(FEWEST_PAIRS);
-        let middle = u32::midpoint(first, last).next_multiple_of(2);
-        let mut planned = vec![first, middle, last - last % 2];
-        planned.retain(|pairs| (first..=last).contains(pairs));
+    pub fn planned(first: u32, last: u32) -> InterimLooks {
+        let earliest = first.max(FEWEST_PAIRS);
+        let middle = u32::midpoint(earliest, last).next_multiple_of(2);
+        let mut planned = vec![earliest, middle, last - last % 2];
+        planned.retain(|pairs| (earliest..=last).contains(pairs));
         planned.dedup();
-        Looks { planned, fewest: FEWEST_PAIRS, part_of_first: PART_OF_FIRST_LOOK }
+        InterimLooks { planned, fewest: FEWEST_PAIRS, part_of_first: PART_OF_FIRST_LOOK }
     }
 
     /// Looks at launches, of which there are at most `last` a side, all with the same part.
-    pub fn of_launches(last: u32) -> Looks {
+    pub fn of_launches(last: u32) -> InterimLooks {
         let times = f64::from(last) / FIRST_LAUNCHES;
         let steps = (times.ln() / GROWTH.ln()).clamp(0.0, MOST_LOOKS - 1.0).floor();
         let before_last = (0..steps as u32)
             .map(|step| (FIRST_LAUNCHES * times.powf(f64::from(step) / steps)).round() as u32);
-        Looks {
+        InterimLooks {
             planned: before_last.chain([last]).collect(),
             fewest: LEAST_OBSERVATIONS as u32,
             part_of_first: 1.0 / (steps + 1.0),
@@ -111,23 +110,16 @@ pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
     {
         return None;
     }
-    let figures = |of: fn(&Turn) -> f64| turns.iter().map(of).collect::<Vec<f64>>();
-    let (base_median, new_median) =
-        (median(&figures(|it| it.base))?, median(&figures(|it| it.new))?);
-    let first_over_second = |new_first: bool| -> Vec<f64> {
-        turns
-            .iter()
-            .filter(|turn| turn.new_first == new_first)
-            .map(|turn| (turn.new / turn.base).ln() * if new_first { 1.0 } else { -1.0 })
-            .collect()
-    };
-    let (base_first, new_first) = (first_over_second(false), first_over_second(true));
+    let base_median = median_of(turns, |turn| turn.base)?;
+    let new_median = median_of(turns, |turn| turn.new)?;
+    let [base_first, new_first] =
+        [false, true].map(|new_first| first_over_second(turns, new_first));
     let (log, low, high) = if base_first.is_empty() || new_first.is_empty() {
-        let log = median(&figures(|it| (it.new / it.base).ln()))?;
+        let log = median_of(turns, |turn| (turn.new / turn.base).ln())?;
         (log, f64::NEG_INFINITY, f64::INFINITY)
     } else {
-        let deals = Deals::of(base_first.len(), new_first.len());
-        let shift = Shift::of(&base_first, &new_first, &deals, tail)?;
+        let permutations = Permutations::of(base_first.len(), new_first.len());
+        let shift = Shift::of(&base_first, &new_first, &permutations, tail)?;
         let (low, high) = shift.interval(&[]);
         (shift.estimate / 2.0, low / 2.0, high / 2.0)
     };
@@ -138,6 +130,20 @@ pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
         low: low.exp(),
         high: high.exp(),
     })
+}
+
+fn median_of(turns: &[Turn], figure: impl Fn(&Turn) -> f64) -> Option<f64> {
+    median(&turns.iter().map(figure).collect::<Vec<f64>>())
+}
+
+/// Logarithms of the first program's figure over the second's, of the pairs in this order.
+fn first_over_second(turns: &[Turn], new_first: bool) -> Vec<f64> {
+    let sign = if new_first { 1.0 } else { -1.0 };
+    turns
+        .iter()
+        .filter(|turn| turn.new_first == new_first)
+        .map(|turn| (turn.new / turn.base).ln() * sign)
+        .collect()
 }
 
 #[cfg(test)]
@@ -182,16 +188,16 @@ mod tests {
 
     #[test]
     fn looks_are_planned_and_share_the_chance_of_error() {
-        let looks = Looks::planned(8, 24);
+        let looks = InterimLooks::planned(8, 24);
         let planned: Vec<u32> = (1..=24).filter(|pairs| looks.is_look(*pairs, false)).collect();
         assert_eq!(planned, [8, 16, 24]);
-        let all: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
-        assert!((all - TAIL).abs() < 1e-12);
+        let sum: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
+        assert!((sum - TAIL).abs() < 1e-12);
         assert!(looks.is_look(10, true) && !looks.is_look(6, true));
         assert_eq!(looks.tail(10), looks.tail(16));
-        assert_eq!(Looks::planned(12, 12).tail(12), TAIL);
-        assert!(!Looks::planned(2, 6).is_look(6, true));
-        let early = Looks::planned(2, 24);
+        assert_eq!(InterimLooks::planned(12, 12).tail(12), TAIL);
+        assert!(!InterimLooks::planned(2, 6).is_look(6, true));
+        let early = InterimLooks::planned(2, 24);
         assert!(!early.is_look(2, false) && early.is_look(8, false));
     }
 }
