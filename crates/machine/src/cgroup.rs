@@ -37,9 +37,8 @@ struct Mount {
 /// The group of this process, or around it, that leaves the least, and how much, in bytes; with the kernel's files below
 /// `root`. `None` where no group has a limit.
 pub(super) fn memory_left(root: &Path) -> Option<(String, u64)> {
-    let read = |path| fs::read_to_string(root.join(path)).ok();
-    let mounts = read("proc/self/mountinfo")?;
-    let groups = read("proc/self/cgroup")?;
+    let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
+    let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     mounts
         .lines()
         .filter_map(Mount::parse)
@@ -54,12 +53,12 @@ impl Mount {
     /// A line of `mountinfo` (proc_pid_mountinfo(5)), if it is of a hierarchy that counts memory.
     fn parse(line: &str) -> Option<Mount> {
         let (place, kind) = line.split_once(" - ")?;
-        let mut place = place.split(' ').skip(3);
-        let (root, point) = (place.next()?, place.next()?);
-        let mut kind = kind.split(' ');
-        let files = match kind.next()? {
+        let mut fields = place.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        let mut words = kind.split(' ');
+        let files = match words.next()? {
             "cgroup2" => &V2,
-            "cgroup" if kind.nth(1)?.split(',').any(|option| option == "memory") => &V1,
+            "cgroup" if words.nth(1)?.split(',').any(|option| option == "memory") => &V1,
             _ => return None,
         };
         Some(Mount { point: point.into(), root: root.into(), files })
@@ -94,12 +93,8 @@ impl Mount {
 
     /// What the group in `folder` leaves; `None` where it has no limit.
     fn left(&self, folder: &Path) -> Option<u64> {
-        let number = |name: &str| -> Option<u64> {
-            let text = fs::read_to_string(folder.join(name)).ok()?;
-            text.trim().parse().ok()
-        };
         // Version 2 says `max` for none, which is no number.
-        let limit = number(self.files.limit)?;
+        let limit = number(&folder.join(self.files.limit))?;
         let stat = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
         let reclaimable: u64 = stat
             .lines()
@@ -107,9 +102,13 @@ impl Mount {
             .filter(|(name, _)| self.files.reclaimable.contains(name))
             .filter_map(|(_, bytes)| bytes.parse::<u64>().ok())
             .sum();
-        let used = number(self.files.usage)?.saturating_sub(reclaimable);
+        let used = number(&folder.join(self.files.usage))?.saturating_sub(reclaimable);
         Some(limit.saturating_sub(used))
     }
+}
+
+fn number(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

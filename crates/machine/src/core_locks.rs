@@ -1,6 +1,6 @@
 //! Which cores the workers of all processes on this host have, so that none takes another's: a worker that has a core
 //! locks a file that stands for it, in a folder that all processes see. The kernel unlocks it when the process ends,
-//! however it does. It must not know what workers do.
+//! however it does.
 //!
 //! A core has a file for each worker on it: the first locks `rocebench-core-3.0`, one that must share the core
 //! `rocebench-core-3.1`. Files are only locked, never written or removed.
@@ -87,8 +87,7 @@ impl CoreLocks {
             return Some(alone);
         }
         let fewest = cores.iter().min_by_key(|core| {
-            let own = own.iter().filter(|other| other == core).count();
-            (self.holders(**core, None), own)
+            (self.holders(**core, None), own.iter().filter(|other| other == core).count())
         });
         fewest.map(|&core| self.take_shared(core))
     }

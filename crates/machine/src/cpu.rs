@@ -1,4 +1,4 @@
-//! CPU time, and which cores a thread may and should run on. It must not know what the threads do.
+//! CPU time, and which cores a thread may and should run on.
 
 use std::io;
 use std::path::{Path, PathBuf};

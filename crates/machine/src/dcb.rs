@@ -1,5 +1,5 @@
 //! Data centre bridging of a network interface: PFC, and the priority that a DSCP stands for. Asked of the kernel by
-//! rtnetlink (`RTM_GETDCB`), which needs no root. It must not know what is made of it.
+//! rtnetlink (`RTM_GETDCB`), which needs no root.
 //!
 //! Numbers are those of `linux/dcbnl.h`, structs those of its `ieee_pfc` and `dcb_app`.
 
@@ -117,7 +117,7 @@ fn parse(answer: &[u8]) -> Option<Bridging> {
 
 /// Of a table of `dcb_app`: selector, priority, protocol (here the DSCP).
 fn dscps(table: &[u8]) -> Vec<(u8, u8)> {
-    let mut all: Vec<_> = attributes(table)
+    let mut found: Vec<_> = attributes(table)
         .filter_map(|(kind, entry)| match *entry {
             [SELECTS_DSCP, priority, low, high, ..] if kind == DCB_ATTR_IEEE_APP => {
                 let dscp = u8::try_from(u16::from_ne_bytes([low, high])).ok()?;
@@ -126,8 +126,8 @@ fn dscps(table: &[u8]) -> Vec<(u8, u8)> {
             _ => None,
         })
         .collect();
-    all.sort_unstable();
-    all
+    found.sort_unstable();
+    found
 }
 
 /// The selector that comes first counts first.

@@ -1,5 +1,5 @@
-//! What the kernel tells of an RDMA device, its port and a GID, from sysfs. It must not know verbs: who
-//! opened the device fills in or corrects what verbs tells (library, driver, speed of the link, path MTUs, an embedded device).
+//! What the kernel tells of an RDMA device, its port and a GID, from sysfs. Who opened the device fills in or corrects what
+//! verbs tells (library, driver, speed of the link, path MTUs, an embedded device).
 
 use std::fs;
 use std::net::Ipv6Addr;
@@ -36,14 +36,15 @@ pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device
 }
 
 fn read_gid(device: &mut Device, root: &Path, port_folder: &Path, index: u32) {
-    let of_gid = |folder: &str| text(&port_folder.join(folder).join(index.to_string()));
+    let [gid, gid_type, netdev] = ["gids", "gid_attrs/types", "gid_attrs/ndevs"]
+        .map(|folder| text(&port_folder.join(folder).join(index.to_string())));
     // The kernel writes all zeros; the usual form of an IPv6 address leaves them out.
-    device.gid = of_gid("gids").map(|gid| match gid.parse::<Ipv6Addr>() {
+    device.gid = gid.map(|gid| match gid.parse::<Ipv6Addr>() {
         Ok(address) => address.to_string(),
         Err(_) => gid,
     });
-    device.gid_type = of_gid("gid_attrs/types");
-    device.netdev = of_gid("gid_attrs/ndevs");
+    device.gid_type = gid_type;
+    device.netdev = netdev;
     device.netdev_mtu_bytes = device.netdev.as_ref().and_then(|netdev| {
         let path = root.join("sys/class/net").join(netdev).join("mtu");
         text(&path)?.parse().ok()

@@ -1,5 +1,5 @@
-//! The facts of this machine that a result file's head tells, from `/proc`, `/sys` and `/etc`. What the
-//! system does not show (as in some containers) is left out, never guessed. It must not know verbs.
+//! The facts of this machine that a result file's head tells, from `/proc`, `/sys` and `/etc`. What the system does not
+//! show (as in some containers) is left out, never guessed.
 
 use std::fs;
 use std::path::Path;
@@ -33,8 +33,8 @@ pub fn read_below(root: &Path) -> Host {
 /// A file's text without white space around it; `None` when it is unreadable or empty.
 pub(super) fn text(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+    let trimmed = text.trim();
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
 /// `PRETTY_NAME` of an os-release file.
@@ -45,15 +45,16 @@ fn pretty_name(os_release: &str) -> Option<String> {
 
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     // ARM has no name there, only the implementer's numbers.
-    let field = |name: &str| {
-        cpuinfo.lines().find_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            (key.trim() == name).then(|| value.trim().to_owned())
-        })
-    };
-    field("model name").or_else(|| {
-        let (implementer, part) = (field("CPU implementer")?, field("CPU part")?);
+    field(cpuinfo, "model name").or_else(|| {
+        let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
         Some(format!("ARM implementer {implementer} part {part}"))
+    })
+}
+
+fn field(cpuinfo: &str, name: &str) -> Option<String> {
+    cpuinfo.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == name).then(|| value.trim().to_owned())
     })
 }
 

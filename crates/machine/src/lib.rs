@@ -1,5 +1,5 @@
-//! What this host is and has: its kernel, CPUs, cores that are taken, memory that is left, and RDMA devices as the kernel
-//! tells them. It must not know what uses them.
+//! What this host is and has: its kernel, CPUs, cores that are taken, memory that is left, and RDMA devices as the
+//! kernel tells them.
 
 mod cgroup;
 pub mod core_list;

@@ -1,5 +1,5 @@
-//! What a network interface does so that no packet of RoCE is lost: priorities with PFC, ECN, and by what a packet gets its
-//! priority. It must not know what a run sends.
+//! What a network interface does so that no packet of RoCE is lost: priorities with PFC, ECN, and by what a packet gets
+//! its priority.
 
 use std::fmt;
 use std::path::Path;
@@ -55,16 +55,10 @@ impl Lossless {
     /// What becomes of packets whose QP asks for this traffic class and this service level.
     pub fn treatment(&self, traffic_class: u8, service_level: u8) -> Treatment {
         let traffic_class = self.traffic_class.unwrap_or(traffic_class);
-        let dscp = traffic_class >> 2;
-        let of_dscp = || {
-            let table = self.dscp_priorities.as_ref()?;
-            let (_, priority) = table.iter().find(|(entry, _)| *entry == dscp)?;
-            Some(*priority)
-        };
         let priority = match self.trust.as_deref() {
             // The VLAN tag's priority is made of the service level.
             Some("pcp") => Some(service_level & 7),
-            _ => of_dscp(),
+            _ => self.priority_of_dscp(traffic_class >> 2),
         };
         let pfc = self.pfc_priorities.as_ref();
         Treatment {
@@ -75,6 +69,12 @@ impl Lossless {
                 _ => priority.map(|priority| pfc.is_some_and(|pfc| pfc.contains(&priority))),
             },
         }
+    }
+
+    fn priority_of_dscp(&self, dscp: u8) -> Option<u8> {
+        let (_, priority) =
+            self.dscp_priorities.as_ref()?.iter().find(|(entry, _)| *entry == dscp)?;
+        Some(*priority)
     }
 
     /// What gives packets a priority with PFC.
@@ -98,9 +98,10 @@ impl Lossless {
 
     /// A DSCP whose priority has PFC, 26 if it is one.
     fn lossless_dscp(&self) -> Option<u8> {
-        let of = |dscp: u8| self.treatment(dscp << 2, 0).is_lossless == Some(true);
         let by_dscp = self.trust.as_deref() != Some("pcp") && self.traffic_class.is_none();
-        [26].into_iter().chain(0..64).find(|dscp| by_dscp && of(*dscp))
+        [26].into_iter()
+            .chain(0..64)
+            .find(|dscp| by_dscp && self.treatment(dscp << 2, 0).is_lossless == Some(true))
     }
 }
 
@@ -121,26 +122,27 @@ impl fmt::Display for Treatment {
 
 /// Of MLNX_OFED's files: a priority counts where the adapter notifies (`roce_np`) and reacts (`roce_rp`).
 fn ecn_priorities(net: &Path) -> Option<Vec<u8>> {
-    let is_on = |role: &str, priority: u8| -> Option<bool> {
-        let told = text(&net.join(format!("ecn/{role}/enable/{priority}")))?;
-        Some(told.parse::<u8>().ok()? != 0)
-    };
-    is_on("roce_np", 0)?;
+    is_ecn_on(net, "roce_np", 0)?;
     Some(
         (0..8)
             .filter(|priority| {
-                is_on("roce_np", *priority) == Some(true)
-                    && is_on("roce_rp", *priority) == Some(true)
+                is_ecn_on(net, "roce_np", *priority) == Some(true)
+                    && is_ecn_on(net, "roce_rp", *priority) == Some(true)
             })
             .collect(),
     )
 }
 
+fn is_ecn_on(net: &Path, role: &str, priority: u8) -> Option<bool> {
+    let flag = text(&net.join(format!("ecn/{role}/enable/{priority}")))?;
+    Some(flag.parse::<u8>().ok()? != 0)
+}
+
 /// Of MLNX_OFED's file: `Global tclass=106`.
 fn global_traffic_class(root: &Path, (device, port): (&str, u8)) -> Option<u8> {
     let folder = root.join("sys/class/infiniband").join(device);
-    let told = text(&folder.join(format!("tc/{port}/traffic_class")))?;
-    let line = told.lines().find_map(|line| line.strip_prefix("Global tclass="))?;
+    let content = text(&folder.join(format!("tc/{port}/traffic_class")))?;
+    let line = content.lines().find_map(|line| line.strip_prefix("Global tclass="))?;
     line.trim().parse().ok()
 }
 

@@ -1,5 +1,4 @@
 //! How much memory this process can still have: what the machine can give, or less where a control group has a limit.
-//! It must not know what for.
 
 use std::path::Path;
 

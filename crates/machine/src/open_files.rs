@@ -1,4 +1,4 @@
-//! How many files this process may have open. It must not know what they are.
+//! How many files this process may have open.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 

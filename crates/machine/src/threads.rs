@@ -1,4 +1,4 @@
-//! Threads that are started, and the one error where the system has no room for another. It must not know what they do.
+//! Threads that are started, and the one error where the system has no room for another.
 
 use std::error::Error;
 use std::io;
@@ -23,10 +23,10 @@ impl From<ThreadError> for io::Error {
 }
 
 pub fn spawn<T: Send + 'static>(
-    name: impl Into<String>,
+    thread_name: impl Into<String>,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, ThreadError> {
-    let name = name.into();
+    let name = thread_name.into();
     let spawned = Builder::new().name(name.clone()).spawn(body);
     spawned.map_err(|source| ThreadError { name, source })
 }
@@ -34,10 +34,10 @@ pub fn spawn<T: Send + 'static>(
 /// As [`spawn`], of a scope.
 pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    name: impl Into<String>,
+    thread_name: impl Into<String>,
     body: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, ThreadError> {
-    let name = name.into();
+    let name = thread_name.into();
     let spawned = Builder::new().name(name.clone()).spawn_scoped(scope, body);
     spawned.map_err(|source| ThreadError { name, source })
 }

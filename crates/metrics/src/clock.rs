@@ -1,5 +1,5 @@
 //! The clock of the data path: raw readings of the CPU's counter, turned into nanoseconds afterwards. A test has one
-//! whose time it advances by itself. It must not know what is timed.
+//! whose time it advances by itself.
 
 use std::sync::Arc;
 

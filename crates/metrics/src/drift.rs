@@ -1,5 +1,4 @@
-//! Whether throughput rose or fell through a window. Pure logic over the window's intervals; it must not know what
-//! becomes of the answer.
+//! Whether throughput rose or fell through a window. Pure logic over the window's intervals.
 //!
 //! The window is cut into 16 parts of one length. Two shapes are fitted to their throughput: a straight line, and two
 //! levels, one for each half. Either is a drift when it is at least 5 % of the mean, and when Student's t of it against
@@ -64,9 +63,12 @@ pub fn drift(intervals: &[Sample]) -> Option<Drift> {
     let line = Line::through(&points)?;
     let (first, second) = parts.split_at(PARTS / 2);
     let means = [first, second].map(|half| mean(half.iter().copied()));
-    let squares =
-        |half: &[f64], mean: f64| half.iter().map(|part| (part - mean).powi(2)).sum::<f64>();
-    let scatter = (squares(first, means[0]) + squares(second, means[1])) / (PARTS - 2) as f64;
+    let squares: f64 = [first, second]
+        .into_iter()
+        .zip(means)
+        .map(|(half, mean)| half.iter().map(|part| (part - mean).powi(2)).sum::<f64>())
+        .sum();
+    let scatter = squares / (PARTS - 2) as f64;
     let [first, second] = means;
     [
         (Shape::Line, line.slope * PARTS as f64, line.slope_error * PARTS as f64),

@@ -1,5 +1,4 @@
-//! Latency recorders: fixed memory, a nanosecond or two a sample, merged after the window. They must not
-//! know which QP they belong to or how they are written.
+//! Latency recorders: fixed memory, a nanosecond or two a sample, merged after the window.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -190,12 +189,14 @@ impl Recorder {
     /// All samples of several recorders in one; `None` of none. The distribution is what counts:
     /// percentiles are read from this, never averaged.
     pub fn merged<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Option<Recorder> {
-        let mut recorders = recorders.into_iter();
-        let mut all = recorders.next()?.clone();
+        let mut merged: Option<Recorder> = None;
         for recorder in recorders {
-            all.merge(recorder);
+            match &mut merged {
+                Some(merged) => merged.merge(recorder),
+                None => merged = Some(recorder.clone()),
+            }
         }
-        Some(all)
+        merged
     }
 
     /// The samples, in nanoseconds.

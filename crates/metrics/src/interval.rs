@@ -1,4 +1,4 @@
-//! Percentiles of latency since the last look, while the recorders are written. It must not know whose latencies they are.
+//! Percentiles of latency since the last look, while the recorders are written.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,9 +21,9 @@ impl IntervalLatency {
         IntervalLatency {
             of_recorders: recorders
                 .into_iter()
-                .map(|it| {
-                    let counts = it.low.iter().map(|count| count.load(Relaxed)).collect();
-                    (it, counts)
+                .map(|recorder| {
+                    let counts = recorder.low.iter().map(|count| count.load(Relaxed)).collect();
+                    (recorder, counts)
                 })
                 .collect(),
             interval: vec![0; counters].into(),

@@ -1,5 +1,4 @@
-//! Figures and where they come from: clock, histograms, device counters, protocol
-//! limits. It must not know cases' transport or how results are written.
+//! Figures and where they come from: clock, histograms, device counters, protocol limits.
 
 pub mod clock;
 pub mod counters;

@@ -1,4 +1,4 @@
-//! What the protocol leaves of a link's speed for payload. It must not know what was reached.
+//! What the protocol leaves of a link's speed for payload.
 //!
 //! Every packet carries headers, check sums and (on Ethernet) a preamble and a gap, so payload can fill
 //! a known part of the link at best. Only the direction that payload takes is counted: ACKs and READ
@@ -49,19 +49,20 @@ impl Wire {
     /// What a packet takes on the link that carries `transport_bytes` from BTH to the end of payload
     /// and padding.
     fn packet_bytes(self, transport_bytes: u64) -> u64 {
-        let ethernet = |ip_bytes: u64| {
-            let frame = ETHERNET_HEADER_BYTES + ip_bytes + UDP_BYTES + transport_bytes + ICRC_BYTES;
-            frame.max(ETHERNET_MIN_FRAME_BYTES) + ETHERNET_GAPS_BYTES
-        };
         match self {
-            Wire::RoceIpv4 => ethernet(IPV4_BYTES),
-            Wire::RoceIpv6 => ethernet(IPV6_BYTES),
+            Wire::RoceIpv4 => ethernet_bytes(IPV4_BYTES, transport_bytes),
+            Wire::RoceIpv6 => ethernet_bytes(IPV6_BYTES, transport_bytes),
             Wire::InfiniBand => LRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES,
             Wire::InfiniBandGrh => {
                 LRH_BYTES + GRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES
             }
         }
     }
+}
+
+fn ethernet_bytes(ip_bytes: u64, transport_bytes: u64) -> u64 {
+    let frame = ETHERNET_HEADER_BYTES + ip_bytes + UDP_BYTES + transport_bytes + ICRC_BYTES;
+    frame.max(ETHERNET_MIN_FRAME_BYTES) + ETHERNET_GAPS_BYTES
 }
 
 /// What one message of `size_bytes` takes on the link in the direction of its payload, in bytes, cut
@@ -79,11 +80,12 @@ pub fn wire_bytes(
     // and an only one acknowledge, those in the middle do not.
     let [first, last, only] = op.profile().extended_header_bytes;
     let headers = BTH_BYTES + service.packet_header_bytes();
-    let packet = |extended: u64, payload: u64| wire.packet_bytes(headers + extended + payload);
     if packets == 1 {
-        packet(only, last_payload)
+        wire.packet_bytes(headers + only + last_payload)
     } else {
-        packet(first, mtu_bytes) + (packets - 2) * packet(0, mtu_bytes) + packet(last, last_payload)
+        wire.packet_bytes(headers + first + mtu_bytes)
+            + (packets - 2) * wire.packet_bytes(headers + mtu_bytes)
+            + wire.packet_bytes(headers + last + last_payload)
     }
 }
 
@@ -94,12 +96,12 @@ pub fn protocol_efficiency(
     mtu_bytes: u32,
     wire: Wire,
 ) -> f64 {
-    let (payload, all) = sizes.into_iter().fold((0.0, 0.0), |sum, (size_bytes, count)| {
+    let (payload, wire_total) = sizes.into_iter().fold((0.0, 0.0), |sum, (size_bytes, count)| {
         let wire_bytes = wire_bytes(kind, size_bytes, mtu_bytes, wire);
         let count = f64::from(count);
         (sum.0 + size_bytes as f64 * count, sum.1 + wire_bytes as f64 * count)
     });
-    payload / all
+    payload / wire_total
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What each QP of a flow completed over time: counts sampled while a window runs, kept to a bounded number by longer
-//! intervals. Pure logic over samples that the caller takes; it must not know clocks or threads.
+//! intervals. Pure logic over samples that the caller takes.
 
 use report::results::model;
 
@@ -102,16 +102,16 @@ impl QpTimeline {
             .pop_if(|last_ns: &mut u64| is_full || end_ns - *last_ns < self.interval_ns / 2);
         let messages = (0..self.qps)
             .map(|qp| {
-                let bound = |of: &[u64]| of.get(qp).copied().unwrap_or(0);
-                let (first, last) = (bound(before), bound(by_end).max(bound(before)));
+                let first = before.get(qp).copied().unwrap_or(0);
+                let last = by_end.get(qp).copied().unwrap_or(0).max(first);
                 let sampled =
                     self.counts.iter().skip(qp).step_by(self.qps).take(self.ends_ns.len()).copied();
                 let mut counted = first;
                 sampled
                     .chain((end_ns > 0).then_some(last))
                     .map(|count| {
-                        let count = count.clamp(counted, last);
-                        count - std::mem::replace(&mut counted, count)
+                        let so_far = count.clamp(counted, last);
+                        so_far - std::mem::replace(&mut counted, so_far)
                     })
                     .collect()
             })

@@ -1,5 +1,4 @@
-//! When a warm-up has done its work: the rule of `--warmup auto`. Pure logic over samples that the
-//! caller takes; it must not know clocks or threads.
+//! When a warm-up has done its work: the rule of `--warmup auto`. Pure logic over samples that the caller takes.
 //!
 //! Throughput is counted in intervals of at least 50 ms, and at least 20 signalled completions, so that moderation's
 //! bursts do not look like a change. A straight line is laid through the last 8, 16, 32 … intervals and through all of
@@ -102,11 +101,11 @@ impl SteadyDetector {
     }
 
     fn is_steady(&self) -> bool {
-        let all = self.intervals.len();
+        let intervals = self.intervals.len();
         let doubled = std::iter::successors(Some(FEWEST_INTERVALS), |count| Some(count * 2));
         doubled
-            .take_while(|&count| count < all)
-            .chain((all >= FEWEST_INTERVALS).then_some(all))
+            .take_while(|&count| count < intervals)
+            .chain((intervals >= FEWEST_INTERVALS).then_some(intervals))
             .any(|count| self.is_steady_over(count))
     }
 

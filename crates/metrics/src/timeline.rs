@@ -1,5 +1,5 @@
-//! Throughput over time: counts sampled while a window runs, kept to a bounded number. Pure logic over
-//! samples that the caller takes; it must not know clocks or threads.
+//! Throughput over time: counts sampled while a window runs, kept to a bounded number. Pure logic over samples that the
+//! caller takes.
 
 /// The interval that is aimed at, in nanoseconds.
 pub const INTERVAL_NS: u64 = 10_000_000;

@@ -1,4 +1,4 @@
-//! A straight line through points, and how sure its slope is. Pure arithmetic; it must not know what the points are.
+//! A straight line through points, and how sure its slope is. Pure arithmetic.
 
 /// The line of least squares.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,5 @@
 //! Queues whose waits are known: M/D/1 by formula (`Md1`), and one server message by message (`Queue`). Tests compare
-//! what the program says with them. It must not know the program.
+//! what the program says with them.
 
 mod md1;
 mod queue;

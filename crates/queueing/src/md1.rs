@@ -93,10 +93,9 @@ fn at_most_in_queue(load: f64) -> Vec<f64> {
     let mut sum = 1.0 - load;
     loop {
         let n = in_system.len() - 1;
-        let more = |j: usize| more_than.get(j).copied().unwrap_or(0.0);
         let first = n.saturating_sub(more_than.len()).max(1);
-        let up = in_system[0] * more(n)
-            + (first..=n).map(|i| in_system[i] * more(n + 1 - i)).sum::<f64>();
+        let up = in_system[0] * or_nothing(&more_than, n)
+            + (first..=n).map(|i| in_system[i] * or_nothing(&more_than, n + 1 - i)).sum::<f64>();
         let next = up / none_arrives;
         in_system.push(next);
         sum += next;
@@ -105,6 +104,10 @@ fn at_most_in_queue(load: f64) -> Vec<f64> {
             return at_most;
         }
     }
+}
+
+fn or_nothing(probabilities: &[f64], index: usize) -> f64 {
+    probabilities.get(index).copied().unwrap_or(0.0)
 }
 
 /// Probabilities of more than 0, 1, 2, … arrivals in a service time, while they are something.

@@ -1,5 +1,5 @@
 //! Files that are whole or not there: without a name until they are done, and then given one at once. Everything goes
-//! by the directory's descriptor. It must not know what is in them.
+//! by the directory's descriptor.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Settings that are text in files and on the wire: what is read by `FromStr` and written by `Display`. It must not know which.
+//! Settings that are text in files and on the wire: what is read by `FromStr` and written by `Display`.
 
 /// Conversions of a type from and to text, and its schema, which is that of `json_schema!`.
 macro_rules! as_text {

@@ -1,5 +1,4 @@
-//! What follows from the settings of a case: sizes, the end of a measurement, and defaults that fit other settings. It must
-//! not know flags or files.
+//! What follows from the settings of a case: sizes, the end of a measurement, and defaults that fit other settings.
 
 use super::duration::TimeSpan;
 use super::op::{ATOMIC_BYTES, Workload};

@@ -1,4 +1,4 @@
-//! In which settings the flows of a sweep differ, and the values of the others that are not usual. It must not know tables or figures.
+//! In which settings the flows of a sweep differ, and the values of the others that are not usual.
 
 use super::row::Id;
 use super::table::{ROWS, Row, Settings};
@@ -6,28 +6,27 @@ use super::table::{ROWS, Row, Settings};
 /// What stands in a table for a setting that does not apply.
 pub const NO_VALUE: &str = "-";
 
-/// The settings in which `all` differ, as far as they apply, in the order of the table.
-pub fn differing(all: &[Settings]) -> Vec<&'static Row> {
+/// The settings in which `settings` differ, as far as they apply, in the order of the table.
+pub fn differing(settings: &[Settings]) -> Vec<&'static Row> {
     ROWS.iter()
         .filter(|row| {
-            let mut with = all.iter().filter(|settings| row.tells(settings));
+            let mut with = settings.iter().filter(|settings| row.tells(settings));
             let first = with.next();
             first.is_some_and(|first| with.any(|other| !row.is_equal(first, other)))
         })
         .collect()
 }
 
-/// Those by which `all` are told apart: [`differing`] without those whose value is everywhere the default that follows
+/// Those by which `settings` are told apart: [`differing`] without those whose value is everywhere the default that follows
 /// from the others (`Row::may_follow`).
-pub fn telling_apart(all: &[Settings]) -> Vec<&'static Row> {
-    let usual: Vec<Settings> = all.iter().map(Settings::usual).collect();
-    let follows = |row: &&Row| {
-        let mut both = all.iter().zip(&usual);
-        row.may_follow && both.all(|(it, usual)| !row.tells(it) || row.is_equal(it, usual))
-    };
-    let mut told = differing(all);
-    told.retain(|row| !follows(row));
-    told
+pub fn telling_apart(settings: &[Settings]) -> Vec<&'static Row> {
+    let usual: Vec<Settings> = settings.iter().map(Settings::usual).collect();
+    let mut rows = differing(settings);
+    rows.retain(|row| {
+        let mut both = settings.iter().zip(&usual);
+        !row.may_follow || both.any(|(it, usual)| row.tells(it) && !row.is_equal(it, usual))
+    });
+    rows
 }
 
 impl Row {

@@ -1,4 +1,4 @@
-//! Ranges in lists: `64..64K` stands for 64, 128, 256 … 64K. It must not know which settings there are.
+//! Ranges in lists: `64..64K` stands for 64, 128, 256 … 64K.
 
 use super::size::bytes;
 
@@ -9,26 +9,30 @@ use super::size::bytes;
 /// Why such a range has no values.
 pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, RangeError>> {
     let (first, last) = text.split_once("..")?;
-    let number = |text: &str| {
-        if is_size {
-            bytes(text).ok().flatten()
-        } else {
-            let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
-            text.parse::<u64>().ok().filter(|_| is_whole)
-        }
+    let (first, last) = (bound(first, is_size)?, bound(last, is_size)?);
+    let reason = if first == 0 {
+        Some("its values double, so it begins with 1 or more")
+    } else if first > last {
+        Some("its first value is the larger one")
+    } else {
+        None
     };
-    let (first, last) = (number(first)?, number(last)?);
-    let refuse = |why: &'static str| Some(Err(RangeError(text.to_owned(), why)));
-    if first == 0 {
-        return refuse("its values double, so it begins with 1 or more");
-    }
-    if first > last {
-        return refuse("its first value is the larger one");
+    if let Some(reason) = reason {
+        return Some(Err(RangeError(text.to_owned(), reason)));
     }
     let doubles = std::iter::successors(Some(first), |value| value.checked_mul(2));
     let mut values: Vec<u64> = doubles.take_while(|value| *value < last).collect();
     values.push(last);
     Some(Ok(values.iter().map(u64::to_string).collect()))
+}
+
+fn bound(text: &str, is_size: bool) -> Option<u64> {
+    if is_size {
+        bytes(text).ok().flatten()
+    } else {
+        let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_whole)
+    }
 }
 
 /// Why a range has no values: the range, and the reason.

@@ -1,5 +1,4 @@
-//! Spans of time as people write them: `5s`, `500ms`, `1.5s`, `2m`; a bare number is seconds. Exact
-//! to the nanosecond. It knows no option by name.
+//! Spans of time as people write them: `5s`, `500ms`, `1.5s`, `2m`; a bare number is seconds. Exact to the nanosecond.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -110,7 +109,6 @@ impl FromStr for TimeSpan {
     type Err = TimeSpanError;
 
     fn from_str(text: &str) -> Result<Self, TimeSpanError> {
-        let syntax = || TimeSpanError::Syntax(text.to_owned());
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
         let (number, unit) = text.split_at(end);
         let unit_ns = match unit {
@@ -119,11 +117,11 @@ impl FromStr for TimeSpan {
                 .iter()
                 .find(|(name, _)| *name == unit)
                 .map(|(_, ns)| *ns)
-                .ok_or_else(syntax)?,
+                .ok_or_else(|| TimeSpanError::Syntax(text.to_owned()))?,
         };
         let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
         if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-            return Err(syntax());
+            return Err(TimeSpanError::Syntax(text.to_owned()));
         }
         whole
             .parse::<u64>()

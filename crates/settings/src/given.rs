@@ -117,14 +117,14 @@ impl Given {
 
 /// The values that the items stand for, those of ranges one by one.
 fn with_ranges(row: &Row, items: &[impl AsRef<str>]) -> Result<Vec<String>, GivenError> {
-    let mut all = Vec::with_capacity(items.len());
+    let mut values = Vec::with_capacity(items.len());
     for item in items.iter().map(AsRef::as_ref) {
         match doubled(item, row.is_size).filter(|_| row.takes == Takes::List) {
-            Some(values) => all.extend(values?),
-            None => all.push(item.to_owned()),
+            Some(range) => values.extend(range?),
+            None => values.push(item.to_owned()),
         }
     }
-    Ok(all)
+    Ok(values)
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Given {

@@ -1,7 +1,6 @@
-//! Every setting of a case, said once (in `table`): its name as a flag and in a file, its type, default, range and help;
-//! and which settings go together (in `rules`). Flags, configuration files, cases on the wire, results and their headings
-//! are made from it.
-//! This crate must not know devices, files or the command line.
+//! Every setting of a case, said once (in `table`): its name as a flag and in a file, its type, default, range and
+//! help; and which settings go together (in `rules`). Flags, configuration files, cases on the wire, results and their
+//! headings are made from it.
 
 mod as_text;
 mod calls;

@@ -1,12 +1,12 @@
-//! The known word that a mistyped one most likely meant. It knows words only.
+//! The known word that a mistyped one most likely meant.
 
 /// The candidate nearest to `word`, if any is near enough to be worth naming.
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let word = word.to_ascii_lowercase().replace('_', "-");
+    let normalised = word.to_ascii_lowercase().replace('_', "-");
     candidates
         .iter()
-        .filter(|candidate| is_near(&word, candidate))
-        .map(|candidate| (strsim::jaro_winkler(&word, candidate), *candidate))
+        .filter(|candidate| is_near(&normalised, candidate))
+        .map(|candidate| (strsim::jaro_winkler(&normalised, candidate), *candidate))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
 }

@@ -1,4 +1,4 @@
-//! Which nodes talk to which: a rule that makes flows out of a list of nodes. It must not know the nodes.
+//! Which nodes talk to which: a rule that makes flows out of a list of nodes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -90,9 +90,8 @@ impl FromStr for Pattern {
             "bisection" => Pattern::Bisection,
             "loop" => Pattern::Loop,
             _ => {
-                let word = word.to_owned();
-                let nearest = nearest(&word, &WORDS);
-                return Err(PatternError::Unknown { word, nearest });
+                let nearest = nearest(word, &WORDS);
+                return Err(PatternError::Unknown { word: word.to_owned(), nearest });
             }
         };
         if pattern.node().is_none() && is_named {

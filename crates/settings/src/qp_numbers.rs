@@ -1,4 +1,4 @@
-//! Settings that are a list of numbers for QPs. It must not know what the numbers are, nor their range.
+//! Settings that are a list of numbers for QPs.
 
 use std::fmt;
 use std::str::FromStr;

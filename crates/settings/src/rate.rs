@@ -1,5 +1,5 @@
 //! How much a flow is to offer: as much as completes (a closed loop), or at a rate that completions do not change (an
-//! open loop), and how planned times follow each other then. It knows no option by name.
+//! open loop), and how planned times follow each other then.
 
 use std::fmt;
 use std::str::FromStr;
@@ -93,16 +93,15 @@ impl Rate {
 /// A positive decimal number with at most `digits` digits after the point, in units of the last of them.
 fn decimal(text: &str, digits: u32) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !is_digits(whole) || !is_digits(part) || text.ends_with('.') {
+    let are_digits = [whole, part].iter().all(|it| it.bytes().all(|byte| byte.is_ascii_digit()));
+    if whole.is_empty() || !are_digits || text.ends_with('.') {
         return None;
     }
-    let part = part.trim_end_matches('0');
-    let missing = digits.checked_sub(u32::try_from(part.len()).ok()?)?;
+    let fraction = part.trim_end_matches('0');
+    let missing = digits.checked_sub(u32::try_from(fraction.len()).ok()?)?;
     let scale = 10u64.checked_pow(digits)?;
-    let part: u64 = if part.is_empty() { 0 } else { part.parse().ok()? };
-    let whole: u64 = whole.parse().ok()?;
-    whole.checked_mul(scale)?.checked_add(part * 10u64.pow(missing))
+    let units: u64 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
+    whole.parse::<u64>().ok()?.checked_mul(scale)?.checked_add(units * 10u64.pow(missing))
 }
 
 /// A number with a unit, as `1.5M`.
@@ -119,12 +118,12 @@ impl FromStr for Rate {
     type Err = RateError;
 
     fn from_str(text: &str) -> Result<Self, RateError> {
-        let syntax = || RateError::Syntax(text.to_owned());
         if text == "closed" {
             return Ok(Rate::Closed);
         }
         if let Some(share) = text.strip_suffix('%') {
-            let parts = decimal(share.trim_end(), 2).ok_or_else(syntax)?;
+            let parts =
+                decimal(share.trim_end(), 2).ok_or_else(|| RateError::Syntax(text.to_owned()))?;
             return match u32::try_from(parts) {
                 Ok(0) => Err(RateError::Zero(text.to_owned())),
                 Ok(parts) if parts <= Rate::WHOLE => Ok(Rate::Share(parts)),
@@ -135,7 +134,7 @@ impl FromStr for Rate {
             Some(number) => (number, true),
             None => (text, false),
         };
-        let value = with_unit(number).ok_or_else(syntax)?;
+        let value = with_unit(number).ok_or_else(|| RateError::Syntax(text.to_owned()))?;
         let most = if is_bits { MOST_BITS } else { MOST_MESSAGES };
         match value {
             0 => Err(RateError::Zero(text.to_owned())),
@@ -153,8 +152,7 @@ fn short(value: u64) -> String {
         if value >= factor && value.is_multiple_of(factor / 1_000) {
             let (whole, part) = (value / factor, value % factor / (factor / 1_000));
             let text = format!("{whole}.{part:03}");
-            let text = text.trim_end_matches('0').trim_end_matches('.');
-            return format!("{text}{unit}");
+            return format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'));
         }
     }
     value.to_string()

@@ -1,5 +1,4 @@
-//! What the table has for one setting besides its type and default. `S` holds the values of all settings; this file must
-//! not know which settings there are.
+//! What the table has for one setting besides its type and default. `S` holds the values of all settings.
 
 use super::size::bytes;
 

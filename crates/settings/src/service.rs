@@ -1,5 +1,4 @@
-//! Transport services, and what each carries ([`Service::carries`]). It must not
-//! know how a QP of a service is made.
+//! Transport services, and what each carries ([`Service::carries`]).
 
 use super::op::{Op, Workload};
 use super::words::words;

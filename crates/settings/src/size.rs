@@ -1,4 +1,4 @@
-//! Sizes in bytes as people write them: `64`, `4K`, `64KiB`, `1M`. It knows no option by name.
+//! Sizes in bytes as people write them: `64`, `4K`, `64KiB`, `1M`.
 
 use std::fmt;
 use std::str::FromStr;

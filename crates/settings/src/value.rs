@@ -1,4 +1,4 @@
-//! Types of settings: how each is read and written. It must not know which settings there are.
+//! Types of settings: how each is read and written.
 
 use super::calls::{CallStyle, Domains, Timestamps};
 use super::duration::TimeSpan;
@@ -25,20 +25,19 @@ pub(crate) trait Value: Sized {
 }
 
 fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
-    let syntax = |message: String| SettingError::Syntax(message);
     let value = if row.is_size {
         let bytes = if row.range.1 <= Size::MAX.bytes().into() {
             text.parse::<Size>().map(|size| size.bytes().into())
         } else {
             text.parse::<MemorySize>().map(|size| size.0)
         };
-        bytes.map_err(|error| syntax(error.to_string()))?
+        bytes.map_err(|error| SettingError::Syntax(error.to_string()))?
     } else if text.bytes().all(|byte| byte.is_ascii_digit())
         && let Ok(number) = text.parse()
     {
         number
     } else {
-        return Err(syntax(format!("`{text}` is not a whole number")));
+        return Err(SettingError::Syntax(format!("`{text}` is not a whole number")));
     };
     let (min, max) = row.range;
     if (min..=max).contains(&value) { Ok(value) } else { Err(out_of_range(row, value, max)) }
@@ -57,10 +56,7 @@ macro_rules! numbers {
             }
 
             fn write<S>(&self, row: &Row<S>) -> String {
-                match row.is_size {
-                    true => MemorySize((*self).into()).to_string(),
-                    false => self.to_string(),
-                }
+                if row.is_size { MemorySize((*self).into()).to_string() } else { self.to_string() }
             }
         })*
     };

@@ -1,5 +1,4 @@
-//! Settings that are lists of weights: message sizes, and groups of QPs; and the order in which weights take turns. It
-//! knows no option by name.
+//! Settings that are lists of weights: message sizes, and groups of QPs; and the order in which weights take turns.
 
 use std::fmt;
 use std::str::FromStr;

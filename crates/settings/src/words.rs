@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::as_text::as_text;
-use super::duration::TimeSpan;
+use super::duration::{TimeSpan, TimeSpanError};
 use super::nearest::nearest;
 
 /// Why a word is not known.
@@ -36,11 +36,11 @@ fn suggestion(nearest: Option<&str>) -> String {
 /// The value whose name is `word`.
 pub(crate) fn find<T: Copy>(
     word: &str,
-    all: &[T],
+    values: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<T, WordError> {
-    all.iter().copied().find(|item| name(*item) == word).ok_or_else(|| {
-        let known: Vec<&'static str> = all.iter().map(|item| name(*item)).collect();
+    values.iter().copied().find(|item| name(*item) == word).ok_or_else(|| {
+        let known: Vec<&'static str> = values.iter().map(|item| name(*item)).collect();
         WordError::Unknown {
             word: word.to_owned(),
             known: known.join(", "),
@@ -312,23 +312,24 @@ impl Warmup {
     }
 }
 
+fn warmup_ns(text: &str) -> Result<u64, WordError> {
+    text.parse()
+        .map(TimeSpan::ns)
+        .map_err(|error: TimeSpanError| WordError::Warmup(error.to_string()))
+}
+
 impl FromStr for Warmup {
     type Err = WordError;
 
     fn from_str(word: &str) -> Result<Self, WordError> {
-        let span = |text: &str| {
-            text.parse::<TimeSpan>()
-                .map(TimeSpan::ns)
-                .map_err(|error| WordError::Warmup(error.to_string()))
-        };
         match word.strip_prefix("auto") {
             Some("") => Ok(Warmup::AUTO),
-            Some(rest) => match rest.strip_prefix(':').map(span).transpose()? {
+            Some(rest) => match rest.strip_prefix(':').map(warmup_ns).transpose()? {
                 Some(cap_ns) if cap_ns > 0 => Ok(Warmup::AutoCapNs(cap_ns)),
                 Some(_) => Err(WordError::Warmup("for no warm-up give 0".into())),
                 None => Err(WordError::Warmup(format!("not `{word}`"))),
             },
-            None => span(word).map(Warmup::FixedNs),
+            None => warmup_ns(word).map(Warmup::FixedNs),
         }
     }
 }

@@ -50,16 +50,16 @@ impl Growth {
 
     /// What grew and has a meaning: by meaning, the sum and the counters' names.
     pub fn by_meaning(&self) -> BTreeMap<PathEventKind, (u64, Vec<String>)> {
-        let mut all: BTreeMap<PathEventKind, (u64, Vec<String>)> = BTreeMap::new();
+        let mut by_meaning: BTreeMap<PathEventKind, (u64, Vec<String>)> = BTreeMap::new();
         for (name, grown) in &self.grown {
             let (Some(meaning), Some(grown @ 1..)) = (self.last.meaning(name), *grown) else {
                 continue;
             };
-            let entry = all.entry(meaning).or_default();
+            let entry = by_meaning.entry(meaning).or_default();
             entry.0 = entry.0.saturating_add(grown);
             entry.1.push(name.clone());
         }
-        all
+        by_meaning
     }
 
     pub fn last(&self) -> &Reading {

@@ -55,11 +55,15 @@ pub(super) fn is_of_tcp(driver_name: &str, counter: &str) -> bool {
     driver(driver_name).is_some_and(|driver| driver.of_tcp.contains(&counter))
 }
 
+fn without_vport(counter: &str) -> &str {
+    counter.strip_prefix(OF_VPORTS).unwrap_or(counter)
+}
+
 pub(super) fn driver_counter(driver_name: &str, counter: &str) -> Kind {
-    let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
+    let name = without_vport(counter);
     match driver(driver_name) {
-        Some(driver) if driver.gauges.iter().any(|it| counter.starts_with(it)) => Kind::Gauge,
-        Some(driver) if driver.of_32_bits.contains(&counter) => Kind::Wraps(32),
+        Some(driver) if driver.gauges.iter().any(|it| name.starts_with(it)) => Kind::Gauge,
+        Some(driver) if driver.of_32_bits.contains(&name) => Kind::Wraps(32),
         _ => Kind::Wraps(64),
     }
 }
@@ -70,9 +74,9 @@ pub(super) fn port_counter(counter: &str) -> Kind {
 }
 
 pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
-    let counter = counter.strip_prefix(OF_VPORTS).unwrap_or(counter);
+    let name = without_vport(counter);
     let meanings = driver(driver_name)?.meanings;
-    meanings.iter().find(|(_, names)| names.contains(&counter)).map(|(meaning, _)| *meaning)
+    meanings.iter().find(|(_, names)| names.contains(&name)).map(|(meaning, _)| *meaning)
 }
 
 pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {

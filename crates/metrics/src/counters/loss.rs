@@ -1,4 +1,4 @@
-//! Whether a device's counters would show lost packets: the one place that decides. It must not know what a run is.
+//! Whether a device's counters would show lost packets: the one place that decides.
 
 use report::results::model::LossUnknownReason;
 

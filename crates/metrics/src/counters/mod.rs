@@ -1,5 +1,5 @@
-//! A device's own counters: read from sysfs or from the embedded device, subtracted as wide as they are, and
-//! told by what they mean where the driver is known. It must not know what a run is, nor how results are written.
+//! A device's own counters: read from sysfs or from the embedded device, subtracted as wide as they are, and told by
+//! what they mean where the driver is known.
 
 mod drivers;
 mod growth;

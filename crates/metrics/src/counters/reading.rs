@@ -85,14 +85,14 @@ impl Reading {
 
     /// Counters with a known meaning that are not 0: meaning, name and value, by meaning.
     pub fn events(&self) -> Vec<(PathEventKind, &str, u64)> {
-        let mut told: Vec<_> = self
+        let mut events: Vec<_> = self
             .values
             .iter()
             .filter(|(_, (_, value))| *value > 0)
             .filter_map(|(name, (_, value))| Some((self.meaning(name)?, name.as_str(), *value)))
             .collect();
-        told.sort();
-        told
+        events.sort();
+        events
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &String> {
@@ -179,8 +179,8 @@ pub(super) mod tests {
             ("hw_counters/duplicate_request", "0\n"),
         ];
         let root = sysfs("dev0", &files);
-        let gap = |name, value| (PathEventKind::SequenceGap, name, value);
-        let gaps = [gap("oos_drop_count", 4), gap("out_of_sequence", 3)];
+        let gaps = [("oos_drop_count", 4), ("out_of_sequence", 3)]
+            .map(|(name, value)| (PathEventKind::SequenceGap, name, value));
         let resent = (PathEventKind::Resent, "completer_retry_err", 5);
         let timeout = (PathEventKind::AckTimeout, "RTO", 6);
         for (driver, told) in [

@@ -1,5 +1,5 @@
-//! How evenly the QPs of a flow were served from interval to interval of a run: what each got of its share, and which stood
-//! still. What chance explains is held against none. It must not know where this is shown.
+//! How evenly the QPs of a flow were served from interval to interval of a run: what each got of its share, and which
+//! stood still. What chance explains is held against none.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What results say: queries over observations whose answers are values. It must not know where they are shown.
+//! What results say: queries over observations whose answers are values.
 
 pub mod compare;
 pub(crate) mod evenness;

@@ -1,4 +1,4 @@
-//! Numbers as tables and figures write them. It must not know what they are of.
+//! Numbers as tables and figures write them.
 
 /// A cell that says that a figure was not measured.
 pub(crate) const NOT_MEASURED: &str = "-";

@@ -1,5 +1,5 @@
-//! The table of metrics: what each is called, how it is written, which direction is better, and where its value is. A new one
-//! is a row here; terminal, CSV, page, figures, comparisons and conditions follow. It must not know runs that do not count.
+//! The table of metrics: what each is called, how it is written, which direction is better, and where its value is. A
+//! new one is a row here; terminal, CSV, page, figures, comparisons and conditions follow.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! What was measured, as rows: observations (`table`), which of them count (`standing`), what a metric is (`metric`), and how
-//! figures and settings are written (`format`, `setting_words`). It must not judge a figure, nor know where one is shown.
+//! What was measured, as rows: observations (`table`), which of them count (`standing`), what a metric is (`metric`),
+//! and how figures and settings are written (`format`, `setting_words`).
 
 pub mod format;
 pub mod metric;

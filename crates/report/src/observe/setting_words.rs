@@ -1,4 +1,4 @@
-//! Settings as tables and sentences write them. It must not know what they are of.
+//! Settings as tables and sentences write them.
 
 use settings::{Id, NO_VALUE, ROWS, Row, Settings, differing};
 

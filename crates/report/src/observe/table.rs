@@ -1,5 +1,5 @@
-//! Observations: each flow of each case with what it was in each run, and the figures of those runs that count. Views and
-//! judgements take their figures from here. It must not know what is shown or judged.
+//! Observations: each flow of each case with what it was in each run, and the figures of those runs that count. Views
+//! and judgements take their figures from here.
 
 use super::metric::Metric;
 use super::standing::{self, LeftOut, Standing};

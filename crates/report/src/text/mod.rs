@@ -1,5 +1,5 @@
 //! Text that somebody else wrote (a peer, a file, another program), made fit for a terminal, a log and a page; and how
-//! text is broken into lines and coloured. It must not know who wrote it.
+//! text is broken into lines and coloured.
 //!
 //! Documents are cleaned as a whole where they come in ([`json::cleaned`]), so that what is printed later needs no
 //! thought. Other text is cleaned by [`printable`] where it is put into words.

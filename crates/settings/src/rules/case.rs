@@ -74,8 +74,8 @@ rules! {
     }
     REFUSED {
         flags: "duration", says: "since it measures nothing",
-        is_broken: |it| {
-            it.iterations_per_qp.is_none() && it.duration_seconds.is_none_or(|it| it.ns() == 0)
+        is_broken: |settings| {
+            settings.iterations_per_qp.is_none() && settings.duration_seconds.is_none_or(|it| it.ns() == 0)
         },
         hint: |_| "give --duration a time such as 5s, or use --iters".to_owned(),
     }

@@ -56,13 +56,13 @@ rules! {
     }
     Rule::REFUSED {
         flags: "rate", says: "with --pace device, unless each QP has 1 to 4294967295 kbit/s{}",
-        is_broken: |it| {
-            let kbit_per_s = it.device_kbit_per_s();
+        is_broken: |settings| {
+            let kbit_per_s = settings.device_kbit_per_s();
             kbit_per_s.is_some_and(|it| !(1..=u32::MAX.into()).contains(&it))
         },
-        values: |it| {
-            let kbit_per_s = it.device_kbit_per_s().unwrap_or_default();
-            format!(": each of {} would have {kbit_per_s}", it.qps)
+        values: |settings| {
+            let kbit_per_s = settings.device_kbit_per_s().unwrap_or_default();
+            format!(": each of {} would have {kbit_per_s}", settings.qps)
         },
     }
 }

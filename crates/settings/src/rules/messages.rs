@@ -58,10 +58,10 @@ rules! {
     }
     Rule::REFUSED {
         flags: "memory", says: "when workers share receives: only one worker can walk through memory{}",
-        is_broken: |it| {
-            let is_shared = it.cq == CqMode::Shared || it.recv_queue == RecvQueue::Shared;
-            let walks = it.memory_bytes.is_some() && it.op.profile().fills_receives();
-            walks && is_shared && it.workers > 1
+        is_broken: |settings| {
+            let is_shared = settings.cq == CqMode::Shared || settings.recv_queue == RecvQueue::Shared;
+            let walks = settings.memory_bytes.is_some() && settings.op.profile().fills_receives();
+            walks && is_shared && settings.workers > 1
         },
         values: |it| format!(", and {} share the receives of --op {}", it.workers, it.op),
         hint: |_| {
@@ -70,13 +70,13 @@ rules! {
     }
     Rule::REFUSED {
         flags: "size-mix", says: "when its weights take more WRs than all send queues have{}",
-        is_broken: |it| {
-            let period = it.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
-            u64::from(period) > it.wrs_of(it.qps)
+        is_broken: |settings| {
+            let period = settings.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
+            u64::from(period) > settings.wrs_of(settings.qps)
         },
-        values: |it| {
-            let period = it.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
-            format!(": they take {period}, the queues have {}", it.wrs_of(it.qps))
+        values: |settings| {
+            let period = settings.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
+            format!(": they take {period}, the queues have {}", settings.wrs_of(settings.qps))
         },
         hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),
     }

@@ -1,6 +1,6 @@
-//! Which settings go together: each rule is a row, said once, in the files below by subject. What a setting is to a case
-//! ([`Row::idle_by`]) and what is wrong with a case ([`Settings::misfit`]) are answers of them. A new rule is a row there
-//! and its example in the tests. This module must not know cases, flows or nodes.
+//! Which settings go together: each rule is a row, said once, in the files below by subject. What a setting is to a
+//! case ([`Row::idle_by`]) and what is wrong with a case ([`Settings::misfit`]) are answers of them. A new rule is a
+//! row there and its example in the tests.
 
 mod case;
 mod load;
@@ -56,15 +56,9 @@ impl Misfit {
 
 /// All rules. Of several on one flag, the first one that is broken counts.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    let all = [
-        case::RULES,
-        transport::RULES,
-        messages::RULES,
-        queues::RULES,
-        load::RULES,
-        ping_pong::RULES,
-    ];
-    all.into_iter().flatten()
+    [case::RULES, transport::RULES, messages::RULES, queues::RULES, load::RULES, ping_pong::RULES]
+        .into_iter()
+        .flatten()
 }
 
 /// The rules by which a flag has no effect.
@@ -135,8 +129,8 @@ impl Settings {
     /// Gives what has no effect its default.
     pub fn drop_idle(&mut self) {
         let unfitted = Settings::unfitted();
-        let asked = self.clone();
-        for row in ROWS.iter().filter(|row| !row.has_effect(&asked)) {
+        let requested = self.clone();
+        for row in ROWS.iter().filter(|row| !row.has_effect(&requested)) {
             row.copy(self, &unfitted);
         }
         self.fit();

@@ -25,7 +25,7 @@ rules! {
 fn others(it: &Settings) -> Vec<&'static str> {
     let share_a_cq = it.cq == CqMode::Shared && it.workers > 1;
     let polls = it.poll == PollMode::Busy;
-    let all = [
+    let conflicts = [
         (it.bidirectional, "--bidirectional"),
         (!it.rate.is_closed(), "--rate"),
         (it.spread != Spread::Own, "--spread"),
@@ -39,5 +39,5 @@ fn others(it: &Settings) -> Vec<&'static str> {
         (it.memory_bytes.is_some() && it.is_answered(), "--memory on send or write"),
         (it.ud_fan_out, "--ud-fan-out"),
     ];
-    all.into_iter().filter(|(is, _)| *is && it.ping_pong).map(|(_, what)| what).collect()
+    conflicts.into_iter().filter(|(is, _)| *is && it.ping_pong).map(|(_, what)| what).collect()
 }

@@ -23,15 +23,15 @@ rules! {
     }
     Rule::REFUSED {
         flags: "post-list", says: "above --signal-every{} unless it is a multiple of that",
-        is_broken: |it| {
-            it.post_list > it.signal_every && !it.post_list.is_multiple_of(it.signal_every)
+        is_broken: |settings| {
+            settings.post_list > settings.signal_every && !settings.post_list.is_multiple_of(settings.signal_every)
         },
         values: |it| format!(" {}", it.signal_every),
-        hint: |it| {
-            let below = it.post_list - it.post_list % it.signal_every.max(1);
+        hint: |settings| {
+            let below = settings.post_list - settings.post_list % settings.signal_every.max(1);
             format!(
                 "take --post-list {below}, or --signal-every {}",
-                it.post_list
+                settings.post_list
             )
         },
     }
@@ -41,13 +41,13 @@ rules! {
     }
     Rule::REFUSED {
         flags: "qp-weights", says: "unless its groups have as many QPs as --qps{}",
-        is_broken: |it| {
-            let weights = it.qp_weights.as_ref();
-            weights.is_some_and(|weights| weights.qps() != u64::from(it.qps))
+        is_broken: |settings| {
+            let weights = settings.qp_weights.as_ref();
+            weights.is_some_and(|weights| weights.qps() != u64::from(settings.qps))
         },
-        values: |it| {
-            let of_groups = it.qp_weights.as_ref().map_or(0, super::super::weights::QpWeights::qps);
-            format!(": they have {of_groups} instead of {}", it.qps)
+        values: |settings| {
+            let of_groups = settings.qp_weights.as_ref().map_or(0, super::super::weights::QpWeights::qps);
+            format!(": they have {of_groups} instead of {}", settings.qps)
         },
     }
     Rule::REFUSED {
@@ -66,9 +66,9 @@ rules! {
     }
     Rule::REFUSED {
         flags: "outstanding", says: "above the send queues of a worker's QPs{}",
-        is_broken: |it| {
-            it.outstanding
-                .is_some_and(|wrs| u64::from(wrs) > of_worker(it))
+        is_broken: |settings| {
+            settings.outstanding
+                .is_some_and(|wrs| u64::from(wrs) > of_worker(settings))
         },
         values: |it| format!(": {} WRs", of_worker(it)), hint: |_| fitting_outstanding(),
     }

@@ -1,4 +1,4 @@
-//! What a rule is: which settings it is about, when it is broken, and what follows. It must not know which rules there are.
+//! What a rule is: which settings it is about, when it is broken, and what follows.
 
 use crate::row::Scope;
 use crate::table::Settings;

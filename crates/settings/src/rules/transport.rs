@@ -13,8 +13,8 @@ const TOO_LONG: Rule = Rule {
         Some(mtu) => format!(", of at most {} bytes with --mtu {mtu}", mtu.bytes()),
         None => format!(", of at most {LARGEST_MTU_BYTES} bytes with the largest MTU"),
     },
-    hint: |it| {
-        let most = most_bytes(it);
+    hint: |settings| {
+        let most = most_bytes(settings);
         format!(
             "give --{{flag}} at most {most} bytes; over uc and rc messages take several packets"
         )
@@ -25,15 +25,15 @@ const TOO_LONG: Rule = Rule {
 rules! {
     Rule::REFUSED {
         flags: "op", says: "with this --service{}", is_broken: |it| !it.service.carries(it.op),
-        values: |it| {
-            let ops: Vec<&str> = it.service.ops().iter().map(|op| op.name()).collect();
-            let service = it.service.name().to_uppercase();
+        values: |settings| {
+            let ops: Vec<&str> = settings.service.ops().iter().map(|op| op.name()).collect();
+            let service = settings.service.name().to_uppercase();
             format!(": {service} carries {}", listed(&ops))
         },
-        hint: |it| {
-            let (op, service) = (it.op, it.service);
-            let others = Service::ALL.iter().filter(|it| it.carries(op));
-            let others: Vec<&str> = others.map(|it| it.name()).collect();
+        hint: |settings| {
+            let (op, service) = (settings.op, settings.service);
+            let carriers = Service::ALL.iter().filter(|service| service.carries(op));
+            let others: Vec<&str> = carriers.map(|service| service.name()).collect();
             format!(
                 "take {op} out of --op, or {service} out of --service; {op} goes over {}",
                 others.join(" and ")

@@ -1,4 +1,4 @@
-//! On what a case was measured, as facts that must be the same on both sides. It must not know figures.
+//! On what a case was measured, as facts that must be the same on both sides.
 
 use std::fmt::Display;
 

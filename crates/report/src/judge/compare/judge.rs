@@ -1,4 +1,4 @@
-//! The words for what was read: each metric over all cases, then each figure of each case. It must not read files.
+//! The words for what was read: each metric over all cases, then each figure of each case.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! Open loops on both sides: whether what they moved is only what was offered, and to which loads a share of the closed
-//! loop's maximum came. It must not judge.
+//! loop's maximum came.
 
 use super::side::{Launch, runs};
 use crate::observe::format::rate_text;

@@ -1,5 +1,4 @@
-//! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result
-//! files only; it must not know verbs, sockets or how to run anything.
+//! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result files only.
 
 mod build;
 mod facts;

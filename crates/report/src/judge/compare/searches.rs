@@ -1,4 +1,4 @@
-//! Searches over loads on both sides: the highest load that kept a limit. It must not judge.
+//! Searches over loads on both sides: the highest load that kept a limit.
 
 use super::facts::differ;
 use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation, Verdict};

@@ -1,4 +1,4 @@
-//! One side: its files, and the runs of a case that count. It must not judge.
+//! One side: its files, and the runs of a case that count.
 
 use super::facts::{self, Fact};
 use super::model::Observation;

@@ -1,4 +1,4 @@
-//! What results may say, as values. It must not know how anything is found.
+//! What results may say, as values.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! How far figures of two cases may be apart by chance. It must not know cases.
+//! How far figures of two cases may be apart by chance.
 
 use crate::observe::{Metric, Spread};
 use statistics::LEAST_OBSERVATIONS;

@@ -1,5 +1,5 @@
-//! Which rail of a node is slower than its others. Each flow is compared with those that the same flow has over other rails at
-//! once, so that it does not matter what else differs between flows. It must not know words.
+//! Which rail of a node is slower than its others. Each flow is compared with those that the same flow has over other
+//! rails at once, so that it does not matter what else differs between flows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

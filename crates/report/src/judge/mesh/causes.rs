@@ -1,5 +1,4 @@
-//! The fewest causes that explain why some flows are slower than others: a node that sends or receives less, a path. It
-//! must not know results, units or words.
+//! The fewest causes that explain why some flows are slower than others: a node that sends or receives less, a path.
 
 use statistics::{Scatter, median, reach, spread};
 

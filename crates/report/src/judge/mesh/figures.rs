@@ -1,4 +1,4 @@
-//! The figures of a flow that a matrix has. It must not know nodes.
+//! The figures of a flow that a matrix has.
 
 use crate::observe::Metric;
 use crate::results::model::{FlowResult, Run};

@@ -1,5 +1,5 @@
-//! What a matrix says, as values: flows without a figure, nodes and paths that are slow with where to look, and how alike the
-//! others are. It must not judge, which `outliers` does, nor know words.
+//! What a matrix says, as values: flows without a figure, nodes and paths that are slow with where to look, and how
+//! alike the others are.
 
 use std::collections::BTreeSet;
 

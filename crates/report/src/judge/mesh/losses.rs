@@ -1,4 +1,4 @@
-//! Nodes and paths of a matrix that lose packets, though their rates may be as they should. It must not know words.
+//! Nodes and paths of a matrix that lose packets, though their rates may be as they should.
 
 use super::causes::{Cause, Observed, Place, Rule, causes, tail};
 use super::matrix::{Cell, Matrix};

@@ -1,4 +1,4 @@
-//! Node × node: what each flow of a pattern moved, over all cases and runs of it. It must not judge.
+//! Node × node: what each flow of a pattern moved, over all cases and runs of it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

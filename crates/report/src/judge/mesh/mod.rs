@@ -1,5 +1,5 @@
-//! What the runs of a pattern say of nodes and of the paths between them: matrices, curves over fan-in, outliers, findings.
-//! All of it is made from a result file; nothing is stored. It must not know words, or how anything is run.
+//! What the runs of a pattern say of nodes and of the paths between them: matrices, curves over fan-in, outliers,
+//! findings. All of it is made from a result file; nothing is stored.
 
 mod causes;
 mod fan;

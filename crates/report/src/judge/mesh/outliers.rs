@@ -1,5 +1,5 @@
-//! Nodes and paths of a matrix that are slower than the others, by a rule that docs/dev/statistics.md has with its proof. It
-//! must not know words.
+//! Nodes and paths of a matrix that are slower than the others, by a rule that docs/dev/statistics.md has with its
+//! proof.
 
 use super::causes::{Observed, Place, Rule, causes, tail};
 use super::figures::median_of;

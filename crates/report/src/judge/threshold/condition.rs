@@ -1,4 +1,4 @@
-//! A condition under which a sweep fails, as it is written. It must not know results.
+//! A condition under which a sweep fails, as it is written.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! All that is demanded of the flows of a sweep. It must not know results.
+//! All that is demanded of the flows of a sweep.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! What is demanded of each flow of a sweep (`--fail-below`, `--fail-if`), and which flows do not keep it. It must not know
-//! how anything is run, nor words.
+//! What is demanded of each flow of a sweep (`--fail-below`, `--fail-if`), and which flows do not keep it.
 
 mod condition;
 mod demands;
