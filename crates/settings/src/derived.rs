@@ -1,12 +1,10 @@
 //! What follows from the settings of a case: sizes, the end of a measurement, and defaults that fit other settings.
 
-use super::duration::TimeSpan;
-use super::op::{ATOMIC_BYTES, Workload};
+use super::lists::SizeMix;
+use super::op::{ATOMIC_BYTES, Service, Workload};
 use super::rate::Rate;
-use super::service::Service;
-use super::size::Size;
 use super::table::{FITTED, Settings};
-use super::weights::SizeMix;
+use super::units::{Size, TimeSpan};
 use super::words::{Ordering, Pace, RecvQueue};
 
 /// Receives of a QP by default.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::doubling::{RangeError, doubled};
+use super::lists::{RangeError, doubled};
 use super::row::{SettingError, Takes};
 use super::rules::{Rule, rules};
 use super::table::{Row, Settings};
@@ -151,9 +151,10 @@ impl<const N: usize> From<[(&str, &str); N]> for Given {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::ROWS;
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
+    use crate::table::ROWS;
 
     fn set(flag: &str, text: &str) -> Result<Vec<String>, GivenError> {
         let mut given = Given::default();

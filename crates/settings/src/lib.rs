@@ -2,47 +2,33 @@
 //! help; and which settings go together (in `rules`). Flags, configuration files, cases on the wire, results and their
 //! headings are made from it.
 
-mod as_text;
-mod calls;
 mod derived;
 mod differing;
-mod doubling;
-mod duration;
 mod given;
-mod listed;
-mod nearest;
+mod lists;
 mod op;
 mod pattern;
-mod qp_numbers;
 mod rate;
 mod row;
 mod rules;
-mod service;
-mod size;
 mod table;
-mod value;
-mod weights;
+mod text;
+mod units;
 mod words;
 
-pub use calls::{CallStyle, Domains, Timestamps};
 pub use derived::Stop;
 pub use differing::{NO_VALUE, differing, telling_apart};
-pub use doubling::RangeError;
-pub use duration::TimeSpan;
 pub use given::{Given, GivenError};
-pub use listed::listed;
-pub use nearest::{is_near, nearest};
-pub use op::{ATOMIC_BYTES, Access, Op, Profile, Workload};
+pub use lists::{QpNumbers, QpWeights, RangeError, SizeMix, SmoothTurns};
+pub use op::{ATOMIC_BYTES, Access, LARGEST_MTU_BYTES, Op, Profile, Service, Workload};
 pub use pattern::{Pattern, PatternError};
-pub use qp_numbers::QpNumbers;
 pub use rate::{Arrivals, Rate, RateError};
 pub use row::{Id, Scope, SettingError, Takes};
 pub use rules::{Misfit, Rule, RuleKind, rules};
-pub use service::{LARGEST_MTU_BYTES, Service};
-pub use size::{MemorySize, Size};
 pub use table::{ROWS, Row, Settings};
-pub use weights::{QpWeights, SizeMix, SmoothTurns};
+pub use text::{is_near, listed, nearest};
+pub use units::{MemorySize, Size, TimeSpan};
 pub use words::{
-    AtomicTarget, ConnectMode, CqMode, MrMode, Mtu, Ordering, Pace, PageKind, PollMode, RecvQueue,
-    Spread, TouchOrder, Warmup,
+    AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace, PageKind,
+    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };

@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::as_text::as_text;
-use super::nearest::nearest;
+use super::text::{as_text, nearest};
 
 /// A rule that makes flows out of a list of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

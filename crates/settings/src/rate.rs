@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::as_text::as_text;
+use super::text::as_text;
 use super::words::words;
 
 words! {

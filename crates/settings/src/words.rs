@@ -1,4 +1,5 @@
-//! Settings that are words: CQ modes, polling, ways to connect, path MTUs and warm-ups.
+//! Settings that are words: CQ modes, polling, ways to connect, path MTUs, warm-ups, and by which calls of libibverbs a flow
+//! posts and polls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,9 +9,8 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use super::as_text::as_text;
-use super::duration::{TimeSpan, TimeSpanError};
-use super::nearest::nearest;
+use super::text::{as_text, nearest};
+use super::units::{TimeSpan, TimeSpanError};
 
 /// Why a word is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -346,6 +346,36 @@ impl fmt::Display for Warmup {
 }
 
 as_text!(Warmup, { "type": "string" });
+
+words! {
+    /// The calls by which sends are posted, or completions polled.
+    CallStyle {
+        /// `ibv_post_send`, `ibv_poll_cq`.
+        Legacy = "legacy",
+        /// `ibv_wr_start` and what follows it, `ibv_start_poll` and what follows it.
+        Extended = "extended",
+    }
+}
+
+words! {
+    /// Promises to the library about the threads that use QPs and CQs.
+    Domains {
+        /// Nothing: any thread may, so it locks.
+        Usual = "usual",
+        /// One thread uses each of them, so it need not lock.
+        Thread = "thread",
+    }
+}
+
+words! {
+    /// Whose time of a completion ends a latency.
+    Timestamps {
+        /// The CPU's, when the worker saw the completion.
+        Cpu = "cpu",
+        /// The device's, when it made the completion.
+        Device = "device",
+    }
+}
 
 #[cfg(test)]
 mod tests {

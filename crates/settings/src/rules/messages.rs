@@ -1,9 +1,28 @@
-//! Rules on messages: their sizes, their places in memory, and what some operations do not have.
+//! Rules on services, on how QPs are connected, on what is in packets' headers, and on messages: their sizes, their places
+//! in memory, and what some operations do not have.
 
 use super::rule::{Rule, rules};
-use crate::op::ATOMIC_BYTES;
+use crate::lists::SizeMix;
+use crate::op::{ATOMIC_BYTES, LARGEST_MTU_BYTES, Service};
 use crate::table::Settings;
-use crate::words::{CqMode, RecvQueue};
+use crate::text::listed;
+use crate::words::{ConnectMode, CqMode, Mtu, RecvQueue};
+
+/// A rule on messages larger than a packet.
+const TOO_LONG: Rule = Rule {
+    says: "with --service ud above the MTU: a datagram is one packet{}",
+    values: |it| match it.mtu {
+        Some(mtu) => format!(", of at most {} bytes with --mtu {mtu}", mtu.bytes()),
+        None => format!(", of at most {LARGEST_MTU_BYTES} bytes with the largest MTU"),
+    },
+    hint: |settings| {
+        let most = most_bytes(settings);
+        format!(
+            "give --{{flag}} at most {most} bytes; over uc and rc messages take several packets"
+        )
+    },
+    ..Rule::REFUSED
+};
 
 /// A rule on places that atomic operations cannot act on.
 const ATOMIC_PLACE: Rule = Rule {
@@ -12,6 +31,60 @@ const ATOMIC_PLACE: Rule = Rule {
 };
 
 rules! {
+    Rule::REFUSED {
+        flags: "op", says: "with this --service{}", is_broken: |it| !it.service.carries(it.op),
+        values: |settings| {
+            let ops: Vec<&str> = settings.service.ops().iter().map(|op| op.name()).collect();
+            let service = settings.service.name().to_uppercase();
+            format!(": {service} carries {}", listed(&ops))
+        },
+        hint: |settings| {
+            let (op, service) = (settings.op, settings.service);
+            let carriers = Service::ALL.iter().filter(|service| service.carries(op));
+            let others: Vec<&str> = carriers.map(|service| service.name()).collect();
+            format!(
+                "take {op} out of --op, or {service} out of --service; {op} goes over {}",
+                others.join(" and ")
+            )
+        },
+    }
+    TOO_LONG {
+        flags: "size", is_broken: |it| it.size_mix.is_none() && is_too_long(it),
+    }
+    TOO_LONG {
+        flags: "size-mix", is_broken: |it| it.size_mix.is_some() && is_too_long(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "ud-fan-out", says: "without --service ud: only its QPs can send to any QP",
+        is_broken: |it| it.service != Service::Ud,
+    }
+    Rule::REFUSED {
+        flags: "ud-fan-out", says: "with a --tx-depth below --qps: each WR of a QP goes to one QP{}",
+        is_broken: |it| it.ud_fan_out && it.tx_depth < it.qps,
+        values: |it| format!(", and there are {} WRs for {} QPs", it.tx_depth, it.qps),
+        hint: |_| "raise --tx-depth, lower --qps, or leave --ud-fan-out out".to_owned(),
+    }
+    Rule::REFUSED {
+        flags: "connect", says: "with --service uc or ud: rdma_cm connects RC QPs here",
+        is_broken: |it| it.connect == ConnectMode::Cm && it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "timeout retry-cnt rnr-retry min-rnr-timer",
+        says: "with --service uc or ud: they have no acknowledgements and no retries",
+        is_broken: |it| it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "max-rd-atomic", says: "with --service uc or ud: they have no READs and atomic operations",
+        is_broken: |it| it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "traffic-class", says: "with --dscp: it sets the traffic class", is_broken: |it| it.dscp.is_some(),
+        instead_of: "dscp",
+    }
+    Rule::NO_EFFECT {
+        flags: "udp-sport", says: "with --service ud: the driver chooses its datagrams' port",
+        is_broken: |it| it.service == Service::Ud,
+    }
     Rule::IGNORED {
         flags: "size", says: "on atomic operations: they act on 8 bytes", is_broken: is_atomic,
     }
@@ -71,15 +144,24 @@ rules! {
     Rule::REFUSED {
         flags: "size-mix", says: "when its weights take more WRs than all send queues have{}",
         is_broken: |settings| {
-            let period = settings.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
+            let period = settings.size_mix.as_ref().map_or(0, SizeMix::period);
             u64::from(period) > settings.wrs_of(settings.qps)
         },
         values: |settings| {
-            let period = settings.size_mix.as_ref().map_or(0, super::super::weights::SizeMix::period);
+            let period = settings.size_mix.as_ref().map_or(0, SizeMix::period);
             format!(": they take {period}, the queues have {}", settings.wrs_of(settings.qps))
         },
         hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),
     }
+}
+
+/// The longest datagram, as far as the path is known before a device is opened.
+fn most_bytes(settings: &Settings) -> u32 {
+    settings.mtu.map_or(LARGEST_MTU_BYTES, Mtu::bytes)
+}
+
+fn is_too_long(settings: &Settings) -> bool {
+    settings.service == Service::Ud && settings.size_bytes > most_bytes(settings)
 }
 
 fn is_atomic(settings: &Settings) -> bool {

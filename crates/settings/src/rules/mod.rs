@@ -5,10 +5,7 @@
 mod case;
 mod load;
 mod messages;
-mod ping_pong;
-mod queues;
 mod rule;
-mod transport;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -56,9 +53,7 @@ impl Misfit {
 
 /// All rules. Of several on one flag, the first one that is broken counts.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
-    [case::RULES, transport::RULES, messages::RULES, queues::RULES, load::RULES, ping_pong::RULES]
-        .into_iter()
-        .flatten()
+    [case::RULES, messages::RULES, load::RULES].into_iter().flatten()
 }
 
 /// The rules by which a flag has no effect.

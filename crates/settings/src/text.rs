@@ -1,4 +1,47 @@
-//! The known word that a mistyped one most likely meant.
+//! Settings as text: conversions for files and the wire, lists in sentences, and the known word that a mistyped one most
+//! likely meant.
+
+/// Conversions of a type from and to text, and its schema, which is that of `json_schema!`.
+macro_rules! as_text {
+    ($type:ident, $schema:tt) => {
+        impl From<$type> for String {
+            fn from(value: $type) -> String {
+                value.to_string()
+            }
+        }
+
+        impl TryFrom<String> for $type {
+            type Error = <$type as std::str::FromStr>::Err;
+
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                text.parse()
+            }
+        }
+
+        impl schemars::JsonSchema for $type {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    };
+}
+pub(crate) use as_text;
+
+/// `a`, `a and b`, `a, b and c`.
+pub fn listed(words: &[impl AsRef<str>]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.as_ref().to_owned(),
+        [first @ .., last] => {
+            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", first.join(", "), last.as_ref())
+        }
+    }
+}
 
 /// The candidate nearest to `word`, if any is near enough to be worth naming.
 pub fn nearest<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
@@ -21,7 +64,15 @@ pub fn is_near(word: &str, known: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_near, nearest};
+    use super::{is_near, nearest, *};
+
+    #[test]
+    fn lists_read_as_sentences() {
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(listed(&["a", "b"]), "a and b");
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&[""; 0]), "");
+    }
 
     #[test]
     fn a_word_of_other_letters_is_not_near() {

@@ -1,12 +1,13 @@
-//! Settings that are lists of weights: message sizes, and groups of QPs; and the order in which weights take turns.
+//! Settings that are lists: numbers for QPs; weights of message sizes and of groups of QPs, and the order in which weights
+//! take turns; and ranges in lists, as `64..64K` for 64, 128, 256 … 64K.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::as_text::as_text;
-use super::size::Size;
+use super::text::as_text;
+use super::units::{Size, bytes};
 
 /// The most entries of one list.
 const MOST_ENTRIES: usize = 16;
@@ -224,10 +225,106 @@ impl fmt::Display for QpWeights {
 as_text!(SizeMix, { "type": "string" });
 as_text!(QpWeights, { "type": "string" });
 
+/// The most entries of one list.
+const MOST_NUMBERS: usize = 4096;
+
+/// A number for each QP; QPs beyond the last take them again from the first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct QpNumbers(Vec<u32>);
+
+impl QpNumbers {
+    /// The number of QP `index`.
+    pub fn of(&self, index: u32) -> u32 {
+        let place = index as usize % self.0.len().max(1);
+        self.0.get(place).copied().unwrap_or(0)
+    }
+
+    /// All, in the order in which they were given.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|&number| number.into())
+    }
+}
+
+impl FromStr for QpNumbers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let numbers = text
+            .split(',')
+            .map(|item| {
+                let read = match item.strip_prefix("0x") {
+                    Some(digits) => u32::from_str_radix(digits, 16),
+                    None => item.parse(),
+                };
+                read.map_err(|_| {
+                    format!("`{item}` is not a number: write 1,2,3 or 0x1,0x2, one for each QP")
+                })
+            })
+            .collect::<Result<Vec<u32>, _>>()?;
+        if numbers.len() <= MOST_NUMBERS {
+            Ok(QpNumbers(numbers))
+        } else {
+            Err(format!("the list has more than {MOST_NUMBERS} entries"))
+        }
+    }
+}
+
+impl fmt::Display for QpNumbers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<String> = self.0.iter().map(u32::to_string).collect();
+        f.pad(&words.join(","))
+    }
+}
+
+as_text!(QpNumbers, {
+    "type": "string",
+    "description": "Numbers for QPs with commas between them; QPs beyond the last take them again from the first.",
+});
+
+/// The values of a range, each twice the one before it; the last is the range's end, even if it is less than twice the one
+/// before. `None` if the text is no range of two whole numbers, or of sizes where `is_size`.
+///
+/// # Errors
+/// Why such a range has no values.
+pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, RangeError>> {
+    let (first, last) = text.split_once("..")?;
+    let (first, last) = (bound(first, is_size)?, bound(last, is_size)?);
+    let reason = if first == 0 {
+        Some("its values double, so it begins with 1 or more")
+    } else if first > last {
+        Some("its first value is the larger one")
+    } else {
+        None
+    };
+    if let Some(reason) = reason {
+        return Some(Err(RangeError(text.to_owned(), reason)));
+    }
+    let doubles = std::iter::successors(Some(first), |value| value.checked_mul(2));
+    let mut values: Vec<u64> = doubles.take_while(|value| *value < last).collect();
+    values.push(last);
+    Some(Ok(values.iter().map(u64::to_string).collect()))
+}
+
+fn bound(text: &str, is_size: bool) -> Option<u64> {
+    if is_size {
+        bytes(text).ok().flatten()
+    } else {
+        let is_whole = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_whole)
+    }
+}
+
+/// Why a range has no values: the range, and the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a range: {1}")]
+pub struct RangeError(String, &'static str);
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn mixes_are_read_back() {
@@ -279,6 +376,60 @@ mod tests {
         #[test]
         fn no_text_upsets_the_parsers(text in "[0-9:,KMG]{0,24}") {
             let _ = (text.parse::<SizeMix>(), text.parse::<QpWeights>());
+        }
+    }
+
+    #[test]
+    fn qps_take_the_numbers_in_turn() {
+        let numbers: QpNumbers = "7,0x10".parse().unwrap();
+        assert_eq!((0..5).map(|qp| numbers.of(qp)).collect::<Vec<_>>(), [7, 16, 7, 16, 7]);
+        assert_eq!(numbers.to_string(), "7,16");
+    }
+
+    #[test]
+    fn what_is_no_number_is_named() {
+        for text in ["", "1,", "1,x", "-1", "0x", "4294967296"] {
+            assert!(text.parse::<QpNumbers>().is_err(), "{text}");
+        }
+        let many = vec!["1"; 4097].join(",");
+        assert!(many.parse::<QpNumbers>().unwrap_err().contains("4096"));
+    }
+
+    fn values(text: &str, is_size: bool) -> Vec<String> {
+        doubled(text, is_size).unwrap().unwrap()
+    }
+
+    #[test]
+    fn values_double_up_to_the_end() {
+        assert_eq!(values("1..8", false), ["1", "2", "4", "8"]);
+        assert_eq!(values("3..20", false), ["3", "6", "12", "20"]);
+        assert_eq!(values("1K..4K", true), ["1024", "2048", "4096"]);
+        assert_eq!(values("7..7", false), ["7"]);
+        let above_one_message = ["1073741824", "2147483648", "4294967296"];
+        assert_eq!(values("1G..4G", true), above_one_message);
+    }
+
+    #[test]
+    fn other_texts_are_no_ranges() {
+        for text in ["64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4", "+1..4"] {
+            assert_eq!(doubled(text, false), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_without_values_are_refused() {
+        for text in ["0..8", "8..1"] {
+            assert!(matches!(doubled(text, false), Some(Err(_))), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_value_is_at_most_twice_the_one_before(first in 1..1_000_000u64, more in 0..1_000_000_000u64) {
+            let values = values(&format!("{first}..{}", first + more), false);
+            let values: Vec<u64> = values.iter().map(|it| it.parse().unwrap()).collect();
+            prop_assert_eq!((values[0], *values.last().unwrap()), (first, first + more));
+            prop_assert!(values.windows(2).all(|two| two[0] < two[1] && two[1] <= 2 * two[0]));
         }
     }
 }
