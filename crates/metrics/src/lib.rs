@@ -4,17 +4,14 @@ pub mod clock;
 pub mod counters;
 pub mod drift;
 pub mod histogram;
-pub mod interval;
 pub mod limits;
 #[cfg(test)]
 mod noise;
 pub mod qp_timeline;
 pub mod steady;
 pub mod timeline;
-mod trend;
 
 pub use clock::Clock;
-pub use histogram::{Digits, Recorder, Samples, digits_for};
-pub use interval::IntervalLatency;
+pub use histogram::{Digits, IntervalLatency, Recorder, Samples, digits_for};
 pub use qp_timeline::QpTimeline;
 pub use timeline::Timeline;

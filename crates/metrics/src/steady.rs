@@ -17,7 +17,7 @@
 
 use std::collections::VecDeque;
 
-use super::trend::Line;
+use super::drift::Line;
 
 /// The shortest interval, in nanoseconds; sampling more often than this gains nothing.
 pub const INTERVAL_NS: u64 = 50_000_000;

@@ -1,11 +1,99 @@
-//! The counters of each driver by the names that it gives them. Sources: the drivers' `hw_counters` in Linux
-//! (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c, irdma/verbs.c, mana/counters.c,
-//! ionic/ionic_hw_stats.c, hns/hns_roce_hw_v2.c, efa/efa_verbs.c, erdma/erdma_verbs.c, rxe/rxe_hw_counters.c).
+//! What counters mean, how wide they are, and which of them count pause frames, by driver and by the names that it gives
+//! them.
+//!
+//! Sources: the drivers' `hw_counters` in Linux (`drivers/infiniband`: mlx5/counters.c, bnxt_re/hw_counters.c,
+//! irdma/verbs.c, mana/counters.c, ionic/ionic_hw_stats.c, hns/hns_roce_hw_v2.c, efa/efa_verbs.c, erdma/erdma_verbs.c,
+//! rxe/rxe_hw_counters.c); the core's sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5
+//! (`PortCounters`); of a network interface (`ethtool -S`), below `drivers/net/ethernet`: mellanox/mlx5/core/en_stats.c,
+//! broadcom/bnxt/bnxt_ethtool.c, intel/ice/ice_ethtool.c, intel/i40e/i40e_ethtool.c, pensando/ionic/ionic_stats.c,
+//! hisilicon/hns3/hns3pf/hclge_main.c, microsoft/mana/mana_ethtool.c.
 
 use report::results::model::PathEventKind::{
     self, AckTimeout, BadPacket, Congestion, Dropped, GaveUp, ReceiverNotReady, Resent,
     SequenceGap, SequenceNak,
 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It begins again at 0 after so many bits.
+    Wraps(u32),
+    /// It stays at its largest value of so many bits.
+    Saturates(u32),
+    /// What there is now, which falls too: not a counter at all.
+    Gauge,
+}
+
+/// Bits of `PortCounters`, all of which saturate. Data and packets have 64 on most devices, and then show more than
+/// these.
+const PORT_COUNTERS: [(&str, u32); 17] = [
+    ("symbol_error", 16),
+    ("link_error_recovery", 8),
+    ("link_downed", 8),
+    ("port_rcv_errors", 16),
+    ("port_rcv_remote_physical_errors", 16),
+    ("port_rcv_switch_relay_errors", 16),
+    ("port_xmit_discards", 16),
+    ("port_xmit_constraint_errors", 8),
+    ("port_rcv_constraint_errors", 8),
+    ("local_link_integrity_errors", 4),
+    ("excessive_buffer_overrun_errors", 4),
+    ("VL15_dropped", 16),
+    ("port_xmit_wait", 32),
+    ("port_xmit_data", 32),
+    ("port_rcv_data", 32),
+    ("port_xmit_packets", 32),
+    ("port_rcv_packets", 32),
+];
+
+/// What a driver shows that other functions of the card count.
+const OF_VPORTS: &str = "vport_";
+
+fn driver(name: &str) -> Option<&'static Driver> {
+    // `mlx5_core.sf` drives a subfunction.
+    let module = name.split('.').next().unwrap_or(name);
+    DRIVERS.iter().find(|driver| driver.names.contains(&module))
+}
+
+pub(super) fn is_driver(name: &str) -> bool {
+    driver(name).is_some()
+}
+
+/// Whether a counter counts TCP's segments.
+pub(super) fn is_of_tcp(driver_name: &str, counter: &str) -> bool {
+    driver(driver_name).is_some_and(|driver| driver.of_tcp.contains(&counter))
+}
+
+fn without_vport(counter: &str) -> &str {
+    counter.strip_prefix(OF_VPORTS).unwrap_or(counter)
+}
+
+pub(super) fn driver_counter(driver_name: &str, counter: &str) -> Kind {
+    let name = without_vport(counter);
+    match driver(driver_name) {
+        Some(driver) if driver.gauges.iter().any(|it| name.starts_with(it)) => Kind::Gauge,
+        Some(driver) if driver.of_32_bits.contains(&name) => Kind::Wraps(32),
+        _ => Kind::Wraps(64),
+    }
+}
+
+pub(super) fn port_counter(counter: &str) -> Kind {
+    let known = PORT_COUNTERS.iter().find(|(name, _)| *name == counter);
+    Kind::Saturates(known.map_or(64, |(_, bits)| *bits))
+}
+
+pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
+    let name = without_vport(counter);
+    let meanings = driver(driver_name)?.meanings;
+    meanings.iter().find(|(_, names)| names.contains(&name)).map(|(meaning, _)| *meaning)
+}
+
+pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
+    match counter {
+        "port_rcv_errors" => Some(BadPacket),
+        "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(Dropped),
+        _ => None,
+    }
+}
 
 /// Driver name of the embedded device.
 pub const EMBEDDED_DRIVER: &str = "softroce";
@@ -229,3 +317,120 @@ const EMBEDDED: Driver = Driver {
     ],
     ..WITHOUT
 };
+
+/// Parts of names, and whether a counter with such a name counts pause frames; the first one that fits decides.
+const PAUSE_COUNTERS: [(&str, bool); 10] = [
+    // For how long there was a pause.
+    ("duration", false),
+    ("xoff_time", false),
+    ("1us_count", false),
+    // How often one began, and frames that end one.
+    ("transition", false),
+    ("xon_2_xoff", false),
+    ("resume", false),
+    // Plain pause frames, PFC of a priority or class, and both.
+    ("pause", true),
+    ("pfc", true),
+    // Intel's names.
+    ("xoff", true),
+    ("", false),
+];
+
+/// Whether a counter of this name counts pause frames: those of PFC, or plain ones.
+pub fn counts_pauses(name: &str) -> bool {
+    let row = PAUSE_COUNTERS.iter().find(|(part, _)| name.contains(part));
+    row.is_some_and(|(_, counts)| *counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn widths_are_the_drivers() {
+        for (driver, counter, kind) in [
+            ("mlx5_core", "out_of_sequence", Kind::Wraps(32)),
+            ("mlx5_core.sf", "vport_rx_write_requests", Kind::Wraps(32)),
+            ("mlx5_core", "np_cnp_sent", Kind::Wraps(64)),
+            ("bnxt_en", "out_of_sequence", Kind::Wraps(64)),
+            ("bnxt_en", "active_qps", Kind::Gauge),
+            ("", "out_of_sequence", Kind::Wraps(64)),
+        ] {
+            assert_eq!(driver_counter(driver, counter), kind, "{driver} {counter}");
+        }
+        assert_eq!(port_counter("port_rcv_errors"), Kind::Saturates(16));
+        assert_eq!(port_counter("unicast_rcv_packets"), Kind::Saturates(64));
+    }
+
+    #[test]
+    fn every_name_stands_once_in_a_driver() {
+        for driver in &DRIVERS {
+            let names = || driver.meanings.iter().flat_map(|(_, names)| *names);
+            let different: std::collections::HashSet<_> = names().collect();
+            assert_eq!(different.len(), names().count(), "{:?}", driver.names);
+        }
+    }
+
+    #[test]
+    fn pause_frames_have_many_names() {
+        for (driver, names) in [
+            (
+                "mlx5",
+                "rx_prio3_pause tx_prio3_pause rx_pause_ctrl_phy tx_pause_ctrl_phy rx_global_pause tx_global_pause \
+                 tx_pause_storm_warning_events tx_pause_storm_error_events",
+            ),
+            (
+                "bnxt",
+                "rx_pause_frames tx_pause_frames rx_pfc_frames tx_pfc_frames rx_pfc_ena_frames_pri3 tx_pfc_ena_frames_pri3 \
+                 continuous_pause_events continuous_roce_pause_events",
+            ),
+            (
+                "ice",
+                "link_xoff_rx.nic link_xoff_tx.nic rx_priority_3_xoff.nic tx_priority_3_xoff.nic",
+            ),
+            (
+                "i40e",
+                "port.link_xoff_rx port.rx_priority_3_xoff port.tx_priority_3_xoff port.rx_priority_3_xoff_rx",
+            ),
+            ("ionic", "frames_rx_pause frames_tx_pause frames_rx_pripause frames_tx_pripause"),
+            (
+                "hns3",
+                "mac_tx_mac_pause_num mac_rx_mac_pause_num mac_tx_pfc_pkt_num mac_rx_pfc_pkt_num mac_tx_pfc_pri3_pkt_num \
+                 mac_rx_pfc_pri3_pkt_num",
+            ),
+            ("mana", "hc_tc3_rx_pause_phy hc_tc3_tx_pause_phy"),
+        ] {
+            for name in names.split_whitespace() {
+                assert!(counts_pauses(name), "{driver} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn times_ends_of_pauses_and_other_counters_are_none() {
+        for (driver, names) in [
+            (
+                "mlx5",
+                "rx_prio3_pause_duration rx_prio3_pause_transition rx_global_pause_duration rx_global_pause_transition \
+                 rx_prio3_packets rx_prio3_buf_discard rx_prio3_marked rx_discards_phy",
+            ),
+            (
+                "bnxt",
+                "pfc_pri3_rx_duration_us pfc_pri3_rx_transitions resume_pause_events resume_roce_pause_events \
+                 rx_eee_lpi_duration rx_packets_pri3 rx_ctrl_frames",
+            ),
+            ("ice", "link_xon_rx.nic rx_priority_3_xon.nic rx_dropped.nic"),
+            ("i40e", "port.rx_priority_3_xon_2_xoff port.tx_priority_3_xon"),
+            (
+                "ionic",
+                "rx_pripause_3_1us_count rx_pause_1us_count frames_rx_pri_3 frames_rx_dropped",
+            ),
+            ("hns3", "mac_tx_pfc_pri3_xoff_time mac_tx_control_pkt_num mac_tx_good_pkt_num"),
+            ("mana", "hc_tc3_rx_pkt_phy stop_queue wake_queue"),
+        ] {
+            for name in names.split_whitespace() {
+                assert!(!counts_pauses(name), "{driver} {name}");
+            }
+        }
+    }
+}

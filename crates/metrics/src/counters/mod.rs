@@ -3,15 +3,8 @@
 
 mod drivers;
 mod growth;
-mod known;
-mod loss;
-mod pause;
 mod reading;
-mod watch;
 
-pub use drivers::EMBEDDED_DRIVER;
-pub use growth::Growth;
-pub use loss::why_loss_is_unknown;
-pub use pause::counts_pauses;
-pub use reading::Reading;
-pub use watch::CounterWatch;
+pub use drivers::{EMBEDDED_DRIVER, counts_pauses};
+pub use growth::{CounterWatch, Growth};
+pub use reading::{Reading, why_loss_is_unknown};

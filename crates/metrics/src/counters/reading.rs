@@ -1,13 +1,13 @@
-//! All counters of a port at one moment, from sysfs or from the embedded device.
+//! One reading of a device's counters, from sysfs or from the embedded device; and whether it would show lost packets: the
+//! one place that decides.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use report::results::model::PathEventKind;
+use report::results::model::{LossUnknownReason, PathEventKind};
 
-use super::drivers::EMBEDDED_DRIVER;
-use super::known::{self, Kind};
+use super::drivers::{self, EMBEDDED_DRIVER, Kind};
 
 /// Where a counter comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,14 +73,14 @@ impl Reading {
         self.values
             .iter()
             .filter(|(_, (source, _))| *source == Source::Driver)
-            .filter(|(name, _)| of_tcp || !known::is_of_tcp(&self.driver, name))
+            .filter(|(name, _)| of_tcp || !drivers::is_of_tcp(&self.driver, name))
             .filter_map(|(name, _)| self.meaning(name))
             .any(PathEventKind::follows_loss)
     }
 
     /// Whether the names of the driver's counters are known.
     pub(super) fn is_of_known_driver(&self) -> bool {
-        known::is_driver(&self.driver)
+        drivers::is_driver(&self.driver)
     }
 
     /// Counters with a known meaning that are not 0: meaning, name and value, by meaning.
@@ -106,17 +106,29 @@ impl Reading {
 
     pub(super) fn kind(&self, name: &str) -> Kind {
         match self.values.get(name) {
-            Some((Source::PortCounters, _)) => known::port_counter(name),
-            _ => known::driver_counter(&self.driver, name),
+            Some((Source::PortCounters, _)) => drivers::port_counter(name),
+            _ => drivers::driver_counter(&self.driver, name),
         }
     }
 
     /// What the growth of a counter says; `None` where that is not known.
     pub(super) fn meaning(&self, name: &str) -> Option<PathEventKind> {
         match self.values.get(name)?.0 {
-            Source::PortCounters => known::meaning_of_port_counter(name),
-            Source::Driver => known::meaning(&self.driver, name),
+            Source::PortCounters => drivers::meaning_of_port_counter(name),
+            Source::Driver => drivers::meaning(&self.driver, name),
         }
+    }
+}
+
+/// Why lost packets would not be seen in what a device shows, whose packets are TCP's if `is_iwarp`; `None` where they would.
+pub fn why_loss_is_unknown(reading: Option<&Reading>, is_iwarp: bool) -> Option<LossUnknownReason> {
+    let Some(reading) = reading else {
+        return Some(LossUnknownReason::NoCounters);
+    };
+    match (reading.shows_loss(is_iwarp), reading.is_of_known_driver()) {
+        (true, _) => None,
+        (false, true) => Some(LossUnknownReason::NotCounted),
+        (false, false) => Some(LossUnknownReason::UnknownDriver),
     }
 }
 
@@ -205,5 +217,39 @@ pub(super) mod tests {
         ]);
         let timeouts = (PathEventKind::AckTimeout, "timeouts", 2);
         assert_eq!(reading.events(), [timeouts]);
+    }
+
+    #[test]
+    fn loss_is_known_where_a_counter_of_the_drivers_own_would_show_it() {
+        use LossUnknownReason::{NoCounters, NotCounted, UnknownDriver};
+        for (driver, counters, expected) in [
+            ("mlx5_core", &["hw_counters/out_of_sequence"][..], None),
+            ("rdma_rxe", &["hw_counters/rcvd_seq_err"], None),
+            ("ice", &["hw_counters/RTO"], None),
+            ("hns3", &["hw_counters/rx_err_pkt"], Some(NotCounted)),
+            ("erdma", &["hw_counters/rx_bps_limit_drop_cnt"], Some(NotCounted)),
+            ("mlx5_core", &["counters/port_rcv_errors"], Some(NotCounted)),
+            ("qede", &["hw_counters/out_of_sequence"], Some(UnknownDriver)),
+            ("qede", &["counters/port_rcv_errors"], Some(UnknownDriver)),
+            ("mlx5_core", &["hw_counters/lifespan"], Some(NoCounters)),
+            ("mlx5_core", &[], Some(NoCounters)),
+        ] {
+            let files: Vec<_> = counters.iter().map(|path| (*path, "0\n")).collect();
+            let root = sysfs("dev0", &files);
+            let reading = Reading::of_kernel(root.path(), Some(driver), "dev0", 1);
+            let told = why_loss_is_unknown(reading.as_ref(), false);
+            assert_eq!(told, expected, "{driver} {counters:?}");
+        }
+        let embedded = Reading::of_embedded(vec![("timeouts", 0)]);
+        assert_eq!(why_loss_is_unknown(Some(&embedded), false), None);
+    }
+
+    #[test]
+    fn retransmissions_of_tcp_are_iwarps() {
+        let root = sysfs("dev0", &[("hw_counters/RetransSegs", "0\n")]);
+        let reading = Reading::of_kernel(root.path(), Some("ice"), "dev0", 1);
+        let why = |is_iwarp| why_loss_is_unknown(reading.as_ref(), is_iwarp);
+        let expected = [None, Some(LossUnknownReason::NotCounted)];
+        assert_eq!([true, false].map(why), expected);
     }
 }
