@@ -37,8 +37,8 @@ pub fn listed(words: &[impl AsRef<str>]) -> String {
         [] => String::new(),
         [only] => only.as_ref().to_owned(),
         [first @ .., last] => {
-            let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
-            format!("{} and {}", first.join(", "), last.as_ref())
+            let names: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+            format!("{} and {}", names.join(", "), last.as_ref())
         }
     }
 }

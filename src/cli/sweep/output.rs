@@ -184,7 +184,7 @@ impl Output {
             written.extend(journal.as_deref());
         }
         let (to_stderr, only_problems) = (self.on_stdout.is_some(), self.only_problems);
-        let every_finding = findings.all();
+        let every_finding = findings.all_findings();
         let problems: Vec<&Finding> = every_finding.iter().filter(|it| it.is_wrong()).collect();
         self.show(|table| {
             let mut out: Box<dyn Write> =

@@ -77,8 +77,8 @@ impl OverTime {
     /// `None` without counts of each QP, with too few intervals, and where nothing moved.
     pub fn of(flow: &FlowResult, settings: &Settings) -> Option<OverTime> {
         let counts = Counts::of(flow.qp_timeline.as_ref()?, settings)?;
-        let all = 0..counts.ends.len();
-        let jains: Vec<f64> = all.map(|interval| counts.jain(interval)).collect();
+        let jains: Vec<f64> =
+            (0..counts.ends.len()).map(|interval| counts.jain(interval)).collect();
         Some(OverTime {
             ends_seconds: counts.ends.to_vec(),
             qps: (0..counts.messages.len()).map(|qp| counts.qp(qp)).collect(),
@@ -106,10 +106,9 @@ impl OverTime {
     /// The QPs, those with the longest stalls first, then those furthest from their shares.
     pub fn worst_first(&self) -> Vec<&QpOverTime> {
         let mut qps: Vec<&QpOverTime> = self.qps.iter().collect();
-        let key = |qp: &QpOverTime| (qp.stall_seconds(), (qp.share - 1.0).abs());
         qps.sort_by(|one, other| {
-            let (one, other) = (key(one), key(other));
-            (other.0.total_cmp(&one.0)).then(other.1.total_cmp(&one.1))
+            let by_stall = other.stall_seconds().total_cmp(&one.stall_seconds());
+            by_stall.then((other.share - 1.0).abs().total_cmp(&(one.share - 1.0).abs()))
         });
         qps
     }
@@ -120,7 +119,7 @@ struct Counts<'a> {
     ends: &'a [f64],
     messages: &'a [Vec<u64>],
     /// What each QP was to get over an even share.
-    asked: Vec<f64>,
+    expected_shares: Vec<f64>,
     /// Intervals of each QP until it had sent all it had.
     active: Vec<usize>,
     /// Of those the last, which a QP with a message count does not fill.
@@ -144,7 +143,7 @@ impl<'a> Counts<'a> {
         let mut counts = Counts {
             ends,
             messages,
-            asked: asked(settings, messages.len()),
+            expected_shares: expected_shares(settings, messages.len()),
             active: messages
                 .iter()
                 .map(|qp| match qp.iter().rposition(|&count| count > 0) {
@@ -157,7 +156,8 @@ impl<'a> Counts<'a> {
             messages_per_completion: f64::from(settings.signal_every.max(1)),
         };
         let moved: f64 = messages.iter().flatten().map(|&count| count as f64).sum();
-        let shares = (0..messages.len()).map(|qp| counts.asked[qp] * counts.active_seconds(qp));
+        let shares =
+            (0..messages.len()).map(|qp| counts.expected_shares[qp] * counts.active_seconds(qp));
         counts.rate = moved / shares.sum::<f64>();
         (counts.rate > 0.0 && counts.rate.is_finite()).then_some(counts)
     }
@@ -183,7 +183,7 @@ impl<'a> Counts<'a> {
     }
 
     fn expected(&self, qp: usize, intervals: &Range<usize>) -> f64 {
-        self.rate * self.asked[qp] * self.seconds(intervals)
+        self.rate * self.expected_shares[qp] * self.seconds(intervals)
     }
 
     fn qp(&self, qp: usize) -> QpOverTime {
@@ -250,11 +250,11 @@ impl<'a> Counts<'a> {
 }
 
 /// What each QP was to get over an even share.
-fn asked(settings: &Settings, qps: usize) -> Vec<f64> {
+fn expected_shares(settings: &Settings, qps: usize) -> Vec<f64> {
     let weights = settings.qp_weights.as_ref();
-    let mut asked = weights.map_or_else(Vec::new, settings::QpWeights::shares);
-    asked.resize(qps, 1.0);
-    asked
+    let mut shares = weights.map_or_else(Vec::new, settings::QpWeights::shares);
+    shares.resize(qps, 1.0);
+    shares
 }
 
 #[cfg(test)]

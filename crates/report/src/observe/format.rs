@@ -74,8 +74,7 @@ pub(crate) fn rate_text(rate: f64) -> String {
 
 /// The first names with commas, and how many more: `a, b and 3 more`.
 pub(crate) fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
-    let named: Vec<&str> = names.iter().take(most).map(AsRef::as_ref).collect();
-    let named = named.join(", ");
+    let named = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     match names.len().saturating_sub(most) {
         0 => named,
         more => format!("{named} and {more} more"),
@@ -83,11 +82,11 @@ pub(crate) fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
 }
 
 /// Each once, in the order in which they first come.
-pub(crate) fn each_once<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+pub(crate) fn each_once<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut once = Vec::new();
-    for one in all {
-        if !once.contains(&one) {
-            once.push(one);
+    for item in items {
+        if !once.contains(&item) {
+            once.push(item);
         }
     }
     once

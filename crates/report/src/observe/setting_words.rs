@@ -24,15 +24,14 @@ pub fn words(row: &Row, settings: &Settings) -> String {
     }
 }
 
-/// What all have alike, in words: what tells cases apart most often, and what is not usual. With `followed`, also
+/// What all cases have alike, in words: what tells cases apart most often, and what is not usual. With `followed`, also
 /// depths and batches that follow from other settings.
-pub fn alike(all: &[Settings], followed: bool) -> Vec<String> {
-    let differ = differing(all);
-    let differs = |row: &Row| differ.iter().any(|it| it.field == row.field);
+pub fn alike(cases: &[Settings], followed: bool) -> Vec<String> {
+    let differ = differing(cases);
     ROWS.iter()
-        .filter(|row| !row.title.is_empty() && !differs(row))
+        .filter(|row| !row.title.is_empty() && differ.iter().all(|it| it.field != row.field))
         .filter_map(|row| {
-            let one = all.iter().find(|it| row.has_effect(it))?;
+            let one = cases.iter().find(|settings| row.has_effect(settings))?;
             let is_told = row.id == Id::Head
                 || row.flag == "workers"
                 || followed && row.may_follow && !row.column.is_empty()

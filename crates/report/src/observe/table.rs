@@ -106,12 +106,12 @@ pub struct Spread {
 impl Spread {
     /// Of figures that are numbers; `None` without one.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
-        let values: Vec<f64> = values.into_iter().filter(|it| it.is_finite()).collect();
+        let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         Some(Spread {
-            median: median(&values)?,
-            low: values.iter().copied().fold(f64::INFINITY, f64::min),
-            high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            count: values.len(),
+            median: median(&finite)?,
+            low: finite.iter().copied().fold(f64::INFINITY, f64::min),
+            high: finite.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            count: finite.len(),
         })
     }
 }

@@ -30,7 +30,7 @@ pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Re
         result: &'a ResultFile,
         findings: Vec<Told<'a>>,
     }
-    let findings = said.all();
+    let findings = said.all_findings();
     let told = findings.iter().map(|finding| Told {
         finding,
         remedy: match finding {

@@ -42,7 +42,7 @@ pub fn sentence(finding: &Finding) -> String {
         Finding::Wrong(problem) => wrong(problem),
         Finding::NothingWrong { runs: 1 } => "Nothing looks wrong in the run.".to_owned(),
         Finding::NothingWrong { runs } => format!("Nothing looks wrong in {runs} runs."),
-        Finding::Nodes { said, .. } => of_nodes(said),
+        Finding::Nodes { finding, .. } => of_nodes(finding),
     }
 }
 

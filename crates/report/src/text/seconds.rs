@@ -3,8 +3,7 @@
 /// Seconds to the nanosecond, without zeros at the end: `0.3 s`, not `0.30000000000000004 s`.
 pub fn seconds_text(seconds: f64) -> String {
     let text = format!("{seconds:.9}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text} s")
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 #[cfg(test)]

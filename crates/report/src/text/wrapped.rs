@@ -9,11 +9,11 @@ pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let start = text.len() - text.trim_start().len();
     let (mut lines, mut line) = (Vec::new(), " ".repeat(start));
     let mut width = start;
-    let text = unbroken(text);
-    for word in
-        text.split(|c: char| c.is_whitespace() && c != NO_BREAK).filter(|word| !word.is_empty())
+    for part in unbroken(text)
+        .split(|c: char| c.is_whitespace() && c != NO_BREAK)
+        .filter(|part| !part.is_empty())
     {
-        let word = word.replace(NO_BREAK, " ");
+        let word = part.replace(NO_BREAK, " ");
         let chars = word.chars().count();
         if width + chars >= columns && !line.trim().is_empty() {
             lines.push(line.trim_end().to_owned());

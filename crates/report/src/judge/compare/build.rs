@@ -108,19 +108,20 @@ fn case(
             found.not_comparable.push(format!("{text} [{aspect}]"));
         }
     }
-    let base = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
-    let new = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
-    found.observation = if base.len().min(new.len()) >= turns::LEAST {
+    let base_launches = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
+    let new_launches = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
+    let launches = [base_launches.as_slice(), &new_launches];
+    found.observation = if base_launches.len().min(new_launches.len()) >= turns::LEAST {
         Observation::Launch
     } else {
         Observation::Run
     };
-    let units = [&base, &new].map(|side| units(side, found.observation));
+    let units = launches.map(|side| units(side, found.observation));
     [found.base_count, found.new_count] = units.each_ref().map(Vec::len);
     if !found.not_comparable.is_empty() {
         return (found, units);
     }
-    if let Some(reason) = order(&base, &new) {
+    if let Some(reason) = order(&base_launches, &new_launches) {
         if options.across.contains(&Aspect::Time) {
             found.across.push(reason);
         } else {
@@ -129,18 +130,18 @@ fn case(
     }
     for flow in first.flows() {
         let name = flow.name();
-        found.notes.extend(loads::of_share(&flow, [&base, &new]));
-        let keeps_up = loads::keeps_up(name, [&base, &new]);
+        found.notes.extend(loads::of_share(&flow, launches));
+        let keeps_up = loads::keeps_up(name, launches);
         for metric in &options.metrics {
             let is_elsewhere = metric.is_of_setup() && !flow.is_first();
             if !(is_elsewhere || metric.is_of_offer() && keeps_up) {
-                add(&mut found, *metric, name, [&base, &new], options);
+                add(&mut found, *metric, name, launches, options);
             }
         }
     }
     if options.metrics.contains(&Metric::HighestLoad) {
         let margin = options.margins.of(Metric::HighestLoad);
-        searches::add(&mut found, margin, [&base, &new]);
+        searches::add(&mut found, margin, launches);
     }
     if found.no_verdict.is_some() {
         for metric in &mut found.metrics {
@@ -171,15 +172,14 @@ fn add(
         found.metrics.push(compared);
         return;
     }
-    let all = || sides.into_iter().flat_map(runs);
-    if all().all(|run| figure(run).is_none()) {
+    if sides.into_iter().flat_map(runs).all(|run| figure(run).is_none()) {
         return;
     }
     let [base, new] = sides.map(|side| {
         let lacking = runs(side).filter(|run| figure(run).is_none()).count();
         (lacking, runs(side).count())
     });
-    let mut lacking = all().filter(|run| figure(run).is_none());
+    let mut lacking = sides.into_iter().flat_map(runs).filter(|run| figure(run).is_none());
     let (verdict, verb) = if lacking.all(|run| metric.has_samples(run, run.flow(flow))) {
         (Verdict::Unclear, "have too few samples for it")
     } else {

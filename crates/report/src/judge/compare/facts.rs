@@ -39,8 +39,8 @@ pub(super) fn of_file(result: &ResultFile) -> Vec<Fact> {
         "several machines"
     };
     let nodes: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
-    let all = [("all nodes on", text(machines)), ("nodes", text(nodes.join(", ")))];
-    let mut facts = of("", Aspect::Host, all);
+    let hosts = [("all nodes on", text(machines)), ("nodes", text(nodes.join(", ")))];
+    let mut facts = of("", Aspect::Host, hosts);
     facts.extend(host("", &first.host));
     facts.extend(devices("", first));
     for node in others {
@@ -102,7 +102,8 @@ fn devices(subject: &str, node: &Node) -> Vec<Fact> {
 }
 
 fn device(subject: &str, device: &Device) -> Vec<Fact> {
-    let bytes = |mtu: Option<u32>| mtu.map(|mtu| format!("{mtu} B"));
+    let [active_mtu, netdev_mtu] = [device.active_mtu_bytes, device.netdev_mtu_bytes]
+        .map(|mtu: Option<u32>| mtu.map(|mtu| format!("{mtu} B")));
     let link_speed = device.link_gbit_per_s.map(|it| format!("{it} Gb/s"));
     let pci_speed = device.pci_gtransfer_per_s.map(|it| format!("{it} GT/s"));
     let own = [
@@ -120,10 +121,7 @@ fn device(subject: &str, device: &Device) -> Vec<Fact> {
         ("PCI speed", pci_speed),
         ("PCI lanes", device.pci_width_lanes.and_then(text)),
     ];
-    let mtu = [
-        ("port MTU", bytes(device.active_mtu_bytes)),
-        ("interface MTU", bytes(device.netdev_mtu_bytes)),
-    ];
+    let mtu = [("port MTU", active_mtu), ("interface MTU", netdev_mtu)];
     let faults = device.faults.as_deref().unwrap_or("none");
     let faults = [("faults on purpose", text(faults))];
     [

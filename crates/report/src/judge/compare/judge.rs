@@ -19,9 +19,11 @@ pub(super) struct Over {
 
 /// Judges all metrics of all cases together that are to be judged; `part` as of [`statistics::judge`].
 pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
-    let is_asked = |case: &CaseComparison| case.no_verdict.is_none() && !case.metrics.is_empty();
-    let mut judged: Vec<_> =
-        cases.iter_mut().zip(units).filter(|(case, _)| is_asked(case)).collect();
+    let mut judged: Vec<_> = cases
+        .iter_mut()
+        .zip(units)
+        .filter(|(case, _)| case.no_verdict.is_none() && !case.metrics.is_empty())
+        .collect();
     // Each flow of a case is a case of its own to the statistics.
     let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let mut questions: Vec<Question> = Vec::new();
@@ -51,12 +53,11 @@ pub(super) fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) ->
 }
 
 fn question<'a>(case: usize, metric: &'a MetricComparison, [base, new]: &'a Units) -> Question<'a> {
-    let figures = |units, values| Figures { units, values };
     Question {
         case,
         metric: metric.metric as usize,
-        base: figures(base, &metric.base),
-        new: figures(new, &metric.new),
+        base: Figures { units: base, values: &metric.base },
+        new: Figures { units: new, values: &metric.new },
         margin: metric.margin,
         higher_is_better: metric.higher_is_better,
     }
@@ -71,19 +72,20 @@ fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
         apply(&mut figures, answer, observation);
         Some(OverAll { cases: pooled.cases, figures })
     });
-    let reach = |reach: statistics::Reach| Reach {
-        questions: reach.questions,
-        settled: reach.settled,
-        needed: reach.needed,
-    };
     Over {
         over_all: over_all.collect(),
         reach: Some(Settles {
             observation,
             count,
-            over_all: reach(judgement.reach_over_all),
-            by_case: reach(judgement.reach_by_case),
+            over_all: judgement.reach_over_all.into(),
+            by_case: judgement.reach_by_case.into(),
         }),
+    }
+}
+
+impl From<statistics::Reach> for Reach {
+    fn from(reach: statistics::Reach) -> Reach {
+        Reach { questions: reach.questions, settled: reach.settled, needed: reach.needed }
     }
 }
 

@@ -23,11 +23,11 @@ pub(super) fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option
     let rate = flow.settings.rate;
     rate.share()?;
     let [base, new] = sides.map(|side| {
-        let asked: Vec<f64> = runs(side)
+        let rates: Vec<f64> = runs(side)
             .filter_map(|run| run.flow(flow.name())?.load.as_ref())
             .map(|load| load.asked_per_second)
             .collect();
-        median(&asked).map(rate_text)
+        median(&rates).map(rate_text)
     });
     let label = match flow.label() {
         "" => String::new(),

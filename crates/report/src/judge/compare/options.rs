@@ -93,8 +93,8 @@ impl FromStr for Aspect {
     type Err = OptionError;
 
     fn from_str(word: &str) -> Result<Aspect, OptionError> {
-        let mut all = Aspect::ALL.iter().copied();
-        let found = all.find(|aspect| aspect.name() == word.trim());
+        let mut aspects = Aspect::ALL.iter().copied();
+        let found = aspects.find(|aspect| aspect.name() == word.trim());
         found.ok_or_else(|| OptionError::Aspect { word: word.to_owned() })
     }
 }

@@ -21,21 +21,22 @@ pub(super) struct Pairs<'a> {
 /// What was asked for: the settings without what followed from device and path, and without those in which results
 /// may differ.
 #[derive(Clone, Debug, PartialEq)]
-struct Asked {
+struct Requested {
     settings: Settings,
     /// By name, with the nodes from which and to which they go.
     flows: BTreeMap<String, ([String; 2], Settings)>,
 }
 
-fn asked(config: &CaseConfig) -> Asked {
+fn without_free(mut settings: Settings) -> Settings {
     let usual = Settings::default();
-    let without_free = |mut settings: Settings| {
-        for row in ROWS.iter().filter(|row| row.may_differ) {
-            row.copy(&mut settings, &usual);
-        }
-        settings
-    };
-    Asked {
+    for row in ROWS.iter().filter(|row| row.may_differ) {
+        row.copy(&mut settings, &usual);
+    }
+    settings
+}
+
+fn requested(config: &CaseConfig) -> Requested {
+    Requested {
         settings: without_free(config.settings.clone()),
         flows: config
             .flows
@@ -50,12 +51,12 @@ fn asked(config: &CaseConfig) -> Asked {
 }
 
 /// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Asked, SideCase<'a>)> {
-    let mut cases: Vec<(&str, Asked, SideCase)> = Vec::new();
+fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Requested, SideCase<'a>)> {
+    let mut cases: Vec<(&str, Requested, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
-            let config = asked(&case.config);
+            let config = requested(&case.config);
             let known = by_id.entry(&case.id).or_default();
             match known.iter().find(|number| cases[**number].1 == config) {
                 Some(number) => cases[*number].2.push((file, case)),
@@ -97,25 +98,25 @@ pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
 
 /// What was asked for differently, field by field: the case's settings, then what flows have of their own.
 pub(super) fn settings_that_differ(base: &CaseConfig, new: &CaseConfig) -> Vec<String> {
-    let (base, new) = (asked(base), asked(new));
-    let mut told = rows_that_differ([&base.settings, &new.settings], |_| true);
+    let (base, new) = (requested(base), requested(new));
+    let mut differences = rows_that_differ([&base.settings, &new.settings], |_| true);
     for (name, (ends, flow)) in &base.flows {
         let Some((other_ends, other)) = new.flows.get(name) else {
-            told.push(format!("flow {name}: only in the base"));
+            differences.push(format!("flow {name}: only in the base"));
             continue;
         };
         let flow_of = format!("flow {name}");
         if ends != other_ends {
-            told.push(differ(&flow_of, ends.join(" → "), other_ends.join(" → ")));
+            differences.push(differ(&flow_of, ends.join(" → "), other_ends.join(" → ")));
         }
         let rows = rows_that_differ([flow, other], |row: &Row| {
             !row.is_equal(&base.settings, flow) || !row.is_equal(&new.settings, other)
         });
-        told.extend(rows.into_iter().map(|text| format!("{flow_of}: {text}")));
+        differences.extend(rows.into_iter().map(|text| format!("{flow_of}: {text}")));
     }
     let added = new.flows.keys().filter(|name| !base.flows.contains_key(*name));
-    told.extend(added.map(|name| format!("flow {name}: only in the new results")));
-    told
+    differences.extend(added.map(|name| format!("flow {name}: only in the new results")));
+    differences
 }
 
 fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool) -> Vec<String> {
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(settings_that_differ(&base, &base), [""; 0]);
         let mut reordered = base.clone();
         reordered.flows.reverse();
-        assert_eq!(asked(&base), asked(&reordered));
+        assert_eq!(requested(&base), requested(&reordered));
         let mut new = base.clone();
         new.settings.tx_depth = 64;
         new.flows[1].settings.insert("qps".to_owned(), 3.into());

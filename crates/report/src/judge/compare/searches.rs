@@ -13,17 +13,17 @@ const METRIC: Metric = Metric::HighestLoad;
 
 /// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
 pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
-    for asked in each_once(
+    for limit in each_once(
         sides.into_iter().flatten().flat_map(|it| &it.case.searches).map(|search| &*search.asked),
     ) {
-        match figures(asked, margin, sides, found.observation) {
+        match figures(limit, margin, sides, found.observation) {
             Ok((figures, note)) => {
                 found.metrics.push(figures);
                 found.notes.push(note);
             }
             Err((verdict, reason)) => found.missing.push(MissingMetric {
                 metric: METRIC,
-                flow: asked.to_owned(),
+                flow: limit.to_owned(),
                 reason,
                 verdict,
             }),
@@ -33,31 +33,30 @@ pub(super) fn add(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]
 
 /// The figures of both sides and a sentence on their bounds; or why there are none.
 fn figures(
-    asked: &str,
+    limit: &str,
     margin: f64,
     sides: [&[Launch<'_>]; 2],
     observation: Observation,
 ) -> Result<(MetricComparison, String), (Verdict, String)> {
-    let incomparable = |reason| (Verdict::NotComparable, reason);
-    let [base, new] = sides.map(|side| of_launches(side, asked));
+    let [base, new] = sides.map(|side| of_launches(side, limit));
     for search in base.iter().chain(&new).flatten() {
-        if let Some(told) = contradiction::of_search(search) {
-            return Err(incomparable(format!("a search {told}")));
+        if let Some(contradiction) = contradiction::of_search(search) {
+            return Err((Verdict::NotComparable, format!("a search {contradiction}")));
         }
     }
-    let loads = |side: &[Option<&LoadSearch>]| -> Vec<Option<f64>> {
-        side.iter().map(|it| highest_load(it.as_ref()?)).collect()
-    };
-    let [old, now] = [loads(&base), loads(&new)];
-    let all = |loads: &[Option<f64>]| loads.iter().copied().collect::<Option<Vec<f64>>>();
-    let (Some(old_loads), Some(now_loads)) = (all(&old), all(&now)) else {
-        let [old, now] = [&old, &now].map(|loads| {
+    let loads = [&base, &new].map(|side| -> Vec<Option<f64>> {
+        side.iter().map(|search| highest_load(search.as_ref()?)).collect()
+    });
+    let [Some(old_loads), Some(now_loads)] =
+        loads.each_ref().map(|loads| loads.iter().copied().collect::<Option<Vec<f64>>>())
+    else {
+        let [old, now] = loads.map(|loads| {
             let lacking = loads.iter().filter(|load| load.is_none()).count();
             format!("{lacking} of {}", loads.len())
         });
-        return Err(incomparable(format!(
-            "the search found no load in {old} base launches and {now} new launches"
-        )));
+        let reason =
+            format!("the search found no load in {old} base launches and {now} new launches");
+        return Err((Verdict::NotComparable, reason));
     };
     let mut launches = sides.into_iter().flatten();
     if observation == Observation::Run && launches.any(|it| it.runs.len() > 1) {
@@ -66,18 +65,18 @@ fn figures(
     }
     // Bounds that overlap are no difference.
     let margin = [&base, &new].map(|side| width(side)).into_iter().fold(margin, f64::max);
-    let note = differ(asked, bounds(&base), bounds(&new));
+    let note = differ(limit, bounds(&base), bounds(&new));
     let mut figures = MetricComparison::unjudged(METRIC, margin, old_loads, now_loads);
-    figures.flow = asked.to_owned();
+    figures.flow = limit.to_owned();
     Ok((figures, note))
 }
 
 /// Each launch's search for a limit.
-fn of_launches<'a>(side: &[Launch<'a>], asked: &str) -> Vec<Option<&'a LoadSearch>> {
+fn of_launches<'a>(side: &[Launch<'a>], limit: &str) -> Vec<Option<&'a LoadSearch>> {
     side.iter()
         .map(|launch| {
             let mut searches = launch.case.searches.iter();
-            searches.find(|search| search.asked == asked)
+            searches.find(|search| search.asked == limit)
         })
         .collect()
 }
@@ -95,18 +94,20 @@ fn highest_load(search: &LoadSearch) -> Option<f64> {
 
 /// By how much the upper bound is above the lower one, as a part of it: the median over launches.
 fn width(side: &[Option<&LoadSearch>]) -> f64 {
-    let of_search = |it: &LoadSearch| Some(it.upper_per_second? / it.lower_per_second? - 1.0);
-    let widths = side.iter().flatten().filter_map(|it| of_search(it));
-    median(&widths.collect::<Vec<f64>>()).unwrap_or(0.0)
+    let widths: Vec<f64> = side
+        .iter()
+        .flatten()
+        .filter_map(|search| Some(search.upper_per_second? / search.lower_per_second? - 1.0))
+        .collect();
+    median(&widths).unwrap_or(0.0)
 }
 
 /// `732.0 k/s to 744.0 k/s`, medians over launches.
 fn bounds(side: &[Option<&LoadSearch>]) -> String {
-    let of = |bound: fn(&LoadSearch) -> Option<f64>| {
-        let bounds: Vec<f64> = side.iter().flatten().filter_map(|it| bound(it)).collect();
-        median(&bounds).map(rate_text)
-    };
-    match (of(|it| it.lower_per_second), of(|it| it.upper_per_second)) {
+    let searches = side.iter().flatten();
+    let lower: Vec<f64> = searches.clone().filter_map(|it| it.lower_per_second).collect();
+    let upper: Vec<f64> = searches.filter_map(|it| it.upper_per_second).collect();
+    match (median(&lower).map(rate_text), median(&upper).map(rate_text)) {
         (Some(lower), Some(upper)) => format!("{lower} to {upper}"),
         (Some(lower), None) => format!("{lower}, the closed loop's maximum"),
         (None, Some(upper)) => format!("below {upper}"),

@@ -76,14 +76,14 @@ impl<'a> SideFiles<'a> {
                 launches.push(Launch { number, file, case, runs });
             }
         }
-        let (name, all, stopped) = (self.name, not_counted.runs, not_counted.stopped);
+        let (name, runs, stopped) = (self.name, not_counted.runs, not_counted.stopped);
         let doubtful = not_counted.doubtful.into_iter().map(|(kind, count)| {
             let (mark, remedy) = (kind.name(), standing::reason(kind).remedy);
-            format!("{count} of {all} {name} runs are marked \"{mark}\" ({remedy})")
+            format!("{count} of {runs} {name} runs are marked \"{mark}\" ({remedy})")
         });
-        let stopped = (stopped > 0)
-            .then(|| format!("{stopped} of {all} {name} runs were stopped by the user"));
-        let left_out: Vec<String> = stopped.into_iter().chain(doubtful).collect();
+        let by_the_user = (stopped > 0)
+            .then(|| format!("{stopped} of {runs} {name} runs were stopped by the user"));
+        let left_out: Vec<String> = by_the_user.into_iter().chain(doubtful).collect();
         if launches.is_empty() && bad.is_empty() {
             let reason = format!("the {name} side has no run that counts");
             bad.push(if left_out.is_empty() {
@@ -108,25 +108,25 @@ pub(super) fn observations(
     observation: Observation,
     figure: impl Fn(&Run) -> Option<f64>,
 ) -> Option<Vec<f64>> {
-    let all: Vec<Vec<f64>> = side
+    let by_launch: Vec<Vec<f64>> = side
         .iter()
         .map(|launch| launch.runs.iter().map(|run| figure(run)).collect())
         .collect::<Option<_>>()?;
     Some(match observation {
-        Observation::Run => all.concat(),
-        Observation::Launch => all.iter().filter_map(|values| median(values)).collect(),
+        Observation::Run => by_launch.concat(),
+        Observation::Launch => by_launch.iter().filter_map(|values| median(values)).collect(),
     })
 }
 
 /// Which runs a side's observations are of, in the same order.
 pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> {
     side.iter()
-        .flat_map(|launch| -> Vec<Unit> {
-            let unit = |run| Unit { launch: launch.number, run };
-            match observation {
-                Observation::Run => launch.runs.iter().map(|run| unit(Some(run.run))).collect(),
-                Observation::Launch => vec![unit(None)],
-            }
+        .flat_map(|launch| {
+            let runs: Vec<Option<u32>> = match observation {
+                Observation::Run => launch.runs.iter().map(|run| Some(run.run)).collect(),
+                Observation::Launch => vec![None],
+            };
+            runs.into_iter().map(|run| Unit { launch: launch.number, run })
         })
         .collect()
 }

@@ -14,6 +14,10 @@ pub(super) const LEAST: usize = 3;
 /// The largest lead. `tests/in_turns.rs` shows that drifts then pass for a change in 5 sittings of 100 at most.
 const MOST_LEAD: f64 = 1.0 / 3.0;
 
+fn lead([base, new]: [f64; 2]) -> f64 {
+    (base - new).abs()
+}
+
 /// Why the launches that began at these times (RFC 3339) were not in turns; `None` when they were.
 pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     if base.len().min(new.len()) < LEAST {
@@ -33,7 +37,6 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     }
     launches.sort_unstable();
     let (mut begun, mut apart) = ([0, 0], [0.0, 0.0]);
-    let lead = |[base, new]: [f64; 2]| (base - new).abs();
     // Launches of one moment are in no order: the lead is looked at after all of them.
     for moment in launches.chunk_by(|(one, _), (other, _)| one == other) {
         moment.iter().for_each(|(_, side)| begun[*side] += 1);

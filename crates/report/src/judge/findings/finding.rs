@@ -62,7 +62,7 @@ pub enum Finding {
         /// The case, or the rounds of a case.
         case: String,
         #[serde(flatten)]
-        said: NodesFinding,
+        finding: NodesFinding,
     },
 }
 
@@ -71,7 +71,7 @@ impl Finding {
     pub fn is_wrong(&self) -> bool {
         match self {
             Finding::Wrong(_) | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
-            Finding::Nodes { said, .. } => said.is_wrong(),
+            Finding::Nodes { finding, .. } => finding.is_wrong(),
             _ => false,
         }
     }

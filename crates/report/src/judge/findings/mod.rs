@@ -39,9 +39,9 @@ impl Said {
     }
 
     /// All of it, those of nodes last.
-    pub fn all(&self) -> Vec<Finding> {
+    pub fn all_findings(&self) -> Vec<Finding> {
         let of_meshes = self.meshes.iter().flat_map(|mesh| {
-            mesh.findings.iter().map(|said| (mesh.matrix.title.clone(), said.clone()))
+            mesh.findings.iter().map(|finding| (mesh.matrix.title.clone(), finding.clone()))
         });
         let of_fans = self.fans.iter().map(|fan| {
             (
@@ -49,7 +49,8 @@ impl Said {
                 NodesFinding::Fan(fan.clone()),
             )
         });
-        let of_nodes = of_meshes.chain(of_fans).map(|(case, said)| Finding::Nodes { case, said });
+        let of_nodes =
+            of_meshes.chain(of_fans).map(|(case, finding)| Finding::Nodes { case, finding });
         self.findings.iter().cloned().chain(of_nodes).collect()
     }
 }
@@ -57,34 +58,34 @@ impl Said {
 /// What results say of cases and runs, the best first and what is wrong last, the gravest of it first. Cases are compared
 /// where all results are of the same nodes and devices.
 pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     // A victim beside attackers is no choice between settings.
     let are_choices = results.iter().all(|it| it.beside.is_empty());
     if let Some(compared) = Compared::of(results).filter(|_| are_choices) {
         let [first, second] = compared.metrics.map(|it| (it, compared.subjects(it)));
-        let (mut few, all) = (Vec::new(), [&first, &second]);
-        for (metric, subjects) in all {
-            told.extend(best::best(subjects, &compared.rows, *metric));
+        let (mut few, by_metric) = (Vec::new(), [&first, &second]);
+        for (metric, subjects) in by_metric {
+            found.extend(best::best(subjects, &compared.rows, *metric));
             if subjects.iter().any(|it| it.figures.are_of_few_runs) {
                 few.push((*metric, noise::of_few_runs(*metric)));
             }
         }
-        if !few.is_empty() && !told.is_empty() {
-            told.push(Finding::FewRuns { chance: few });
+        if !few.is_empty() && !found.is_empty() {
+            found.push(Finding::FewRuns { chance: few });
         }
-        told.extend(scaling::scaling(&first.1, &compared.rows, first.0));
+        found.extend(scaling::scaling(&first.1, &compared.rows, first.0));
     }
     let wrong = wrong::problems(results);
     let rails: Vec<_> = results.iter().flat_map(|it| rails::slow(it)).collect();
-    if wrong.is_empty() && rails.is_empty() && !told.is_empty() {
-        told.push(Finding::NothingWrong { runs: wrong::runs(results).len() });
+    if wrong.is_empty() && rails.is_empty() && !found.is_empty() {
+        found.push(Finding::NothingWrong { runs: wrong::runs(results).len() });
     }
-    told.extend(wrong.into_iter().map(Finding::Wrong));
-    told.extend(rails.into_iter().map(|rail| match rail.rails {
+    found.extend(wrong.into_iter().map(Finding::Wrong));
+    found.extend(rails.into_iter().map(|rail| match rail.rails {
         0..=2 => Finding::RailsDiffer(rail),
         _ => Finding::SlowRail(rail),
     }));
-    told
+    found
 }
 
 #[cfg(test)]

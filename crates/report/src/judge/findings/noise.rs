@@ -22,14 +22,14 @@ pub(super) struct Figures {
 impl Figures {
     /// `None` without a run that counts.
     pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
-        let all = Spread::of(of_runs.iter().copied()).filter(|it| it.median > 0.0)?;
-        let are_of_few_runs = are_few(all.count);
-        let beyond = (all.high / all.low).sqrt();
+        let spread = Spread::of(of_runs.iter().copied()).filter(|it| it.median > 0.0)?;
+        let are_of_few_runs = are_few(spread.count);
+        let beyond = (spread.high / spread.low).sqrt();
         Some(Figures {
-            median: all.median,
+            median: spread.median,
             are_of_few_runs,
             tolerance: if are_of_few_runs { of_few_runs(metric) } else { metric.default_margin() },
-            reach: [all.low / beyond, all.high * beyond],
+            reach: [spread.low / beyond, spread.high * beyond],
         })
     }
 

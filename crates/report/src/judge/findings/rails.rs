@@ -57,19 +57,19 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
         }
     }
     let sides: BTreeSet<(&String, bool)> = ends.keys().map(|(node, to, _)| (node, *to)).collect();
-    let mut told: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
+    let mut found: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
     for side in sides {
         let rails: Vec<(&End, &Moved)> =
             ends.iter().filter(|((node, to, _), _)| (node, *to) == side).collect();
         for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
             let end = (node.clone(), rail.clone());
             // With no other flows it is not known at which end the cause is.
-            if let Some((same, _)) = told.iter_mut().find(|(_, flows)| **flows == moved.flows) {
+            if let Some((same, _)) = found.iter_mut().find(|(_, flows)| **flows == moved.flows) {
                 same.ends.push(end);
                 continue;
             }
             // It is slow in both directions.
-            if told.iter().any(|(other, _)| other.ends.contains(&end)) {
+            if found.iter().any(|(other, _)| other.ends.contains(&end)) {
                 continue;
             }
             let slow = SlowRail {
@@ -80,10 +80,10 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
                 usual,
                 rails: rails.len(),
             };
-            told.push((slow, &moved.flows));
+            found.push((slow, &moved.flows));
         }
     }
-    told.into_iter().map(|(slow, _)| slow).collect()
+    found.into_iter().map(|(slow, _)| slow).collect()
 }
 
 /// Adds what the flows of a run moved to the rails at their ends.
@@ -126,28 +126,34 @@ fn add(
 /// The rails of a node that are slower than its others by more than the runs scatter, each with the median of those.
 fn slow_ones<'a>(rails: &[(&'a End, &'a Moved)], metric: Metric) -> Vec<(&'a End, &'a Moved, f64)> {
     let sign = if metric.higher_is_better() { 1.0 } else { -1.0 };
-    let worth = |moved: &Moved| sign * median(&moved.ratios).unwrap_or_default();
-    let mut rails = rails.to_vec();
-    rails.sort_by(|(_, one), (_, two)| worth(one).total_cmp(&worth(two)));
-    let of_many = |rails: &[(&End, &Moved)], of: fn(&Moved) -> &[f64]| -> Vec<f64> {
-        rails.iter().flat_map(|(_, moved)| of(moved)).copied().collect()
-    };
-    let figures = |rails| Figures::new(metric, &of_many(rails, |moved| &moved.ratios));
+    let mut by_worth: Vec<(f64, (&End, &Moved))> = rails
+        .iter()
+        .map(|rail| (sign * median(&rail.1.ratios).unwrap_or_default(), *rail))
+        .collect();
+    by_worth.sort_by(|(one, _), (two, _)| one.total_cmp(two));
+    let sorted: Vec<(&End, &Moved)> = by_worth.into_iter().map(|(_, rail)| rail).collect();
     // Less than half may be slow; the last one that stands out from what is faster, so that several do not hide each other.
     let most = (rails.len().saturating_sub(1) / 2).max(1);
     let count = (1..=most)
         .rev()
         .find(|number| {
-            let (slow, others) = rails.split_at((*number).min(rails.len()));
+            let (slow, others) = sorted.split_at((*number).min(sorted.len()));
             let last = slow.split_at(number.saturating_sub(1)).1;
-            figures(last)
-                .zip(figures(others))
+            ratios(last, metric)
+                .zip(ratios(others, metric))
                 .is_some_and(|(slow, others)| !slow.may_equal(&others))
         })
         .unwrap_or(0);
-    let (slow, others) = rails.split_at(count.min(rails.len()));
-    let usual = median(&of_many(others, |moved| &moved.figures)).unwrap_or_default();
+    let (slow, others) = sorted.split_at(count.min(sorted.len()));
+    let of_others: Vec<f64> =
+        others.iter().flat_map(|(_, moved)| &moved.figures).copied().collect();
+    let usual = median(&of_others).unwrap_or_default();
     slow.iter().map(|(end, moved)| (*end, *moved, usual)).collect()
+}
+
+fn ratios(rails: &[(&End, &Moved)], metric: Metric) -> Option<Figures> {
+    let ratios: Vec<f64> = rails.iter().flat_map(|(_, moved)| &moved.ratios).copied().collect();
+    Figures::new(metric, &ratios)
 }
 
 #[cfg(test)]

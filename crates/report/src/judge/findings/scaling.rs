@@ -36,12 +36,12 @@ pub(super) fn scaling(
     let (axis, points, fixed) =
         curves.iter().find(|(_, points, _)| points.len() >= CURVE).or(curves.first())?;
     let (shape, from, to) = shape(points)?;
-    let at = |point: &Subject<'_>| (words(axis, point.settings()), point.figures.median);
+    let [from, to] = [from, to].map(|point| (words(axis, point.settings()), point.figures.median));
     Some(Finding::Scaling {
         metric,
         shape,
-        from: at(from),
-        to: at(to),
+        from,
+        to,
         of: if fixed.is_empty() { String::new() } else { best.named(fixed) },
     })
 }
@@ -64,36 +64,39 @@ fn points<'a, 's>(
         .collect::<Option<_>>()?;
     points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let are_apart = points.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    let points: Vec<&Subject<'_>> = points.into_iter().map(|(_, it)| it).collect();
-    (are_apart && points.len() > 1).then_some(points)
+    (are_apart && points.len() > 1)
+        .then(|| points.into_iter().map(|(_, subject)| subject).collect())
+}
+
+fn does_not_grow(one: &Subject<'_>, next: &Subject<'_>) -> bool {
+    one.figures.median >= next.figures.median || one.figures.may_equal(&next.figures)
 }
 
 /// The shape of a curve, and the points that show it.
 fn shape<'p, 'a>(points: &[&'p Subject<'a>]) -> Option<(Shape, &'p Subject<'a>, &'p Subject<'a>)> {
-    let median = |place: usize| points[place].figures.median;
-    let most = (0..points.len()).max_by(|one, other| median(*one).total_cmp(&median(*other)))?;
-    let is_most = |place: usize| points[place].figures.may_equal(&points[most].figures);
+    let (most, highest) =
+        points.iter().enumerate().max_by(|(_, one), (_, other)| by_median(one, other))?;
+    let is_most: Vec<bool> =
+        points.iter().map(|point| point.figures.may_equal(&highest.figures)).collect();
     let last = points.len() - 1;
-    let enough = (0..=last).find(|place| is_most(*place))?;
-    let falls = |place: usize| {
-        let [one, next] = [place, place + 1].map(|place| &points[place].figures);
-        one.median >= next.median || one.may_equal(next)
-    };
+    let enough = is_most.iter().position(|is_most| *is_most)?;
     let (shape, from, to) = if last == 1 {
         // Of two points nothing is said about where it stops.
-        let shape = match (is_most(0), is_most(1)) {
+        let shape = match (is_most[0], is_most[1]) {
             (true, true) => Shape::Level,
             (true, false) => Shape::Falls,
             (false, _) => Shape::Grows,
         };
         (shape, 0, last)
-    } else if (0..=last).all(is_most) {
+    } else if is_most.iter().all(|is_most| *is_most) {
         (Shape::Level, 0, last)
     } else if enough == last {
         (Shape::StillGrows, last - 1, last)
-    } else if enough > 0 && (enough..=last).all(is_most) {
+    } else if enough > 0 && is_most[enough..].iter().all(|is_most| *is_most) {
         (Shape::GrowsUntil, enough, last)
-    } else if !is_most(last) && (most..last).all(falls) {
+    } else if !is_most[last]
+        && points[most..].windows(2).all(|pair| does_not_grow(pair[0], pair[1]))
+    {
         (Shape::HighestThenFalls, most, last)
     } else {
         (Shape::Highest, most, last)

@@ -95,18 +95,17 @@ impl Subject<'_> {
 
     /// Whether it has the same of these settings as another.
     pub(super) fn is_like(&self, other: &Subject<'_>, rows: &[&Row]) -> bool {
-        let mut rows = rows.iter();
-        rows.all(|row| row.is_equal(self.settings(), other.settings()))
+        rows.iter().all(|row| row.is_equal(self.settings(), other.settings()))
     }
 
     /// `write, 4 QPs, CQ shared`: the values of these settings; the case's name where they are none.
     pub(super) fn named(&self, rows: &[&Row]) -> String {
-        let told: Vec<String> = rows
+        let values: Vec<String> = rows
             .iter()
             .map(|row| words(row, self.settings()))
             .filter(|words| !words.is_empty())
             .collect();
-        if told.is_empty() { self.case.id.clone() } else { told.join(", ") }
+        if values.is_empty() { self.case.id.clone() } else { values.join(", ") }
     }
 }
 

@@ -283,8 +283,8 @@ fn a_slow_node_is_a_finding() {
     let said = Said::of(&file);
     let none = |finding: &Finding| matches!(finding, Finding::NothingWrong { .. });
     assert!(!said.findings.iter().any(none));
-    let slow = said.all().into_iter().find_map(|it| match it {
-        Finding::Nodes { case, said: NodesFinding::Slow(slow) } => {
+    let slow = said.all_findings().into_iter().find_map(|it| match it {
+        Finding::Nodes { case, finding: NodesFinding::Slow(slow) } => {
             Some((case, slow.part, slow.nodes))
         }
         _ => None,

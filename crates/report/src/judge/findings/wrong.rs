@@ -73,24 +73,24 @@ pub(super) type Ran<'a> = (&'a CaseResult, &'a Run);
 
 /// How grave something is in a run: `None` where it is not there, 0 where nothing is measured.
 fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
-    let is = |it: bool| it.then_some(0.0);
-    let any_flow = |is_it: fn(&FlowResult) -> bool| is(run.flows.iter().any(is_it));
     let flows = run.flows.iter();
     match kind {
-        ProblemKind::Failed => is(matches!(standing::of_run(run), Standing::Bad(_))),
-        ProblemKind::Unreliable => is(matches!(standing::of_run(run), Standing::Doubtful(_))),
-        ProblemKind::Overloaded => any_flow(|flow| {
+        ProblemKind::Failed => unmeasured(matches!(standing::of_run(run), Standing::Bad(_))),
+        ProblemKind::Unreliable => {
+            unmeasured(matches!(standing::of_run(run), Standing::Doubtful(_)))
+        }
+        ProblemKind::Overloaded => any_flow(run, |flow| {
             let verdict = flow.load.as_ref().map(|load| load.verdict);
             verdict == Some(LoadVerdict::Overloaded)
         }),
-        ProblemKind::ReceiverDisagrees => any_flow(|flow| flow.received_otherwise().is_some()),
+        ProblemKind::ReceiverDisagrees => any_flow(run, |flow| flow.received_otherwise().is_some()),
         ProblemKind::MessagesLost => flows
             .filter_map(|flow| Some(flow.delivery.as_ref()?.lost_share))
             .reduce(f64::max)
             .filter(|share| *share > 0.0),
-        ProblemKind::PacketsLost => is(losses(run).next().is_some()),
-        ProblemKind::ReceiverNotReady => is(run.path_events.iter().any(is_not_ready)),
-        ProblemKind::NotSettled => any_flow(|flow| flow.window.warmup_steady == Some(false)),
+        ProblemKind::PacketsLost => unmeasured(losses(run).next().is_some()),
+        ProblemKind::ReceiverNotReady => unmeasured(run.path_events.iter().any(is_not_ready)),
+        ProblemKind::NotSettled => any_flow(run, |flow| flow.window.warmup_steady == Some(false)),
         ProblemKind::Stalled => case
             .flows()
             .filter_map(|flow| OverTime::of(flow.result(run)?, &flow.settings))
@@ -107,12 +107,23 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
         }
         ProblemKind::CoresShared => {
             let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
-            is(workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0)))
+            unmeasured(
+                workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0)),
+            )
         }
-        ProblemKind::Drift => any_flow(|flow| flow.window.has_doubt(DoubtKind::Drift)),
+        ProblemKind::Drift => any_flow(run, |flow| flow.window.has_doubt(DoubtKind::Drift)),
         // Of no single run.
         ProblemKind::Scatter => None,
     }
+}
+
+/// How grave something is of which there is no measure.
+fn unmeasured(is_there: bool) -> Option<f64> {
+    is_there.then_some(0.0)
+}
+
+fn any_flow(run: &Run, is_affected: fn(&FlowResult) -> bool) -> Option<f64> {
+    unmeasured(run.flows.iter().any(is_affected))
 }
 
 /// What looks wrong, the gravest first.
@@ -222,10 +233,10 @@ fn scattering(results: &[&ResultFile]) -> Option<Problem> {
     let found: Vec<(f64, &CaseResult)> = cases
         .clone()
         .filter_map(|case| -> Option<(f64, &CaseResult)> {
-            let all = Observed::of_case(case).next()?.spread(Metric::GbitPerS)?;
-            let scatter = (all.high - all.low) / all.median;
+            let spread = Observed::of_case(case).next()?.spread(Metric::GbitPerS)?;
+            let scatter = (spread.high - spread.low) / spread.median;
             let is_wide = scatter > of_few_runs(Metric::GbitPerS) && scatter.is_finite();
-            (is_wide && !are_few(all.count)).then_some((scatter, case))
+            (is_wide && !are_few(spread.count)).then_some((scatter, case))
         })
         .collect();
     let worst = found.iter().max_by(|(one, _), (other, _)| one.total_cmp(other));

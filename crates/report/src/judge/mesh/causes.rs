@@ -25,6 +25,12 @@ pub struct Observed<'a> {
     pub runs: &'a [f64],
 }
 
+impl Observed<'_> {
+    fn runs_below(&self, limit: f64) -> usize {
+        self.runs.iter().filter(|run| **run < limit).count()
+    }
+}
+
 /// Where the cause of slow flows lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
@@ -132,49 +138,55 @@ fn upper(values: &[f64]) -> Option<f64> {
 fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> {
     let sides = Sides::of(nodes, flows.iter());
     let level = sides.level()?;
-    let below = |values: &[f64], least: usize| {
-        let effect = upper(values).filter(|_| values.len() >= least)? - level;
-        (effect < -rule.floor).then_some(effect)
-    };
-    // How much nearer to the level its flows are, once it is known.
-    let gain = |values: &[f64], effect: f64| -> f64 {
-        values
-            .iter()
-            .map(|value| {
-                let away = value - level;
-                away.abs() - (away - effect).abs()
-            })
-            .sum()
-    };
     let mut possible: Vec<(f64, Cause)> = Vec::new();
     for node in 0..nodes {
         let (from, to) = (&sides.from[node], &sides.to[node]);
-        let mut add = |place, effect: f64, gain: f64, values: &[&[f64]]| {
-            let all = || values.iter().copied().flatten();
-            let cause = Cause {
-                place,
-                effect,
-                slow: all().filter(|value| **value - level < effect / 2.0).count(),
-                flows: all().count(),
-            };
-            possible.push((gain, cause));
-        };
-        if let (Some(sends), Some(receives)) = (below(from, 1), below(to, 1))
+        let [sends, receives] =
+            [from, to].map(|values| effect(values, level).filter(|it| *it < -rule.floor));
+        if let (Some(sends), Some(receives)) = (sends, receives)
             && has_peers(flows, node)
         {
-            let gain = gain(from, sends) + gain(to, receives);
-            add(Place::Node(node), sends.max(receives), gain, &[from, to]);
+            let gain = gain(from, level, sends) + gain(to, level, receives);
+            let both = [from.as_slice(), to].concat();
+            possible.push((gain, cause(Place::Node(node), sends.max(receives), level, &both)));
         }
-        if let Some(effect) = below(from, 2) {
-            add(Place::From(node), effect, gain(from, effect), &[from]);
+        if let Some(effect) = sends.filter(|_| from.len() > 1) {
+            let cause = cause(Place::From(node), effect, level, from);
+            possible.push((gain(from, level, effect), cause));
         }
-        if let Some(effect) = below(to, 2) {
-            add(Place::To(node), effect, gain(to, effect), &[to]);
+        if let Some(effect) = receives.filter(|_| to.len() > 1) {
+            let cause = cause(Place::To(node), effect, level, to);
+            possible.push((gain(to, level, effect), cause));
         }
     }
     possible.sort_by(|(one, _), (two, _)| two.total_cmp(one));
     let mut causes = possible.into_iter().map(|(_, cause)| cause);
     causes.find(|cause| stands_out(nodes, flows, *cause, rule))
+}
+
+/// How far the flows of a node's side are from the level; `None` without flows.
+fn effect(values: &[f64], level: f64) -> Option<f64> {
+    Some(upper(values).filter(|_| !values.is_empty())? - level)
+}
+
+/// How much nearer to the level flows are, once the cause of this effect is known.
+fn gain(values: &[f64], level: f64, effect: f64) -> f64 {
+    values
+        .iter()
+        .map(|value| {
+            let away = value - level;
+            away.abs() - (away - effect).abs()
+        })
+        .sum()
+}
+
+fn cause(place: Place, effect: f64, level: f64, values: &[f64]) -> Cause {
+    Cause {
+        place,
+        effect,
+        slow: values.iter().filter(|value| **value - level < effect / 2.0).count(),
+        flows: values.len(),
+    }
 }
 
 /// Whether a node has two peers or more: with one, the two cannot be distinguished.
@@ -189,8 +201,8 @@ fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
 
 /// Whether a node's side is further below those of the others than chance puts it.
 fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) -> bool {
-    let others = || flows.iter().filter(|flow| !cause.place.has_flow(flow));
-    let sides = Sides::of(nodes, others());
+    let others = flows.iter().filter(|flow| !cause.place.has_flow(flow));
+    let sides = Sides::of(nodes, others.clone());
     let of_others: Vec<f64> = sides
         .from
         .iter()
@@ -201,16 +213,13 @@ fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) ->
     let Some(level) = median(&of_others) else {
         return false;
     };
-    let own = |side: fn(&Observed<'_>) -> usize, node: usize| {
-        flows.iter().filter(|flow| side(flow) == node).map(|flow| flow.value).collect::<Vec<f64>>()
-    };
-    let own = match cause.place {
-        Place::From(node) => vec![own(|flow| flow.from, node)],
-        Place::To(node) => vec![own(|flow| flow.to, node)],
-        Place::Node(node) => vec![own(|flow| flow.from, node), own(|flow| flow.to, node)],
+    let own: Vec<Vec<f64>> = match cause.place {
+        Place::From(node) => vec![sent(flows, node)],
+        Place::To(node) => vec![received(flows, node)],
+        Place::Node(node) => vec![sent(flows, node), received(flows, node)],
         Place::Path(..) => return false,
     };
-    let values: Vec<f64> = others().map(|flow| flow.value).collect();
+    let values: Vec<f64> = others.map(|flow| flow.value).collect();
     let of_flow = spread(&values).unwrap_or(0.0).max(rule.scatter.least);
     own.iter().all(|own| {
         let count = own.len() as f64;
@@ -223,6 +232,14 @@ fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) ->
         let reach = reach(&of_others, scatter, 2 * nodes, rule.chance);
         upper(own).is_some_and(|own| level - own > reach.max(rule.floor))
     })
+}
+
+fn sent(flows: &[Observed<'_>], node: usize) -> Vec<f64> {
+    flows.iter().filter(|flow| flow.from == node).map(|flow| flow.value).collect()
+}
+
+fn received(flows: &[Observed<'_>], node: usize) -> Vec<f64> {
+    flows.iter().filter(|flow| flow.to == node).map(|flow| flow.value).collect()
 }
 
 /// The single ways that are slow, where it is not their nodes.
@@ -270,12 +287,11 @@ fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
 /// was held up, as one in many may be, makes no slow path.
 fn stays_slow(flow: &Observed<'_>, level: f64, others: &[Observed<'_>], chance: f64) -> bool {
     let halfway = f64::midpoint(flow.value, level);
-    let slow = |flow: &Observed<'_>| flow.runs.iter().filter(|run| **run < halfway).count();
-    let (own, runs) = (slow(flow), flow.runs.len());
+    let (own, runs) = (flow.runs_below(halfway), flow.runs.len());
     if own < runs - runs / 4 {
         return false;
     }
-    let of_others: usize = others.iter().map(slow).sum();
+    let of_others: usize = others.iter().map(|other| other.runs_below(halfway)).sum();
     let runs_of_others: usize = others.iter().map(|other| other.runs.len()).sum();
     let share = of_others as f64 / runs_of_others.max(1) as f64;
     // Which of its runs they are: at most so many ways.

@@ -74,10 +74,11 @@ impl Fan {
             };
             let node = if is_in { &first.to } else { &first.from };
             let settings = Settings { fan_in: None, fan_out: None, ..case.config.settings.clone() };
-            let is_alike = |(known, fan): &&mut (Settings, Fan)| {
-                fan.is_in == is_in && fan.node == *node && *known == settings
-            };
-            match fans.iter_mut().rev().find(is_alike) {
+            let known = fans
+                .iter_mut()
+                .rev()
+                .find(|(known, fan)| fan.is_in == is_in && fan.node == *node && *known == settings);
+            match known {
                 Some((_, fan)) => fan.points.push(point),
                 None => {
                     let fan = Fan { is_in, node: node.clone(), points: vec![point], fall: None };
@@ -85,12 +86,11 @@ impl Fan {
                 }
             }
         }
-        let mut fans: Vec<Fan> = fans.into_iter().map(|(_, fan)| fan).collect();
-        for fan in &mut fans {
+        for (_, fan) in &mut fans {
             fan.points.sort_by_key(|point| point.fan);
             fan.fall = fall(&fan.points);
         }
-        fans
+        fans.into_iter().map(|(_, fan)| fan).collect()
     }
 }
 
@@ -101,12 +101,11 @@ fn fall(points: &[FanPoint]) -> Option<[usize; 2]> {
         .enumerate()
         .filter_map(|(place, point)| Some((point.gbit_per_s?, place)))
         .collect();
-    let by_throughput = |one: &&(f64, usize), two: &&(f64, usize)| one.0.total_cmp(&two.0);
-    let (most, best) = known.iter().max_by(by_throughput)?;
+    let (most, best) = known.iter().max_by(|(one, _), (two, _)| one.total_cmp(two))?;
     let (least, worst) = known
         .iter()
         .filter(|(_, place)| points[*place].fan > points[*best].fan)
-        .min_by(by_throughput)?;
+        .min_by(|(one, _), (two, _)| one.total_cmp(two))?;
     (*least < (1.0 - FALL) * most).then_some([*best, *worst])
 }
 
@@ -121,9 +120,9 @@ fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
     runs.first()?;
     let together: Vec<FlowResult> =
         (runs.iter()).map(|run| FlowResult::together(&run.flows)).collect();
-    let of_runs = |of: fn(&FlowResult) -> Option<f64>| {
-        median(&together.iter().filter_map(of).collect::<Vec<f64>>())
-    };
+    let rates: Vec<f64> = together.iter().filter_map(FlowResult::gbit_per_s).collect();
+    let jains: Vec<f64> =
+        together.iter().filter_map(|flows| Some(flows.fairness.as_ref()?.jain)).collect();
     let p99: Vec<f64> = runs
         .iter()
         .filter_map(|run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref())?.p99)
@@ -134,9 +133,9 @@ fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
     Some(FanPoint {
         case: case.id.clone(),
         fan: flows.len(),
-        gbit_per_s: of_runs(FlowResult::gbit_per_s),
+        gbit_per_s: median(&rates),
         p99_ns: median(&p99),
-        jain: of_runs(|all| Some(all.fairness.as_ref()?.jain)),
+        jain: median(&jains),
         worst: shares.min_by(|one, two| one.of_even.total_cmp(&two.of_even)),
     })
 }

@@ -42,9 +42,9 @@ impl Figures {
 
 /// The median of one of them; `None` where none has it.
 pub(super) fn median_of<'a>(
-    all: impl IntoIterator<Item = &'a Figures>,
+    figures: impl IntoIterator<Item = &'a Figures>,
     metric: Metric,
 ) -> Option<f64> {
-    let values = all.into_iter().filter_map(|it| it.of(metric));
+    let values = figures.into_iter().filter_map(|it| it.of(metric));
     median(&values.collect::<Vec<f64>>())
 }

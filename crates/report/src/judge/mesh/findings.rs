@@ -188,17 +188,17 @@ impl Matrix {
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
         let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) =
             outliers.iter().partition(|outlier| matches!(outlier.place, Place::Path(..)));
-        let told = nodes.into_iter().chain(paths.iter().copied().take(MOST_PATHS));
+        let named = nodes.into_iter().chain(paths.iter().copied().take(MOST_PATHS));
         let mut found = self.without_figures();
-        found.extend(told.map(|it| NodesFinding::Slow(self.slow(it))));
+        found.extend(named.map(|outlier| NodesFinding::Slow(self.slow(outlier))));
         if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
             found.push(NodesFinding::MoreSlow { paths: more });
         }
         let (paths, nodes): (Vec<&Lossy>, Vec<&Lossy>) =
             lossy.iter().partition(|lossy| matches!(lossy.place, Place::Path(..)));
         let more = paths.len().saturating_sub(MOST_PATHS);
-        let told = nodes.into_iter().chain(paths.into_iter().take(MOST_PATHS));
-        found.extend(told.map(|it| self.loses(it)));
+        let named = nodes.into_iter().chain(paths.into_iter().take(MOST_PATHS));
+        found.extend(named.map(|lossy| self.loses(lossy)));
         if more > 0 {
             found.push(NodesFinding::MoreLossy { paths: more });
         }
@@ -210,16 +210,14 @@ impl Matrix {
 
     fn slow(&self, outlier: &Outlier) -> Slow {
         let metric = outlier.quantity;
-        let side = |of: fn(&Cell) -> usize, node: usize| {
-            median_of(
-                self.cells.iter().filter(|cell| of(cell) == node).map(|cell| &cell.figures),
-                metric,
-            )
-            .unwrap_or(outlier.value)
-        };
         let (part, node, nodes) = self.part(outlier.place);
         let values = match part {
-            Part::Node => vec![side(|cell| cell.from, node), side(|cell| cell.to, node)],
+            Part::Node => [Place::From(node), Place::To(node)]
+                .map(|side| {
+                    let cells = self.cells.iter().filter(|cell| side.has(cell.from, cell.to));
+                    median_of(cells.map(|cell| &cell.figures), metric).unwrap_or(outlier.value)
+                })
+                .to_vec(),
             _ => vec![outlier.value],
         };
         let look = match part {
@@ -289,13 +287,13 @@ impl Matrix {
         if self.settings.poll != PollMode::Busy {
             return Look::PortOrCpu;
         }
-        let others = self
+        let of_others: Vec<f64> = self
             .cpu
             .iter()
             .enumerate()
-            .filter_map(|(other, share)| share.filter(|_| other != node));
-        let others = median(&others.collect::<Vec<f64>>());
-        match (self.cpu.get(node).copied().flatten(), others) {
+            .filter_map(|(other, share)| share.filter(|_| other != node))
+            .collect();
+        match (self.cpu.get(node).copied().flatten(), median(&of_others)) {
             (Some(own), Some(others)) if own < LITTLE_CPU && own < others * LITTLE_CPU => {
                 Look::Cpu { own, others }
             }
@@ -306,11 +304,10 @@ impl Matrix {
     /// How alike the remaining flows are.
     fn rest(&self, outliers: &[Outlier]) -> Option<NodesFinding> {
         let metric = self.quantity();
-        let is_told = |cell: &&Cell| outliers.iter().any(|it| it.place.has(cell.from, cell.to));
         let mut values: Vec<f64> = self
             .cells
             .iter()
-            .filter(|cell| !is_told(cell))
+            .filter(|cell| !outliers.iter().any(|it| it.place.has(cell.from, cell.to)))
             .filter_map(|cell| cell.figures.of(metric))
             .collect();
         values.sort_by(f64::total_cmp);
@@ -364,12 +361,12 @@ impl Matrix {
     fn names(&self, mut left: Vec<&Cell>, of: fn(usize) -> Place) -> Vec<String> {
         let mut names = Vec::new();
         for (node, name) in self.nodes.iter().enumerate() {
-            let is_own = |cell: &&Cell| of(node).has(cell.from, cell.to);
-            let all = self.cells.iter().filter(is_own).count();
-            let own = left.iter().copied().filter(is_own).count();
-            if own == all && own > 2 {
+            let place = of(node);
+            let flows = self.cells.iter().filter(|cell| place.has(cell.from, cell.to)).count();
+            let own = left.iter().filter(|cell| place.has(cell.from, cell.to)).count();
+            if own == flows && own > 2 {
                 names.push(name.clone());
-                left.retain(|cell| !is_own(cell));
+                left.retain(|cell| !place.has(cell.from, cell.to));
             }
         }
         names.extend(

@@ -36,18 +36,15 @@ impl Matrix {
         if self.cells.iter().all(|cell| cell.losing == 0) {
             return Vec::new();
         }
-        let measured = || self.cells.iter().filter(|cell| cell.finished() > 0);
-        let run = |lost: bool| if lost { -1.0 } else { 0.0 };
-        let runs: Vec<Vec<f64>> = measured()
-            .map(|cell| -> Vec<f64> {
-                let runs = 0..cell.finished();
-                runs.map(|number| run(number < cell.losing)).collect()
-            })
+        let measured: Vec<&Cell> = self.cells.iter().filter(|cell| cell.finished() > 0).collect();
+        let runs: Vec<Vec<f64>> = measured
+            .iter()
+            .map(|cell| (0..cell.finished()).map(|number| loss(number < cell.losing)).collect())
             .collect();
-        let flows = measured().zip(&runs).map(|(cell, runs)| Observed {
+        let flows = measured.iter().zip(&runs).map(|(cell, runs)| Observed {
             from: cell.from,
             to: cell.to,
-            value: run(cell.is_lossy()),
+            value: loss(cell.is_lossy()),
             runs,
         });
         let rule = Rule {
@@ -60,15 +57,20 @@ impl Matrix {
         found
             .into_iter()
             .map(|Cause { place, .. }| {
-                let own = || measured().filter(|cell| place.has(cell.from, cell.to));
+                let own = measured.iter().filter(|cell| place.has(cell.from, cell.to));
                 Lossy {
                     place,
-                    losing: own().map(|cell| cell.losing).sum(),
-                    runs: own().map(Cell::finished).sum(),
+                    losing: own.clone().map(|cell| cell.losing).sum(),
+                    runs: own.map(|cell| cell.finished()).sum(),
                 }
             })
             .collect()
     }
+}
+
+/// A run as a value of which more is better.
+fn loss(is_lost: bool) -> f64 {
+    if is_lost { -1.0 } else { 0.0 }
 }
 
 #[cfg(test)]

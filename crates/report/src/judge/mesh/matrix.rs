@@ -58,16 +58,16 @@ impl Matrix {
     }
 
     fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
-        let configs = || cases.iter().flat_map(|case| &case.config.flows);
-        let ends: BTreeSet<&str> = configs().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
+        let configs = cases.iter().flat_map(|case| &case.config.flows);
+        let ends: BTreeSet<&str> =
+            configs.clone().flat_map(|flow| [&*flow.from, &*flow.to]).collect();
         let in_file: Vec<&str> = file.nodes.iter().map(|node| &*node.name).collect();
         let listed = in_file.iter().filter(|name| ends.contains(*name));
         let others = ends.iter().filter(|name| !in_file.contains(name));
         let nodes: Vec<&str> = listed.chain(others).copied().collect();
         let index: HashMap<&str, usize> = nodes.iter().copied().zip(0..).collect();
-        let place = |from: &str, to: &str| Some((*index.get(from)?, *index.get(to)?));
         let mut cells: BTreeMap<(usize, usize), Cell> = BTreeMap::new();
-        for (from, to) in configs().filter_map(|flow| place(&flow.from, &flow.to)) {
+        for (from, to) in configs.filter_map(|flow| place(&index, &flow.from, &flow.to)) {
             let cell = cells.entry((from, to)).or_default();
             (cell.from, cell.to) = (from, to);
         }
@@ -86,9 +86,10 @@ impl Matrix {
                         Err(other.has_figures())
                     }
                 };
-                if let Some(place) = place(&flow.from, &flow.to) {
-                    let told = of_run.entry(place);
-                    told.and_modify(|told| *told = told.and_then(|told| Ok(told.and(figures?))))
+                if let Some(place) = place(&index, &flow.from, &flow.to) {
+                    of_run
+                        .entry(place)
+                        .and_modify(|known| *known = known.and_then(|it| Ok(it.and(figures?))))
                         .or_insert(figures);
                 }
             }
@@ -189,6 +190,10 @@ impl Matrix {
     }
 }
 
+fn place(index: &HashMap<&str, usize>, from: &str, to: &str) -> Option<(usize, usize)> {
+    Some((*index.get(from)?, *index.get(to)?))
+}
+
 /// The links of a round of pairs at whose ends packets were lost. A device's counters do not tell which of a node's flows
 /// lost them, and there a node has one peer alone; nor which followed from a receiver that was not ready.
 fn losing(
@@ -196,15 +201,17 @@ fn losing(
     links: impl Iterator<Item = (usize, usize)>,
     nodes: &[&str],
 ) -> HashSet<(usize, usize)> {
-    let has = |(from, to): (usize, usize), is: &dyn Fn(PathEventKind) -> bool| {
-        let ends = [from, to].map(|end| nodes.get(end).copied());
-        let mut events = run.path_events.iter().filter(|event| event.count > 0);
-        events.any(|event| ends.contains(&Some(&*event.node)) && is(event.kind))
-    };
     links
-        .filter(|link| {
-            has(*link, &PathEventKind::is_loss)
-                && !has(*link, &|kind| kind == PathEventKind::ReceiverNotReady)
+        .filter(|(from, to)| {
+            let ends = [from, to].map(|end| nodes.get(*end).copied());
+            let events: Vec<PathEventKind> = run
+                .path_events
+                .iter()
+                .filter(|event| event.count > 0 && ends.contains(&Some(&*event.node)))
+                .map(|event| event.kind)
+                .collect();
+            events.iter().any(|kind| kind.is_loss())
+                && !events.contains(&PathEventKind::ReceiverNotReady)
         })
         .collect()
 }
@@ -221,10 +228,10 @@ pub fn groups(file: &ResultFile) -> Vec<Vec<&CaseResult>> {
     let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
     for case in &file.cases {
         let settings = &case.config.settings;
-        let is_alike = |group: &&mut Vec<&CaseResult>| {
+        let alike = groups.iter_mut().rev().find(|group| {
             settings.pattern.is_some() && group.iter().any(|it| it.config.settings == *settings)
-        };
-        match groups.iter_mut().rev().find(is_alike) {
+        });
+        match alike {
             Some(group) => group.push(case),
             None => groups.push(vec![case]),
         }

@@ -57,12 +57,16 @@ impl Matrix {
     /// What is slower than the others, whole nodes first; each cause once. Closed loops are asked for bandwidth first, then
     /// for p50 and p99 of what bandwidth did not show; open loops have the rate that they were offered, and only latency differs.
     pub fn outliers(&self) -> Vec<Outlier> {
-        let asked = [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns];
-        let asked = asked.into_iter().skip_while(|it| *it != self.quantity());
+        let quantities = [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns]
+            .into_iter()
+            .skip_while(|metric| *metric != self.quantity());
         let mut found: Vec<Outlier> = Vec::new();
-        for (quantity, number) in asked.zip(0..) {
-            let is_told = |cell: &&Cell| found.iter().any(|it| it.place.has(cell.from, cell.to));
-            let left: Vec<&Cell> = self.cells.iter().filter(|cell| !is_told(cell)).collect();
+        for (quantity, number) in quantities.zip(0..) {
+            let left: Vec<&Cell> = self
+                .cells
+                .iter()
+                .filter(|cell| !found.iter().any(|it| it.place.has(cell.from, cell.to)))
+                .collect();
             let chance = CHANCES[usize::from(number > 0)];
             found.extend(of_quantity(self.nodes.len(), &left, quantity, chance));
         }
@@ -75,18 +79,27 @@ impl Matrix {
     }
 }
 
+fn median_where(cells: &[&Cell], quantity: Metric, is_in: impl Fn(&Cell) -> bool) -> Option<f64> {
+    median_of(cells.iter().filter(|cell| is_in(cell)).map(|cell| &cell.figures), quantity)
+}
+
+/// Logarithm of a value over the median.
+fn log_over(value: f64, middle: f64) -> f64 {
+    (value.max(middle * LEAST) / middle).ln()
+}
+
 fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> Vec<Outlier> {
-    let all = |is_in: &dyn Fn(&Cell) -> bool| {
-        median_of(cells.iter().filter(|cell| is_in(cell)).map(|cell| &cell.figures), quantity)
-    };
-    let Some(middle) = all(&|_| true).filter(|middle| *middle > 0.0) else {
+    let Some(middle) = median_where(cells, quantity, |_| true).filter(|middle| *middle > 0.0)
+    else {
         return Vec::new();
     };
     let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
-    let log = |value: f64| sign * (value.max(middle * LEAST) / middle).ln();
     let runs: Vec<Vec<f64>> = cells
         .iter()
-        .map(|cell| cell.runs.iter().filter_map(|run| run.of(quantity)).map(log).collect())
+        .map(|cell| {
+            let values = cell.runs.iter().filter_map(|run| run.of(quantity));
+            values.map(|value| sign * log_over(value, middle)).collect()
+        })
         .collect();
     let flows: Vec<Observed<'_>> = cells
         .iter()
@@ -95,7 +108,7 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
             Some(Observed {
                 from: cell.from,
                 to: cell.to,
-                value: log(cell.figures.of(quantity)?),
+                value: sign * log_over(cell.figures.of(quantity)?, middle),
                 runs,
             })
         })
@@ -114,8 +127,9 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
         path_runs: path_runs(quantity).max(most.div_ceil(2)),
     };
     let causes = causes(nodes, &flows, rule);
-    let is_told = |cell: &Cell| causes.iter().any(|it| it.place.has(cell.from, cell.to));
-    let Some(usual) = all(&|cell| !is_told(cell)) else {
+    let Some(usual) = median_where(cells, quantity, |cell| {
+        !causes.iter().any(|cause| cause.place.has(cell.from, cell.to))
+    }) else {
         return Vec::new();
     };
     causes
@@ -124,7 +138,7 @@ fn of_quantity(nodes: usize, cells: &[&Cell], quantity: Metric, chance: f64) -> 
             Some(Outlier {
                 quantity,
                 place: cause.place,
-                value: all(&|cell| cause.place.has(cell.from, cell.to))?,
+                value: median_where(cells, quantity, |cell| cause.place.has(cell.from, cell.to))?,
                 usual,
                 slow: cause.slow,
                 flows: cause.flows,

@@ -97,20 +97,22 @@ fn number(digits: &str) -> Option<f64> {
     digits.parse().ok().filter(|value: &f64| value.is_finite()).filter(|_| is_plain)
 }
 
+/// The name of the metric, the relation, and the limit.
+fn split(text: &str) -> Option<(&str, Relation, &str)> {
+    let (name, rest) = text.split_at(text.find(['<', '>'])?);
+    let (relation, limit) = Relation::ALL
+        .iter()
+        .find_map(|relation| Some((*relation, rest.strip_prefix(relation.name())?)))?;
+    let (name, limit) = (name.trim(), limit.trim());
+    (!name.is_empty() && !limit.is_empty()).then_some((name, relation, limit))
+}
+
 impl FromStr for Condition {
     type Err = ConditionError;
 
     fn from_str(text: &str) -> Result<Condition, ConditionError> {
-        let syntax = || ConditionError::Syntax(text.to_owned());
-        let at = text.find(['<', '>']).ok_or_else(syntax)?;
-        let (name, rest) = text.split_at(at);
-        let mut relations = Relation::ALL.iter();
-        let found = relations.find_map(|it| Some((*it, rest.strip_prefix(it.name())?)));
-        let (relation, limit) = found.ok_or_else(syntax)?;
-        let (name, limit) = (name.trim(), limit.trim());
-        if name.is_empty() || limit.is_empty() {
-            return Err(syntax());
-        }
+        let (name, relation, limit) =
+            split(text).ok_or_else(|| ConditionError::Syntax(text.to_owned()))?;
         let metric = Metric::from_name(name)
             .filter(|metric| !metric.is_of_search())
             .ok_or_else(|| ConditionError::Metric { name: name.to_owned() })?;
@@ -142,32 +144,35 @@ impl FromStr for Condition {
     }
 }
 
+/// The number that `text` gives by these digits.
+fn above_zero(digits: &str, text: &str) -> Result<f64, ConditionError> {
+    match number(digits) {
+        Some(value) if value > 0.0 => Ok(value),
+        Some(_) => Err(ConditionError::NotAboveZero(text.to_owned())),
+        None => Err(ConditionError::Least(text.to_owned())),
+    }
+}
+
 impl Condition {
     /// That of a throughput below what each flow must reach: `90%`, `90%median`, `90%link`, `40Gb`.
     ///
     /// # Errors
     /// The text is none of these.
     pub fn below(text: &str) -> Result<Condition, ConditionError> {
-        let unknown = || ConditionError::Least(text.to_owned());
-        let above_zero = |digits: &str| match number(digits) {
-            Some(value) if value > 0.0 => Ok(value),
-            Some(_) => Err(ConditionError::NotAboveZero(text.to_owned())),
-            None => Err(unknown()),
-        };
         let (metric, limit) = match (text.strip_suffix("Gb"), text.split_once('%')) {
-            (Some(digits), _) => (Metric::GbitPerS, Limit::Value(above_zero(digits)?)),
+            (Some(digits), _) => (Metric::GbitPerS, Limit::Value(above_zero(digits, text)?)),
             (None, Some((digits, of))) => {
-                let percent = above_zero(digits)?;
+                let percent = above_zero(digits, text)?;
                 if percent > 100.0 {
                     return Err(ConditionError::AboveAll(text.to_owned()));
                 }
                 match of {
                     "" | "median" => (Metric::GbitPerS, Limit::OfMedian(percent / 100.0)),
                     "link" => (Metric::PercentOfLimit, Limit::Value(percent)),
-                    _ => return Err(unknown()),
+                    _ => return Err(ConditionError::Least(text.to_owned())),
                 }
             }
-            (None, None) => return Err(unknown()),
+            (None, None) => return Err(ConditionError::Least(text.to_owned())),
         };
         Ok(Condition { text: text.to_owned(), metric, relation: Relation::Below, limit })
     }

@@ -74,10 +74,10 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
         .map(|cases| {
             let flows = cases.iter().flat_map(|case| flows(case));
             let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
-            let all = each_once(flows.chain(set_ups));
-            let usual = medians(&all);
+            let measured = each_once(flows.chain(set_ups));
+            let usual = medians(&measured);
             let mut judged: Vec<Judged> =
-                (all.iter()).map(|flow| flow.judged(demands, &usual)).collect();
+                (measured.iter()).map(|flow| flow.judged(demands, &usual)).collect();
             if judged.is_empty() {
                 judged.push(Judged {
                     name: "flows".to_owned(),
@@ -92,20 +92,20 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
 
 /// Each flow once, with its runs of all rounds: what looks slow is measured in further ones.
 fn each_once<'a>(flows: impl Iterator<Item = Measured<'a>>) -> Vec<Measured<'a>> {
-    let (mut all, mut places) = (Vec::<Measured<'_>>::new(), HashMap::new());
+    let (mut measured, mut places) = (Vec::<Measured<'_>>::new(), HashMap::new());
     for flow in flows {
         match places.entry(flow.name) {
             Entry::Occupied(place) => {
-                let known: &mut Measured<'_> = &mut all[*place.get()];
+                let known: &mut Measured<'_> = &mut measured[*place.get()];
                 known.runs.extend(flow.runs);
             }
             Entry::Vacant(place) => {
-                place.insert(all.len());
-                all.push(flow);
+                place.insert(measured.len());
+                measured.push(flow);
             }
         }
     }
-    all
+    measured
 }
 
 fn flows(case: &CaseResult) -> impl Iterator<Item = Measured<'_>> {
@@ -156,8 +156,10 @@ fn medians<'f>(flows: &'f [Measured<'_>]) -> Usual<'f> {
             None => alike.push((settings, vec![figure])),
         }
     }
-    let usual = |figures: Vec<f64>| median(&figures).filter(|_| figures.len() > 1);
-    alike.into_iter().map(|(settings, figures)| (settings, usual(figures))).collect()
+    alike
+        .into_iter()
+        .map(|(settings, figures)| (settings, median(&figures).filter(|_| figures.len() > 1)))
+        .collect()
 }
 
 impl Measured<'_> {

@@ -16,7 +16,7 @@ use crate::show::sentences::{of_flow, sentence};
 /// The stream's.
 pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write) -> io::Result<()> {
     let mut suites = Vec::new();
-    let findings = said.all();
+    let findings = said.all_findings();
     for judged in judge(file, demands) {
         let mut suite = of_suite(&judged, demands);
         for (option, value) in demands.options() {

@@ -150,7 +150,7 @@ fn each_finding_has_a_sentence() {
             },
         });
     }
-    all.extend(of_nodes().map(|said| Finding::Nodes { case: String::new(), said }));
+    all.extend(of_nodes().map(|finding| Finding::Nodes { case: String::new(), finding }));
     let busy = "The CPU was too busy. Measure longer (-D)";
     for kind in ProblemKind::ALL {
         all.push(match kind {
