@@ -237,8 +237,8 @@ pub(super) mod tests {
             let files: Vec<_> = counters.iter().map(|path| (*path, "0\n")).collect();
             let root = sysfs("dev0", &files);
             let reading = Reading::of_kernel(root.path(), Some(driver), "dev0", 1);
-            let told = why_loss_is_unknown(reading.as_ref(), false);
-            assert_eq!(told, expected, "{driver} {counters:?}");
+            let reason = why_loss_is_unknown(reading.as_ref(), false);
+            assert_eq!(reason, expected, "{driver} {counters:?}");
         }
         let embedded = Reading::of_embedded(vec![("timeouts", 0)]);
         assert_eq!(why_loss_is_unknown(Some(&embedded), false), None);
@@ -248,8 +248,9 @@ pub(super) mod tests {
     fn retransmissions_of_tcp_are_iwarps() {
         let root = sysfs("dev0", &[("hw_counters/RetransSegs", "0\n")]);
         let reading = Reading::of_kernel(root.path(), Some("ice"), "dev0", 1);
-        let why = |is_iwarp| why_loss_is_unknown(reading.as_ref(), is_iwarp);
         let expected = [None, Some(LossUnknownReason::NotCounted)];
-        assert_eq!([true, false].map(why), expected);
+        let reasons =
+            [true, false].map(|is_iwarp| why_loss_is_unknown(reading.as_ref(), is_iwarp));
+        assert_eq!(reasons, expected);
     }
 }
