@@ -23,10 +23,9 @@ impl Arrived {
         let own_seconds = from.sent.as_ref().map(|sent| sent.window.seconds);
         let seconds = received.window_seconds.or(own_seconds);
         let (sent, arrived) = (&from.posted_in_all, &to.received_in_all);
-        let sum = |of_qps: &[u64]| [of_qps.iter().sum::<u64>()];
         let (delivery, lost_of_qps) = if flow.ud_fan_out {
             // What a QP receives comes from all QPs.
-            (Delivery::of_qps(&sum(sent), &sum(arrived)), Vec::new())
+            (Delivery::of_qps(&[sent.iter().sum()], &[arrived.iter().sum()]), Vec::new())
         } else {
             (Delivery::of_qps(sent, arrived), Delivery::lost_of_qps(sent, arrived).collect())
         };
@@ -77,7 +76,7 @@ mod tests {
     }
 
     /// A flow of 1000-byte messages on two QPs, of which 2000 were sent in a window of a second and 500 received.
-    fn told(flags: &[(&str, &str)]) -> FlowResult {
+    fn received_by(flags: &[(&str, &str)]) -> FlowResult {
         let flow = Flow::forward(flags.iter().copied().collect());
         let from = end(Side::Initiator, [&[1500, 1500], &[]]);
         let mut to = end(Side::Target, [&[], &[1400, 101]]);
@@ -100,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_came_is_the_throughput_and_losses_are_told_of_each_qp() {
-        let flow = told(&[("service", "uc")]);
+        let flow = received_by(&[("service", "uc")]);
         assert_eq!(flow.totals.gbit_per_s, Some(0.016));
         let rates = (flow.gbit_per_s(), flow.mmsg_per_s());
         assert_eq!(rates, (Some(0.004), Some(0.0005)));
@@ -114,14 +113,14 @@ mod tests {
 
     #[test]
     fn a_receive_of_a_fan_out_does_not_tell_which_qp_lost() {
-        let flow = told(&[("service", "ud"), ("ud-fan-out", "true")]);
+        let flow = received_by(&[("service", "ud"), ("ud-fan-out", "true")]);
         assert_eq!(flow.delivery.as_ref().unwrap().lost, 1499);
         assert!(flow.qps.iter().all(|qp| qp.lost.is_none()));
     }
 
     #[test]
     fn over_a_reliable_service_the_throughput_is_of_what_was_sent() {
-        let flow = told(&[]);
+        let flow = received_by(&[]);
         assert_eq!((&flow.delivery, flow.gbit_per_s()), (&None, Some(0.016)));
         assert_eq!(flow.limits.as_ref().unwrap().share_of_limit, Some(1.0));
         assert!(flow.qps.iter().all(|qp| qp.lost.is_none()));

@@ -62,18 +62,15 @@ fn name_of_reverse(flow: &Flow) -> String {
 
 /// The settings of a case and of its flows in the form of a result file. A bidirectional flow is told as two.
 pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
-    let node = |number: u32| nodes.get(number as usize);
-    let name = |number| node(number).map_or("", |node| &node.name);
-    let device = |number, asked: Option<&FlowDevice>| match asked {
-        Some(device) => Some(device.name.clone()),
-        None => Some(node(number)?.facts.device.name.clone()),
-    };
     let mut flows = Vec::new();
     for flow in &case.flows {
+        let (from, to) = (nodes.get(flow.from as usize), nodes.get(flow.to as usize));
+        let (from_name, to_name) =
+            (from.map_or("", |node| &node.name), to.map_or("", |node| &node.name));
         let forward = FlowConfig {
-            from_device: device(flow.from, flow.device(Side::Initiator)),
-            to_device: device(flow.to, flow.device(Side::Target)),
-            ..FlowConfig::of(&flow.name, name(flow.from), name(flow.to), case, flow)
+            from_device: device_name(from, flow.device(Side::Initiator)),
+            to_device: device_name(to, flow.device(Side::Target)),
+            ..FlowConfig::of(&flow.name, from_name, to_name, case, flow)
         };
         let reverse = FlowConfig {
             name: name_of_reverse(flow),
@@ -89,6 +86,14 @@ pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
         }
     }
     CaseConfig { settings: case.settings.clone(), flows }
+}
+
+/// The device that an end of a flow names, or else the one of its node.
+fn device_name(node: Option<&Node>, named: Option<&FlowDevice>) -> Option<String> {
+    match named {
+        Some(device) => Some(device.name.clone()),
+        None => Some(node?.facts.device.name.clone()),
+    }
 }
 
 /// The result of a run, of which `blank` has the number and the beginning. `reports` come with the nodes' numbers.
@@ -120,7 +125,7 @@ pub(crate) fn assemble(
         ..blank
     };
     let paths = paths(case, &reports, set_up.as_ref());
-    let failure = failure.or_else(|| {
+    let early_failure = failure.or_else(|| {
         case.flows.iter().zip(0..).find_map(|(flow, index)| {
             unaccounted(
                 flow,
@@ -147,7 +152,7 @@ pub(crate) fn assemble(
             .and_then(|(_, report)| report.set_up.take());
         run.connect = Some(connect(case, set_up, other.unwrap_or_default()));
     }
-    let failure = failure.or_else(|| empty_window(case, &run));
+    let failure = early_failure.or_else(|| empty_window(case, &run));
     run.complete = failure.is_none();
     if let Some(failure) = &failure {
         run.interrupted = failure.interrupted;
@@ -235,16 +240,12 @@ fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
     if together.overlap >= LEAST_OVERLAP {
         return;
     }
-    let name = |window: usize| windows.get(window).map_or("", |(flow, _)| &flow.name);
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let why = match together.furthest {
-        Furthest::Opened(window, ns) => {
-            format!("{} opened {:.1} ms after the first", name(window), ms(ns))
-        }
-        Furthest::Closed(window, ns) => {
-            format!("{} closed {:.1} ms before the last", name(window), ms(ns))
-        }
+    let (window, ns, deed) = match together.furthest {
+        Furthest::Opened(window, ns) => (window, ns, ["opened", "after the first"]),
+        Furthest::Closed(window, ns) => (window, ns, ["closed", "before the last"]),
     };
+    let name = windows.get(window).map_or("", |(flow, _)| &flow.name);
+    let why = format!("{name} {} {:.1} ms {}", deed[0], ns as f64 / 1e6, deed[1]);
     let doubt = Doubt {
         kind: DoubtKind::NotTogether,
         message: format!(
@@ -317,7 +318,7 @@ fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
 
 /// The nodes' counters and CPU times, and what they say. One device is told once.
 fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
-    let mut told: Vec<(bool, String, u8, Option<String>)> = Vec::new();
+    let mut known: Vec<(bool, String, u8, Option<String>)> = Vec::new();
     for (number, report) in reports {
         let Some(node) = nodes.get(*number) else {
             continue;
@@ -333,10 +334,10 @@ fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut 
         }
         let here = node.link.is_within_host();
         let key = (here, device.name.clone(), device.port, gid);
-        if here && told.contains(&key) {
+        if here && known.contains(&key) {
             continue;
         }
-        told.push(key);
+        known.push(key);
         if let Some(result) = result_of(Some(node), run) {
             result.engine_cpu_seconds = report.engine_cpu_seconds;
             result.engine_cores = report.engine_cores.take();

@@ -1,4 +1,4 @@
-//! One call for each of many, several at a time. It must not know what is called.
+//! One call for each of many, several at a time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,14 @@ pub fn at_once<T: Sync, R: Send>(
     items: &[T],
     call: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((index, item)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
             items.get(index).map(|item| (index, item))
         } {
             let result = call(item);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push((index, result));
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
         }
     };
     thread::scope(|scope| {
@@ -28,7 +27,7 @@ pub fn at_once<T: Sync, R: Send>(
         }
         work();
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut done = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
 }

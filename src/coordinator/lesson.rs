@@ -42,13 +42,16 @@ pub fn run_lesson(
         embedded: port.embedded.is_some(),
         server: local.is_none().then(|| peer.address.to_string()),
     })));
-    let mut tell_step = |topic, parts| tell(Event::Step(Step { topic, parts }));
-    let mut client =
-        LessonClient { link: &link, lesson: &options.lesson, stop, tell: &mut tell_step };
-    let given = client.give(port, &options.text);
-    match &given {
+    let mut client = LessonClient {
+        link: &link,
+        lesson: &options.lesson,
+        stop,
+        tell: &mut |topic, parts| tell(Event::Step(Step { topic, parts })),
+    };
+    let result = client.give(port, &options.text);
+    match &result {
         Ok(_) => Link::part([&link], stop),
         Err(failure) => failure.tell(&link),
     }
-    given
+    result
 }

@@ -53,9 +53,10 @@ impl Rated {
         let maximum =
             |flow: &Flow| median_per_second(runs.clone(), |run| run.flow(&flow.name)?.mmsg_per_s());
         let rated = case.with_maxima(maximum).ok_or_else(|| {
-            let id = id.map_or("the closed loop", |id| id);
-            let text =
-                format!("its rate is a share of the closed loop's rate, but {id} has no result");
+            let closed_id = id.map_or("the closed loop", |id| id);
+            let text = format!(
+                "its rate is a share of the closed loop's rate, but {closed_id} has no result"
+            );
             let hint = "fix that case first, or give --rate in messages a second";
             RunFailure::new(text, Some(hint.to_owned()))
         })?;

@@ -62,23 +62,23 @@ impl Member<'_> {
     }
 }
 
-/// For each end at each member what was told of its other end; `told` has for each member what it told of its ends.
+/// For each end at each member what was reported of its other end; `reports` has for each member what it reported of its
+/// ends.
 ///
 /// # Errors
-/// A node told of more or fewer ends than it has.
+/// A node reported more or fewer ends than it has.
 pub(crate) fn of_peers<T: Clone>(
     members: &[Member<'_>],
-    told: &[Vec<T>],
+    reports: &[Vec<T>],
 ) -> Result<Vec<Vec<T>>, RunFailure> {
-    let wrong = || RunFailure::new("a node reported flows that are not its own", None);
     let mut known = HashMap::new();
-    for (member, told) in members.iter().zip(told) {
-        if told.len() != member.ends.len() {
-            return Err(wrong());
+    for (member, reported) in members.iter().zip(reports) {
+        if reported.len() != member.ends.len() {
+            return Err(not_its_own());
         }
-        known.extend(member.ends.iter().copied().zip(told));
+        known.extend(member.ends.iter().copied().zip(reported));
     }
-    let all: Option<Vec<Vec<T>>> = members
+    members
         .iter()
         .map(|member| {
             member
@@ -89,12 +89,16 @@ pub(crate) fn of_peers<T: Clone>(
                         Side::Initiator => Side::Target,
                         Side::Target => Side::Initiator,
                     };
-                    known.get(&(*flow, other)).map(|told| (*told).clone())
+                    known.get(&(*flow, other)).map(|reported| (*reported).clone())
                 })
                 .collect()
         })
-        .collect();
-    all.ok_or_else(wrong)
+        .collect::<Option<_>>()
+        .ok_or_else(not_its_own)
+}
+
+fn not_its_own() -> RunFailure {
+    RunFailure::new("a node reported flows that are not its own", None)
 }
 
 /// Members that may be asked at once, one of each host: what nodes of one host do one after the other does not depend on

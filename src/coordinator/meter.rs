@@ -17,7 +17,7 @@ pub(crate) struct Meter {
 /// What a node told last, and its rates then.
 #[derive(Clone, Copy, Default)]
 struct Pace {
-    told: Progress,
+    last: Progress,
     gbit_per_s: f64,
     mmsg_per_s: f64,
     /// Not shown yet.
@@ -38,32 +38,32 @@ impl Meter {
         if progress.messages > 0 {
             tracing::trace!("node {node} has completed {} messages", progress.messages);
         }
-        let ns = progress.elapsed_ns.saturating_sub(pace.told.elapsed_ns);
+        let ns = progress.elapsed_ns.saturating_sub(pace.last.elapsed_ns);
         if ns > 0 {
-            let bytes = progress.bytes.saturating_sub(pace.told.bytes);
-            let messages = progress.messages.saturating_sub(pace.told.messages);
+            let bytes = progress.bytes.saturating_sub(pace.last.bytes);
+            let messages = progress.messages.saturating_sub(pace.last.messages);
             pace.gbit_per_s = bytes as f64 * 8.0 / ns as f64;
             pace.mmsg_per_s = messages as f64 * 1e3 / ns as f64;
         }
-        pace.told = *progress;
+        pace.last = *progress;
         if let Some(p99_ns) = self.p99_ns(node, progress.p99_ns) {
             observer.latency(p99_ns);
         }
-        let is_first = self.of_nodes[..node].iter().all(|pace| pace.told.elapsed_ns == 0);
+        let is_first = self.of_nodes[..node].iter().all(|pace| pace.last.elapsed_ns == 0);
         if is_first {
-            let sum = |rate: fn(&Pace) -> f64| self.of_nodes.iter().map(rate).sum();
             let elapsed = Duration::from_nanos(progress.elapsed_ns);
-            let (gbit_per_s, mmsg_per_s) = (sum(|it| it.gbit_per_s), sum(|it| it.mmsg_per_s));
+            let gbit_per_s = self.of_nodes.iter().map(|it| it.gbit_per_s).sum();
+            let mmsg_per_s = self.of_nodes.iter().map(|it| it.mmsg_per_s).sum();
             observer.sample(elapsed, gbit_per_s, mmsg_per_s);
         }
     }
 
     /// The highest p99 of all nodes, once a round: when the first node that tells its own has told it, or another one the
     /// second since.
-    fn p99_ns(&mut self, node: usize, told_ns: Option<u64>) -> Option<u64> {
+    fn p99_ns(&mut self, node: usize, reported_ns: Option<u64>) -> Option<u64> {
         let pace = self.of_nodes.get_mut(node)?;
         let before_ns = pace.p99_ns;
-        pace.p99_ns = before_ns.max(Some(told_ns?));
+        pace.p99_ns = before_ns.max(Some(reported_ns?));
         pace.tells_p99 = true;
         let is_first = self.of_nodes.iter().position(|pace| pace.tells_p99) == Some(node);
         if !is_first && before_ns.is_none() {
@@ -97,17 +97,16 @@ impl LongDrain {
     }
 
     fn text(&mut self, node: usize, progress: &Progress, case: &Case) -> Option<String> {
-        if let Some(told) = self.of_nodes.get_mut(node) {
-            *told = *progress;
+        if let Some(last) = self.of_nodes.get_mut(node) {
+            *last = *progress;
         }
         let elapsed = Duration::from_nanos(progress.elapsed_ns);
         if elapsed < LONG_DRAIN || self.is_remarked {
             return None;
         }
         self.is_remarked = true;
-        let sum = |count: fn(&Progress) -> u64| self.of_nodes.iter().map(count).sum::<u64>();
-        let (done, left) = (sum(|it| it.messages), sum(|it| it.outstanding));
-        let rest = match done {
+        let left: u64 = self.of_nodes.iter().map(|it| it.outstanding).sum();
+        let rest = match self.of_nodes.iter().map(|it| it.messages).sum::<u64>() {
             0 => String::new(),
             done => {
                 let seconds = elapsed.as_secs_f64() * left as f64 / done as f64;

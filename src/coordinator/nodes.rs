@@ -77,14 +77,17 @@ pub(crate) struct NodePlaces {
 impl NodePlaces {
     /// The places of a sweep's nodes.
     pub(crate) fn of(options: &SweepOptions) -> NodePlaces {
-        let remote = |(host, port): &(String, u16)| Place::Remote(host.clone(), *port);
         let places = match (&options.sweep.nodes, &options.ends.target) {
             (Nodes::TwoEnds, Target::Local) => vec![Place::Local(0), Place::Local(1)],
             (Nodes::TwoEnds, Target::Remote(host, port)) => {
                 vec![Place::Local(0), Place::Remote(host.clone(), *port)]
             }
             (Nodes::Local(count), _) => (0..*count as usize).map(Place::Local).collect(),
-            (Nodes::Hosts(_), _) => options.servers.iter().map(remote).collect(),
+            (Nodes::Hosts(_), _) => options
+                .servers
+                .iter()
+                .map(|(host, port)| Place::Remote(host.clone(), *port))
+                .collect(),
             (Nodes::Ranks(names), _) => (0..names.len())
                 .map(|rank| match rank {
                     0 => Place::Local(0),
@@ -132,13 +135,13 @@ impl NodePlaces {
             })
             .collect();
         let both = here.and_then(|here| Ok((here, self.ask(&others, stop)?)));
-        let (here, told) = both.inspect_err(|error| {
+        let (here, facts) = both.inspect_err(|error| {
             // They are told why, and do not find out by the end of their links.
             let failure = RunFailure::from(error.clone());
             others.iter().flatten().for_each(|(link, _)| failure.tell(link));
         })?;
-        let there = others.into_iter().zip(told).enumerate().map(|(number, (other, told))| {
-            let ((link, peer), facts) = other.zip(told)?;
+        let there = others.into_iter().zip(facts).enumerate().map(|(number, (other, facts))| {
+            let ((link, peer), facts) = other.zip(facts)?;
             Some(self.node(number, link, peer, facts))
         });
         let mut nodes: Vec<Node> =
@@ -158,20 +161,19 @@ impl NodePlaces {
     fn move_nodes(&mut self, nodes: &mut [Node], stop: &AtomicBool) -> Result<(), RunFailure> {
         self.toward = vec![None; nodes.len()];
         if let Some(network) = self.network {
-            let is_elsewhere = |facts: &NodeFacts| {
-                let networks = &facts.networks;
-                networks.contains(&network) && networks.first() != Some(&network)
-            };
             let moving: Vec<usize> = (0..)
                 .zip(&*nodes)
-                .filter(|(_, node)| is_elsewhere(&node.facts))
+                .filter(|(_, node)| {
+                    let networks = &node.facts.networks;
+                    networks.contains(&network) && networks.first() != Some(&network)
+                })
                 .map(|(number, _)| number)
                 .collect();
             return self.ask_again(nodes, &moving, stop);
         }
-        for (moving, other) in [(1..nodes.len(), 0), (0..nodes.len().min(1), 1)] {
+        for (numbers, other) in [(1..nodes.len(), 0), (0..nodes.len().min(1), 1)] {
             let toward = nodes.get(other).and_then(|it| rdma_address(&it.facts));
-            let moving: Vec<usize> = moving
+            let moving: Vec<usize> = numbers
                 .filter(|number| !nodes[*number].facts.networks.is_empty())
                 .filter(|_| toward.is_some())
                 .collect();
@@ -191,12 +193,12 @@ impl NodePlaces {
         stop: &AtomicBool,
     ) -> Result<(), RunFailure> {
         for &number in numbers {
-            let asked = self.ask_facts(number, &nodes[number].link);
-            asked.map_err(|error| self.failure(number, error))?;
+            self.ask_facts(number, &nodes[number].link)
+                .map_err(|error| self.failure(number, error))?;
         }
         for &number in numbers {
-            let told = take_facts(&nodes[number].link, stop);
-            nodes[number].facts = told.map_err(|error| self.failure(number, error))?;
+            nodes[number].facts = take_facts(&nodes[number].link, stop)
+                .map_err(|error| self.failure(number, error))?;
         }
         Ok(())
     }
@@ -216,21 +218,21 @@ impl NodePlaces {
         stop: &AtomicBool,
         busy_limit: Duration,
     ) -> Result<Vec<Option<Reached>>, Unconnected> {
-        let ranks = match &self.ranks {
+        let mut ranks = match &self.ranks {
             Some(ranks) => ranks.take(stop)?,
             None => Vec::new(),
-        };
-        let mut ranks = ranks.into_iter();
-        let remote = |place: &Place| match place {
+        }
+        .into_iter();
+        let remote = at_once(AT_A_TIME, &self.places, |place| match place {
             Place::Remote(host, port) => {
                 let address = Address { host, port: *port, token: ends.token.as_ref() };
                 Some(reach(&address, facts, stop, busy_limit))
             }
             Place::Local(_) | Place::Rank => None,
-        };
+        });
         let mut links = Vec::with_capacity(self.places.len());
         let mut errors = Vec::new();
-        for (place, reached) in self.places.iter().zip(at_once(AT_A_TIME, &self.places, remote)) {
+        for (place, reached) in self.places.iter().zip(remote) {
             links.push(match (place, reached) {
                 (Place::Rank, _) => ranks.next(),
                 (_, None) => None,
@@ -253,17 +255,20 @@ impl NodePlaces {
         others: &[Option<Reached>],
         stop: &AtomicBool,
     ) -> Result<Vec<Option<NodeFacts>>, RunFailure> {
-        let others = || others.iter().enumerate();
-        for (number, other) in others() {
+        for (number, other) in others.iter().enumerate() {
             if let Some((link, _)) = other {
-                let asked = self.ask_facts(number, link);
-                asked.map_err(|error| self.failure(number, error))?;
+                self.ask_facts(number, link).map_err(|error| self.failure(number, error))?;
             }
         }
-        others()
+        others
+            .iter()
+            .enumerate()
             .map(|(number, other)| {
-                let told = other.as_ref().map(|(link, _)| take_facts(link, stop)).transpose();
-                told.map_err(|error| self.failure(number, error))
+                other
+                    .as_ref()
+                    .map(|(link, _)| take_facts(link, stop))
+                    .transpose()
+                    .map_err(|error| self.failure(number, error))
             })
             .collect()
     }
@@ -304,11 +309,11 @@ impl NodePlaces {
             return Err(RunFailure::new(text, None).into());
         };
         let (link, peer) = reach(&local.address(), facts, stop, busy_limit)?;
-        let asked = self.ask_facts(number, &link);
-        let told = asked
+        let node_facts = self
+            .ask_facts(number, &link)
             .and_then(|()| take_facts(&link, stop))
             .map_err(|error| self.failure(number, error))?;
-        Ok(self.node(number, link, peer, told))
+        Ok(self.node(number, link, peer, node_facts))
     }
 
     fn node(&self, number: usize, link: Link, peer: PeerInfo, facts: NodeFacts) -> Node {
@@ -358,12 +363,12 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
         error if is_own || name == SERVER => error.into(),
         error => {
             let place = place_of(name);
-            let said = match &error {
+            let reason = match &error {
                 LinkError::Aborted { why, .. } => why.reason.clone(),
                 error => error.to_string(),
             };
             RunFailure {
-                message: if said.starts_with(&place) { said } else { place + &said },
+                message: if reason.starts_with(&place) { reason } else { place + &reason },
                 ..error.into()
             }
         }
@@ -372,9 +377,10 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
 
 /// Where the traffic of the nodes of this process goes: along a control connection that leaves this machine, if one does.
 fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
-    let links = || links.iter().flatten().map(|(link, _)| link);
-    let route = links().find(|link| !link.is_within_host());
-    Ok(route.or_else(|| links().next()).map(Link::route).transpose()?)
+    let mut links = links.iter().flatten().map(|(link, _)| link);
+    let first = links.next();
+    let route = first.into_iter().chain(links).find(|link| !link.is_within_host());
+    Ok(route.or(first).map(Link::route).transpose()?)
 }
 
 /// The devices of each node that is listed with several.

@@ -10,7 +10,7 @@ use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, R
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrialStart<'a> {
     /// What is searched for, as it was asked.
-    pub asked: &'a str,
+    pub goal: &'a str,
     /// Its number in the search, from 1.
     pub number: u32,
     /// Its load, in messages a second.

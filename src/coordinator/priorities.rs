@@ -18,7 +18,7 @@ pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> 
         let pfc = lossless.pfc_priorities.as_ref();
         pfc.is_some_and(|pfc| !pfc.is_empty())
     });
-    let mut said: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
     for (name, lossless) in with_pfc {
         for &(traffic_class, service_level) in &kinds {
             let treatment = lossless.treatment(traffic_class, service_level);
@@ -26,13 +26,14 @@ pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> 
                 Some(true) => treatment.to_string(),
                 Some(false) | None => format!("{treatment}; {}", lossless.advice()),
             };
-            match said.iter_mut().find(|(known, _)| *known == text) {
+            match lines.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, names)) => names.push(name),
-                None => said.push((text, vec![name])),
+                None => lines.push((text, vec![name])),
             }
         }
     }
-    said.into_iter()
+    lines
+        .into_iter()
         .map(|(text, names)| {
             if names.len() == nodes.len() { text } else { format!("{}: {text}", names.join(", ")) }
         })

@@ -34,13 +34,13 @@ pub(super) fn over_rails(
         observer.note(&format!("rails left out: {reasons}"));
     }
     let mut sweep = options.sweep.clone();
-    let rails = |node: &Node| (node.name.clone(), node.facts.rails.clone());
-    let nodes: Vec<NodeRails> = nodes.iter().map(rails).collect();
-    if nodes.iter().all(|(_, rails)| rails.is_empty()) {
+    let node_rails: Vec<NodeRails> =
+        nodes.iter().map(|node| (node.name.clone(), node.facts.rails.clone())).collect();
+    if node_rails.iter().all(|(_, rails)| rails.is_empty()) {
         return Ok(sweep);
     }
-    let mut all = nodes.iter().flat_map(|(_, rails)| rails.iter().flatten());
-    if let Some(rail) = all.find(|it| !FlowDevice::is_name(&it.name)) {
+    let mut rails = node_rails.iter().flat_map(|(_, rails)| rails.iter().flatten());
+    if let Some(rail) = rails.find(|it| !FlowDevice::is_name(&it.name)) {
         let name = printable(&rail.name, 64);
         return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
     }
@@ -57,7 +57,7 @@ pub(super) fn over_rails(
         ));
     }
     for case in &mut sweep.cases {
-        let expanded = rails::over_rails(case, &nodes, options.rails.each_to_each);
+        let expanded = rails::over_rails(case, &node_rails, options.rails.each_to_each);
         *case = expanded.map_err(|error| {
             RunFailure::refused(
                 error,

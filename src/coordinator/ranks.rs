@@ -116,10 +116,12 @@ impl Ranks {
         let (parked, limit) = {
             let mut state = self.slots.lock();
             state.over = Some(why.clone());
-            let limit = match state.is_complete {
-                _ if is_stopped => STOPPED_LIMIT,
-                true => AGAIN_LIMIT,
-                false => LATECOMERS_LIMIT,
+            let limit = if is_stopped {
+                STOPPED_LIMIT
+            } else if state.is_complete {
+                AGAIN_LIMIT
+            } else {
+                LATECOMERS_LIMIT
             };
             let parked: Vec<_> = state.slots.iter_mut().filter_map(Slot::leave).collect();
             (parked, limit)
@@ -136,7 +138,7 @@ impl Ranks {
         }
     }
 
-    fn wait(&self, stop: &AtomicBool, told: &mut dyn FnMut(u32, u32)) -> Result<(), Missing> {
+    fn wait(&self, stop: &AtomicBool, report: &mut dyn FnMut(u32, u32)) -> Result<(), Missing> {
         loop {
             if stop.load(Ordering::Relaxed) {
                 let host = "the other ranks".to_owned();
@@ -161,13 +163,12 @@ impl Ranks {
                 }
                 let here = state.slots.iter().filter(|it| it.link.is_some()).count();
                 let joined = u32::try_from(here).unwrap_or(u32::MAX).saturating_add(1);
-                told(joined, self.slots.own.ranks);
+                report(joined, self.slots.own.ranks);
                 if here == state.slots.len() {
                     return Ok(());
                 }
-                let is_late =
-                    |it: &Slot| it.link.is_none() && it.absent_since.elapsed() >= it.limit();
-                if let Some(late) = state.slots.iter().find(|it| is_late(it)) {
+                let mut absent = state.slots.iter().filter(|it| it.link.is_none());
+                if let Some(late) = absent.find(|it| it.absent_since.elapsed() >= it.limit()) {
                     let (is_first, seconds) = (!late.was_here, late.limit().as_secs_f64());
                     let missing = self.slots.give_up(&mut state, !is_first);
                     return Err(Missing::Connect(ConnectError::NotJoined {

@@ -43,9 +43,8 @@ pub(crate) fn measure(links: Links<'_>, observer: &mut dyn Observer) -> Result<(
             |message| shown.takes(message),
         );
         is_over.store(true, Ordering::Relaxed);
-        let back = back.join().unwrap_or(Ok(()));
         // Where both failed, the node that followed did so first, or its failure says more than what came of it.
-        match (back, forth) {
+        match (back.join().unwrap_or(Ok(())), forth) {
             (Err(broken), _) | (Ok(()), Err(broken)) => Err(broken),
             (Ok(()), Ok(())) if links.stop.load(Ordering::Relaxed) => Err(StepFailure::Interrupted),
             (Ok(()), Ok(())) => Ok(()),
@@ -84,7 +83,7 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn takes(&mut self, message: &Message) -> bool {
         match message {
-            Message::Progress(told) => self.progress(told),
+            Message::Progress(progress) => self.progress(progress),
             Message::Phase { name, expected_ms } => {
                 self.meter = Meter::new(1);
                 self.observer.phase(name, expected_ms.map(Duration::from_millis));
@@ -94,10 +93,10 @@ impl Shown<'_> {
         true
     }
 
-    fn progress(&mut self, told: &Progress) {
-        match told.messages {
-            0 => self.observer.waiting(Duration::from_nanos(told.elapsed_ns)),
-            _ => self.meter.show(0, told, self.observer),
+    fn progress(&mut self, progress: &Progress) {
+        match progress.messages {
+            0 => self.observer.waiting(Duration::from_nanos(progress.elapsed_ns)),
+            _ => self.meter.show(0, progress, self.observer),
         }
     }
 }

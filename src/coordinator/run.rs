@@ -326,10 +326,8 @@ fn finish(
     reports
 }
 
-/// The report of a node, with all of its QPs.
-fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, StepFailure> {
-    let (node, one) = (member.node, links.only(member));
-    let take = |message| match message {
+fn take_report(message: Message) -> Result<Option<Box<NodeReport>>, Message> {
+    match message {
         Message::Report(report) => Ok(Some(report)),
         // The end of the run has overtaken the answer to an earlier step.
         Message::Ready
@@ -345,9 +343,14 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
         | Message::SetupGone
         | Message::CmListening(_) => Ok(None),
         other => Err(other),
-    };
+    }
+}
+
+/// The report of a node, with all of its QPs.
+fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, StepFailure> {
+    let (node, one) = (member.node, links.only(member));
     let reported = loop {
-        match one.answers(ANSWER_LIMIT, "report", take, &mut |_, _| {}) {
+        match one.answers(ANSWER_LIMIT, "report", take_report, &mut |_, _| {}) {
             // It failed while another did, and reports nevertheless.
             Err(StepFailure::AtNode(_)) => {}
             reported => break reported?,

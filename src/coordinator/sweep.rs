@@ -57,7 +57,7 @@ pub fn run_sweep(
             tool: protocol::tool(),
             started_at: utc_now(),
             command_line: options.command_line.clone(),
-            nodes: nodes.iter().map(|node| told(node, &own_host)).collect(),
+            nodes: nodes.iter().map(|node| node_of(node, &own_host)).collect(),
             cases: Vec::new(),
             beside: Vec::new(),
         },
@@ -101,7 +101,7 @@ pub fn run_sweep(
 }
 
 /// A node and its host.
-fn told(node: &super::nodes::Node, own_host: &Host) -> Node {
+fn node_of(node: &super::nodes::Node, own_host: &Host) -> Node {
     let host = if node.is_in_process {
         own_host.clone()
     } else {

@@ -10,7 +10,7 @@ use crate::node::cores::sharing_warning;
 use crate::plan::{Case, Sweep};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
-use report::results::model::{CaseResult, ResultFile, Run};
+use report::results::model::{CaseResult, NodeResult, ResultFile, Run};
 
 use super::assemble::{Assembled, PathFacts, config};
 use super::maxima::Rated;
@@ -140,14 +140,13 @@ impl Sweeper<'_> {
     /// Says once that the workers of other nodes have no cores of their own. On one host this end's workers mostly have
     /// the same company, which was said before the run.
     fn note_cores(&mut self, nodes: &[Node], case: &Case, run: &Run) {
-        let result_of = |node: &&Node| run.node(&node.name);
-        let both = || nodes.iter().filter_map(|node| Some((node, result_of(&node)?)));
-        let is_said = both().any(|(node, it)| {
-            node.is_own
-                && it.workers.iter().any(|worker| worker.core_shared_with.is_some_and(|it| it > 0))
+        let nodes: Vec<(&Node, &NodeResult)> =
+            nodes.iter().filter_map(|node| Some((node, run.node(&node.name)?))).collect();
+        let is_noted = nodes.iter().filter(|(node, _)| node.is_own).any(|(_, result)| {
+            result.workers.iter().any(|worker| worker.core_shared_with.is_some_and(|it| it > 0))
         });
-        for (node, result) in both().filter(|(node, _)| !node.is_own) {
-            if is_said && node.link.is_within_host() {
+        for (node, result) in nodes.into_iter().filter(|(node, _)| !node.is_own) {
+            if is_noted && node.link.is_within_host() {
                 continue;
             }
             let workers: Vec<_> = result
@@ -198,8 +197,8 @@ fn record(
     let mut flows = entry.config.flows.iter_mut();
     for (flow, path) in case.flows.iter().zip(&done.paths) {
         let directions = if flow.bidirectional { 2 } else { 1 };
-        for told in flows.by_ref().take(directions) {
-            told.path_mtu = told.path_mtu.or(path.map(|path| path.mtu_bytes));
+        for config in flows.by_ref().take(directions) {
+            config.path_mtu = config.path_mtu.or(path.map(|path| path.mtu_bytes));
         }
     }
     entry.runs.push(done.run);

@@ -68,18 +68,17 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
         link.send(&Message::AskLimits { devices, network, toward, rails: None })?;
         take_facts(link, stop)
     };
-    let moves = |network: Option<Network>| network.filter(|it| port.may_move_to(*it));
     let theirs = ask(None, None)?.networks;
     let network = common([&own[..], &theirs]);
     if network.is_some() {
         if network != theirs.first().copied() {
             ask(network, None)?;
         }
-        return Ok(moves(network));
+        return Ok(network.filter(|it| port.may_move_to(*it)));
     }
     let toward = port.gid.map(|entry| entry.gid.address());
     let there = rdma_address(&ask(None, toward)?);
-    Ok(moves(there.and_then(|there| port.toward(there))))
+    Ok(there.and_then(|there| port.toward(there)).filter(|it| port.may_move_to(*it)))
 }
 
 /// The address of a node's RoCE port.

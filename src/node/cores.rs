@@ -16,7 +16,7 @@ pub(crate) struct Cores {
     allowed: Vec<usize>,
     locks: CoreLocks,
     held: Mutex<Vec<Arc<HeldCore>>>,
-    said: Mutex<BTreeSet<String>>,
+    noted: Mutex<BTreeSet<String>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -38,7 +38,7 @@ impl Cores {
                 allowed.push(*core);
             }
         }
-        Cores { of_workers, allowed, locks, held: Mutex::default(), said: Mutex::default() }
+        Cores { of_workers, allowed, locks, held: Mutex::default(), noted: Mutex::default() }
     }
 
     pub(crate) fn allowed(&self) -> &[usize] {
@@ -99,7 +99,7 @@ impl Cores {
                 self.locks.folder().display()
             ))
         })?;
-        lock(&self.said).insert(text.clone()).then_some(text)
+        lock(&self.noted).insert(text.clone()).then_some(text)
     }
 }
 
@@ -137,14 +137,14 @@ mod tests {
     fn what_is_shared_is_said_with_what_helps() {
         assert_eq!(sharing_warning(PollMode::Busy, &[(0, 0), (1, 0)]), None);
         assert_eq!(sharing_warning(PollMode::Busy, &[]), None);
-        let said = sharing_warning(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
-        starts(&said, "2 polling workers of rocebench share core 0: ");
-        has(&said, ["--poll event"]);
+        let noted = sharing_warning(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
+        starts(&noted, "2 polling workers of rocebench share core 0: ");
+        has(&noted, ["--poll event"]);
         // Two workers here and two elsewhere on two cores: each core counts once.
         let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
-        let said = sharing_warning(PollMode::Event, &all).unwrap();
-        starts(&said, "4 workers of rocebench share 2 cores (0-1): ");
-        assert!(!said.contains("--poll"), "{said}");
+        let noted = sharing_warning(PollMode::Event, &all).unwrap();
+        starts(&noted, "4 workers of rocebench share 2 cores (0-1): ");
+        assert!(!noted.contains("--poll"), "{noted}");
     }
 
     #[test]

@@ -48,12 +48,15 @@ impl CpuWatch {
     pub(crate) fn finish(self, window: Option<Duration>) -> CpuTimes {
         let now = CpuTimes::read(&self.contexts);
         let share = window.map_or(1.0, |window| in_proportion(window, self.began.elapsed()));
-        let used = |now: Option<f64>, before: Option<f64>| Some((now? - before?).max(0.0) * share);
         CpuTimes {
-            engine_seconds: used(now.engine_seconds, self.before.engine_seconds),
-            machine_seconds: used(now.machine_seconds, self.before.machine_seconds),
+            engine_seconds: used(now.engine_seconds, self.before.engine_seconds, share),
+            machine_seconds: used(now.machine_seconds, self.before.machine_seconds, share),
         }
     }
+}
+
+fn used(now: Option<f64>, before: Option<f64>, share: f64) -> Option<f64> {
+    Some((now? - before?).max(0.0) * share)
 }
 
 /// A window over the time for which it was watched.

@@ -77,14 +77,15 @@ impl DeviceLimits {
     /// Checks that the device can provide what the case requires at node number `node`.
     pub(crate) fn check(&self, case: &Case, node: u32) -> Result<(), VerbsError> {
         // Of a device that a flow asks for the node finds out when it opens it.
-        let ends = || case.ends_at(node).filter(|(_, flow, side)| flow.device(*side).is_none());
-        let traffic: u64 = ends().map(|(_, flow, _)| u64::from(flow.qps)).sum();
+        let ends: Vec<_> =
+            case.ends_at(node).filter(|(_, flow, side)| flow.device(*side).is_none()).collect();
+        let traffic: u64 = ends.iter().map(|(_, flow, _)| u64::from(flow.qps)).sum();
         if case.is_set_up() {
             let qps = u64::from(case.qps) + traffic;
             self.allow("QPs", self.qps, qps, "--qps or --traffic-qps")?;
         }
         self.allow("QPs", self.qps, traffic, "--qps")?;
-        ends().try_for_each(|(_, flow, side)| self.check_flow(flow, side))
+        ends.into_iter().try_for_each(|(_, flow, side)| self.check_flow(flow, side))
     }
 
     /// Checks that the device can provide what an end of a flow requires.

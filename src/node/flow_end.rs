@@ -47,6 +47,11 @@ pub struct FinishedEnd {
 }
 
 impl RunningEnd {
+    /// Whether its window has a duration.
+    pub(super) fn is_timed(&self) -> bool {
+        matches!(self.shared.flow().stop(), Stop::DurationNs(_))
+    }
+
     /// The planned times of an open loop are those of this `run` of the case.
     pub(super) fn new(
         end: FlowEnd,
@@ -54,7 +59,7 @@ impl RunningEnd {
         clock: &Clock,
         run: u32,
     ) -> RunningEnd {
-        let shared = Shared::new(
+        let bare = Shared::new(
             end.flow.settings.clone(),
             qp_contexts,
             clock.clone(),
@@ -68,7 +73,7 @@ impl RunningEnd {
             Timestamps::Cpu => None,
             Timestamps::Device => StampClock::of(&end.objects.port().context),
         };
-        let shared = shared
+        let shared = bare
             .with_stream(stream)
             .with_path_mtu(end.objects.path_mtu_bytes())
             .with_shared_receives(receives)

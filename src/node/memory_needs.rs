@@ -158,18 +158,16 @@ impl MemoryNeeds {
         sweep: &'s Sweep,
         nodes: &[(u32, DeviceKind)],
     ) -> Option<(&'s Case, MemoryNeeds)> {
-        let of = |case| {
-            nodes
-                .iter()
-                .map(|(node, device)| MemoryNeeds::of(case, *node, *device))
-                .fold(MemoryNeeds::default(), MemoryNeeds::and)
-        };
-        let results: u64 = sweep.cases.iter().map(result_bytes).sum();
-        let results = results.saturating_mul(sweep.runs().into());
+        let of_a_pass: u64 = sweep.cases.iter().map(result_bytes).sum();
+        let results = of_a_pass.saturating_mul(sweep.runs().into());
         let (case, needs) = sweep
             .cases
             .iter()
-            .map(|case| (case, of(case)))
+            .map(|case| {
+                let of_nodes =
+                    nodes.iter().map(|(node, device)| MemoryNeeds::of(case, *node, *device));
+                (case, of_nodes.fold(MemoryNeeds::default(), MemoryNeeds::and))
+            })
             .max_by_key(|(_, needs)| needs.total())?;
         Some((case, needs.with(Kind::Results, results)))
     }
@@ -251,9 +249,13 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
         Some(_) => of_srq(flow, device),
         None => SrqBytes::default(),
     };
-    let per = |wanted: bool, bytes: usize| if wanted { bytes as u64 } else { 0 };
-    let rings = per(roles.sends, Sender::memory_bytes(flow))
-        + per(roles.receives, Receiver::memory_bytes(flow));
+    let mut rings = 0;
+    if roles.sends {
+        rings += Sender::memory_bytes(flow) as u64;
+    }
+    if roles.receives {
+        rings += Receiver::memory_bytes(flow) as u64;
+    }
     let qp_bytes = of_qp(flow, device, needs.capacity);
     let cq_bytes = of_cq(flow, device, needs.cq_entries);
     let works = roles.sends || roles.receives;

@@ -90,7 +90,7 @@ impl Needs {
         let is_shared = roles.receives && flow.recv_queue == RecvQueue::Shared;
         let received = if roles.receives { flow.receives_of(qps_per_cq) } else { 0 };
         let completions = u64::from(sends) * u64::from(qps_per_cq) + received;
-        let all = u32::try_from(completions).unwrap_or(u32::MAX).max(1);
+        let entries = u32::try_from(completions).unwrap_or(u32::MAX).max(1);
         Needs {
             capacity: QpCapacity {
                 send_wr: if roles.sends { geometry.depth() } else { 1 },
@@ -106,7 +106,7 @@ impl Needs {
             },
             srq_wrs: is_shared.then_some(receives),
             cqs,
-            cq_entries: flow.cq_depth.unwrap_or(all),
+            cq_entries: flow.cq_depth.unwrap_or(entries),
         }
     }
 }

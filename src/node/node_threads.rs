@@ -44,11 +44,10 @@ impl NodeThreads {
         poll: PollMode,
         groups: impl IntoIterator<Item = Vec<usize>>,
     ) -> Self {
-        let groups = groups.into_iter();
         NodeThreads {
             count,
             poll,
-            groups: groups.map(|threads| Group { threads, next: 0 }).collect(),
+            groups: groups.into_iter().map(|threads| Group { threads, next: 0 }).collect(),
             group: 0,
             channels: Vec::new(),
         }
@@ -66,17 +65,17 @@ impl NodeThreads {
         let Some(Group { threads, next }) = self.groups.get_mut(self.group) else {
             return Vec::new();
         };
-        let workers = workers.min(threads.len());
-        let mut threads: Vec<usize> = threads
+        let count = workers.min(threads.len());
+        let mut taken: Vec<usize> = threads
             .iter()
             .cycle()
             .skip(*next % threads.len().max(1))
-            .take(workers)
+            .take(count)
             .copied()
             .collect();
-        *next += workers;
-        threads.sort_unstable();
-        threads
+        *next += count;
+        taken.sort_unstable();
+        taken
     }
 
     /// The channel for a CQ that `threads` poll; `None` if they do not sleep.

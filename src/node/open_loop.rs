@@ -109,9 +109,6 @@ impl<'a> OpenLoop<'a> {
         latency: Option<&Recorder>,
         lateness: Option<&Recorder>,
     ) -> (Load, Option<Doubt>) {
-        let per_second = |messages: u64, seconds: f64| {
-            if seconds > 0.0 { messages as f64 / seconds } else { 0.0 }
-        };
         let offered = self.sum(|load| load.offered);
         let mut load = Load {
             asked_per_second: self.asked_per_second,
@@ -255,13 +252,18 @@ impl Late {
 
 /// Latencies of messages that were posted late, without the percentiles that the lateness spoils; `None` if it spoils the median.
 pub(crate) fn unspoilt(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
-    let told = latency.latency()?;
+    let percentiles = latency.latency()?;
     let Some(lateness) = lateness else {
-        return Some(told);
+        return Some(percentiles);
     };
-    let spoils = |quantile: f64| Late::spoils(latency, lateness, quantile).is_some();
-    if spoils(0.5) {
+    if Late::spoils(latency, lateness, 0.5).is_some() {
         return None;
     }
-    Some(told.with_percentiles(|of, ns| ns.filter(|_| !spoils(of.quantile))))
+    Some(percentiles.with_percentiles(|of, ns| {
+        ns.filter(|_| Late::spoils(latency, lateness, of.quantile).is_none())
+    }))
+}
+
+fn per_second(messages: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { messages as f64 / seconds } else { 0.0 }
 }

@@ -40,13 +40,7 @@ impl NodeOptions {
     /// the nodes share one device: its first opening decides, and any node may be first.
     pub(crate) fn of_the_other_end(&self) -> Self {
         let mut other = self.clone();
-        // Each opening of such a device has an address of its own.
-        let is_shared = |name: &str| {
-            let device = embedded_device(name).ok().flatten();
-            device.is_none_or(|device| device.address.is_some())
-        };
-        let device = other.request.device.as_deref();
-        if !device.is_some_and(is_shared) {
+        if !other.request.device.as_deref().is_some_and(is_shared) {
             other.request.faults = None;
         }
         other.device_faults.retain(|(name, _)| is_shared(name));
@@ -55,12 +49,17 @@ impl NodeOptions {
 
     /// The request for a device of this name, or for any.
     pub(crate) fn request(&self, device: Option<&str>) -> PortRequest {
-        let mut own = self.device_faults.iter();
-        let own = own.find(|(name, _)| device == Some(name.as_str()));
+        let own = self.device_faults.iter().find(|(name, _)| device == Some(name.as_str()));
         PortRequest {
             device: device.map(str::to_owned),
             faults: own.map(|(_, faults)| *faults).or(self.request.faults),
             ..self.request.clone()
         }
     }
+}
+
+/// Whether all openings of a device have one address; each of an embedded one without an address has its own.
+fn is_shared(name: &str) -> bool {
+    let device = embedded_device(name).ok().flatten();
+    device.is_none_or(|device| device.address.is_some())
 }

@@ -37,9 +37,6 @@ impl EndReport {
             sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, finished));
             sent
         });
-        let of_qps = |figure: fn(&QpReport) -> u64| {
-            per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
-        };
         EndReport {
             flow: *number,
             side: *side,
@@ -50,8 +47,8 @@ impl EndReport {
             received: roles.receives.then(|| received(flow, finished, clock)),
             receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
             errors: finished.troubles().map(Trouble::errors).sum(),
-            posted_in_all: of_qps(|qp| qp.posted_in_all),
-            received_in_all: of_qps(|qp| qp.received_in_all),
+            posted_in_all: sums(finished, |qp| qp.posted_in_all),
+            received_in_all: sums(finished, |qp| qp.received_in_all),
             qps: 0,
         }
     }
@@ -59,9 +56,8 @@ impl EndReport {
 
 /// When the first worker opened its window, and the last one closed its.
 fn window_ns(finished: &FinishedEnd, clock: &Clock) -> Option<(u64, u64)> {
-    let windows = || finished.workers.iter().filter_map(|worker| worker.window_raw);
-    let opened = windows().map(|(start, _)| start).min()?;
-    let closed = windows().map(|(_, end)| end).max()?;
+    let windows = finished.workers.iter().filter_map(|worker| worker.window_raw);
+    let (opened, closed) = windows.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))?;
     Some((clock.ns(opened), clock.ns(closed)))
 }
 
@@ -124,38 +120,32 @@ fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<Q
     if workers.any(|worker| worker.window_raw.is_none()) {
         return None;
     }
-    let of_qps = |figure: fn(&QpReport) -> u64| {
-        per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, figure))
-    };
-    let before = of_qps(|qp| qp.completed_before);
-    let by_end = of_qps(|qp| qp.completed_before + qp.completed);
-    let told = sampled.finish(finished.window.elapsed_ns, &before, &by_end);
-    (!told.ends_ns.is_empty()).then(|| QpTimeline {
-        interval_seconds: told.interval_ns as f64 / 1e9,
-        at_seconds: told.ends_ns.into_iter().map(at_seconds).collect(),
-        messages: told.messages,
+    let before = sums(finished, |qp| qp.completed_before);
+    let by_end = sums(finished, |qp| qp.completed_before + qp.completed);
+    let timeline = sampled.finish(finished.window.elapsed_ns, &before, &by_end);
+    (!timeline.ends_ns.is_empty()).then(|| QpTimeline {
+        interval_seconds: timeline.interval_ns as f64 / 1e9,
+        at_seconds: timeline.ends_ns.into_iter().map(at_seconds).collect(),
+        messages: timeline.messages,
     })
 }
 
 /// What an end sent, wrote or read in its window, as a flow without name and ends.
 fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let windows = Windows::of(flow, finished, clock);
-    let completed =
-        |worker: &WorkerReport, qp: usize| worker.qps.get(qp).map_or(0, |report| report.completed);
-    let messages = per_qp(finished, completed);
+    let messages = sums(finished, |qp| qp.completed);
     let seconds = windows.seconds_for(
         finished.workers.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
     );
-    let bytes =
-        per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, |qp| qp.completed_bytes));
+    let bytes = sums(finished, |qp| qp.completed_bytes);
     let errors = finished.troubles().map(Trouble::errors).sum();
     let sum: u64 = messages.iter().sum();
     let totals = Totals::in_window(sum, bytes.iter().sum(), errors, seconds);
     let recorders = |qp: usize| {
         finished.workers.iter().filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
-    let swaps_made = (flow.op.profile().access == Access::Swap)
-        .then(|| per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, |qp| qp.swaps_made)));
+    let swaps_made =
+        (flow.op.profile().access == Access::Swap).then(|| sums(finished, |qp| qp.swaps_made));
     let open_loop = OpenLoop::of(flow, finished, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let objects = &finished.end.objects;
@@ -172,10 +162,15 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             bytes,
             gbit_per_s: gbit_per_s(
                 bytes,
-                windows.seconds_for(finished.workers.iter().map(|it| completed(it, index))),
+                windows.seconds_for(
+                    finished
+                        .workers
+                        .iter()
+                        .map(|it| it.qps.get(index).map_or(0, |qp| qp.completed)),
+                ),
             ),
             latency_ns: Recorder::merged(recorders(index))
-                .and_then(|all| open_loop::unspoilt(&all, lateness_of(index).as_ref())),
+                .and_then(|merged| open_loop::unspoilt(&merged, lateness_of(index).as_ref())),
             service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
             lateness_ns: lateness_of(index).and_then(|it| it.latency()),
             swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
@@ -183,19 +178,20 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             lost: None,
         })
         .collect();
-    let asked = match &flow.qp_weights {
+    let shares = match &flow.qp_weights {
         Some(weights) => weights.shares(),
         None => vec![1.0; qps.len()],
     };
-    let all = Recorder::merged((0..messages.len()).flat_map(recorders));
+    let merged = Recorder::merged((0..messages.len()).flat_map(recorders));
     let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
-    let latency_ns = all.as_ref().and_then(|all| open_loop::unspoilt(all, lateness.as_ref()));
+    let latency_ns =
+        merged.as_ref().and_then(|merged| open_loop::unspoilt(merged, lateness.as_ref()));
     let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let mut doubts = windows.into_doubts();
     let load = open_loop.map(|open_loop| {
-        let (load, doubt) = open_loop.load(&totals, seconds, all.as_ref(), lateness.as_ref());
+        let (load, doubt) = open_loop.load(&totals, seconds, merged.as_ref(), lateness.as_ref());
         doubts.extend(doubt);
         load
     });
@@ -208,7 +204,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
         load,
-        fairness: Fairness::of_qps(&qps, &asked, flow.slot_wrs()),
+        fairness: Fairness::of_qps(&qps, &shares, flow.slot_wrs()),
         qps,
         window: Window { seconds, doubts, ..Window::default() },
         ..FlowResult::default()
@@ -218,15 +214,15 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
 /// What an end received in its window.
 fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received {
     let windows = Windows::of(flow, finished, clock);
-    let of_workers = || finished.workers.iter().map(messages_received);
-    let messages: u64 = of_workers().sum();
+    let of_workers: Vec<u64> = finished.workers.iter().map(messages_received).collect();
+    let messages: u64 = of_workers.iter().sum();
     Received {
         messages,
         bytes: (finished.workers.iter().flat_map(|worker| &worker.qps))
             .map(|qp| qp.received_bytes)
             .sum(),
         window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
-            .then(|| windows.seconds_for(of_workers()))
+            .then(|| windows.seconds_for(of_workers))
             .filter(|&seconds| seconds > 0.0),
     }
 }
@@ -254,40 +250,46 @@ fn messages_received(worker: &WorkerReport) -> u64 {
 /// nothing.
 pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
     let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
-    let messages = |worker: &WorkerReport| {
-        if sends {
-            worker.qps.iter().map(|qp| qp.completed).sum()
-        } else {
-            messages_received(worker)
-        }
-    };
-    let mut all: BTreeMap<usize, WorkerResult> = BTreeMap::new();
+    let mut results: BTreeMap<usize, WorkerResult> = BTreeMap::new();
     for finished in ends {
         let windows = Windows::of(&finished.end.flow, finished, clock);
         for worker in &finished.workers {
-            let own = worker_result(worker, &windows, messages(worker), clock);
-            match all.get_mut(&worker.thread) {
+            let messages = if sends {
+                worker.qps.iter().map(|qp| qp.completed).sum()
+            } else {
+                messages_received(worker)
+            };
+            let own = worker_result(worker, &windows, messages, clock);
+            match results.get_mut(&worker.thread) {
                 Some(known) => add(known, &own),
-                None => drop(all.insert(worker.thread, own)),
+                None => drop(results.insert(worker.thread, own)),
             }
         }
     }
-    all.into_values().collect()
+    results.into_values().collect()
 }
 
 /// The same worker at another end: its time is the same, its work is more.
 fn add(known: &mut WorkerResult, other: &WorkerResult) {
     known.window_seconds = known.window_seconds.or(other.window_seconds);
-    let most = |known: Option<f64>, other: Option<f64>| match (known, other) {
-        (Some(one), Some(two)) => Some(one.max(two)),
-        (one, two) => one.or(two),
-    };
     known.away_seconds = most(known.away_seconds, other.away_seconds);
     known.cpu_seconds = most(known.cpu_seconds, other.cpu_seconds);
     known.messages += other.messages;
     known.polls += other.polls;
     known.empty_polls += other.empty_polls;
     known.blocked += other.blocked;
+}
+
+fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(two)) => Some(one.max(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+/// A figure of each QP, summed over the workers.
+fn sums(finished: &FinishedEnd, figure: impl Fn(&QpReport) -> u64) -> Vec<u64> {
+    per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, &figure))
 }
 
 /// A count of each QP, summed over the workers.

@@ -125,14 +125,13 @@ pub(crate) fn equipped(
     resources: &NodeResources,
     programs: &[Program],
 ) -> Result<Option<String>, RunFailure> {
-    let missing = |message: String, hint: String| RunFailure::refused(message, hint);
     let files = programs
         .iter()
         .map(|program| program.find())
         .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| missing(error.to_string(), error.hint()))?;
+        .map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
     if resources.port().embedded.is_some() {
-        find_library().map_err(|error| missing(error.to_string(), error.hint()))?;
+        find_library().map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
     }
     Ok(files.first().and_then(|file| Program::version(file)))
 }

@@ -29,9 +29,9 @@ pub(crate) fn dial_qps(
     if let Some(slowest) = times.iter().max_by_key(|times| times.connect_ns) {
         tracing::debug!(connections = times.len(), ?slowest, "rdma_cm connected all");
     }
-    let qp_contexts = qp_contexts.all();
+    let in_order = qp_contexts.into_contexts();
     objects.keep(connections);
-    Ok(qp_contexts)
+    Ok(in_order)
 }
 
 /// At the target: accepts the connections.
@@ -45,9 +45,9 @@ pub(crate) fn accept_qps(
     let terms = terms(objects, &agreed, peer)?;
     let mut qp_contexts = QpContexts::new(objects, &agreed, peer);
     let connections = listener.accept(&terms, alive, |index, id, _| qp_contexts.add(index, id))?;
-    let qp_contexts = qp_contexts.all();
+    let in_order = qp_contexts.into_contexts();
     objects.keep(connections);
-    Ok(qp_contexts)
+    Ok(in_order)
 }
 
 fn terms(objects: &VerbsObjects, agreed: &Agreed, peer: &Endpoints) -> Result<Terms, RunFailure> {
@@ -89,7 +89,7 @@ impl<'a> QpContexts<'a> {
     }
 
     /// All contexts, in QP order.
-    fn all(mut self) -> Vec<QpContext> {
+    fn into_contexts(mut self) -> Vec<QpContext> {
         self.qp_contexts.sort_unstable_by_key(|(index, _)| *index);
         self.qp_contexts.into_iter().map(|(_, qp_context)| qp_context).collect()
     }

@@ -83,8 +83,8 @@ fn completion_queue(
     };
     let channel = node_threads.channel(&port.context, pollers)?;
     let vector = pollers.first().copied().unwrap_or(0);
-    let channel = channel.as_ref().map(|channel| (channel, vector));
-    CompletionQueue::of(&port.context, needs.cq_entries, calls, channel)
+    let sleeps_on = channel.as_ref().map(|channel| (channel, vector));
+    CompletionQueue::of(&port.context, needs.cq_entries, calls, sleeps_on)
 }
 
 /// Those of `threads` that poll CQ `index`.

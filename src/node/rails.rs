@@ -24,7 +24,7 @@ impl Rails {
     pub(crate) fn open(options: &NodeOptions, route: Option<Route>) -> Result<Rails, RunFailure> {
         let open = |request: &PortRequest| select_or_embedded(options.library, request, route);
         let any = || open(&options.request(options.request.device.as_deref()));
-        let asked = match &options.rails {
+        let requests = match &options.rails {
             None => return Ok(any()?.into()),
             Some(Devices::Named(names)) => {
                 names.iter().map(|name| options.request(Some(name))).collect()
@@ -37,7 +37,7 @@ impl Rails {
         let is_all = options.rails == Some(Devices::All);
         let mut rails = Rails::default();
         let mut first = None;
-        for request in asked {
+        for request in requests {
             let opened = open(&request);
             rails.are_up.push(opened.is_ok());
             match opened {
@@ -64,10 +64,6 @@ impl Rails {
 
     /// Leaves ports out that have a link-local address alone, unless all have.
     fn leave_link_local_out(&mut self) {
-        let is_link_local = |port: &Port| {
-            let is_ethernet = port.info.link_layer == LinkLayer::Ethernet;
-            is_ethernet && port.gid.is_some_and(|entry| entry.gid.is_link_local())
-        };
         if self.ports.iter().all(is_link_local) {
             return;
         }
@@ -77,8 +73,7 @@ impl Rails {
                 Some(port) if is_link_local(&port) => {
                     *is_up = false;
                     let name = port.context.name();
-                    let told = format!("{name} has only a link-local address");
-                    self.left_out.push(told);
+                    self.left_out.push(format!("{name} has only a link-local address"));
                 }
                 port => self.ports.extend(port),
             }
@@ -93,12 +88,17 @@ fn all_ports(options: &NodeOptions) -> Result<Vec<PortRequest>, VerbsError> {
     for name in &known.names {
         let adapter = known.opened.iter().find(|it| it.name() == name);
         let ports = adapter.map_or(1, |it| it.limits.ports);
-        let asked = options.request.ib_port.map_or(1..=ports, |port| port..=port);
+        let numbers = options.request.ib_port.map_or(1..=ports, |port| port..=port);
         requests.extend(
-            asked.map(|port| PortRequest { ib_port: Some(port), ..options.request(Some(name)) }),
+            numbers.map(|port| PortRequest { ib_port: Some(port), ..options.request(Some(name)) }),
         );
     }
     Ok(requests)
+}
+
+fn is_link_local(port: &Port) -> bool {
+    let is_ethernet = port.info.link_layer == LinkLayer::Ethernet;
+    is_ethernet && port.gid.is_some_and(|entry| entry.gid.is_link_local())
 }
 
 impl From<Port> for Rails {
@@ -109,11 +109,11 @@ impl From<Port> for Rails {
 
 /// The rails in the order in which threads are given to them: one of each NUMA node in turn.
 pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
-    let earlier_alike = |rail: usize| {
-        numa_nodes.iter().take(rail).filter(|node| **node == numa_nodes[rail]).count()
-    };
     let mut order: Vec<usize> = (0..numa_nodes.len()).collect();
-    order.sort_by_key(|rail| (earlier_alike(*rail), *rail));
+    order.sort_by_key(|&rail| {
+        let earlier = &numa_nodes[..rail];
+        (earlier.iter().filter(|node| **node == numa_nodes[rail]).count(), rail)
+    });
     order
 }
 
@@ -122,11 +122,11 @@ pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
 pub(crate) fn threads(numa_nodes: &[Option<u32>], count: usize) -> Vec<Vec<usize>> {
     let order = in_turn(numa_nodes);
     let mut threads = vec![Vec::new(); order.len()];
-    let all = match order.len() {
+    let served = match order.len() {
         0 => 0,
         rails => count.max(rails),
     };
-    for thread in 0..all {
+    for thread in 0..served {
         let place = thread % order.len();
         let rail = order[place];
         let near: Vec<usize> = (0..count.min(order.len()))

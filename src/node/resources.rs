@@ -89,16 +89,18 @@ impl NodeResources {
     }
 
     /// The devices that were asked for as rails.
-    pub fn asked_rails(&self) -> Option<&Devices> {
+    pub fn requested_rails(&self) -> Option<&Devices> {
         self.options.rails.as_ref()
     }
 
     /// Which of its rails a port is of; `None` where it has none, or it is of none.
     pub(crate) fn rail_of(&self, port: &Port) -> Option<usize> {
-        let place = self.rails.ports.iter().position(|it| {
-            Arc::ptr_eq(&it.context, &port.context) && it.info.port == port.info.port
-        });
-        place.filter(|_| self.has_rails())
+        if !self.has_rails() {
+            return None;
+        }
+        self.rails.ports.iter().position(|rail| {
+            Arc::ptr_eq(&rail.context, &port.context) && rail.info.port == port.info.port
+        })
     }
 
     /// The threads that serve each of its rails, of so many.

@@ -48,13 +48,13 @@ impl RunningNode {
     /// # Errors
     /// No thread, no descriptor or no such core.
     pub fn start(
-        ends: Vec<(FlowEnd, Vec<QpContext>)>,
+        flow_ends: Vec<(FlowEnd, Vec<QpContext>)>,
         threads: &NodeThreads,
         cores: &[Option<usize>],
         clock: &Clock,
         run: u32,
     ) -> Result<RunningNode, RunFailure> {
-        let ends: Vec<RunningEnd> = ends
+        let ends: Vec<RunningEnd> = flow_ends
             .into_iter()
             .map(|(end, qp_contexts)| RunningEnd::new(end, qp_contexts, clock, run))
             .collect();
@@ -99,13 +99,10 @@ impl RunningNode {
         link: &Link,
         stop: &AtomicBool,
     ) -> Result<Option<Message>, EarlyEnd> {
-        let ends = || {
-            self.ends.iter().filter(|end| {
-                !end.initiates() && matches!(end.shared.flow().stop(), Stop::MessagesPerQp(_))
-            })
-        };
-        ends().for_each(|end| end.set_phase(Phase::Measure));
-        self.wait(link, stop, |_| ends().all(|end| end.shared.all_entered(Phase::Measure)))
+        let counting: Vec<_> =
+            self.ends.iter().filter(|end| !end.initiates() && !end.is_timed()).collect();
+        counting.iter().for_each(|end| end.set_phase(Phase::Measure));
+        self.wait(link, stop, |_| counting.iter().all(|end| end.shared.all_entered(Phase::Measure)))
     }
 
     /// Starts the measurement: returns when all workers know the window. A window with a duration opens when the node's
@@ -121,26 +118,29 @@ impl RunningNode {
         clock: &Clock,
         at_ns: u64,
     ) -> Result<Option<Message>, EarlyEnd> {
-        let timed = |end: &&RunningEnd| matches!(end.shared.flow().stop(), Stop::DurationNs(_));
-        let entered = |end: &RunningEnd| end.shared.all_entered(Phase::Warmup);
-        if self.senders().filter(timed).any(|end| !entered(end)) {
-            let cold = || self.senders().filter(timed).filter(|end| !entered(end));
-            cold().for_each(|end| end.set_phase(Phase::Warmup));
-            if let Some(early) = self.wait(link, stop, |_| cold().next().is_none())? {
-                return Ok(Some(early));
+        let cold: Vec<_> = self
+            .senders()
+            .filter(|end| end.is_timed() && !end.shared.all_entered(Phase::Warmup))
+            .collect();
+        if !cold.is_empty() {
+            cold.iter().for_each(|end| end.set_phase(Phase::Warmup));
+            let early = self
+                .wait(link, stop, |_| cold.iter().all(|it| it.shared.all_entered(Phase::Warmup)))?;
+            if early.is_some() {
+                return Ok(early);
             }
         }
         let now_raw = clock.raw();
         is_near(clock.ns(now_raw), at_ns).map_err(EarlyEnd::Known)?;
         let least_raw = clock.raw_after(now_raw, LEAST_LEAD.as_nanos() as u64);
         let opens_raw = clock.raw_after(0, at_ns).max(least_raw);
-        if !self.ends.iter().any(|end| timed(&end)) {
+        if !self.ends.iter().any(RunningEnd::is_timed) {
             let early = self.wait(link, stop, |_| clock.raw() >= opens_raw)?;
             if early.is_some() {
                 return Ok(early);
             }
         }
-        for end in self.ends.iter().filter(timed) {
+        for end in self.ends.iter().filter(|end| end.is_timed()) {
             if let Stop::DurationNs(length_ns) = end.shared.flow().stop() {
                 end.shared.set_edges(WindowEdges {
                     opens_raw,
@@ -246,21 +246,21 @@ impl RunningNode {
         stop: &AtomicBool,
         peers: &[Drained],
     ) -> Result<Option<Message>, EarlyEnd> {
-        let ends = || self.ends.iter().zip(peers);
-        let mut arrivals: Vec<Arrivals> = ends().map(|(end, _)| Arrivals::of(end)).collect();
-        let has_all = |node: &RunningNode| {
+        let mut arrivals: Vec<Arrivals> =
+            self.ends.iter().zip(peers).map(|(end, _)| Arrivals::of(end)).collect();
+        let early = self.wait(link, stop, |node| {
             let ends = node.ends.iter().zip(peers).zip(&mut arrivals);
             // Each is looked at each time, for each has a quiet time of its own.
             ends.map(|((end, peer), arrivals)| !arrivals.are_over(end, peer))
                 .filter(|is_awaited| *is_awaited)
                 .count()
                 == 0
-        };
-        if let Some(early) = self.wait(link, stop, has_all)? {
-            return Ok(Some(early));
+        })?;
+        if early.is_some() {
+            return Ok(early);
         }
         self.ends.iter().filter(|end| !end.initiates()).for_each(|end| end.set_phase(Phase::Drain));
-        match ends().find_map(|(end, peer)| end.mismatch(peer, link)) {
+        match self.ends.iter().zip(peers).find_map(|(end, peer)| end.mismatch(peer, link)) {
             None => Ok(None),
             Some(mismatch) => Err(EarlyEnd::Known(wrong_payload(&mismatch))),
         }
@@ -268,10 +268,11 @@ impl RunningNode {
 
     /// Bytes that the devices have sent and received, if they report them without delay.
     fn device_bytes(&self) -> Option<u64> {
-        let moved = |name: &str| name == "bytes_sent" || name == "bytes_received";
         self.events.iter().try_fold(0, |sum, (context, _)| {
             let counters = context.counters()?;
-            let bytes = counters.iter().filter(|(name, _)| moved(name));
+            let bytes = counters
+                .iter()
+                .filter(|(name, _)| *name == "bytes_sent" || *name == "bytes_received");
             Some(sum + bytes.map(|(_, bytes)| bytes).sum::<u64>())
         })
     }
@@ -388,13 +389,13 @@ impl RunningNode {
                 std::thread::sleep(FLUSH_LIMIT);
             }
         }
-        let mut workers =
+        let mut of_ends =
             self.pool.map(WorkerPool::finish).transpose()?.unwrap_or_default().into_iter();
         Ok(self
             .ends
             .into_iter()
             .map(|RunningEnd { end, shared }| {
-                let workers = workers.next().unwrap_or_default();
+                let workers = of_ends.next().unwrap_or_default();
                 FinishedEnd { workers, end, edges: shared.edges(), window: shared.window() }
             })
             .collect())

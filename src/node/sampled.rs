@@ -5,7 +5,6 @@ use metrics::qp_timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use settings::Stop;
 
-use crate::node::flow_end::FlowEnd;
 use crate::node::running_node::RunningNode;
 
 /// Samples of an end that sends.
@@ -19,15 +18,15 @@ impl Sampled {
     /// Makes room for samples of all ends of `node` that send, by number of the end. They share the counts that a node
     /// keeps.
     pub fn of_ends(node: &RunningNode) -> Vec<Option<Sampled>> {
-        let sends = |end: &FlowEnd| end.objects.roles().initiates;
-        let counts = MOST_COUNTS / node.ends().filter(|end| sends(end)).count().max(1);
+        let senders = node.ends().filter(|end| end.objects.roles().initiates).count();
+        let counts = MOST_COUNTS / senders.max(1);
         node.ends()
             .map(|end| {
                 let window_ns = match end.flow.stop() {
                     Stop::DurationNs(ns) => Some(ns),
                     Stop::MessagesPerQp(_) => None,
                 };
-                sends(end).then(|| Sampled {
+                end.objects.roles().initiates.then(|| Sampled {
                     flow: Timeline::default(),
                     qps: QpTimeline::new(end.flow.qps as usize, counts, window_ns),
                 })

@@ -185,8 +185,8 @@ impl VerbsObjects {
                 way = Some(AddressHandle::new(&self.pd, &path, &to)?);
             }
             if let Some(way) = &way {
-                qp_context.sender = qp_context.sender.take().map(|it| {
-                    it.addressed(way, peer.qkey, |position: usize| {
+                qp_context.sender = qp_context.sender.take().map(|sender| {
+                    sender.addressed(way, peer.qkey, |position: usize| {
                         let receiver = peers.receiver(index, position as u32);
                         peer.qps.get(receiver as usize).map_or(remote.qpn, |qp| qp.qpn)
                     })
@@ -299,12 +299,13 @@ impl VerbsObjects {
             .enumerate()
             .map(|(index, &thread)| {
                 let qps: Vec<usize> = (index..self.qps.len()).step_by(workers).collect();
-                let cqs: Vec<&Arc<CompletionQueue>> = match self.flow.cq {
-                    CqMode::Shared => self.cqs.iter().collect(),
-                    CqMode::PerWorker => self.cqs.get(index).into_iter().collect(),
-                    CqMode::PerQp => qps.iter().filter_map(|&qp| self.cqs.get(qp)).collect(),
+                let cqs = match self.flow.cq {
+                    CqMode::Shared => self.cqs.clone(),
+                    CqMode::PerWorker => self.cqs.get(index).into_iter().cloned().collect(),
+                    CqMode::PerQp => {
+                        qps.iter().filter_map(|&qp| self.cqs.get(qp)).cloned().collect()
+                    }
                 };
-                let cqs = cqs.into_iter().cloned().collect();
                 (thread, WorkerSpec { cqs, qps })
             })
             .collect()

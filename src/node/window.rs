@@ -58,10 +58,11 @@ impl Windows {
                 Windows { lengths_seconds, doubts }
             }
             Stop::MessagesPerQp(_) => {
-                let windows = || workers.iter().filter_map(|worker| worker.window_raw);
-                let start = windows().map(|window| window.0).min();
-                let end = windows().map(|window| window.1).max();
-                let common = start.zip(end).map(|(start, end)| seconds(start, end));
+                let common = workers
+                    .iter()
+                    .filter_map(|worker| worker.window_raw)
+                    .reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
+                    .map(|(start, end)| seconds(start, end));
                 Windows { lengths_seconds: vec![common; workers.len()], doubts: Vec::new() }
             }
         };
@@ -110,13 +111,9 @@ pub(crate) fn away_seconds(worker: &WorkerReport, clock: &Clock) -> Option<f64> 
 
 /// The part of their windows for which workers were away.
 pub(crate) fn away_part(workers: &[WorkerReport], clock: &Clock) -> f64 {
-    let sum = |of: fn(&WorkerReport, &Clock) -> Option<f64>| {
-        workers.iter().filter_map(|worker| of(worker, clock)).sum::<f64>()
-    };
-    match sum(own_seconds) {
-        0.0 => 0.0,
-        seconds => sum(away_seconds) / seconds,
-    }
+    let own: f64 = workers.iter().filter_map(|worker| own_seconds(worker, clock)).sum();
+    let away: f64 = workers.iter().filter_map(|worker| away_seconds(worker, clock)).sum();
+    if own == 0.0 { 0.0 } else { away / own }
 }
 
 fn own_seconds(worker: &WorkerReport, clock: &Clock) -> Option<f64> {

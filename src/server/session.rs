@@ -144,11 +144,11 @@ fn suited(
     (network, rails): (Option<Network>, Option<Devices>),
 ) -> Result<NodeResources, RunFailure> {
     let network = network.filter(|network| resources.port().may_move_to(*network));
-    let others = rails.filter(|rails| resources.asked_rails() != Some(rails));
+    let others = rails.filter(|rails| resources.requested_rails() != Some(rails));
     if network.is_none() && others.is_none() {
         return Ok(resources);
     }
-    let rails = others.or_else(|| resources.asked_rails().cloned());
+    let rails = others.or_else(|| resources.requested_rails().cloned());
     let network = network.or_else(|| resources.network());
     drop(resources);
     let resources = open_resources(link, options, network, rails)?;

@@ -230,8 +230,8 @@ pub(super) fn receive(
         if progress.is_halted() {
             return Ok(digest);
         }
-        let all = progress.done.load(Ordering::Relaxed) >= progress.chunks;
-        if all && worker.qps.iter().all(|qp| !qp.window.owes()) {
+        let is_done = progress.done.load(Ordering::Relaxed) >= progress.chunks;
+        if is_done && worker.qps.iter().all(|qp| !qp.window.owes()) {
             return Ok(digest);
         }
         let completions = worker.cq.poll(&mut buffers.batch)?;

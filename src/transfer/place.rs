@@ -117,12 +117,12 @@ impl Folder {
         name: &str,
         size_bytes: u64,
     ) -> PlaceError {
-        let error = error.into();
-        match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
-                self.no_room(name, size_bytes, error)
+        let source = error.into();
+        match source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => {
+                self.no_room(name, size_bytes, errno)
             }
-            _ => PlaceError::Call { operation, name: name.into(), source: error },
+            _ => PlaceError::Call { operation, name: name.into(), source },
         }
     }
 }

@@ -68,14 +68,7 @@ pub(super) fn open(
         RunFailure::new("the receiver sent a bad key for the TCP connection", None)
     })?;
     let address = SocketAddr::new(link.peer().ip(), port);
-    let connect = || {
-        let mut stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
-        stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(TICK))?;
-        stream.write_all(&key)?;
-        Ok(stream)
-    };
-    connect().map_err(|error: io::Error| {
+    connect(&address, &key).map_err(|error| {
         RunFailure::new(
             format!("connecting to {address} for the comparison with TCP: {error}"),
             Some(
@@ -84,6 +77,14 @@ pub(super) fn open(
             ),
         )
     })
+}
+
+fn connect(address: &SocketAddr, key: &[u8]) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect_timeout(address, CONNECT_LIMIT)?;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(TICK))?;
+    stream.write_all(key)?;
+    Ok(stream)
 }
 
 /// Sends the whole file; returns its checksum.
@@ -96,7 +97,7 @@ pub(super) fn send(
 ) -> Result<Digest, RunFailure> {
     let mut digest = Digest::default();
     let mut chunk = vec![0; chunk_bytes as usize];
-    let mut told = Instant::now();
+    let mut reported = Instant::now();
     let mut offset = 0;
     for index in 0.. {
         let length = opened.size_bytes.saturating_sub(offset).min(u64::from(chunk_bytes));
@@ -116,8 +117,8 @@ pub(super) fn send(
             }
         }
         offset += length;
-        if told.elapsed() >= TICK {
-            told = Instant::now();
+        if reported.elapsed() >= TICK {
+            reported = Instant::now();
             tell(offset)?;
         }
     }
@@ -138,13 +139,10 @@ pub(super) fn receive(
         return Err(RunFailure::new(text, None));
     }
     let incoming = folder.incoming(&hello.name, hello.size_bytes)?;
-    let listening = |error: io::Error| {
-        RunFailure::new(format!("listening for the comparison with TCP: {error}"), None)
-    };
-    let listener = TcpListener::bind((link.local()?.ip(), 0)).map_err(listening)?;
-    let key = token::nonce().map_err(listening)?;
+    let listener = TcpListener::bind((link.local()?.ip(), 0)).map_err(not_listening)?;
+    let key = token::nonce().map_err(not_listening)?;
     link.send(&Message::TcpAccept(TcpAccept {
-        port: listener.local_addr().map_err(listening)?.port(),
+        port: listener.local_addr().map_err(not_listening)?.port(),
         key: token::to_hex(&key),
     }))?;
     let mut stream = accept(&listener, &key, link, stop)
@@ -242,4 +240,8 @@ fn broken(error: &io::Error) -> RunFailure {
         format!("the TCP connection of the comparison broke: {error}"),
         Some("see what the other end printed".into()),
     )
+}
+
+fn not_listening(error: io::Error) -> RunFailure {
+    RunFailure::new(format!("listening for the comparison with TCP: {error}"), None)
 }

@@ -132,7 +132,7 @@ pub fn send_files(
         Session { options, link: &link, resources: &resources, stop, observer, connected: None };
     let sent = (0..options.files.len()).try_for_each(|index| session.file(index));
     if let Err(failure) = &sent {
-        let told = RunFailure {
+        let reason = RunFailure {
             message: if failure.interrupted {
                 "the sender was stopped".into()
             } else {
@@ -141,7 +141,7 @@ pub fn send_files(
             ..failure.clone()
         };
         // The receiver discards its file even if this does not arrive.
-        told.tell(&link);
+        reason.tell(&link);
     }
     sent?;
     Link::part([&link], stop);

@@ -17,33 +17,32 @@ pub const MAX_MEMORY_BYTES: u64 = 4 << 30;
 
 /// Checks the settings of a transfer against their limits.
 pub(super) fn check(settings: &ChannelSettings) -> Result<(), RunFailure> {
-    let bad = |text: String, hint: &str| Err(RunFailure::refused(text, hint));
     let ChannelSettings { qps, window, chunk_bytes, timeout, retry_cnt, .. } = *settings;
     if qps == 0 || qps > MAX_QPS {
-        return bad(format!("{qps} QPs are too few or too many"), "give --qps 1 to 4096");
+        return refuse(format!("{qps} QPs are too few or too many"), "give --qps 1 to 4096");
     }
     if window == 0 || window > MAX_WINDOW {
-        return bad(format!("a window of {window} is out of range"), "give --window 1 to 1024");
+        return refuse(format!("a window of {window} is out of range"), "give --window 1 to 1024");
     }
     if !CHUNK_BYTES.contains(&chunk_bytes) || chunk_bytes % 4096 != 0 {
         let text = format!("chunks of {chunk_bytes} bytes are not possible");
-        return bad(text, "give --chunk a multiple of 4K, up to 64M");
+        return refuse(text, "give --chunk a multiple of 4K, up to 64M");
     }
     let memory = memory_bytes(settings);
     if memory > MAX_MEMORY_BYTES {
         let text =
             format!("QPs x window x chunk take {memory} bytes of memory at each end, too many");
-        return bad(text, "lower --qps, --window or --chunk: the limit is 4 GiB");
+        return refuse(text, "lower --qps, --window or --chunk: the limit is 4 GiB");
     }
     if timeout > 31 || retry_cnt > 7 {
         let text = format!("ACK timeout {timeout} or retry count {retry_cnt} is out of range");
-        return bad(text, "give --timeout 0 to 31, --retry-cnt 0 to 7");
+        return refuse(text, "give --timeout 0 to 31, --retry-cnt 0 to 7");
     }
     if let Some(mtu) = settings.mtu_bytes
         && Mtu::try_from(mtu).is_err()
     {
         let hint = "give --mtu 256, 512, 1024, 2048 or 4096";
-        return bad(format!("an MTU of {mtu} is not possible"), hint);
+        return refuse(format!("an MTU of {mtu} is not possible"), hint);
     }
     Ok(())
 }
@@ -56,6 +55,10 @@ pub fn memory_bytes(settings: &ChannelSettings) -> u64 {
 /// Memory of one QP, in bytes.
 pub(super) fn qp_bytes(settings: &ChannelSettings) -> u64 {
     u64::from(settings.window) * u64::from(settings.chunk_bytes)
+}
+
+fn refuse(text: String, hint: &str) -> Result<(), RunFailure> {
+    Err(RunFailure::refused(text, hint))
 }
 
 #[cfg(test)]

@@ -59,13 +59,13 @@ impl SendWindow {
 pub(super) struct ReceiveWindow {
     slots: u64,
     taken: u64,
-    told: u64,
+    granted: u64,
     telling: u64,
 }
 
 impl ReceiveWindow {
     pub(super) fn new(slots: u32) -> Self {
-        ReceiveWindow { slots: u64::from(slots.max(1)), taken: 0, told: 0, telling: 0 }
+        ReceiveWindow { slots: u64::from(slots.max(1)), taken: 0, granted: 0, telling: 0 }
     }
 
     /// The slot of the next chunk to arrive.
@@ -80,10 +80,10 @@ impl ReceiveWindow {
 
     /// The credit to send now; none if nothing has changed, or if earlier credits fill the send queue.
     pub(super) fn credit(&mut self) -> Option<u32> {
-        if self.taken == self.told || self.telling == self.slots {
+        if self.taken == self.granted || self.telling == self.slots {
             return None;
         }
-        self.told = self.taken;
+        self.granted = self.taken;
         self.telling += 1;
         // Modulo 2^32.
         Some(self.taken as u32)
@@ -96,7 +96,7 @@ impl ReceiveWindow {
 
     /// Whether chunks were taken that no credit reports yet.
     pub(super) fn owes(&self) -> bool {
-        self.taken != self.told
+        self.taken != self.granted
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
             let mut sender = SendWindow::new(slots);
             (sender.posted, sender.completed, sender.credited) = (start, start, start);
             let mut receiver = ReceiveWindow::new(slots);
-            (receiver.taken, receiver.told) = (start, start);
+            (receiver.taken, receiver.granted) = (start, start);
             Pair {
                 sender,
                 receiver,

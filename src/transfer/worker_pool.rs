@@ -31,24 +31,24 @@ pub(super) fn run<W: Send>(
     work: &(impl Fn(&mut ChannelWorker<W>, &mut WorkerBuffers) -> Result<Digest, RunFailure> + Sync),
     mut watch: impl FnMut() -> Result<(), RunFailure>,
 ) -> Result<Digest, RunFailure> {
-    let (tell, told) = bounded(workers.len());
+    let (done, all_done) = bounded(workers.len());
     thread::scope(|scope| {
         let mut failure = None;
         let mut threads = Vec::with_capacity(workers.len());
         for (worker, buffers) in workers.iter_mut().zip(benches) {
-            let tell = tell.clone();
-            let body = move || {
+            let done = done.clone();
+            let spawned = spawn_scoped(scope, "chunks", move || {
                 // Where the kernel refuses it runs anywhere, more slowly.
                 let _ = keep_to(&worker.cores);
-                let done = work(worker, buffers);
-                if done.is_err() {
+                let result = work(worker, buffers);
+                if result.is_err() {
                     progress.halt();
                 }
                 // The channel has room for all.
-                let _ = tell.send(());
-                done
-            };
-            match spawn_scoped(scope, "chunks", body) {
+                let _ = done.send(());
+                result
+            });
+            match spawned {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     failure = Some(error.into());
@@ -59,7 +59,7 @@ pub(super) fn run<W: Send>(
         }
         let mut running = threads.len();
         while running > 0 {
-            match told.recv_timeout(TICK) {
+            match all_done.recv_timeout(TICK) {
                 Ok(()) => running -= 1,
                 Err(RecvTimeoutError::Timeout) if failure.is_none() => {
                     failure = watch().err();

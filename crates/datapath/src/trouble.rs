@@ -69,11 +69,7 @@ pub enum Mismatch {
         wrong: WrongByte,
     },
     /// A message has a wrong length.
-    Length {
-        qp: u32,
-        found_bytes: u32,
-        expected_bytes: u32,
-    },
+    Length { qp: u32, found_bytes: u32, expected_bytes: u32 },
     /// 8 bytes of an atomic operation have a value that they cannot have.
     Word {
         place: Place,

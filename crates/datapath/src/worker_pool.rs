@@ -35,9 +35,7 @@ pub enum WorkerPoolError {
     Core(#[from] cpu::CoreError),
     /// A thread was not ready in time, or died.
     #[error("worker thread {index} ended unexpectedly: this is a fault of rocebench")]
-    Lost {
-        index: usize,
-    },
+    Lost { index: usize },
 }
 
 impl WorkerPool {

@@ -278,7 +278,7 @@ mod tests {
         live.sample(Duration::from_millis(2_600), 12.345, 0.5);
         live.bar.force_draw();
         let trial = TrialStart {
-            asked: "knee 3",
+            goal: "knee 3",
             number: 2,
             load: 1_500,
             within: Some((1_000, 2_000)),

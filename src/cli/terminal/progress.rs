@@ -72,8 +72,8 @@ pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String 
 
 /// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
 pub(in crate::cli) fn trial_text(trial: TrialStart<'_>) -> String {
-    let TrialStart { asked, number, load, within, left } = trial;
-    let mut text = format!("{asked}: trial {number} at {}/s", rate_text(load));
+    let TrialStart { goal, number, load, within, left } = trial;
+    let mut text = format!("{goal}: trial {number} at {}/s", rate_text(load));
     if let Some((low, high)) = within {
         let low = if low == 0 { "0".to_owned() } else { rate_text(low) };
         text += &format!(", limit in {low} .. {}/s", rate_text(high));
@@ -129,7 +129,7 @@ mod tests {
         let left = Some(Duration::from_millis(64_200));
         lines.run_started(place(3, "read-shared-q4-64KiB", 2, 3), left);
         let trial = TrialStart {
-            asked: "p99<20us",
+            goal: "p99<20us",
             number: 12,
             load: 812_000,
             within: Some((0, 875_000)),

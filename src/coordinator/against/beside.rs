@@ -6,7 +6,7 @@ use report::observe::standing::{self, Standing};
 use report::results::model::{BesideAttacker, FlowResult, HarmFactor, Run};
 use statistics::{Turn, Verdict, median};
 
-use crate::coordinator::against::looked::{self, is_new_first};
+use crate::coordinator::against::interim::{self, is_new_first};
 use crate::coordinator::options::Rounds;
 use crate::coordinator::sweeper::{Halt, Sweeper};
 use crate::plan::Case;
@@ -23,13 +23,13 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
     let Some((alone, others)) = cases.split_first() else {
         return Ok(());
     };
-    let mut all: Vec<Attacked> = others
+    let mut attacked: Vec<Attacked> = others
         .iter()
         .zip(&rounds.attackers)
         .map(|(case, name)| Attacked::new(rounds, name, alone, case))
         .collect();
     for number in 1..=rounds.most {
-        let order = order(&all, number);
+        let order = order(&attacked, number);
         if order.is_empty() {
             break;
         }
@@ -47,12 +47,12 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
         }
         let is_last = done.is_err() || number == rounds.most;
         let alone_first = order.first() == Some(&ALONE);
-        for (attacked, beside) in all.iter_mut().zip(&figures[ALONE + 1..]) {
+        for (attacked, beside) in attacked.iter_mut().zip(&figures[ALONE + 1..]) {
             if let (Some(alone), Some(beside)) = (&figures[ALONE], beside) {
                 attacked.add(alone_first, alone, beside, is_last);
             }
         }
-        sweeper.outcome.result.beside = all.iter().map(|it| it.told.clone()).collect();
+        sweeper.outcome.result.beside = attacked.iter().map(|it| it.report.clone()).collect();
         done?;
     }
     Ok(())
@@ -64,9 +64,9 @@ fn victims(alone: &Case) -> usize {
 }
 
 /// The cases of a round: the victim alone at either end of it, and all attackers of which it is not clear yet.
-fn order(all: &[Attacked], number: u32) -> Vec<usize> {
+fn order(attacked: &[Attacked], number: u32) -> Vec<usize> {
     let (mut order, turns): (Vec<usize>, Vec<&[Turn]>) = (ALONE + 1..)
-        .zip(all)
+        .zip(attacked)
         .filter(|(_, it)| !it.is_over())
         .map(|(index, it)| (index, &it.throughput[..]))
         .unzip();
@@ -102,13 +102,7 @@ impl Figures {
                 other => return Err(other.words().to_owned()),
             }
         }
-        let moved = |flows: &[FlowResult]| {
-            flows
-                .iter()
-                .map(|flow| Metric::GbitPerS.of(run, Some(flow)).unwrap_or(0.0))
-                .collect::<Vec<f64>>()
-        };
-        let (victim, attacker) = (moved(victims), moved(attackers));
+        let (victim, attacker) = (rates(run, victims), rates(run, attackers));
         for (rates, what) in [(&victim, "victim"), (&attacker, "attacker")] {
             if rates.contains(&0.0) {
                 return Err(format!("the {what} moved nothing"));
@@ -120,16 +114,21 @@ impl Figures {
             .collect::<Option<Vec<f64>>>();
         Ok(Figures {
             gbit_per_s: victim.iter().sum(),
-            p99_ns: p99.and_then(|all| all.into_iter().reduce(f64::max)),
+            p99_ns: p99.and_then(|of_flows| of_flows.into_iter().reduce(f64::max)),
             attacker_gbit_per_s: attacker.iter().sum(),
         })
     }
 }
 
+/// Gbit/s of each flow, 0 of one without.
+fn rates(run: &Run, flows: &[FlowResult]) -> Vec<f64> {
+    flows.iter().map(|flow| Metric::GbitPerS.of(run, Some(flow)).unwrap_or(0.0)).collect()
+}
+
 /// A victim beside one attacker, so far.
 struct Attacked {
     rounds: Rounds,
-    told: BesideAttacker,
+    report: BesideAttacker,
     /// Of the rounds that count: the victim alone over the victim beside it.
     throughput: Vec<Turn>,
     /// The same of rates that are 1 over p99, so that more is better too.
@@ -142,20 +141,15 @@ struct Attacked {
 
 impl Attacked {
     fn new(rounds: &Rounds, name: &str, alone: &Case, beside: &Case) -> Attacked {
-        let factor = |metric: Metric| HarmFactor {
-            margin: metric.default_margin(),
-            verdict: UNCLEAR.to_owned(),
-            ..HarmFactor::default()
-        };
         Attacked {
             rounds: rounds.clone(),
-            told: BesideAttacker {
+            report: BesideAttacker {
                 attacker: name.to_owned(),
                 alone: alone.id.clone(),
                 beside: beside.id.clone(),
                 // Of one size throughput is the rate, of which 5 % matter.
-                gbit_per_s: factor(Metric::MmsgPerS),
-                p99_ns: factor(Metric::P99Ns),
+                gbit_per_s: unclear_factor(Metric::MmsgPerS),
+                p99_ns: unclear_factor(Metric::P99Ns),
                 verdict: UNCLEAR.to_owned(),
                 ..BesideAttacker::default()
             },
@@ -169,24 +163,24 @@ impl Attacked {
 
     /// More rounds would change nothing, or are no use.
     fn is_over(&self) -> bool {
-        let is_clear = self.told.verdict != UNCLEAR;
+        let is_clear = self.report.verdict != UNCLEAR;
         is_clear && self.throughput.len() >= self.rounds.least as usize
             || self.failures_in_a_row >= MOST_FAILURES
     }
 
     fn add(&mut self, alone_first: bool, alone: &Counted, beside: &Counted, is_last: bool) {
-        let turn = |base, new| Turn { new_first: alone_first, base, new };
-        self.told.rounds += 1;
+        self.report.rounds += 1;
         self.failures_in_a_row += 1;
         match (alone, beside) {
             (Ok(alone), Ok(beside)) => {
-                let p99 = alone
-                    .p99_ns
-                    .zip(beside.p99_ns)
-                    .map(|(alone, beside)| turn(1.0 / beside, 1.0 / alone));
-                self.promptness.extend(p99);
-                let gbit = turn(beside.gbit_per_s, alone.gbit_per_s);
-                self.throughput.push(gbit);
+                self.promptness.extend(alone.p99_ns.zip(beside.p99_ns).map(|(alone, beside)| {
+                    Turn { new_first: alone_first, base: 1.0 / beside, new: 1.0 / alone }
+                }));
+                self.throughput.push(Turn {
+                    new_first: alone_first,
+                    base: beside.gbit_per_s,
+                    new: alone.gbit_per_s,
+                });
                 self.attacker_gbit_per_s.push(beside.attacker_gbit_per_s);
                 self.failures_in_a_row = 0;
             }
@@ -197,32 +191,31 @@ impl Attacked {
     }
 
     fn judge(&mut self, is_last: bool) {
-        let (told, count) = (&mut self.told, self.throughput.len());
-        told.attacker_gbit_per_s = median(&self.attacker_gbit_per_s);
+        let (report, count) = (&mut self.report, self.throughput.len());
+        report.attacker_gbit_per_s = median(&self.attacker_gbit_per_s);
         let rounds = &self.rounds;
-        let throughput = tell(&mut told.gbit_per_s, &self.throughput, rounds, is_last);
-        let p99 = tell(&mut told.p99_ns, &self.promptness, rounds, is_last);
-        let of_ns = |rate: Option<f64>| rate.map(|rate| 1.0 / rate);
-        (told.p99_ns.alone, told.p99_ns.beside) =
-            (of_ns(told.p99_ns.alone), of_ns(told.p99_ns.beside));
+        let throughput = fill(&mut report.gbit_per_s, &self.throughput, rounds, is_last);
+        let p99 = fill(&mut report.p99_ns, &self.promptness, rounds, is_last);
+        for rate in [&mut report.p99_ns.alone, &mut report.p99_ns.beside] {
+            *rate = rate.map(|rate| 1.0 / rate);
+        }
         let verdict = match (throughput, p99) {
             (Verdict::Worse, _) | (_, Verdict::Worse) => Verdict::Worse,
             // A victim may be measured without latencies.
-            (it, _) if self.promptness.is_empty() => it,
+            (throughput, _) if self.promptness.is_empty() => throughput,
             (Verdict::Unclear, _) | (_, Verdict::Unclear) => Verdict::Unclear,
-            (it, _) => it,
+            (throughput, _) => throughput,
         };
-        word(verdict).clone_into(&mut told.verdict);
-        told.counted = u32::try_from(count).unwrap_or(u32::MAX);
-        let failed = told.rounds - told.counted;
-        let failed = (failed > 0)
-            .then(|| format!("{failed} of {} rounds do not count: {}", told.rounds, self.doubt));
-        let notes = failed
-            .into_iter()
-            .chain(looked::note(count, "rounds", is_last, verdict))
-            .collect::<Vec<_>>()
-            .join("; ");
-        told.note = (!notes.is_empty()).then_some(notes);
+        word(verdict).clone_into(&mut report.verdict);
+        report.counted = u32::try_from(count).unwrap_or(u32::MAX);
+        let mut notes = Vec::new();
+        let failed = report.rounds - report.counted;
+        if failed > 0 {
+            notes
+                .push(format!("{failed} of {} rounds do not count: {}", report.rounds, self.doubt));
+        }
+        notes.extend(interim::note(count, "rounds", is_last, verdict));
+        report.note = (!notes.is_empty()).then(|| notes.join("; "));
     }
 }
 
@@ -236,15 +229,24 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn tell(told: &mut HarmFactor, turns: &[Turn], rounds: &Rounds, is_last: bool) -> Verdict {
+fn unclear_factor(metric: Metric) -> HarmFactor {
+    HarmFactor {
+        margin: metric.default_margin(),
+        verdict: UNCLEAR.to_owned(),
+        ..HarmFactor::default()
+    }
+}
+
+/// Fills in a factor by the turns so far.
+fn fill(factor: &mut HarmFactor, turns: &[Turn], rounds: &Rounds, is_last: bool) -> Verdict {
     let planned = (rounds.least, rounds.most);
-    let looked = looked::look(turns, planned, (told.margin, false), is_last);
-    told.alone = looked.estimate.map(|it| it.new_median);
-    told.beside = looked.estimate.map(|it| it.base_median);
-    told.factor = looked.estimate.map(|it| it.ratio);
-    (told.factor_low, told.factor_high) = looked.interval.unzip();
-    word(looked.verdict).clone_into(&mut told.verdict);
-    looked.verdict
+    let result = interim::look(turns, planned, (factor.margin, false), is_last);
+    factor.alone = result.estimate.map(|it| it.new_median);
+    factor.beside = result.estimate.map(|it| it.base_median);
+    factor.factor = result.estimate.map(|it| it.ratio);
+    (factor.factor_low, factor.factor_high) = result.interval.unzip();
+    word(result.verdict).clone_into(&mut factor.verdict);
+    result.verdict
 }
 
 #[cfg(test)]

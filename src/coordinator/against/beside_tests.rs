@@ -48,7 +48,7 @@ fn harm_is_a_factor_above_one_of_either_figure() {
     ];
     for (part, p99, factor, words) in all {
         let attacked = after(8, part, p99);
-        let BesideAttacker { verdict, gbit_per_s: gbit, p99_ns, note, .. } = &attacked.told;
+        let BesideAttacker { verdict, gbit_per_s: gbit, p99_ns, note, .. } = &attacked.report;
         let found = [verdict, &gbit.verdict, &p99_ns.verdict].map(String::as_str);
         assert_eq!(found.join(" "), words);
         assert!(attacked.is_over() && note.is_none());
@@ -56,7 +56,7 @@ fn harm_is_a_factor_above_one_of_either_figure() {
         assert!(near(gbit.factor, factor), "{gbit:?}");
         assert!(gbit.factor_low <= gbit.factor && gbit.factor <= gbit.factor_high);
         assert!(p99.is_none_or(|it| near(p99_ns.factor, it) && p99_ns.alone < Some(11.0)));
-        assert_eq!(attacked.told.attacker_gbit_per_s, Some(7.0));
+        assert_eq!(attacked.report.attacker_gbit_per_s, Some(7.0));
         let first = attacked.throughput.iter().filter(|it| it.new_first);
         assert_eq!(first.count(), 4);
     }
@@ -67,12 +67,12 @@ fn between_looks_nothing_is_said_and_at_the_end_why() {
     let all: [(u32, Part); 3] = [(6, half), (9, scattered), (14, scattered)];
     for (count, part) in all {
         let attacked = after(count, part, None);
-        assert!(attacked.told.verdict == UNCLEAR && !attacked.is_over());
+        assert!(attacked.report.verdict == UNCLEAR && !attacked.is_over());
     }
     let mut attacked = after(6, half, None);
     attacked.add(true, &figures(10.0, None), &figures(5.0, None), true);
     let note = "a verdict needs at least 8 rounds";
-    assert_eq!(attacked.told.note.as_deref(), Some(note));
+    assert_eq!(attacked.report.note.as_deref(), Some(note));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn rounds_that_do_not_count_end_it_after_three_in_a_row() {
     attacked.add(true, &bad, &figures(9.0, None), false);
     assert!(attacked.is_over());
     let note = "3 of 11 rounds do not count: alone: edge missed; 8 rounds did not settle it";
-    assert_eq!(attacked.told.note.as_deref(), Some(note));
+    assert_eq!(attacked.report.note.as_deref(), Some(note));
 }
 
 #[test]

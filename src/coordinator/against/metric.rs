@@ -3,7 +3,7 @@
 use crate::perftest::{Figure, Program};
 use crate::plan::Case;
 use report::observe;
-use report::results::model::{Run, Totals};
+use report::results::model::Run;
 
 /// Messages up to this size are compared by their rate, larger ones by their bandwidth: what the harness costs
 /// is a cost of each message.
@@ -59,12 +59,12 @@ impl Metric {
         if self == Metric::Latency {
             return Some(run.flows.first()?.latency_ns.as_ref()?.p50? as f64);
         }
-        let rate = |totals: &Totals| match self {
-            Metric::Bandwidth => totals.gbit_per_s,
-            _ => totals.mmsg_per_s,
+        let totals = run.flows.iter().map(|flow| &flow.totals);
+        let rate: Option<f64> = match self {
+            Metric::Bandwidth => totals.map(|totals| totals.gbit_per_s).sum(),
+            _ => totals.map(|totals| totals.mmsg_per_s).sum(),
         };
-        let rates: Option<f64> = run.flows.iter().map(|flow| rate(&flow.totals)).sum();
-        rates.filter(|rate| *rate > 0.0)
+        rate.filter(|rate| *rate > 0.0)
     }
 
     /// perftest's.

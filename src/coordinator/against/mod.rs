@@ -2,7 +2,7 @@
 //! them measures.
 
 pub mod beside;
-mod looked;
+mod interim;
 mod metric;
 pub mod pairs;
 mod perftest_run;

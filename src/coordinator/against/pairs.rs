@@ -12,7 +12,7 @@ use report::results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
 use statistics::{Turn, Verdict};
 
-use crate::coordinator::against::looked::{self, is_new_first};
+use crate::coordinator::against::interim::{self, is_new_first};
 use crate::coordinator::against::metric::Metric;
 use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
 use crate::coordinator::assemble::PathFacts;
@@ -280,28 +280,28 @@ impl<'a> Pairing<'a> {
         let turns = counting(comparison);
         let planned = (self.against.pairs, self.against.max_pairs);
         let metric = (self.metric.margin(), self.metric.higher_is_better());
-        let looked = looked::look(&turns, planned, metric, is_last);
-        comparison.rocebench_median = looked.estimate.map(|it| it.new_median);
-        comparison.perftest_median = looked.estimate.map(|it| it.base_median);
-        comparison.ratio = looked.estimate.map(|it| it.ratio);
-        (comparison.ratio_low, comparison.ratio_high) = looked.interval.unzip();
-        let word = match looked.verdict {
+        let result = interim::look(&turns, planned, metric, is_last);
+        comparison.rocebench_median = result.estimate.map(|it| it.new_median);
+        comparison.perftest_median = result.estimate.map(|it| it.base_median);
+        comparison.ratio = result.estimate.map(|it| it.ratio);
+        (comparison.ratio_low, comparison.ratio_high) = result.interval.unzip();
+        let word = match result.verdict {
             Verdict::Better => "faster",
             Verdict::Equal => "equal",
             Verdict::Worse => "slower",
             Verdict::Unclear => UNCLEAR,
         };
         let mut notes: Vec<String> = note(self.case).into_iter().collect();
-        let all = comparison.pairs.len();
+        let count = comparison.pairs.len();
         let in_doubt =
             comparison.pairs.iter().filter(|it| it.failure.is_none() && it.doubt.is_some()).count();
         let why = "do not count, since rocebench's run is in doubt";
-        for (count, what) in [(all - turns.len() - in_doubt, "failed"), (in_doubt, why)] {
-            if count > 0 {
-                notes.push(format!("{count} of {all} pairs {what}"));
+        for (left_out, what) in [(count - turns.len() - in_doubt, "failed"), (in_doubt, why)] {
+            if left_out > 0 {
+                notes.push(format!("{left_out} of {count} pairs {what}"));
             }
         }
-        notes.extend(looked::note(turns.len(), "pairs", is_last, looked.verdict));
+        notes.extend(interim::note(turns.len(), "pairs", is_last, result.verdict));
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
         self.comparison.verdict = word.to_owned();
     }

@@ -126,10 +126,10 @@ fn drive(
         }
         other => return Err(link.unexpected("perftest_started", &other).into()),
     };
-    let launch = launch
+    let command = launch
         .launch(job, port, Some(&address(link)?))
         .map_err(|error| RunFailure::new(error.to_string(), Some(error.hint())))?;
-    let mut child = Child::start(&launch)
+    let mut child = Child::start(&command)
         .map_err(|error| RunFailure::new(format!("cannot start {}: {error}", job.program), None))?;
     let waited = wait(link, &mut child, job, stop, observer, ends);
     let client = child.finish();
@@ -194,14 +194,16 @@ fn wait(
 }
 
 fn conclude(job: &Job, ends: &Ends) -> Result<Figure, RunFailure> {
-    let fail = |message: String| Err(RunFailure::new(message, None));
     let Some(client) = &ends.client else {
-        return fail(format!("{} was not run", job.program));
+        return Err(RunFailure::new(format!("{} was not run", job.program), None));
     };
     let figure = figure(job.program, job.case.size_bytes, &client.stdout)
         .map_err(|error| RunFailure::new(format!("{}: {error}", job.program), None))?;
     match ends.server.as_ref().filter(|end| !end.success) {
-        Some(server) => fail(format!("{}'s server: {}", job.program, server.status)),
+        Some(server) => {
+            let message = format!("{}'s server: {}", job.program, server.status);
+            Err(RunFailure::new(message, None))
+        }
         None => Ok(figure),
     }
 }

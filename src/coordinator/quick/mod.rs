@@ -40,21 +40,23 @@ pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), Halt> {
 
 /// What the rounds to which a case belongs say so far.
 fn mesh_of(sweeper: &Sweeper<'_>, case: &Case) -> Option<Mesh> {
-    let mut all = Matrix::of_file(&sweeper.outcome.result).into_iter();
-    let own = all.find(|matrix| matrix.cases.contains(&case.id));
-    own.map(Mesh::of)
+    Matrix::of_file(&sweeper.outcome.result)
+        .into_iter()
+        .find(|matrix| matrix.cases.contains(&case.id))
+        .map(Mesh::of)
+}
+
+fn goes_over(flow: &Flow, (from, to): Link) -> bool {
+    let own = (flow.from as usize, flow.to as usize);
+    own == (from, to) || flow.bidirectional && own == (to, from)
 }
 
 /// A further round with these flows. Each node has a part in the rounds of pairs, so that its number in their matrix is
 /// that in the plan.
 fn round(rounds: &[&Case], number: usize, links: &[Link]) -> Case {
-    let is_of = |flow: &Flow, (from, to): Link| {
-        let own = (flow.from as usize, flow.to as usize);
-        own == (from, to) || flow.bidirectional && own == (to, from)
-    };
     let flows = links.iter().flat_map(|link| {
         // Over all rails.
-        rounds.iter().flat_map(|case| &case.flows).filter(move |flow| is_of(flow, *link)).cloned()
+        rounds.iter().flat_map(|case| &case.flows).filter(|flow| goes_over(flow, *link)).cloned()
     });
     Case {
         id: quick::further_id(rounds, number),

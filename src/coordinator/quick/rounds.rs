@@ -83,6 +83,10 @@ pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>>
         .collect()
 }
 
+fn is_of(cell: &Cell, places: &[Place]) -> bool {
+    places.iter().any(|it| it.has(cell.from, cell.to))
+}
+
 /// The flows of which more has to be known, the worst first.
 fn doubted(mesh: &Mesh) -> Vec<Link> {
     let matrix = &mesh.matrix;
@@ -107,20 +111,22 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
             >= ENOUGH
     });
     let sign = if quantity.higher_is_better() { 1.0 } else { -1.0 };
+    // How much worse than usual it is, as a share.
     let worse = |cell: &Cell| Some(sign * (1.0 - cell.figures.of(quantity)? / usual));
-    let all: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
-    let floor = floor(quantity).max(DEVIATIONS * spread(&all).unwrap_or(0.0));
+    let shares: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
+    let floor = floor(quantity).max(DEVIATIONS * spread(&shares).unwrap_or(0.0));
     // How much worse than usual it is; `None` where it looks well.
     let excess = |cell: &Cell| {
-        let is_of = |places: &[Place]| places.iter().any(|it| it.has(cell.from, cell.to));
         let Some(excess) = worse(cell) else {
             // What failed is told. What is doubtful may be measured well another time.
             return (cell.doubtful > 0).then_some(f64::INFINITY);
         };
-        match is_of(&known) {
-            true => None,
-            false if cell.is_lossy() || is_of(&open) => Some(f64::INFINITY),
-            false => Some(excess).filter(|it| *it > floor),
+        if is_of(cell, &known) {
+            None
+        } else if cell.is_lossy() || is_of(cell, &open) {
+            Some(f64::INFINITY)
+        } else {
+            Some(excess).filter(|it| *it > floor)
         }
     };
     let mut found: Vec<(f64, Link)> = matrix

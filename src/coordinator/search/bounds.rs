@@ -75,15 +75,15 @@ fn rounded(load: u64) -> u64 {
 impl Bounds {
     /// Among loads of `lowest` to `highest` messages a second, both above 0.
     pub(super) fn new(lowest: u64, highest: u64) -> Bounds {
-        let highest = highest.max(1);
+        let most = highest.max(1);
         Bounds {
-            lowest: lowest.clamp(1, highest),
-            highest,
+            lowest: lowest.clamp(1, most),
+            highest: most,
             loads: BTreeMap::new(),
             trials: 0,
             is_bracketed: false,
             kept: 0,
-            broke: highest + 1,
+            broke: most + 1,
             lower: Candidate::default(),
             upper: Candidate::default(),
         }
@@ -91,11 +91,18 @@ impl Bounds {
 
     /// The highest load that keeps the limits for sure below the lowest that breaks them for sure, and that one.
     pub(super) fn found(&self) -> (Option<u64>, Option<u64>) {
-        let is = |bound| move |(_, it): &(&u64, &Evidence)| it.bound() == Some(bound);
-        let upper = self.loads.iter().find(is(Bound::Upper)).map(|(load, _)| *load);
-        let below = self.loads.range(..upper.unwrap_or(u64::MAX));
-        let lower = below.rev().find(is(Bound::Lower));
-        (lower.map(|(load, _)| *load), upper)
+        let upper = self
+            .loads
+            .iter()
+            .find(|(_, it)| it.bound() == Some(Bound::Upper))
+            .map(|(load, _)| *load);
+        let lower = self
+            .loads
+            .range(..upper.unwrap_or(u64::MAX))
+            .rev()
+            .find(|(_, it)| it.bound() == Some(Bound::Lower))
+            .map(|(load, _)| *load);
+        (lower, upper)
     }
 
     /// Where the limit is by what is known or, before bounds are, by what is believed.
@@ -122,14 +129,12 @@ impl Bounds {
             let width = self.broke.saturating_sub(self.kept) / goal_width(self.broke);
             return width.max(1).ilog2() + 1 + USUAL_TO_CONFIRM;
         }
-        let left = |candidate: Candidate, bound| {
-            let evidence = self.evidence(candidate.load);
-            let is_open = evidence.bound() != Some(bound) && !evidence.is_worn_out();
+        let left: u32 = [(self.lower, Bound::Lower), (self.upper, Bound::Upper)]
+            .into_iter()
+            .filter_map(|(candidate, bound)| self.trials_if_open(candidate, bound))
             // Some are left for loads further out.
-            let still = 6u32.saturating_sub(evidence.trials()).max(1);
-            if is_open { still } else { 0 }
-        };
-        let left = left(self.lower, Bound::Lower) + left(self.upper, Bound::Upper);
+            .map(|trials| 6u32.saturating_sub(trials).max(1))
+            .sum();
         left.min(Searches::MOST_TRIALS.saturating_sub(self.trials)).max(1)
     }
 
@@ -163,15 +168,11 @@ impl Bounds {
         if let Some(end) = self.settle() {
             return Next::Over(end);
         }
-        let open = |candidate: Candidate, bound| {
-            let evidence = self.evidence(candidate.load);
-            let is_open = evidence.bound() != Some(bound) && !evidence.is_worn_out();
-            is_open.then(|| (evidence.trials(), candidate.load))
-        };
-        let lower = open(self.lower, Bound::Lower);
-        let upper = open(self.upper, Bound::Upper);
+        let open = [(self.lower, Bound::Lower), (self.upper, Bound::Upper)].into_iter().filter_map(
+            |(candidate, bound)| Some((self.trials_if_open(candidate, bound)?, candidate.load)),
+        );
         // In turns, so that what changes over time is not taken for what changes with the load.
-        match lower.into_iter().chain(upper).min_by_key(|(trials, _)| *trials) {
+        match open.min_by_key(|(trials, _)| *trials) {
             Some((_, load)) => Next::Try { load, is_short: false },
             None if self.evidence(self.upper.load).is_out_of_reach() => {
                 Next::Over(SearchEnd::ScheduleNotKept)
@@ -181,6 +182,13 @@ impl Bounds {
                 _ => Next::Over(SearchEnd::TrialsSpent),
             },
         }
+    }
+
+    /// The trials of a candidate that more of them may still show to be the bound.
+    fn trials_if_open(&self, candidate: Candidate, bound: Bound) -> Option<u32> {
+        let evidence = self.evidence(candidate.load);
+        let is_open = evidence.bound() != Some(bound) && !evidence.is_worn_out();
+        is_open.then(|| evidence.trials())
     }
 
     fn evidence(&self, load: u64) -> Evidence {
@@ -207,8 +215,8 @@ impl Bounds {
             }
         }
         self.is_bracketed = true;
-        let at = |load: u64| Candidate { load: load.clamp(self.lowest, self.highest), left: 0 };
-        (self.lower, self.upper) = (at(self.kept), at(self.broke));
+        self.lower = Candidate { load: self.kept.clamp(self.lowest, self.highest), left: 0 };
+        self.upper = Candidate { load: self.broke.clamp(self.lowest, self.highest), left: 0 };
         None
     }
 

@@ -33,7 +33,7 @@ const REFERENCE_MISSES: usize = 3;
 /// A short trial is such a part of a whole one.
 const SHORT_PART: u64 = 4;
 
-/// A trial that is wanted, at the load that is told.
+/// A trial that is wanted, at the load of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ask {
     /// Length of its window.
@@ -44,7 +44,7 @@ pub(super) struct Ask {
 
 pub(super) trait Trials {
     /// Runs one; what failed is in it.
-    fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt>;
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt>;
     fn note(&mut self, text: &str);
 }
 
@@ -75,7 +75,7 @@ pub(super) fn search(
         goal,
         span,
         trials,
-        told: LoadSearch {
+        found: LoadSearch {
             asked: goal.to_string(),
             maximum_per_second: maximum,
             trial_seconds: seconds(span),
@@ -84,19 +84,19 @@ pub(super) fn search(
         beside_windows: Duration::ZERO,
     };
     let done = searching.run();
-    let told = &mut searching.told;
+    let found = &mut searching.found;
     match done {
         Ok(end) => {
-            told.end = end;
-            (searching.told, Ok(()))
+            found.end = end;
+            (searching.found, Ok(()))
         }
         Err(Cut::Ended(end, note)) => {
-            (told.end, told.note) = (end, Some(note));
-            (searching.told, Ok(()))
+            (found.end, found.note) = (end, Some(note));
+            (searching.found, Ok(()))
         }
         Err(Cut::Halted(halt)) => {
-            told.end = SearchEnd::Stopped;
-            (searching.told, Err(halt))
+            found.end = SearchEnd::Stopped;
+            (searching.found, Err(halt))
         }
     }
 }
@@ -108,9 +108,8 @@ fn seconds(span: TimeSpan) -> f64 {
 /// The longer of two spans, the second in seconds.
 fn at_least(span: TimeSpan, least: f64) -> TimeSpan {
     // Whole milliseconds read easily.
-    let least = ((least * 1e3 - 1e-6).ceil() as u64).saturating_mul(1_000_000);
-    let least = TimeSpan::from_ns(least).unwrap_or(TimeSpan::MAX);
-    span.max(least)
+    let least_ns = ((least * 1e3 - 1e-6).ceil() as u64).saturating_mul(1_000_000);
+    span.max(TimeSpan::from_ns(least_ns).unwrap_or(TimeSpan::MAX))
 }
 
 /// A search on its way.
@@ -118,7 +117,7 @@ struct Searching<'a> {
     goal: &'a Goal,
     span: TimeSpan,
     trials: &'a mut dyn Trials,
-    told: LoadSearch,
+    found: LoadSearch,
     /// What trials took beside their windows, all together.
     beside_windows: Duration,
 }
@@ -127,18 +126,18 @@ impl Searching<'_> {
     fn run(&mut self) -> Result<SearchEnd, Cut> {
         let lowest = self.lowest()?;
         match self.goal {
-            Goal::Slo(slo) => self.told.limits.clone_from(&slo.limits),
+            Goal::Slo(slo) => self.found.limits.clone_from(&slo.limits),
             Goal::Knee(factor) => {
                 let reference = self.reference(lowest)?;
-                self.told.reference_p99_ns = Some(reference);
-                self.told.limits = vec![LatencyLimit {
+                self.found.reference_p99_ns = Some(reference);
+                self.found.limits = vec![LatencyLimit {
                     percentile: 99.0,
                     // At most so many times, and a limit is what latency is below.
                     below_ns: (reference as f64 * factor.value()).floor() as u64 + 1,
                 }];
             }
         }
-        let mut bounds = Bounds::new(lowest, self.told.maximum_per_second as u64);
+        let mut bounds = Bounds::new(lowest, self.found.maximum_per_second as u64);
         loop {
             let (load, is_short) = match bounds.next() {
                 Next::Try { load, is_short } => (load, is_short),
@@ -148,8 +147,8 @@ impl Searching<'_> {
             let excess = trial.excess.unwrap_or_default();
             bounds.add(load, is_short, trial.outcome, excess);
             let (lower, upper) = bounds.found();
-            self.told.lower_per_second = lower.map(|load| load as f64);
-            self.told.upper_per_second = upper.map(|load| load as f64);
+            self.found.lower_per_second = lower.map(|load| load as f64);
+            self.found.upper_per_second = upper.map(|load| load as f64);
         }
     }
 
@@ -161,7 +160,7 @@ impl Searching<'_> {
     /// The lowest load to try: that of the reference for a knee, else 1 % of the maximum, and such that trials have
     /// messages enough.
     fn lowest(&self) -> Result<u64, Cut> {
-        let (maximum, fewest) = (self.told.maximum_per_second, self.fewest_per_second());
+        let (maximum, fewest) = (self.found.maximum_per_second, self.fewest_per_second());
         let (lowest, needed) = match self.goal {
             Goal::Slo(_) => (fewest.max(maximum * LOWEST_SHARE), maximum),
             Goal::Knee(_) => (maximum * REFERENCE_SHARE, maximum * REFERENCE_SHARE),
@@ -182,7 +181,7 @@ impl Searching<'_> {
     /// `a trial of 1 s may have fewer than 10 messages beyond p99.9; -D 22s has enough from 10 % load on`.
     fn too_few(&self) -> String {
         let percentile = self.goal.rarest();
-        let tenth = self.told.maximum_per_second * REFERENCE_SHARE;
+        let tenth = self.found.maximum_per_second * REFERENCE_SHARE;
         let enough = enough_messages(percentile) / tenth.max(f64::MIN_POSITIVE);
         let span = self.span;
         format!(
@@ -212,7 +211,7 @@ impl Searching<'_> {
 
     /// The end, with the words that it needs.
     fn ended(&mut self, end: SearchEnd, lowest: u64, bounds: &Bounds) -> Result<SearchEnd, Cut> {
-        let by_messages = self.fewest_per_second() > self.told.maximum_per_second * LOWEST_SHARE;
+        let by_messages = self.fewest_per_second() > self.found.maximum_per_second * LOWEST_SHARE;
         match end {
             SearchEnd::NoneKeeps if by_messages && matches!(self.goal, Goal::Slo(_)) => {
                 let few = self.too_few();
@@ -225,7 +224,7 @@ impl Searching<'_> {
             }
             SearchEnd::ScheduleNotKept => {
                 let reach = bounds.out_of_reach();
-                self.told.upper_per_second = reach.map(|load| load as f64);
+                self.found.upper_per_second = reach.map(|load| load as f64);
                 Ok(end)
             }
             end => Ok(end),
@@ -238,10 +237,10 @@ impl Searching<'_> {
         let mut failed = false;
         loop {
             let number =
-                u32::try_from(self.told.trials.len()).unwrap_or(u32::MAX).saturating_add(1);
-            let asked = self.told.asked.clone();
+                u32::try_from(self.found.trials.len()).unwrap_or(u32::MAX).saturating_add(1);
+            let goal = self.found.asked.clone();
             let start = TrialStart {
-                asked: &asked,
+                goal: &goal,
                 number,
                 load,
                 within: bounds.map(Bounds::within),
@@ -254,22 +253,21 @@ impl Searching<'_> {
             if run.interrupted {
                 return Err(Cut::Halted(Halt::Interrupted));
             }
-            match judge(&run, load, &self.told.limits) {
+            match judge(&run, load, &self.found.limits) {
                 Ok(trial) => {
                     let trial = Trial { seconds: seconds(span), ..trial };
-                    self.told.trials.push(trial.clone());
+                    self.found.trials.push(trial.clone());
                     return Ok(trial);
                 }
                 Err(why) => {
-                    self.told.trials.push(Trial {
+                    self.found.trials.push(Trial {
                         asked_per_second: load as f64,
                         seconds: seconds(span),
                         outcome: TrialOutcome::Failed,
                         ..Trial::default()
                     });
-                    let text = format!(
-                        "{asked}, trial {number} at {load} messages a second failed: {why}"
-                    );
+                    let text =
+                        format!("{goal}, trial {number} at {load} messages a second failed: {why}");
                     if failed {
                         return Err(Cut::Ended(SearchEnd::Stopped, text));
                     }
@@ -297,7 +295,7 @@ impl Searching<'_> {
 
     /// How long the search still takes, by the trials so far.
     fn left(&self, bounds: Option<&Bounds>) -> Option<Duration> {
-        let done = u32::try_from(self.told.trials.len()).ok()?;
+        let done = u32::try_from(self.found.trials.len()).ok()?;
         let beside = self.beside_windows.checked_div(done)?;
         let trials = bounds.map(Bounds::trials_left)?;
         Some((beside + Duration::from(self.span)).saturating_mul(trials))

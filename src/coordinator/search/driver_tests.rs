@@ -13,18 +13,18 @@ type Told = (Option<(u64, u64)>, Option<Duration>);
 struct Fake<F> {
     respond: F,
     /// Loads, lengths in seconds and seeds of the trials.
-    asked: Vec<(u64, f64, u32)>,
-    /// What was told before each trial.
-    told: Vec<Told>,
+    requests: Vec<(u64, f64, u32)>,
+    /// What each trial started with.
+    starts: Vec<Told>,
     notes: Vec<String>,
 }
 
 impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
-    fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt> {
-        self.asked.push((told.load, seconds(ask.span), ask.seed));
-        self.told.push((told.within, told.left));
-        assert_eq!(told.number as usize, self.asked.len());
-        (self.respond)(told.load, self.asked.len())
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
+        self.requests.push((start.load, seconds(ask.span), ask.seed));
+        self.starts.push((start.within, start.left));
+        assert_eq!(start.number as usize, self.requests.len());
+        (self.respond)(start.load, self.requests.len())
     }
 
     fn note(&mut self, text: &str) {
@@ -33,7 +33,7 @@ impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
 }
 
 fn fake<F: FnMut(u64, usize) -> Result<Run, Halt>>(respond: F) -> Fake<F> {
-    Fake { respond, asked: Vec::new(), told: Vec::new(), notes: Vec::new() }
+    Fake { respond, requests: Vec::new(), starts: Vec::new(), notes: Vec::new() }
 }
 
 const SECOND: u64 = 1_000_000_000;
@@ -89,21 +89,21 @@ fn a_search_finds_the_load_of_its_limit() {
     assert!(upper - lower < 4_000.0);
     assert_eq!(found.asked, "p99<20us");
     assert_eq!((found.maximum_per_second, found.trial_seconds), (1e6, 1.0));
-    assert_eq!(found.trials.len(), trials.asked.len());
-    for (trial, (load, span, _)) in found.trials.iter().zip(&trials.asked) {
+    assert_eq!(found.trials.len(), trials.requests.len());
+    for (trial, (load, span, _)) in found.trials.iter().zip(&trials.requests) {
         let told = (trial.asked_per_second, trial.seconds);
         assert_eq!(told, (*load as f64, *span));
         let expected = if *load < 300_000 { 0.5 } else { 2.0 };
         assert!((trial.excess.unwrap() - expected).abs() < 1e-9);
     }
     // Bounds close, the first trials are short, seeds differ.
-    let (first, last) = (trials.told[0], trials.told[trials.told.len() - 1]);
+    let (first, last) = (trials.starts[0], trials.starts[trials.starts.len() - 1]);
     assert_eq!(first, (Some((0, 1_000_000)), None));
     assert!(last.1.is_some() && last.0.is_some_and(|(low, high)| high - low < 10_000));
-    let lengths = (trials.asked[0].1, trials.asked.last().unwrap().1);
+    let lengths = (trials.requests[0].1, trials.requests.last().unwrap().1);
     assert_eq!(lengths, (0.25, 1.0));
-    let seeds: std::collections::HashSet<u32> = trials.asked.iter().map(|it| it.2).collect();
-    assert_eq!(seeds.len(), trials.asked.len());
+    let seeds: std::collections::HashSet<u32> = trials.requests.iter().map(|it| it.2).collect();
+    assert_eq!(seeds.len(), trials.requests.len());
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_knee_is_a_multiple_of_the_latency_at_ten_percent() {
     assert_eq!(found.limits[0].below_ns, reference * 3 + 1);
     let (lower, upper) = bounds(&found);
     assert!(lower <= 300_500.0 && upper >= 299_500.0, "{lower} {upper}");
-    assert_eq!(trials.asked[..3].iter().map(|it| it.0).max(), Some(100_000));
+    assert_eq!(trials.requests[..3].iter().map(|it| it.0).max(), Some(100_000));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn too_few_messages_are_told_with_the_time_that_has_enough() {
         assert_eq!(found.end, SearchEnd::TooFewMessages);
         has(found.note.unwrap(), words);
     }
-    assert_eq!(trials.asked, []);
+    assert_eq!(trials.requests, []);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn where_the_schedule_is_not_kept_its_load_is_told() {
     let mut never = fake(|_, _| Ok(run_of(&[10_000; 1_000], LoadVerdict::NotKept)));
     let found = found(&knee(), 1e6, &mut never);
     assert_eq!(found.end, SearchEnd::ScheduleNotKept);
-    assert_eq!(never.asked.len(), 3);
+    assert_eq!(never.requests.len(), 3);
     assert!(found.note.is_some() && found.limits.is_empty());
 }
 
@@ -215,10 +215,10 @@ struct Queued {
 }
 
 impl Trials for Queued {
-    fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
         let rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(ask.seed));
         let poisson = self.is_poisson.then_some(rng);
-        let mut queue = Queue::new(self.service_ns, 1e9 / told.load as f64, poisson);
+        let mut queue = Queue::new(self.service_ns, 1e9 / start.load as f64, poisson);
         // At the limits of this test queues forget how they began within a hundred services.
         let opens_ns = if self.is_poisson { 500.0 * self.service_ns } else { 0.0 };
         let closes_ns = opens_ns + ask.span.ns() as f64;

@@ -42,10 +42,9 @@ pub(super) fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Tri
             trial.outcome = TrialOutcome::NotKept;
         }
         // Of two directions the slower one is told.
-        let slower = |one: Option<u64>, other: Option<u64>| one.max(other);
-        trial.p50_ns = slower(trial.p50_ns, latency.p50);
-        trial.p99_ns = slower(trial.p99_ns, latency.p99);
-        trial.p99_9_ns = slower(trial.p99_9_ns, latency.p99_9);
+        trial.p50_ns = trial.p50_ns.max(latency.p50);
+        trial.p99_ns = trial.p99_ns.max(latency.p99);
+        trial.p99_9_ns = trial.p99_9_ns.max(latency.p99_9);
         let histogram = latency.histogram().map_err(|error| error.to_string())?;
         for limit in limits {
             excess.push(excess_of(&histogram, limit)?);

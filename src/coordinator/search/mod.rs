@@ -46,8 +46,7 @@ pub(super) fn of_case(
 
 /// Messages a second of the closed loop: those of the slower direction, the median of its runs.
 fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
-    let entry = sweeper.outcome.result.cases.last();
-    let entry = entry.filter(|entry| entry.id == case.id)?;
+    let entry = sweeper.outcome.result.cases.last().filter(|entry| entry.id == case.id)?;
     median_per_second(entry.runs.iter(), |run: &Run| {
         let rates: Option<Vec<f64>> = run.flows.iter().map(FlowResult::mmsg_per_s).collect();
         rates?.into_iter().reduce(f64::min)
@@ -73,15 +72,15 @@ struct OfCase<'a, 's> {
 }
 
 impl Trials for OfCase<'_, '_> {
-    fn run(&mut self, ask: Ask, told: TrialStart<'_>) -> Result<Run, Halt> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
         // Trials are independent of each other, and the same again with the same --seed.
         let place = (self.index as u64) << 32 | u64::from(ask.seed);
         let seed = fastrand::Rng::with_seed(self.template.seed ^ place.rotate_left(17)).u64(..);
-        let trial = self.template.as_trial(told.load, ask.span, seed >> 1);
+        let trial = self.template.as_trial(start.load, ask.span, seed >> 1);
         let total = self.sweeper.options.sweep.cases.len();
         let observer = &mut *self.sweeper.observer;
-        observer.trial_started(self.index, total, self.case, told);
-        self.sweeper.trial(&trial, told.number)
+        observer.trial_started(self.index, total, self.case, start);
+        self.sweeper.trial(&trial, start.number)
     }
 
     fn note(&mut self, text: &str) {

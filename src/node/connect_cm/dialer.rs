@@ -216,8 +216,8 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
 
     fn answered(&mut self, event: &CmEvent) -> Result<(), RunFailure> {
         let index = event.token;
-        let told = PrivateData::decode(&event.private_data);
-        let is_ours = told.is_ok_and(|data| {
+        let data = PrivateData::decode(&event.private_data);
+        let is_ours = data.is_ok_and(|data| {
             (data.role, data.index, data.nonce) == (Role::Answer, index, self.nonce)
                 && self.terms.is_peer(&data, event.qpn)
         });
@@ -242,8 +242,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
 
     /// The failure if no answer comes to the connections in progress.
     fn silence(&self) -> RunFailure {
-        let waiting = |connection: &&DialedConnection| connection.step != CmStep::Establish;
-        let first = self.connections.iter().position(|connection| waiting(&connection));
+        let first = self.connections.iter().position(|it| it.step != CmStep::Establish);
         let index = first.unwrap_or(0) as u32;
         let step = first.map_or(CmStep::Connect, |index| self.connections[index].step);
         let error = CmError::Event {
@@ -264,16 +263,17 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
 /// Checks that the addresses lead to the port of the run, since rdma_cm goes by addresses.
 pub(crate) fn is_our_port(id: &CmId, terms: &Terms) -> Result<(), CmError> {
     match id.port() {
-        Some(port) if port != terms.port => {
-            let text = |(name, number): &(String, u8)| format!("{name} port {number}");
-            Err(CmError::OtherPort {
-                address: terms.local.to_string(),
-                taken: text(&port),
-                wanted: text(&terms.port),
-            })
-        }
+        Some(port) if port != terms.port => Err(CmError::OtherPort {
+            address: terms.local.to_string(),
+            taken: port_text(&port),
+            wanted: port_text(&terms.port),
+        }),
         _ => Ok(()),
     }
+}
+
+fn port_text((name, number): &(String, u8)) -> String {
+    format!("{name} port {number}")
 }
 
 /// The error of an event that ends a step in failure.
@@ -282,7 +282,7 @@ pub(crate) fn failed(step: CmStep, object: String, event: &CmEvent) -> CmError {
         CmEventKind::Rejected => CmError::Rejected {
             object,
             reason: RejectReason(event.status),
-            said: reason(&event.private_data),
+            text: reason(&event.private_data),
         },
         kind => CmError::Event { step, object, event: kind, status: event.status },
     }

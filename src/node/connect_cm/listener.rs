@@ -112,13 +112,15 @@ impl Listener {
         let Some(mut id) = event.request else {
             return Ok(());
         };
-        let free = |index: u32| ids.get(index as usize).is_some_and(Option::is_none);
         let index = match PrivateData::decode(&event.private_data) {
             Err(error) => return turn_away(id, &error.to_string()),
             Ok(data) if data.role != Role::Request || data.nonce != self.nonce => {
                 return turn_away(id, "it is of another run");
             }
-            Ok(data) if !free(data.index) || !terms.is_peer(&data, event.qpn) => {
+            Ok(data)
+                if ids.get(data.index as usize).is_none_or(Option::is_some)
+                    || !terms.is_peer(&data, event.qpn) =>
+            {
                 return turn_away(id, "the run has no such QP to connect");
             }
             Ok(data) => data.index,

@@ -63,13 +63,15 @@ impl PrivateData {
         if bytes[..5] != MAGIC {
             return Err(PrivateDataError::Foreign);
         }
-        let number = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
         let mut nonce = [0; 16];
         nonce.copy_from_slice(&bytes[16..32]);
-        Ok(PrivateData { role, index: number(8), qpn: number(12), nonce })
+        Ok(PrivateData { role, index: number(bytes, 8), qpn: number(bytes, 12), nonce })
     }
+}
+
+/// The little-endian number at an offset.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// The text of a rejection: the printable bytes before the padding; `None` if there are none.

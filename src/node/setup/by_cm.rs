@@ -74,15 +74,13 @@ pub(crate) fn connect(
     let seen = RefCell::new(None);
     let watch = RefCell::new(watch);
     let alive = || {
-        let look = watch.borrow_mut().look();
-        look.map_err(|broken| {
+        watch.borrow_mut().look().map_err(|broken| {
             seen.replace(Some(broken));
             RunFailure::new("the round was given up", None)
         })
     };
     let ready = |index: u32, id: &CmId, peer_qpn: u32| {
-        let index = index as usize;
-        bring_up(objects, &qps, index, id, &agreed, peer_qpn, times)
+        bring_up(objects, &qps, index as usize, id, &agreed, peer_qpn, times)
     };
     let done = match route {
         CmRoute::Caller(caller) => caller.dial(&terms, agreed.gid(), alive, ready),

@@ -84,11 +84,7 @@ pub enum CmError {
     #[error("--connect cm needs librdmacm, which cannot be loaded: {detail}")]
     NoLibrary { detail: String },
     #[error("{step} failed for {object}: {source}")]
-    Call {
-        step: CmStep,
-        object: String,
-        source: io::Error,
-    },
+    Call { step: CmStep, object: String, source: io::Error },
     #[error("{step} failed for {object}: event {event}, {}", status_text(*.status))]
     Event {
         step: CmStep,
@@ -98,12 +94,12 @@ pub enum CmError {
         /// The event's status, a negative error number.
         status: i32,
     },
-    #[error("{object} was rejected: {reason}{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    #[error("{object} was rejected: {reason}{}", .text.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Rejected {
         /// The QP, and both addresses.
         object: String,
         reason: RejectReason,
-        said: Option<String>,
+        text: Option<String>,
     },
     /// rdma_cm chose another device, port or GID for the address than the run uses.
     #[error("rdma_cm takes {taken} for {address}, but this run uses {wanted}")]
@@ -137,7 +133,7 @@ impl CmError {
             }
             CmError::Call { step, source, .. } => call_hint(*step, source.raw_os_error()).into(),
             CmError::Event { event, status, .. } => event_hint(*event, status.saturating_neg()).into(),
-            CmError::Rejected { reason, said, .. } => reject_hint(*reason, said.is_some()).into(),
+            CmError::Rejected { reason, text, .. } => reject_hint(*reason, text.is_some()).into(),
             CmError::OtherPort { .. } => {
                 "choose the device, port and GID that owns this address with --device, --ib-port and --gid-index \
                  (`rocebench devices` lists them), or use --connect tcp, which needs no IP address of the port"
@@ -252,10 +248,10 @@ mod tests {
 
     #[test]
     fn rejections_tell_their_reason() {
-        let rejected = |reason, said: Option<&str>| CmError::Rejected {
+        let rejected = |reason, text: Option<&str>| CmError::Rejected {
             object: "QP 0".into(),
             reason,
-            said: said.map(str::to_owned),
+            text: text.map(str::to_owned),
         };
         let error = rejected(RejectReason::NO_LISTENER, None);
         let text = "QP 0 was rejected: reason 8 (no program listens on that port)";

@@ -1,10 +1,10 @@
-//! What pairs of runs in turns say so far, and which run is first in the next pair. It must not know what runs.
+//! What pairs of runs in turns say so far, and which run is first in the next pair.
 
 use statistics::{FEWEST_PAIRS, InterimLooks, RatioEstimate, Turn, Verdict};
 use statistics::{goes_first, ratio_in_turns, verdict};
 
 /// What pairs say so far.
-pub(super) struct Looked {
+pub(super) struct InterimResult {
     /// New over base.
     pub(super) estimate: Option<RatioEstimate>,
     /// Of its ratio. Few pairs have none: it would be everything. Between looks it is that of the next one.
@@ -20,7 +20,7 @@ pub(super) fn look(
     (least, most): (u32, u32),
     (margin, higher_is_better): (f64, bool),
     is_last: bool,
-) -> Looked {
+) -> InterimResult {
     let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
     let looks = InterimLooks::planned(least, most);
     let estimate = ratio_in_turns(turns, looks.tail(count));
@@ -28,7 +28,7 @@ pub(super) fn look(
     let verdict = estimate
         .filter(|_| looks.is_look(count, is_last))
         .map(|it| verdict(&it, margin, higher_is_better));
-    Looked {
+    InterimResult {
         estimate,
         interval: interval.map(|it| (it.low, it.high)),
         verdict: verdict.unwrap_or(Verdict::Unclear),
