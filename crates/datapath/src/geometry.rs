@@ -41,8 +41,7 @@ impl Geometry {
     /// Rounds the depth down to a multiple of the unit if `whole_slots`, or if the post list is longer than the
     /// signalling interval, since a slot then has several completions.
     pub fn new(depth: u32, signal_every: u32, post_list: u32, whole_slots: bool) -> Geometry {
-        let signal_every = signal_every.max(1);
-        let post_list = post_list.max(1);
+        let (signal_every, post_list) = (signal_every.max(1), post_list.max(1));
         let unit = signal_every.max(post_list);
         let depth = depth.max(unit);
         let (slots, head) = if whole_slots || post_list > signal_every {
@@ -52,6 +51,11 @@ impl Geometry {
             (slots, depth - (slots - 1) * unit)
         };
         Geometry { unit, slots, head, signal_every, post_list }
+    }
+
+    /// Where the last post list of the first `count` WRs of a slot begins.
+    pub(super) fn last_chain(&self, count: u32) -> u32 {
+        count.saturating_sub(1) / self.post_list * self.post_list
     }
 
     pub fn ring(&self) -> u32 {

@@ -117,7 +117,6 @@ impl Sender {
                 }
             })
             .collect();
-        let atomics = |count: u32, value| (0..count).map(|_| AtomicU32::new(value)).collect();
         let check = looks_at_values(flow).then(|| {
             let (memory, sizes) = (Arc::clone(memory), sizes.clone());
             SenderCheck::new(flow, memory, sizes, index)
@@ -129,7 +128,9 @@ impl Sender {
                 .filter(|_| !flow.is_closed_loop())
                 .map(|_| PlannedSlot::default())
                 .collect(),
-            awaited: atomics(geometry.slots, geometry.completions_per_slot()),
+            awaited: (0..geometry.slots)
+                .map(|_| AtomicU32::new(geometry.completions_per_slot()))
+                .collect(),
             completion_bytes: (0..geometry.ring())
                 .step_by(geometry.signal_every as usize)
                 .filter(|_| sizes.is_mixed())
@@ -266,11 +267,10 @@ pub(super) fn post_all(ring: &RecvRing, depth: u32, one_by_one: bool) -> Result<
         return (0..ring.len()).try_for_each(|slot| ring.post(slot));
     }
     let chain = ring.len().max(1);
-    let depth = depth as usize;
-    for _ in 0..depth / chain {
+    for _ in 0..depth as usize / chain {
         ring.post(0)?;
     }
-    match depth % chain {
+    match depth as usize % chain {
         0 => Ok(()),
         rest => ring.post(chain - rest),
     }

@@ -35,8 +35,8 @@ impl Regions {
             MrMode::One => (1, mapping.length_bytes()),
             MrMode::PerQp => (layout.qps(), layout.qp_bytes()),
         };
-        let access = (access, ordering(flow));
-        let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, access);
+        let rights = (access, ordering(flow));
+        let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, rights);
         Ok(Regions {
             first: region(0)?,
             rest: (1..count).map(region).collect::<Result<_, VerbsError>>()?,

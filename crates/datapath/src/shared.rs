@@ -310,13 +310,14 @@ impl Shared {
     /// All counts so far. Reads completed before posted, while a worker writes posted first. So if all workers drain,
     /// equal sums mean that nothing is in flight.
     pub fn counts(&self) -> Counts {
-        let sum = |field: fn(&Counters) -> &AtomicU64| {
-            self.counters.iter().map(|counters| field(counters).load(Ordering::Acquire)).sum()
-        };
-        let received = sum(|counters| &counters.received);
-        let completed = sum(|counters| &counters.completed);
-        let posted = sum(|counters| &counters.posted);
+        let received = self.sum(|counters| &counters.received);
+        let completed = self.sum(|counters| &counters.completed);
+        let posted = self.sum(|counters| &counters.posted);
         Counts { posted, completed, received }
+    }
+
+    fn sum(&self, counter: impl Fn(&Counters) -> &AtomicU64) -> u64 {
+        self.counters.iter().map(|counters| counter(counters).load(Ordering::Acquire)).sum()
     }
 
     /// Posted messages of each QP completed since the start, by index of the QP.

@@ -87,15 +87,15 @@ impl Source {
                 queue.slots = geometry.slots;
             }
         }
-        let all = u64::from(geometry.slots) * mine.len() as u64;
+        let slots = u64::from(geometry.slots) * mine.len() as u64;
         let credits = match flow.outstanding {
             Some(wrs) => u64::from(wrs / geometry.unit),
-            None => all / 2,
+            None => slots / 2,
         };
         Source {
             policy: Policy::new(flow, &queues, worker, mine),
             queues: queues.into(),
-            credits: credits.clamp(1, all),
+            credits: credits.clamp(1, slots),
             ..Source::default()
         }
     }

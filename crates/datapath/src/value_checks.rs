@@ -345,8 +345,8 @@ impl ReceiverCheck {
         byte_len: u32,
         immediate: Option<u32>,
     ) -> Option<Mismatch> {
-        let told = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
-        let key = PatternKey { qp: self.peers.sender(self.qp, told.position.into()), ..told };
+        let carried = PatternKey::from_immediate(self.qp, immediate.unwrap_or(u32::MAX));
+        let key = PatternKey { qp: self.peers.sender(self.qp, carried.position.into()), ..carried };
         let expected_bytes = self.sizes.at(key.qp, key.position.into());
         if byte_len != expected_bytes {
             return Some(Mismatch::Length { qp: self.qp, found_bytes: byte_len, expected_bytes });

@@ -58,18 +58,18 @@ impl WorkerPool {
                 .filter_map(|(thread, _)| thread.sleep.as_ref());
             shared.set_wakeups(sleeps.map(|it| Arc::clone(it.sleeper.wakeup())).collect());
         }
-        let (ready, all_ready) = bounded(count);
+        let (to_pool, ready) = bounded(count);
         let mut pool = WorkerPool { flows: flows.to_vec(), threads: Vec::with_capacity(count) };
         for (index, (spec, parts)) in threads.into_iter().zip(parts).enumerate() {
-            let ready = ready.clone();
+            let to_pool = to_pool.clone();
             let thread = threads::spawn(format!("worker-{index}"), move || {
-                work(&parts, spec.core, spec.sleep, &ready)
+                work(&parts, spec.core, spec.sleep, &to_pool)
             })?;
             pool.threads.push(thread);
         }
-        drop(ready);
+        drop(to_pool);
         for index in 0..count {
-            all_ready.recv_timeout(START_LIMIT).map_err(|_| WorkerPoolError::Lost { index })??;
+            ready.recv_timeout(START_LIMIT).map_err(|_| WorkerPoolError::Lost { index })??;
         }
         Ok(pool)
     }

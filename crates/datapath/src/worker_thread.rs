@@ -127,11 +127,11 @@ struct Several<'s> {
 
 impl Service for Several<'_> {
     fn pass(&mut self, batch: &mut WcBatch) -> Pass {
-        let mut all = Pass::Exit;
+        let mut most = Pass::Exit;
         for worker in &mut self.workers {
-            all = all.max(worker.pass(batch));
+            most = most.max(worker.pass(batch));
         }
-        all
+        most
     }
 
     fn arm(&mut self) -> bool {

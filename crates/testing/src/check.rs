@@ -65,17 +65,17 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
         let wanted = if config.bidirectional { &[FORWARD, REVERSE][..] } else { &[FORWARD] };
         assert_eq!(names, wanted, "{place}");
     }
-    for (index, (flow, told)) in run.flows.iter().zip(&config.flows).enumerate() {
+    for (index, (flow, flow_config)) in run.flows.iter().zip(&config.flows).enumerate() {
         let settings = config.flow(index);
-        check_flow(&format!("{place} {}", flow.name), &settings, told, flow);
+        check_flow(&format!("{place} {}", flow.name), &settings, flow_config, flow);
     }
     for node in &run.nodes {
         check_workers(&format!("{place} {}", node.name), run, node);
     }
 }
 
-fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowResult) {
-    assert_eq!((&flow.from, &flow.to), (&told.from, &told.to), "{place}");
+fn check_flow(place: &str, settings: &Settings, config: &FlowConfig, flow: &FlowResult) {
+    assert_eq!((&flow.from, &flow.to), (&config.from, &config.to), "{place}");
     assert!(flow.window.seconds > 0.0, "{place}");
     let receives = settings.op.profile().receives && !settings.bidirectional;
     assert_eq!(flow.received.is_some(), receives, "{place}");
@@ -118,7 +118,7 @@ fn check_flow(place: &str, settings: &Settings, told: &FlowConfig, flow: &FlowRe
     assert_eq!(jain.is_some(), settings.qps > 1, "{place}: Jain");
     assert!((least - 1e-9..=1.0 + 1e-9).contains(&jain.unwrap_or(1.0)), "{place}: Jain {jain:?}");
     // The embedded device has no link whose speed would be a limit.
-    let embedded = told.from_device.as_deref().unwrap().starts_with("soft");
+    let embedded = config.from_device.as_deref().unwrap().starts_with("soft");
     assert_eq!(flow.limits.is_none(), embedded, "{place}");
     if let Some(limits) = &flow.limits {
         assert!(limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0, "{place}");
@@ -164,9 +164,9 @@ fn check_load(place: &str, load: &Load, recorded: u64, flow: &FlowResult) {
         assert_eq!(count, load.offered - load.never_sent, "{place}");
     }
     // Poisson arrivals: five standard deviations.
-    let asked = load.asked_per_second * flow.window.seconds;
-    let off = (load.offered as f64 - asked).abs();
-    assert!(off < 5.0 * asked.sqrt() + 0.03 * asked, "{place}: {load:?}");
+    let planned = load.asked_per_second * flow.window.seconds;
+    let off = (load.offered as f64 - planned).abs();
+    assert!(off < 5.0 * planned.sqrt() + 0.03 * planned, "{place}: {load:?}");
 }
 
 /// A node's workers have seen all that its flows completed.
@@ -208,8 +208,8 @@ pub fn connects(case: &CaseResult, rounds: u64) {
     let connect = run.connect.as_ref().unwrap();
     let connections = rounds * u64::from(config.qps);
     let set_up = connect.setup_ns.as_ref().map(|it| it.count);
-    let told = (connect.rounds, connect.connections, set_up);
-    assert_eq!(told, (rounds, connections, Some(rounds)), "{place}");
+    let counts = (connect.rounds, connect.connections, set_up);
+    assert_eq!(counts, (rounds, connections, Some(rounds)), "{place}");
     let rate = connect.connections_per_second.unwrap();
     let of_window = rate * connect.seconds / connections as f64;
     assert!((of_window - 1.0).abs() < 1e-9, "{place}");

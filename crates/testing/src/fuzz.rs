@@ -13,8 +13,8 @@ pub fn rounds<T>(
     one: impl Fn(&mut T, u64),
     check: impl Fn(&mut T, u64),
 ) {
-    let asked = std::env::var("SOFTROCE_FUZZ").ok();
-    let count = asked.map_or(usual, |it| it.parse().unwrap());
+    let rounds = std::env::var("SOFTROCE_FUZZ").ok();
+    let count = rounds.map_or(usual, |it| it.parse().unwrap());
     for number in 1..=count {
         let _again = Again(test, number);
         one(of, number);

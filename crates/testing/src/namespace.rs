@@ -51,8 +51,7 @@ impl End {
     }
 
     pub fn has(self, address: IpAddr) -> bool {
-        let address = address.to_string();
-        address == self.v4 || address == self.v6
+        [self.v4, self.v6].contains(&&*address.to_string())
     }
 }
 

@@ -63,7 +63,7 @@ fn start(end: End, family: Family, words: &str) -> Running {
 }
 
 impl Running {
-    fn said(&self) -> String {
+    fn text(&self) -> String {
         fs::read_to_string(self.output.path()).unwrap()
     }
 
@@ -80,7 +80,6 @@ impl Running {
             lines.any(|line| line.contains(LISTENS) && line.contains(LISTENING))
         };
         let output = self.output.path().to_owned();
-        let told = || format!("{} to listen: {:?}", self.what, fs::read_to_string(output));
         let what = &mut self.child;
         let ended = wait_or_tell(
             USUAL,
@@ -89,9 +88,9 @@ impl Running {
                 let listens = ["tcp", "tcp6"].into_iter().any(listens);
                 (listens || ended.is_some()).then_some(ended)
             },
-            told,
+            || format!("{} to listen: {:?}", self.what, fs::read_to_string(output)),
         );
-        assert!(ended.is_none(), "{}: {ended:?}: {}", self.what, self.said());
+        assert!(ended.is_none(), "{}: {ended:?}: {}", self.what, self.text());
     }
 }
 
@@ -110,7 +109,7 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
     let mut client = start(client, family, &format!("{words} {}", client.other().v4));
     let mut ended = [None, None];
     let output = [&client, &server].map(|it| it.output.path().to_owned());
-    let said = || output.each_ref().map(fs::read_to_string);
+    let texts = || output.each_ref().map(fs::read_to_string);
     let statuses = wait_or_tell(
         USUAL,
         || {
@@ -120,16 +119,16 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
             let [client, server] = ended;
             Some([client?, server?])
         },
-        || format!("{words} to end: {:?}; rxe: {:?}", said(), counted()),
+        || format!("{words} to end: {:?}; rxe: {:?}", texts(), counted()),
     );
     let is_well = statuses.iter().all(ExitStatus::success);
-    assert!(is_well, "{words}: {statuses:?}: {:?}; rxe: {:?}", said(), counted());
-    row(&client.said()).unwrap_or_else(|| panic!("{words} printed no result: {:?}", said()))
+    assert!(is_well, "{words}: {statuses:?}: {:?}; rxe: {:?}", texts(), counted());
+    row(&client.text()).unwrap_or_else(|| panic!("{words} printed no result: {:?}", texts()))
 }
 
 /// Bytes and messages in the row behind the line of headings.
-fn row(said: &str) -> Option<(u64, u64)> {
-    let mut lines = said.lines().skip_while(|line| !line.starts_with(" #bytes"));
+fn row(text: &str) -> Option<(u64, u64)> {
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(" #bytes"));
     let mut words = lines.nth(1)?.split_whitespace();
     Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
 }

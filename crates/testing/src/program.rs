@@ -140,8 +140,7 @@ pub fn sweep(line: &str) -> Call {
 /// than the default of 67 ms, and what Soft-RoCE retransmits without need it may refuse as invalid. Without acknowledgements
 /// there is no time-out.
 pub fn patient(line: &str) -> String {
-    let has = |flag| words(line).contains(&flag);
-    if has("--timeout") || has("--service") {
+    if words(line).iter().any(|word| ["--timeout", "--service"].contains(word)) {
         line.to_owned()
     } else {
         format!("{line} --timeout 18")
@@ -276,8 +275,7 @@ impl Program {
     #[track_caller]
     pub fn await_line(&self, from: usize, text: &str, expected: Duration) {
         self.await_lines(expected, &format!("a line with {text:?}"), |lines| {
-            let mut lines = lines.iter().skip(from);
-            lines.any(|line| line.contains(text))
+            lines.iter().skip(from).any(|line| line.contains(text))
         });
     }
 
@@ -307,9 +305,9 @@ impl Program {
     pub fn has_moved(&self, from: usize, phase: &str, node: usize) {
         let (entered, moved) = (format!("phase {phase}"), format!("node {node} has completed "));
         self.await_lines(STEP, &format!("{moved:?} in {phase}"), |lines| {
-            let mut lines = lines.iter().skip(from);
-            let has_entered = lines.any(|line| line.contains(&entered));
-            has_entered && lines.any(|line| line.contains(&moved))
+            let mut later = lines.iter().skip(from);
+            let has_entered = later.any(|line| line.contains(&entered));
+            has_entered && later.any(|line| line.contains(&moved))
         });
     }
 
@@ -379,9 +377,9 @@ impl Ended {
     #[track_caller]
     pub fn exits(self, code: i32) -> Ended {
         let ended = (self.code, self.signal);
-        let said = format!("stderr: {}\nstdout: {}", self.stderr, self.stdout);
-        assert_eq!(ended, (Some(code), None), "{said}");
-        assert!(!self.stderr.contains("panicked"), "{said}");
+        let output = format!("stderr: {}\nstdout: {}", self.stderr, self.stdout);
+        assert_eq!(ended, (Some(code), None), "{output}");
+        assert!(!self.stderr.contains("panicked"), "{output}");
         self
     }
 

@@ -280,11 +280,11 @@ fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
 /// high ones.
 fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]) -> CaseResult {
     let settings = Settings { rate: rate.parse().unwrap(), ..closed.config.settings.clone() };
-    let (asked, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
+    let (rate, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
     let config = config(settings);
     let runs = runs_of(maxima, |maximum| {
         let share =
-            asked.share().or(asked.messages_per_second(bytes).map(|rate| rate / maximum)).unwrap();
+            rate.share().or(rate.messages_per_second(bytes).map(|rate| rate / maximum)).unwrap();
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };
@@ -374,8 +374,8 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
 
 /// One of `parts` parts that make up the whole.
 fn part(whole: u64, index: u32, parts: u32) -> u64 {
-    let end = |index: u32| whole * u64::from(index) / u64::from(parts);
-    end(index + 1) - end(index)
+    let (index, parts) = (u64::from(index), u64::from(parts));
+    whole * (index + 1) / parts - whole * index / parts
 }
 
 /// A skewed distribution with a few outliers.
@@ -396,13 +396,13 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     let interval_seconds = SECONDS / 100.0;
     let mut weights: Vec<f64> = (0..100).map(|_| 0.95 + 0.1 * rng.f64()).collect();
     weights[42] = 0.0;
-    let (all, whole) = (weights.iter().sum::<f64>(), messages);
+    let (total, whole) = (weights.iter().sum::<f64>(), messages);
     let (mut sum, mut before) = (0.0, 0);
     let messages = weights
         .into_iter()
         .map(|weight| {
             sum += weight;
-            let until = (whole as f64 * (sum / all)).round() as u64;
+            let until = (whole as f64 * (sum / total)).round() as u64;
             until - std::mem::replace(&mut before, until)
         })
         .collect();

@@ -125,11 +125,11 @@ pub fn is_readable(fd: i32) -> bool {
 }
 
 fn poll(cq: *mut ibv_cq, most: usize) -> Vec<ibv_wc> {
-    let mut all: Vec<ibv_wc> = (0..most).map(|_| blank()).collect();
+    let mut completions: Vec<ibv_wc> = (0..most).map(|_| blank()).collect();
     // SAFETY: a live CQ and room for so many.
-    let count = unsafe { ibv_poll_cq(cq, most as c_int, all.as_mut_ptr()) };
-    all.truncate(usize::try_from(count).unwrap());
-    all
+    let count = unsafe { ibv_poll_cq(cq, most as c_int, completions.as_mut_ptr()) };
+    completions.truncate(usize::try_from(count).unwrap());
+    completions
 }
 
 #[track_caller]
@@ -308,8 +308,8 @@ impl End {
     }
 }
 
-pub fn statuses(all: &[ibv_wc]) -> Vec<(u64, u32)> {
-    all.iter().map(|wc| (wc.wr_id, wc.status)).collect()
+pub fn statuses(completions: &[ibv_wc]) -> Vec<(u64, u32)> {
+    completions.iter().map(|wc| (wc.wr_id, wc.status)).collect()
 }
 
 pub struct Qp {

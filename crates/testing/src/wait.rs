@@ -26,15 +26,15 @@ pub fn wait_for<T>(what: &str, expected: Duration, look: impl FnMut() -> Option<
     wait_or_tell(expected, look, || what.to_owned())
 }
 
-/// The same where what was seen last says more: `told` is called when nothing came.
+/// The same where what was seen last says more: `report` is called when nothing came.
 ///
 /// # Panics
-/// After ten times `expected`, with what `told` says.
+/// After ten times `expected`, with what `report` says.
 #[track_caller]
 pub fn wait_or_tell<T>(
     expected: Duration,
     mut look: impl FnMut() -> Option<T>,
-    told: impl FnOnce() -> String,
+    report: impl FnOnce() -> String,
 ) -> T {
     let began = Instant::now();
     let mut looks = 0;
@@ -44,7 +44,7 @@ pub fn wait_or_tell<T>(
             return found;
         }
         if began.elapsed() >= expected * PATIENCE {
-            panic!("waited {:?} in vain for {}", expected * PATIENCE, told());
+            panic!("waited {:?} in vain for {}", expected * PATIENCE, report());
         }
         looks += 1;
         if looks > LOOKS_AT_ONCE {
@@ -65,12 +65,12 @@ pub fn wait_until(what: &str, expected: Duration, mut is_so: impl FnMut() -> boo
 
 /// A thread that does this, once it waits in it or has ended.
 pub fn waiting<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let (tell, told) = mpsc::channel();
+    let (tell, number) = mpsc::channel();
     let thread = thread::spawn(move || {
         tell.send(fs::read_link("/proc/thread-self").unwrap()).unwrap();
         body()
     });
-    let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+    let stat = Path::new("/proc").join(number.recv().unwrap()).join("stat");
     // The state stands after the name, which is in brackets.
     wait_until("a thread to wait", Duration::from_secs(10), || {
         fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") S "))

@@ -84,7 +84,7 @@ impl Adapter {
         let mut ports = Vec::new();
         let mut silent = Vec::new();
         for number in 1..=limits.ports {
-            let told = context.port(number).and_then(|info| {
+            let port = context.port(number).and_then(|info| {
                 let gids = match transport {
                     // Its only entry is the interface's MAC address.
                     Transport::Iwarp => Vec::new(),
@@ -92,7 +92,7 @@ impl Adapter {
                 };
                 Ok(AdapterPort { info, gids })
             });
-            match told {
+            match port {
                 Ok(port) => ports.push(port),
                 Err(error) => silent.push(error),
             }

@@ -187,8 +187,8 @@ impl Context {
     }
 
     fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
-        let told = self.port_speed_100mbit_per_s(port);
-        told.map(|speed| speed as f64 / 10.0)
+        self.port_speed_100mbit_per_s(port)
+            .map(|speed| speed as f64 / 10.0)
             .or_else(|| link_speed::gbit_per_s(self.root(), &self.name, port, attr))
     }
 
@@ -289,8 +289,6 @@ impl Context {
             .flat_map(|byte| byte.to_ne_bytes())
             .take_while(|&byte| byte != 0)
             .collect();
-        let count = |value: i32| u64::try_from(value).unwrap_or(0);
-        let reads = |value: i32| u8::try_from(value).unwrap_or(u8::MAX);
         Ok(DeviceLimits {
             vendor_id: attr.vendor_id,
             firmware: String::from_utf8_lossy(&firmware).into_owned(),
@@ -420,4 +418,12 @@ fn state_name(state: u32) -> &'static str {
         ibv_port_state::IBV_PORT_ACTIVE => "ACTIVE",
         _ => "unknown",
     }
+}
+
+fn count(value: i32) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+fn reads(value: i32) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
 }

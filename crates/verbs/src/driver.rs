@@ -86,8 +86,8 @@ fn of_label(label: u32) -> u16 {
 /// `rdma_calc_flow_label`.
 fn label_of_qps(own: u32, peer: u32) -> u32 {
     let product = u64::from(own) * u64::from(peer);
-    let folded = product ^ product >> LABEL_BITS;
-    let folded = folded ^ folded >> (2 * LABEL_BITS);
+    let once = product ^ product >> LABEL_BITS;
+    let folded = once ^ once >> (2 * LABEL_BITS);
     (folded & ((1 << LABEL_BITS) - 1)) as u32
 }
 

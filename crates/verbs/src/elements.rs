@@ -22,18 +22,18 @@ pub(super) fn elements(
     memory: &MemoryRegion,
     buffers: impl Iterator<Item = Buffer>,
 ) -> Option<(Box<[ibv_sge]>, Vec<List>)> {
-    let mut all = Vec::new();
+    let mut elements = Vec::new();
     let mut counts = Vec::new();
     for buffer in buffers {
-        let before = all.len();
+        let before = elements.len();
         for (start, length) in pieces(buffer.length_bytes, buffer.sges) {
             let at = buffer.offset.checked_add(start as usize)?;
-            all.push(memory.element(at, length)?);
+            elements.push(memory.element(at, length)?);
         }
-        counts.push(all.len() - before);
+        counts.push(elements.len() - before);
     }
-    let mut all = all.into_boxed_slice();
-    let mut next = all.as_mut_ptr();
+    let mut boxed = elements.into_boxed_slice();
+    let mut next = boxed.as_mut_ptr();
     let lists = counts
         .into_iter()
         .map(|count| {
@@ -42,13 +42,13 @@ pub(super) fn elements(
             (list, i32::try_from(count).unwrap_or(i32::MAX))
         })
         .collect();
-    Some((all, lists))
+    Some((boxed, lists))
 }
 
 /// Offsets and lengths of the pieces of `length_bytes`, in order: as equal as can be, on boundaries of 8 bytes where each
-/// has so many. No piece is empty, so a message of fewer bytes than `count` has a piece for each byte.
-fn pieces(length_bytes: u32, count: u32) -> impl Iterator<Item = (u32, u32)> {
-    let count = count.min(length_bytes).max(1);
+/// has so many. No piece is empty, so a message of fewer bytes than `most` has a piece for each byte.
+fn pieces(length_bytes: u32, most: u32) -> impl Iterator<Item = (u32, u32)> {
+    let count = most.min(length_bytes).max(1);
     let is_wide = length_bytes / count >= 8;
     let boundary = move |piece: u32| {
         let even = u64::from(length_bytes) * u64::from(piece) / u64::from(count);

@@ -26,7 +26,7 @@ pub fn select_or_embedded(
 ) -> Result<Port, VerbsError> {
     let error = match select(library, request, route) {
         Ok(port) => {
-            let asked = [
+            let only_embedded = [
                 (
                     "--faults",
                     request.faults.is_some(),
@@ -38,7 +38,7 @@ pub fn select_or_embedded(
                     "`tcpdump -i ETH -w FILE udp port 4791` captures packets",
                 ),
             ];
-            return match asked.into_iter().find(|(_, is_asked, _)| *is_asked) {
+            return match only_embedded.into_iter().find(|(_, is_given, _)| *is_given) {
                 Some((flag, _, instead)) => Err(VerbsError::OnlyOnEmbeddedDevice {
                     flag,
                     device: port.context.name().to_owned(),
@@ -115,23 +115,20 @@ fn choose(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedD
         return devices.first();
     };
     // A link-local address is valid on one interface only, which a device's address does not name.
-    let outside = || {
-        devices.iter().filter(|device| {
-            device.address.is_some_and(|address| {
-                let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-                !address.is_loopback() && !link_local
-            })
+    let outside: Vec<_> = devices
+        .iter()
+        .filter_map(|device| Some((device, device.address?)))
+        .filter(|(_, address)| {
+            let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+            !address.is_loopback() && !link_local
         })
-    };
-    outside()
-        .find(|device| device.address == Some(route.local))
-        .or_else(|| {
-            outside().find(|device| {
-                device.address.is_some_and(|address| address.is_ipv4() == route.local.is_ipv4())
-            })
-        })
-        .or_else(|| outside().next())
-        .or_else(|| devices.first())
+        .collect();
+    outside
+        .iter()
+        .find(|(_, address)| *address == route.local)
+        .or_else(|| outside.iter().find(|(_, address)| address.is_ipv4() == route.local.is_ipv4()))
+        .or_else(|| outside.first())
+        .map_or_else(|| devices.first(), |(device, _)| Some(device))
 }
 
 fn open(

@@ -48,8 +48,8 @@ pub(super) unsafe fn create(
     init.sq_sig_all = plain.sq_sig_all;
     init.pd = pd;
     init.comp_mask = mask::IBV_QP_INIT_ATTR_PD.0 | mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
-    let all = operations(service);
-    for operations in [all, all & !ATOMICS] {
+    let usual = operations(service);
+    for operations in [usual, usual & !ATOMICS] {
         init.send_ops_flags = operations.into();
         // SAFETY: as the caller's; `init` is filled.
         let made = NonNull::new(unsafe { ffi::create_qp_ex(context.raw(), &mut init) });

@@ -102,10 +102,7 @@ macro_rules! extended {
     ($context:expr, $function:ident) => {
         extended_context($context).and_then(|extended| {
             let least = size_of::<verbs_context>() - offset_of!(verbs_context, $function);
-            match (*extended).sz >= least {
-                true => (*extended).$function,
-                false => None,
-            }
+            if (*extended).sz >= least { (*extended).$function } else { None }
         })
     };
 }

@@ -19,8 +19,8 @@ pub(super) fn reserved_bytes() -> usize {
 pub(super) fn transparent_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {
-        let told = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
-        transparent(&told.unwrap_or_default()).unwrap_or(USUAL_BYTES)
+        let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size");
+        transparent(&text.unwrap_or_default()).unwrap_or(USUAL_BYTES)
     })
 }
 

@@ -41,10 +41,9 @@ impl KernelLink {
 /// Data rate and lanes of `100 Gb/sec (4X EDR)`.
 fn rate(text: &str) -> (Option<f64>, Option<u32>) {
     let (speed, rest) = text.split_once(' ').unwrap_or((text, ""));
-    let lanes = rest.split_once('(').and_then(|(_, width)| width.split_once('X'));
-    let lanes = lanes.and_then(|(lanes, _)| lanes.parse().ok());
-    let speed = speed.parse().ok().filter(|speed| *speed > 0.0);
-    (speed, lanes.filter(|lanes| *lanes > 0))
+    let width = rest.split_once('(').and_then(|(_, width)| width.split_once('X'));
+    let lanes = width.and_then(|(lanes, _)| lanes.parse().ok());
+    (speed.parse().ok().filter(|speed| *speed > 0.0), lanes.filter(|lanes| *lanes > 0))
 }
 
 /// Data rate in Gb/s of the link of a port of device `name`; `None` where nothing tells it for sure. The sources, best first: the

@@ -62,11 +62,9 @@ impl FromStr for Network {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Network, Self::Err> {
-        let parse = || {
-            let (address, bits) = text.split_once('/')?;
-            Network::of(address.parse().ok()?, bits.parse().ok()?)
-        };
-        parse().ok_or("not an IP network such as 10.1.2.0/24")
+        text.split_once('/')
+            .and_then(|(address, bits)| Network::of(address.parse().ok()?, bits.parse().ok()?))
+            .ok_or("not an IP network such as 10.1.2.0/24")
     }
 }
 

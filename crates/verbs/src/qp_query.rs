@@ -91,16 +91,15 @@ impl QueuePair {
         }
         let state = QpState::of(attr.qp_state);
         let connected = !matches!(state, QpState::Reset | QpState::Init);
-        let when = |known: bool, value: u32| if known { value } else { 0 };
         Ok(QpAttributes {
             state,
             path_mtu_bytes: match attr.path_mtu {
                 code @ 1..=5 if connected => 128 << code,
                 _ => 0,
             },
-            remote_qpn: when(connected, attr.dest_qp_num),
-            rq_psn: when(connected, attr.rq_psn),
-            sq_psn: when(connected && state != QpState::Rtr, attr.sq_psn),
+            remote_qpn: if connected { attr.dest_qp_num } else { 0 },
+            rq_psn: if connected { attr.rq_psn } else { 0 },
+            sq_psn: if connected && state != QpState::Rtr { attr.sq_psn } else { 0 },
         })
     }
 }

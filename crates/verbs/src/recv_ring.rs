@@ -63,8 +63,8 @@ impl RecvRing {
         linked: bool,
     ) -> Result<Self, VerbsError> {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
-        let post = unsafe { (*(*qp.raw()).context).ops.post_recv };
-        let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
+        let post = unsafe { (*(*qp.raw()).context).ops.post_recv }
+            .ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
         RecvRing::of(Queue::Own(Arc::clone(qp), post), memory, templates, linked)
     }
 
@@ -79,8 +79,8 @@ impl RecvRing {
         linked: bool,
     ) -> Result<Self, VerbsError> {
         // SAFETY: the SRQ and so its context are alive, and the table of operations is filled.
-        let post = unsafe { (*(*srq.raw()).context).ops.post_srq_recv };
-        let post = post.ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
+        let post = unsafe { (*(*srq.raw()).context).ops.post_srq_recv }
+            .ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
         RecvRing::of(Queue::Shared(Arc::clone(srq), post), memory, templates, linked)
     }
 

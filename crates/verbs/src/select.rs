@@ -156,9 +156,9 @@ fn best(mut candidates: Vec<Port>, request: &PortRequest) -> Option<Port> {
     candidates.sort_by_key(|port| port.choice.reason);
     let networks: Vec<Network> =
         candidates.iter().flat_map(|port| &port.choice.networks).copied().collect();
-    let mut candidates = candidates.into_iter();
-    let mut port = candidates.next()?;
-    port.choice.others = candidates.map(|other| name_of(&other)).collect();
+    let mut in_order = candidates.into_iter();
+    let mut port = in_order.next()?;
+    port.choice.others = in_order.map(|other| name_of(&other)).collect();
     // One with the control connection's own address stays.
     if port.choice.reason != PortReason::OwnAddress {
         port.choice.networks = networks;
@@ -225,10 +225,10 @@ fn candidate(
     request: &PortRequest,
     route: Option<Route>,
 ) -> Result<Port, Unfit> {
-    let because = |text: String| Err(Unfit::Because(text));
     if let Some(transport) = adapter.transport.name() {
         let name = adapter.name();
-        return because(format!("{name} has {transport}, but rocebench needs RoCE or InfiniBand"));
+        let text = format!("{name} has {transport}, but rocebench needs RoCE or InfiniBand");
+        return Err(Unfit::Because(text));
     }
     let info = &port.info;
     let name = format!("{} port {}", adapter.name(), info.port);
@@ -237,14 +237,14 @@ fn candidate(
             (LinkLayer::Infiniband, "INIT") => ": no subnet manager, such as opensm, has set it up",
             _ => "",
         };
-        return because(format!("{name} is {}{waits}", info.state));
+        return Err(Unfit::Because(format!("{name} is {}{waits}", info.state)));
     }
     let pkey_index = request.pkey_index.unwrap_or(0);
     if pkey_index > 0 && pkey_index >= info.pkey_table_length {
-        return because(format!(
+        return Err(Unfit::Because(format!(
             "{name} has P_Key indices 0 to {}, not {pkey_index}",
             info.pkey_table_length.saturating_sub(1)
-        ));
+        )));
     }
     let here = adapter.gids_of_this_namespace(port);
     let local = route.map(|route| route.local);
@@ -265,11 +265,11 @@ fn candidate(
         (None, LinkLayer::Ethernet) => match choose_gid(&here, local, network) {
             Some((entry, reason)) => (Some(entry), reason),
             None if port.gids.iter().any(GidEntry::is_usable) => {
-                return because(format!(
+                return Err(Unfit::Because(format!(
                     "{name} has RoCE v2 GIDs only in other network namespaces"
-                ));
+                )));
             }
-            None => return because(format!("{name} has no RoCE v2 GID")),
+            None => return Err(Unfit::Because(format!("{name} has no RoCE v2 GID"))),
         },
     };
     let is_fixed = matches!(gid_reason, GidReason::Requested | GidReason::OwnAddress);

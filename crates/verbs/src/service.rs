@@ -67,15 +67,15 @@ impl Service {
 
     /// RTR → RTS.
     pub(super) fn rts_bits(self) -> mask {
-        let all = mask::IBV_QP_STATE | mask::IBV_QP_SQ_PSN;
+        let base = mask::IBV_QP_STATE | mask::IBV_QP_SQ_PSN;
         match self {
             Service::ReliableConnection => {
-                all | mask::IBV_QP_TIMEOUT
+                base | mask::IBV_QP_TIMEOUT
                     | mask::IBV_QP_RETRY_CNT
                     | mask::IBV_QP_RNR_RETRY
                     | mask::IBV_QP_MAX_QP_RD_ATOMIC
             }
-            Service::UnreliableConnection | Service::Datagram { .. } => all,
+            Service::UnreliableConnection | Service::Datagram { .. } => base,
         }
     }
 }

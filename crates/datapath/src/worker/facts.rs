@@ -24,8 +24,6 @@ impl Facts {
     pub(super) fn new(shared: &Shared, verify: bool) -> Facts {
         let geometry = shared.geometry;
         let is_mixed = shared.flow.size_mix.is_some();
-        let last_chain =
-            |count: u32| count.saturating_sub(1) / geometry.post_list * geometry.post_list;
         Facts {
             geometry,
             several_per_slot: geometry.completions_per_slot() > 1,
@@ -34,8 +32,8 @@ impl Facts {
                 && geometry.completions_per_slot() == 1
                 && geometry.head == geometry.unit
                 && geometry.post_list == geometry.unit,
-            last_chain_of_head: last_chain(geometry.head),
-            last_chain_of_rest: last_chain(geometry.unit - geometry.head),
+            last_chain_of_head: geometry.last_chain(geometry.head),
+            last_chain_of_rest: geometry.last_chain(geometry.unit - geometry.head),
             is_mixed,
             header_bytes: shared.flow.service.receive_header_bytes(),
         }

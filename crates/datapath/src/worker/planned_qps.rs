@@ -152,13 +152,11 @@ impl<'s> PlannedQps<'s> {
     /// The open loop of a worker that posts on the QPs `mine`; with `is_shared` it may see completions of all QPs.
     pub(super) fn new(shared: &'s Shared, mine: &[usize], is_shared: bool) -> PlannedQps<'s> {
         let (flow, clock) = (&shared.flow, &shared.clock);
-        let rate = flow.rate.messages_per_second(flow.mean_bytes());
-        let qps = shared.qp_contexts.len();
         // A share is turned into messages a second before a node is told of it.
-        let rate = rate.unwrap_or(1.0);
+        let rate = flow.rate.messages_per_second(flow.mean_bytes()).unwrap_or(1.0);
+        let qps = shared.qp_contexts.len();
         let ticks_per_second = clock.raw_after(0, 1_000_000_000) as f64;
         let mean_gap_raw = ticks_per_second / rate * qps.max(1) as f64;
-        let serves = |qp: usize| is_shared || mine.contains(&qp);
         let own_gap_raw = mean_gap_raw / mine.len().max(1) as f64;
         PlannedQps {
             own: mine
@@ -195,7 +193,9 @@ impl<'s> PlannedQps<'s> {
                 .collect(),
             next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
-            service: (0..qps).map(|qp| serves(qp).then(|| Samples::new(shared.digits))).collect(),
+            service: (0..qps)
+                .map(|qp| (is_shared || mine.contains(&qp)).then(|| Samples::new(shared.digits)))
+                .collect(),
             from_raw: NEVER,
             last_raw: NEVER,
             gaps: GapSampler::new(flow.arrivals, own_gap_raw, clock, shared.seed),
@@ -290,13 +290,13 @@ impl<'s> PlannedQps<'s> {
 
     /// What it came to, and the service times of each QP.
     pub(super) fn into_report(self, clock_ns: impl Fn(u64) -> u64) -> WorkerLoad {
-        let own = || self.own.iter();
+        let own = &self.own;
         WorkerLoad {
-            offered: own().map(|planned_qp| planned_qp.offered).sum(),
-            never_sent: own().map(|planned_qp| planned_qp.never_sent).sum(),
-            queue_full_messages: own().map(|planned_qp| planned_qp.queue_full_messages).sum(),
-            queue_full_ns: clock_ns(own().map(|planned_qp| planned_qp.queue_full_raw).sum()),
-            late_with_room: own().map(|planned_qp| planned_qp.late_with_room).sum(),
+            offered: own.iter().map(|planned_qp| planned_qp.offered).sum(),
+            never_sent: own.iter().map(|planned_qp| planned_qp.never_sent).sum(),
+            queue_full_messages: own.iter().map(|planned_qp| planned_qp.queue_full_messages).sum(),
+            queue_full_ns: clock_ns(own.iter().map(|planned_qp| planned_qp.queue_full_raw).sum()),
+            late_with_room: own.iter().map(|planned_qp| planned_qp.late_with_room).sum(),
             recorded_one_in: self.sampling.one_in(),
             gaps: self.gaps.into_samples(),
             service: self.service.into_iter().map(|it| it.map(Samples::into_recorder)).collect(),

@@ -56,7 +56,7 @@ impl WorkerQp<'_> {
 
 /// All QPs of the run, by index.
 pub(super) struct WorkerQps<'s> {
-    all: Vec<WorkerQp<'s>>,
+    qps: Vec<WorkerQp<'s>>,
     at_start: Vec<Tally>,
     at_end: Vec<Tally>,
     /// Receives of the SRQ that are used up and not yet posted again.
@@ -72,7 +72,7 @@ impl<'s> WorkerQps<'s> {
     pub(super) fn new(shared: &'s Shared, worker: usize, records: impl Fn(usize) -> bool) -> Self {
         let tallies = vec![Tally::default(); shared.qp_contexts.len()];
         WorkerQps {
-            all: shared
+            qps: shared
                 .qp_contexts
                 .iter()
                 .zip(shared.qp_counts.of_worker(worker))
@@ -94,30 +94,28 @@ impl<'s> WorkerQps<'s> {
 
     #[inline]
     pub(super) fn get(&self, qp: usize) -> Option<&WorkerQp<'s>> {
-        self.all.get(qp)
+        self.qps.get(qp)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, qp: usize) -> Option<&mut WorkerQp<'s>> {
-        self.all.get_mut(qp)
+        self.qps.get_mut(qp)
     }
 
     /// Copies the counts: the window opens.
     pub(super) fn window_opens(&mut self) {
-        copy_tallies(&mut self.at_start, &self.all);
+        copy_tallies(&mut self.at_start, &self.qps);
     }
 
     /// Copies the counts: the window closes.
     pub(super) fn window_closes(&mut self) {
-        copy_tallies(&mut self.at_end, &self.all);
+        copy_tallies(&mut self.at_end, &self.qps);
     }
 
     /// The report on each QP. `equal_bytes` is the size of a message where all are equal.
     pub(super) fn into_reports(self, equal_bytes: Option<u64>) -> Vec<QpReport> {
-        let bytes =
-            |messages: u64, counted: u64| equal_bytes.map_or(counted, |bytes| messages * bytes);
         let tallies = self.at_start.into_iter().zip(self.at_end);
-        (self.all.into_iter().zip(tallies))
+        (self.qps.into_iter().zip(tallies))
             .map(|(worker_qp, (start, end))| {
                 let completed = end.completed.saturating_sub(start.completed);
                 let received = end.received.saturating_sub(start.received);
@@ -125,11 +123,13 @@ impl<'s> WorkerQps<'s> {
                     completed_before: start.completed,
                     completed,
                     completed_bytes: bytes(
+                        equal_bytes,
                         completed,
                         end.completed_bytes.saturating_sub(start.completed_bytes),
                     ),
                     received,
                     received_bytes: bytes(
+                        equal_bytes,
                         received,
                         end.received_bytes.saturating_sub(start.received_bytes),
                     ),
@@ -147,4 +147,8 @@ fn copy_tallies(copies: &mut [Tally], worker_qps: &[WorkerQp<'_>]) {
     for (copy, worker_qp) in copies.iter_mut().zip(worker_qps) {
         *copy = worker_qp.tally;
     }
+}
+
+fn bytes(equal_bytes: Option<u64>, messages: u64, counted: u64) -> u64 {
+    equal_bytes.map_or(counted, |bytes| messages * bytes)
 }

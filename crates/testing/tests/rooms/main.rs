@@ -23,7 +23,7 @@ fn files() -> &'static Arrows {
     &FILES
 }
 
-fn told(circles: &[Vec<String>], arrows: &Arrows) -> String {
+fn report(circles: &[Vec<String>], arrows: &Arrows) -> String {
     let mut text = String::new();
     for circle in circles {
         text += "\n";
@@ -44,7 +44,7 @@ fn no_file_imports_one_that_imports_it() {
     let arrows = files();
     assert!(arrows.len() > 300, "only {} files import others", arrows.len());
     let found = circles(arrows);
-    assert!(found.is_empty(), "{} circles:\n{}", found.len(), told(&found, arrows));
+    assert!(found.is_empty(), "{} circles:\n{}", found.len(), report(&found, arrows));
 }
 
 /// Folders: what lies in a folder and below it is one.
@@ -74,7 +74,7 @@ fn no_folder_imports_one_that_imports_it() {
         }
         let circles = circles(&between);
         if !circles.is_empty() {
-            found.insert(told(&circles, &between));
+            found.insert(report(&circles, &between));
         }
     }
     let found: String = found.into_iter().collect();

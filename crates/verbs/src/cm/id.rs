@@ -166,11 +166,11 @@ impl CmId {
 
     /// Rejects a requested connection with a reason.
     pub fn reject(self, why: &str) -> Result<(), CmError> {
-        let why = &why.as_bytes()[..why.len().min(MAX_PRIVATE_BYTES)];
-        let length = why.len() as u8;
-        // SAFETY: the id is alive and `why` has `length` bytes.
+        let data = &why.as_bytes()[..why.len().min(MAX_PRIVATE_BYTES)];
+        let length = data.len() as u8;
+        // SAFETY: the id is alive and `data` has `length` bytes.
         let code = unsafe {
-            (self.channel.library.reject)(self.raw(), why.as_ptr().cast::<c_void>(), length)
+            (self.channel.library.reject)(self.raw(), data.as_ptr().cast::<c_void>(), length)
         };
         self.checked(code, CmStep::Reject, || "a request".into())
     }
