@@ -295,7 +295,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
         flow.lateness_ns = latency(rng, if late { 9_000.0 } else { 150.0 }, 400, true);
         flow.load = Some(Load {
             asked_per_second: offered,
-            maximum_per_second: asked.share().map(|_| maximum),
+            maximum_per_second: rate.share().map(|_| maximum),
             offered: (offered * SECONDS) as u64,
             offered_per_second: offered,
             achieved_per_second: achieved,
