@@ -1,19 +1,14 @@
 //! The device against a model: random verbs on random QPs must have the effects on memory and completions that a simple
-//! model on two byte arrays predicts (`player/place.rs`). Further tests send requests that must fail.
+//! model on two byte arrays predicts (`player.rs`). Further tests send requests that must fail.
 //!
 //! Each runs on a network in memory, in virtual time, and follows from its seed alone. The number of seeds is fixed, so that a
 //! run takes some seconds. `SOFTROCE_MODEL_SEEDS=5000` runs that many, `SOFTROCE_MODEL_SEEDS=17..18` one: a case that fails says
 //! with which command it runs again, and is shrunk before.
 
-mod contention;
-mod memory;
+mod cases;
 mod player;
-mod receivers;
-mod refusals;
 mod scenario;
-mod script;
 mod testbed;
-mod vanished;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};

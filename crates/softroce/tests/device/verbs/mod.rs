@@ -1,10 +1,7 @@
 //! The device through its C functions. Both ends are in this process: each opening of `soft0` takes its own address.
 
 mod events;
-mod extended;
 mod objects;
-mod states;
-mod threads;
 mod transfers;
 
 use crate::support::raw::{Qp, STATE, blank};

@@ -1,15 +1,26 @@
 //! Devices, ports, PDs, MRs, CQs and AHs: properties, refused requests, and objects in use.
+//!
+//! The states of QPs: refused transitions, and the results of `query_qp`. What each transition needs and refuses is
+//! tested where it stands: `verbs::transitions` and `verbs::qp_modify`.
+//!
+//! Calls on one QP from several threads at once.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::mem::offset_of;
 use std::os::raw::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::{Arc, mpsc};
+use std::thread;
 
+use libc::{EINVAL, ETIMEDOUT};
+use rdma_sys::ibv_qp_state::*;
 use rdma_sys::*;
 use softroce::verbs;
 
+use crate::support::look::SOON;
 use crate::support::raw::*;
+use crate::verbs::drain;
 
 #[test]
 fn the_first_device_is_soft0_and_says_the_same_everywhere() {
@@ -43,7 +54,7 @@ fn the_gid_is_the_ports_whoever_opens_it() {
     let gids = [&one, &other].map(|end| {
         let entry = end.gid_entry(1, 0).unwrap();
         assert_eq!(end.gid_entry(1, 1).err(), Some(libc::ENODATA));
-        assert_eq!(end.gid_entry(2, 0).err(), Some(libc::EINVAL));
+        assert_eq!(end.gid_entry(2, 0).err(), Some(EINVAL));
         assert_eq!((entry.gid_type, entry.ndev_ifindex), (2, 1));
         let mut gid: ibv_gid = blank();
         // SAFETY: an open context; both members of the union are the same bytes.
@@ -77,7 +88,7 @@ fn the_port_is_an_active_ethernet_port() {
         let told = (attr.state, attr.max_mtu, attr.active_mtu, attr.link_layer);
         (code, told)
     };
-    assert_eq!(query(0).0, libc::EINVAL);
+    assert_eq!(query(0).0, EINVAL);
     assert_eq!(query(1), (0, (4, 5, 5, 2)));
     // SDR.
     assert_eq!((attr.active_width, attr.active_speed), (1, 1));
@@ -85,7 +96,7 @@ fn the_port_is_an_active_ethernet_port() {
     // SAFETY: an open context and a writable number.
     let mut query =
         |port| unsafe { verbs::query_port_speed(end.context.raw, port, &raw mut speed_100_mbps) };
-    assert_eq!([query(0), query(1)], [libc::EINVAL, 0]);
+    assert_eq!([query(0), query(1)], [EINVAL, 0]);
     assert_eq!(speed_100_mbps, 25);
 
     // A program that knows only the old struct gets no byte more.
@@ -116,7 +127,7 @@ fn the_context_is_an_extended_one() {
             query(context, null(), &raw mut attr, 8),
             query(context, &raw const input, &raw mut attr, whole),
         ];
-        assert_eq!(codes, [libc::EINVAL; 2]);
+        assert_eq!(codes, [EINVAL; 2]);
         let mut init: ibv_xrcd_init_attr = blank();
         let xrcd = extended.open_xrcd.unwrap()(context, &raw mut init);
         refused(xrcd, libc::EOPNOTSUPP);
@@ -132,10 +143,10 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
     unsafe {
         assert_eq!(verbs::dealloc_pd(pd), libc::EBUSY);
         for (address, length, access, expected) in [
-            (start, BUFFER_BYTES, 2, libc::EINVAL),
-            (start, BUFFER_BYTES, 8, libc::EINVAL),
-            (start, 0, 1, libc::EINVAL),
-            (start, usize::MAX, 1, libc::EINVAL),
+            (start, BUFFER_BYTES, 2, EINVAL),
+            (start, BUFFER_BYTES, 8, EINVAL),
+            (start, 0, 1, EINVAL),
+            (start, usize::MAX, 1, EINVAL),
             (start, 64, 0x40, libc::EOPNOTSUPP),
             (null_mut(), 4096, 1, libc::EFAULT),
             // Writing would end the program.
@@ -162,7 +173,7 @@ fn cqs_have_limits_and_are_busy_under_qps() {
     };
     drop(Owned::new(create(16, vectors - 1), verbs::destroy_cq));
     for (entries, vector) in [(0, 0), (-1, 0), (4_194_304, 0), (16, vectors), (16, -1)] {
-        refused(create(entries, vector), libc::EINVAL);
+        refused(create(entries, vector), EINVAL);
     }
     assert!(end.cq.cqe >= 256);
     let qp = end.qp(RC);
@@ -172,7 +183,7 @@ fn cqs_have_limits_and_are_busy_under_qps() {
         drop(qp);
         ok(verbs::resize_cq(end.cq.raw, 1000));
         assert!(end.cq.cqe >= 1000);
-        assert_eq!(verbs::resize_cq(end.cq.raw, 0), libc::EINVAL);
+        assert_eq!(verbs::resize_cq(end.cq.raw, 0), EINVAL);
     }
 }
 
@@ -183,9 +194,9 @@ fn qps_are_made_within_the_limits_and_of_three_services() {
     const RAW_PACKET: u32 = ibv_qp_type::IBV_QPT_RAW_PACKET;
     type Change = fn(&mut ibv_qp_init_attr);
     let cases: [(Change, i32); 5] = [
-        (|init| init.cap.max_send_wr = 16385, libc::EINVAL),
-        (|init| init.send_cq = null_mut(), libc::EINVAL),
-        (|init| init.recv_cq = null_mut(), libc::EINVAL),
+        (|init| init.cap.max_send_wr = 16385, EINVAL),
+        (|init| init.send_cq = null_mut(), EINVAL),
+        (|init| init.recv_cq = null_mut(), EINVAL),
         (|init| init.qp_type = XRC, libc::EOPNOTSUPP),
         (|init| init.qp_type = RAW_PACKET, libc::EOPNOTSUPP),
     ];
@@ -210,4 +221,133 @@ fn numbers_of_qps_are_not_told_by_earlier_ones() {
     let steps: BTreeSet<u32> =
         qps.windows(2).map(|pair| pair[1].qp_num.wrapping_sub(pair[0].qp_num) & 0xffff).collect();
     assert!(steps.len() > 90, "{steps:x?}");
+}
+
+#[test]
+fn what_was_set_is_what_is_told() {
+    let (end, peer) = two_ends();
+    let qp = end.qp(RC);
+    qp.connect(attributes(&end, peer.gid(), 0x99));
+    let (told, init) = qp.query();
+    assert_eq!([told.qp_state, told.cur_qp_state], [IBV_QPS_RTS; 2]);
+    let numbers = [told.rq_psn, told.sq_psn, told.dest_qp_num, told.path_mtu];
+    assert_eq!(numbers, [PSN, PSN, 0x99, ibv_mtu::IBV_MTU_1024]);
+    assert_eq!((told.timeout, told.retry_cnt, told.rnr_retry), (17, 7, 7));
+    assert_eq!((told.max_rd_atomic, told.max_dest_rd_atomic), (4, 4));
+    assert_eq!((told.min_rnr_timer, told.port_num), (1, 1));
+    assert_eq!(told.qp_access_flags, ALL_ACCESS.cast_unsigned());
+    // SAFETY: both members of the union are the same bytes.
+    unsafe { assert_eq!(told.ah_attr.grh.dgid.raw, peer.gid().raw) };
+    assert_eq!((told.cap.max_send_wr, told.cap.max_inline_data), (16, 64));
+    assert_eq!((init.send_cq, init.recv_cq), (end.cq.raw, end.cq.raw));
+    assert_eq!(init.qp_type, RC);
+}
+
+#[test]
+fn what_is_refused_leaves_the_state() {
+    let (end, peer) = two_ends();
+    let qp = end.qp(RC);
+    assert_eq!(qp.receive(1, end.sge(0, 8)), EINVAL, "in RESET");
+    let [init, rtr, rts] = masks(RC);
+    const CAP: u32 = ibv_qp_attr_mask::IBV_QP_CAP.0;
+    let (there, nowhere) = (peer.gid(), ibv_gid { raw: [0xfd; 16] });
+    for (state, mask, mtu, gid, expected, then) in [
+        (7, STATE, 3, there, EINVAL, IBV_QPS_RESET),
+        // The capacities never change.
+        (IBV_QPS_INIT, init | CAP, 3, there, EINVAL, IBV_QPS_RESET),
+        (IBV_QPS_INIT, init, 3, there, 0, IBV_QPS_INIT),
+        (IBV_QPS_RTR, rtr, 6, there, EINVAL, IBV_QPS_INIT),
+        (IBV_QPS_RTR, rtr, 3, nowhere, ETIMEDOUT, IBV_QPS_INIT),
+        (IBV_QPS_ERR, STATE, 3, there, 0, IBV_QPS_ERR),
+        (IBV_QPS_RTS, rts, 3, there, EINVAL, IBV_QPS_ERR),
+        (IBV_QPS_RESET, STATE, 3, there, 0, IBV_QPS_RESET),
+    ] {
+        let mut attr = attributes(&end, gid, 1);
+        (attr.qp_state, attr.path_mtu) = (state, mtu);
+        let outcome = (qp.modify(&mut attr, mask), qp.state_now(), qp.state);
+        assert_eq!(outcome, (expected, then, then), "to {state}, MTU {mtu}");
+    }
+    let told = qp.query().0;
+    assert_eq!((told.port_num, told.timeout), (0, 0));
+}
+
+#[test]
+fn the_send_queue_drains_and_goes_on() {
+    let (one, other) = two_ends();
+    let (qp, _peer) = pair(&one, &other, RC);
+    drain(&qp);
+    let event = one.next_event();
+    assert!(event.event_type == ibv_event_type::IBV_EVENT_SQ_DRAINED);
+    // SAFETY: an event of a QP.
+    assert_eq!(unsafe { event.element.qp }, qp.raw);
+    one.acknowledge(event);
+    let mut told = qp.query().0;
+    assert_eq!((told.qp_state, told.sq_draining), (IBV_QPS_SQD, 0));
+    told.qp_state = IBV_QPS_RTS;
+    // That it is in RTS, which is wrong, and in SQD.
+    for (now, expected) in [(IBV_QPS_RTS, EINVAL), (IBV_QPS_SQD, 0)] {
+        told.cur_qp_state = now;
+        assert_eq!(qp.modify(&mut told, STATE | 2), expected);
+    }
+    assert_eq!(qp.state_now(), IBV_QPS_RTS);
+}
+
+#[test]
+fn an_error_flushes_what_was_posted() {
+    let (one, other) = two_ends();
+    let (qp, _peer) = pair(&one, &other, RC);
+    for wr_id in 0..3 {
+        assert_eq!(qp.receive(wr_id, one.sge(0, 8)), 0);
+    }
+    assert_eq!(qp.move_to(IBV_QPS_ERR), 0);
+    let ended = one.cq.completions(3);
+    assert_eq!(statuses(&ended), [0, 1, 2].map(|wr_id| (wr_id, FLUSHED)));
+    assert!(ended.iter().all(|wc| wc.qp_num == qp.qp_num));
+}
+
+const ROUNDS: usize = 5_000;
+const OWN_QKEY: u32 = 1 << 31;
+
+#[test]
+fn a_datagram_with_the_own_queue_key_is_posted_while_the_qp_is_queried() {
+    let end = one_end();
+    let qp = end.qp(UD);
+    qp.connect(attributes(&end, end.gid(), 0));
+    let ah = end.ah(&mut attributes(&end, end.gid(), 0).ah_attr).unwrap();
+    // Threads that wait for each other never end, and keep all.
+    let shared = Arc::new((qp, ah, end));
+    let (tell, told) = mpsc::channel();
+    let in_thread = |count_wrong: fn(&Qp, &Owned<ibv_ah>, &End) -> usize| {
+        let (shared, tell) = (Arc::clone(&shared), tell.clone());
+        thread::spawn(move || {
+            let wrong = count_wrong(&shared.0, &shared.1, &shared.2);
+            drop(shared);
+            tell.send(wrong).unwrap();
+        });
+    };
+    in_thread(|qp, ah, end| {
+        let mut sge = end.sge(0, 8);
+        let mut wr = send_wr(SEND, &mut sge);
+        wr.send_flags = 0;
+        wr.wr.ud = ud_t {
+            ah: ah.raw,
+            // Nobody has this number.
+            remote_qpn: 2,
+            remote_qkey: OWN_QKEY,
+        };
+        (0..ROUNDS)
+            .filter(|_| {
+                // Requests may wait for a poll.
+                assert!(end.cq.poll(1).is_empty());
+                qp.post(&mut wr) != 0
+            })
+            .count()
+    });
+    in_thread(|qp, _, _| {
+        (0..ROUNDS).map(|_| qp.state_now()).filter(|state| *state != IBV_QPS_RTS).count()
+    });
+    for _ in 0..2 {
+        let wrong = told.recv_timeout(10 * SOON);
+        assert_eq!(wrong, Ok(0), "the threads wait for each other");
+    }
 }

@@ -1,10 +1,14 @@
-//! Every operation through `ibv_post_send`, between two ends.
+//! Every operation through `ibv_post_send`, between two ends, and through `ibv_create_qp_ex` and `ibv_wr_*`; reading
+//! completions field by field (`ibv_create_cq_ex`).
 
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 
+use rdma_sys::ibv_wc_opcode::*;
 use rdma_sys::*;
 use softroce::verbs;
+use testing::wait::wait_until;
 
+use crate::support::look::SOON;
 use crate::support::raw::*;
 
 #[test]
@@ -20,13 +24,13 @@ fn a_send_with_immediate_arrives() {
         assert_eq!(qp.post(&mut wr), 0);
         let got = other.completion();
         assert_eq!((got.wr_id, got.status, got.byte_len), (5, SUCCESS, 5000));
-        assert_eq!(got.opcode, ibv_wc_opcode::IBV_WC_RECV);
+        assert_eq!(got.opcode, IBV_WC_RECV);
         assert_eq!(got.wc_flags, ibv_wc_flags::IBV_WC_WITH_IMM.0);
         // SAFETY: the flag says that it is this member.
         let immediate = unsafe { got.imm_data_invalidated_rkey_union.imm_data };
         assert_eq!(u32::from_be(immediate), 0x1122_3344);
         let sent = one.succeeds();
-        assert_eq!((sent.wr_id, sent.opcode), (77, ibv_wc_opcode::IBV_WC_SEND));
+        assert_eq!((sent.wr_id, sent.opcode), (77, IBV_WC_SEND));
         assert_eq!(other.buffer[99..101], [0, 0xa5]);
         assert_eq!(other.buffer[5099..5101], [0xa5, 0]);
     }
@@ -217,5 +221,268 @@ fn an_srq_serves_several_qps_and_tells_when_it_runs_low() {
         assert_eq!(qps[0].0.send(0, SIGNALED, one.sge(0, 16)), 0);
         one.succeeds();
         assert!(other.waiting_event().is_none(), "once");
+    }
+}
+
+const PLAIN_FIELDS: u64 = 0x7f;
+const ALL_OPERATIONS: u64 = 0x7f;
+
+fn create_cq(end: &End, wc_flags: u64) -> *mut ibv_cq {
+    let mut init: ibv_cq_init_attr_ex = blank();
+    init.cqe = 64;
+    init.wc_flags = wc_flags;
+    let context = end.context.raw;
+    // SAFETY: an open context. A plain CQ begins like an extended one.
+    unsafe { extended(context).create_cq_ex.unwrap()(context, &raw mut init).cast() }
+}
+
+fn extended_cq(end: &End, wc_flags: u64) -> Owned<ibv_cq> {
+    Owned::new(create_cq(end, wc_flags), verbs::destroy_cq)
+}
+
+fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
+    let plain = end.init_attr(RC);
+    let mut init: ibv_qp_init_attr_ex = blank();
+    (init.send_cq, init.recv_cq) = (cq, cq);
+    (init.qp_type, init.cap) = (plain.qp_type, plain.cap);
+    init.pd = end.pd.raw;
+    init.send_ops_flags = operations;
+    init.comp_mask = ibv_qp_init_attr_mask::IBV_QP_INIT_ATTR_PD.0
+        | ibv_qp_init_attr_mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
+    let context = end.context.raw;
+    // SAFETY: live objects.
+    unsafe { extended(context).create_qp_ex.unwrap()(context, &raw mut init) }
+}
+
+#[track_caller]
+unsafe fn start(cq: *mut ibv_cq_ex) {
+    let mut attr: ibv_poll_cq_attr = blank();
+    // SAFETY: a live CQ.
+    wait_until(
+        "a completion",
+        SOON,
+        || unsafe { ibv_start_poll(cq, &raw mut attr) } != libc::ENOENT,
+    );
+}
+
+fn device_attr(end: &End) -> ibv_device_attr_ex {
+    let mut attr: ibv_device_attr_ex = blank();
+    let bytes = size_of_val(&attr);
+    // SAFETY: an open context, and a struct of this size.
+    ok(unsafe { verbs::query_device_ex(end.context.raw, null(), &raw mut attr, bytes) });
+    attr
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let end = one_end();
+    // VLAN, tags, wall-clock stamps.
+    for flag in [1 << 8, 1 << 9, 1 << 10, 1 << 11] {
+        refused(create_cq(&end, flag), libc::EOPNOTSUPP);
+    }
+    let tso = u64::from(ibv_qp_create_send_ops_flags::IBV_QP_EX_WITH_TSO.0);
+    refused(create_qp(&end, end.cq.raw, tso), libc::EOPNOTSUPP);
+    let plain = end.qp(RC);
+    // SAFETY: a live QP.
+    assert!(unsafe { verbs::qp_to_qp_ex(plain.raw) }.is_null());
+}
+
+#[test]
+fn a_rate_is_limited_in_rts_within_what_the_device_tells() {
+    let (one, other) = two_ends();
+    let caps = device_attr(&one).packet_pacing_caps;
+    let has = |kind: u32| caps.supported_qpts >> kind & 1 == 1;
+    assert!(has(RC) && has(UC) && !has(UD));
+    let limit = |qp: &Qp, kbit_per_s: u32| {
+        let mut attr: ibv_qp_rate_limit_attr = blank();
+        attr.rate_limit = kbit_per_s;
+        let limit_rate = extended(one.context.raw).modify_qp_rate_limit.unwrap();
+        // SAFETY: a live QP and a readable struct.
+        unsafe { limit_rate(qp.raw, &raw mut attr) }
+    };
+    let (qp, peer) = (one.qp(RC), other.qp(RC));
+    let (least, most) = (caps.qp_rate_limit_min, caps.qp_rate_limit_max);
+    assert_eq!(limit(&qp, least), libc::EINVAL, "in RESET");
+    join(&one, &qp, &other, &peer);
+    assert_eq!([least, most, 0].map(|rate| limit(&qp, rate)), [0; 3]);
+    let beyond = [least - 1, most + 1];
+    assert_eq!(beyond.map(|rate| limit(&qp, rate)), [libc::EINVAL; 2]);
+    assert_eq!(limit(&one.qp(UD), least), libc::EOPNOTSUPP);
+}
+
+#[test]
+fn requests_built_call_by_call_arrive_and_are_read_field_by_field() {
+    let (mut one, other) = two_ends();
+    one.buffer[..8].copy_from_slice(b"12345678");
+    let [own_cq, its_cq] = [&one, &other].map(|end| extended_cq(end, PLAIN_FIELDS));
+    let (cq, peer_cq): (*mut ibv_cq_ex, *mut ibv_cq_ex) = (own_cq.raw.cast(), its_cq.raw.cast());
+    let qp = one.owned(create_qp(&one, own_cq.raw, ALL_OPERATIONS));
+    let peer = other.owned(create_qp(&other, its_cq.raw, ALL_OPERATIONS));
+    join(&one, &qp, &other, &peer);
+    assert_eq!(peer.receive(9, other.sge(0, 64)), 0);
+    assert_eq!(peer.receive(10, other.sge(64, 64)), 0);
+    let remote = other.remote(1000);
+    // SAFETY: live objects throughout; the calls come in the order of ibv_wr_post(3).
+    unsafe {
+        let qpx = verbs::qp_to_qp_ex(qp.raw);
+        assert_eq!(qpx.cast(), qp.raw);
+        let next = |wr_id, flags| {
+            (*qpx).wr_id = wr_id;
+            (*qpx).wr_flags = SIGNALED | flags;
+        };
+
+        ibv_wr_start(qpx);
+        next(1, 0);
+        ibv_wr_send_imm(qpx, 0x0102_0304_u32.to_be());
+        let mut elements = [one.sge(0, 4), one.sge(4, 4)];
+        ibv_wr_set_sge_list(qpx, 2, elements.as_mut_ptr());
+        next(2, INLINE);
+        ibv_wr_rdma_write_imm(qpx, remote.rkey, remote.remote_addr, 5);
+        let mut data = [*b"inline", *b"second"];
+        ibv_wr_set_inline_data(qpx, data[0].as_mut_ptr().cast(), 6);
+        next(3, INLINE);
+        ibv_wr_rdma_write(qpx, remote.rkey, remote.remote_addr + 6);
+        ibv_wr_set_inline_data(qpx, data[1].as_mut_ptr().cast(), 6);
+        next(4, 0);
+        ibv_wr_rdma_write(qpx, remote.rkey, remote.remote_addr + 12);
+        ibv_wr_set_sge_list(qpx, 2, elements.as_mut_ptr());
+        data = [*b"......"; 2];
+        assert_eq!(ibv_wr_complete(qpx), 0);
+        assert_eq!(data, [*b"......"; 2]);
+
+        // Aborted requests are not sent.
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        ibv_wr_abort(qpx);
+
+        start(peer_cq);
+        assert_eq!(((*peer_cq).wr_id, (*peer_cq).status), (9, 0));
+        assert_eq!(ibv_wc_read_opcode(peer_cq), IBV_WC_RECV);
+        assert_eq!(ibv_wc_read_byte_len(peer_cq), 8);
+        assert_eq!(u32::from_be(ibv_wc_read_imm_data(peer_cq)), 0x0102_0304);
+        let flags = ibv_wc_read_wc_flags(peer_cq);
+        assert_eq!(flags, ibv_wc_flags::IBV_WC_WITH_IMM.0);
+        assert_eq!(ibv_wc_read_qp_num(peer_cq), peer.qp_num);
+        ibv_end_poll(peer_cq);
+        start(peer_cq);
+        assert_eq!((*peer_cq).wr_id, 10);
+        assert_eq!(ibv_wc_read_opcode(peer_cq), IBV_WC_RECV_RDMA_WITH_IMM);
+        assert_eq!(ibv_next_poll(peer_cq), libc::ENOENT);
+        ibv_end_poll(peer_cq);
+        assert_eq!(other.buffer[..8], *b"12345678");
+        let read = |wr_id| {
+            start(cq);
+            assert_eq!(((*cq).wr_id, (*cq).status), (wr_id, 0));
+            let opcode = ibv_wc_read_opcode(cq);
+            ibv_end_poll(cq);
+            opcode
+        };
+        let writes = [IBV_WC_RDMA_WRITE; 3];
+        assert_eq!((read(1), [2, 3, 4].map(read)), (IBV_WC_SEND, writes));
+        assert_eq!(other.buffer[1000..1020], *b"inlinesecond12345678");
+        ibv_wr_start(qpx);
+        next(5, 0);
+        ibv_wr_rdma_read(qpx, remote.rkey, remote.remote_addr);
+        let into = one.sge(2000, 6);
+        ibv_wr_set_sge(qpx, into.lkey, into.addr, into.length);
+        assert_eq!(ibv_wr_complete(qpx), 0);
+        assert_eq!(read(5), IBV_WC_RDMA_READ);
+        assert_eq!(one.buffer[2000..2006], *b"inline");
+
+        // More elements than allowed.
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        let mut many = [one.sge(0, 1), one.sge(1, 1), one.sge(2, 1)];
+        ibv_wr_set_sge_list(qpx, 3, many.as_mut_ptr());
+        assert_eq!(ibv_wr_complete(qpx), libc::EINVAL);
+        ibv_wr_start(qpx);
+        ibv_wr_send(qpx);
+        ibv_wr_set_ud_addr(qpx, null_mut(), 1, 1);
+        assert_eq!(ibv_wr_complete(qpx), libc::EINVAL);
+    }
+}
+
+fn device_clock(end: &End) -> u64 {
+    let mut values: ibv_values_ex = blank();
+    values.comp_mask = ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0;
+    let query = extended(end.context.raw).query_rt_values.unwrap();
+    // SAFETY: an open context, and a struct that can be read and written.
+    assert_eq!(unsafe { query(end.context.raw, &raw mut values) }, 0);
+    assert_eq!(values.raw_clock.tv_sec, 0);
+    values.raw_clock.tv_nsec.cast_unsigned()
+}
+
+#[test]
+fn completions_are_stamped_when_they_come_by_a_clock_that_can_be_read() {
+    let (one, other) = two_ends();
+    let attr = device_attr(&one);
+    let clock = (attr.completion_timestamp_mask, attr.hca_core_clock);
+    assert_eq!(clock, (u64::MAX, 1_000_000));
+    let stamped = extended_cq(&other, PLAIN_FIELDS | 1 << 7);
+    let cq: *mut ibv_cq_ex = stamped.raw.cast();
+    let peer = other.owned(create_qp(&other, stamped.raw, ALL_OPERATIONS));
+    let qp = one.qp(RC);
+    join(&one, &qp, &other, &peer);
+    assert_eq!(peer.receive(9, other.sge(0, 64)), 0);
+    assert_eq!(peer.receive(10, other.sge(0, 64)), 0);
+    let before = device_clock(&other);
+    for _ in 0..2 {
+        assert_eq!(qp.send(1, SIGNALED, one.sge(0, 4)), 0);
+        one.succeeds();
+    }
+    // SAFETY: a live CQ.
+    unsafe {
+        start(cq);
+        let first = ibv_wc_read_completion_ts(cq);
+        // Its sender had the acknowledgements of both.
+        assert_eq!(ibv_next_poll(cq), 0);
+        let second = ibv_wc_read_completion_ts(cq);
+        ibv_end_poll(cq);
+        assert!(before <= first && first <= second && second <= device_clock(&other));
+    }
+}
+
+#[test]
+fn a_parent_domain_stands_for_its_domain_and_keeps_it() {
+    let end = one_end();
+    let context = end.context.raw;
+    let verbs_of = extended(context);
+    // SAFETY: live objects throughout.
+    unsafe {
+        let mut td_init = ibv_td_init_attr { comp_mask: 1 };
+        let alloc_td = verbs_of.alloc_td.unwrap();
+        refused(alloc_td(context, &raw mut td_init), libc::EINVAL);
+        td_init.comp_mask = 0;
+        let td = alloc_td(context, &raw mut td_init);
+        let pd = verbs::alloc_pd(context);
+        let mut init: ibv_parent_domain_init_attr = blank();
+        (init.pd, init.td) = (pd, td);
+        let alloc_parent = verbs_of.alloc_parent_domain.unwrap();
+        let parent = alloc_parent(context, &raw mut init);
+        assert!(!parent.is_null() && parent != pd);
+        let qp = end.owned(verbs::create_qp(parent, &mut end.init_attr(RC)));
+        let mut cq_init: ibv_cq_init_attr_ex = blank();
+        cq_init.cqe = 64;
+        cq_init.comp_mask = ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
+        let create_cq_ex = verbs_of.create_cq_ex.unwrap();
+        for strange in [null_mut(), one_end().pd.raw] {
+            cq_init.parent_domain = strange;
+            refused(create_cq_ex(context, &raw mut cq_init), libc::EINVAL);
+        }
+        cq_init.parent_domain = parent;
+        let cq = Owned::new(create_cq_ex(context, &raw mut cq_init).cast(), verbs::destroy_cq);
+        let dealloc_td = verbs_of.dealloc_td.unwrap();
+        let free = || {
+            let of_pds = [parent, pd].map(|pd| verbs::dealloc_pd(pd));
+            [of_pds[0], of_pds[1], dealloc_td(td)]
+        };
+        // Each is kept by what was made of it.
+        assert_eq!(free(), [libc::EBUSY; 3]);
+        drop(qp);
+        assert_eq!(free(), [libc::EBUSY; 3], "the CQ");
+        drop(cq);
+        assert_eq!(free(), [0; 3]);
+        init.pd = null_mut();
+        refused(alloc_parent(context, &raw mut init), libc::EINVAL);
     }
 }

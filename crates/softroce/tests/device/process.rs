@@ -1,16 +1,150 @@
-//! A child of a fork has its parent's devices in name only.
+//! Devices of processes that exit and fork: functions of atexit(3) that use the device, the last acknowledgement,
+//! and the child of a fork, which has its parent's devices in name only. Each test runs itself again as a child
+//! process, which plays the other part.
 
-use std::io::{self, Read, Write, pipe};
+use std::io::{self, BufRead, BufReader, Lines, Read, Write, pipe};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::ptr::null_mut;
+use std::sync::Mutex;
+use std::{env, thread};
 
 use rdma_sys::*;
-use softroce::transport::{Nic, NicOptions, PostError, Status};
+use softroce::transport::{Nic, NicOptions, Operation, PostError, Status};
 use softroce::verbs;
 
-use super::child::{Part, end_if_it_hangs, is_child};
 use crate::support::end::{self, End, Plan};
 use crate::support::raw::{RC, blank, extended, one_end};
+
+const PART: &str = "SOFTROCE_TEST_PART";
+/// Begins the lines that a child tells its parent; the harness prints others.
+const MARK: &str = "told: ";
+
+/// Ends this process by a signal if it hangs: no child takes a tenth of this on an idle machine.
+pub fn end_if_it_hangs() {
+    const SECONDS: u32 = 60;
+    // SAFETY: it has no preconditions.
+    unsafe { libc::alarm(SECONDS) };
+}
+
+pub fn is_child() -> bool {
+    let is_child = env::var_os(PART).is_some();
+    if is_child {
+        end_if_it_hangs();
+    }
+    is_child
+}
+
+pub fn tell(what: &str) {
+    println!("\n{MARK}{what}");
+    io::stdout().flush().unwrap();
+}
+
+pub struct Part {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Part {
+    /// Starts the test that calls this again.
+    pub fn start() -> Part {
+        let mut child = Command::new(env::current_exe().unwrap())
+            .args(["--exact", thread::current().name().unwrap(), "--nocapture"])
+            .env(PART, "child")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Part { child, lines }
+    }
+
+    pub fn told(&mut self) -> String {
+        let mut lines = self.lines.by_ref().map(|line| line.unwrap());
+        let told = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
+        told.expect("the child ended before it told that")
+    }
+
+    pub fn write(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    pub fn end(mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+static ENDS: Mutex<Option<(End, End)>> = Mutex::new(None);
+
+fn write_at_exit() {
+    let ends = ENDS.lock().unwrap();
+    let (a, b) = ends.as_ref().unwrap();
+    a.post(0, b.write_to(0), &[a.sge(0, 64)]);
+    a.succeeds(1);
+}
+
+/// A panic would end the process otherwise than with this number.
+const WROTE: i32 = 17;
+
+extern "C" fn at_exit() {
+    write_at_exit();
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(WROTE) };
+}
+
+#[test]
+fn a_function_of_atexit_posts_and_polls() {
+    if is_child() {
+        *ENDS.lock().unwrap() = Some(end::pair(&Plan::default()));
+        write_at_exit();
+        // SAFETY: the function may be called at exit. The thread's storage is gone then.
+        unsafe {
+            assert_eq!(libc::atexit(at_exit), 0);
+            libc::exit(0);
+        }
+    }
+    assert_eq!(Part::start().end().code(), Some(WROTE));
+}
+
+fn name(end: &End) -> String {
+    format!("{} {}", end.nic.address(), end.qps[0].number())
+}
+
+fn connect(end: &End, name: &str) {
+    let (address, qpn) = name.trim().split_once(' ').unwrap();
+    let address: IpAddr = address.parse().unwrap();
+    end.connect_to(&end.qps[0], address, qpn.parse().unwrap(), 0);
+}
+
+fn receive_and_exit() -> ! {
+    let one = End::new(&Plan::default());
+    tell(&name(&one));
+    let mut line = String::new();
+    io::stdin().read_line(&mut line).unwrap();
+    connect(&one, &line);
+    one.qps[0].post_recv(1, &[one.sge(0, 64)]).unwrap();
+    tell("ready");
+    one.completion();
+    std::process::exit(0)
+}
+
+#[test]
+fn the_last_message_of_a_process_is_acknowledged() {
+    const TIMES: usize = 10;
+    if is_child() {
+        receive_and_exit();
+    }
+    for _ in 0..TIMES {
+        let one = End::new(&Plan::default());
+        let mut child = Part::start();
+        connect(&one, &child.told());
+        child.write(&name(&one));
+        child.told();
+        one.post(0, Operation::Send, &[one.sge(0, 64)]);
+        one.succeeds(1);
+        assert!(child.end().success());
+    }
+}
 
 /// Forks; the child does this and exits. Returns how it exited; `None` if a signal ended it, as one that hangs.
 fn fork(body: impl FnOnce() -> i32) -> Option<i32> {
@@ -158,7 +292,7 @@ fn a_child_gets_the_address_that_it_asks_for_or_is_told() {
         let device = unsafe { *verbs::get_device_list(null_mut()) };
         let open = |address: &str| {
             // SAFETY: a child of a fork has one thread.
-            unsafe { std::env::set_var("SOFTROCE_ADDRESS", address) };
+            unsafe { env::set_var("SOFTROCE_ADDRESS", address) };
             // SAFETY: from the list.
             let context = unsafe { verbs::open_device(device) };
             if context.is_null() {

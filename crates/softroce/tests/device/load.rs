@@ -1,0 +1,477 @@
+//! Transfers between ends on a network in memory, without a model: many QPs, many senders, marks, losses.
+//!
+//! - Small posts wait for the program's next poll while others are on their way. They must leave whether it polls or
+//!   not.
+//! - A thousand QPs: none fails because the others take long, and a timer of one looks at no other.
+//! - Deliberate faults of a device: what they befall, and what not.
+//! - Sixteen senders to one receiver: all data arrive right and no QP fails. Where the links mark, senders are told
+//!   and no queue overflows; where they do not, queues lose. The same seed has the same effects.
+//! - What gets lost, doubled or overtaken, at exact instants: packets take 10 µs each way and nothing else takes time.
+//! - Requests of one QP take effect in their order: a READ gets what was there before the requests behind it, also if
+//!   these change it before it is answered, and what those before it have left.
+
+use softroce::transport::{Operation, QpEvent, SendRequest, State, Status};
+use softroce::wire::time_of_code_ns;
+
+use crate::support::end::{End, Plan, pair, post, request};
+
+/// Ends that are connected, of which each has faults of its own.
+fn pair_with(plan: &Plan, faults: [&str; 2]) -> (End, End) {
+    let [a, b] =
+        faults.map(|faults| End::new(&Plan { faults: faults.parse().unwrap(), ..plan.clone() }));
+    a.connect(&b);
+    b.connect(&a);
+    (a, b)
+}
+
+const CORKED_QPS: usize = 16;
+const MESSAGE_BYTES: usize = 64;
+
+#[test]
+fn posts_of_many_calls_and_qps_leave_together() {
+    const ROUNDS: usize = 200;
+    let plan = Plan { qps: CORKED_QPS, ..Plan::on(1, "delay=2us") };
+    let (client, server) = (End::new(&plan), End::new(&plan));
+    for (one, other) in [(&client, &server), (&server, &client)] {
+        for (qp, peer) in one.qps.iter().zip(&other.qps) {
+            // One flow, so that its packets can be in one datagram.
+            one.connect_to(qp, other.nic.address(), peer.number(), 5);
+        }
+    }
+    for _ in 0..ROUNDS {
+        for qp in 0..CORKED_QPS {
+            client.post(qp, server.write_to(0), &[client.sge(0, MESSAGE_BYTES)]);
+        }
+        client.succeeds(CORKED_QPS);
+    }
+    // The first post of a round leaves alone, the others with the poll.
+    client.counts("datagrams_sent", 2 * ROUNDS as u64);
+}
+
+const CROWD_QPS: usize = 1024;
+const LIST: usize = 32;
+const CROWD_BYTES: usize = 64;
+
+fn receive(end: &End, qp: usize) {
+    let sge = end.sge(qp * CROWD_BYTES, CROWD_BYTES);
+    end.qps[qp].post_recv(qp as u64, &[sge]).unwrap();
+}
+
+fn post_list(client: &End, qp: usize) {
+    let sge = [client.sge(qp * CROWD_BYTES, CROWD_BYTES)];
+    let mut list = [request(qp as u64, Operation::Send, &sge); LIST];
+    let unsignaled = &mut list[..LIST - 1];
+    unsignaled.iter_mut().for_each(|it| it.signaled = false);
+    post(&client.qps[qp], &list).unwrap();
+}
+
+#[test]
+fn lists_of_a_thousand_qps_all_arrive() {
+    let (client, server) = pair(&Plan {
+        qps: CROWD_QPS,
+        memory_bytes: CROWD_QPS * CROWD_BYTES,
+        send_wrs: LIST as u32,
+        recv_wrs: 2 * LIST as u32,
+        ..Plan::on(1, "delay=2us")
+    });
+    for qp in 0..CROWD_QPS {
+        (0..2 * LIST).for_each(|_| receive(&server, qp));
+    }
+    for _ in 0..2 {
+        (0..CROWD_QPS).for_each(|qp| post_list(&client, qp));
+        client.succeeds(CROWD_QPS);
+    }
+    server.succeeds(2 * CROWD_QPS * LIST);
+}
+
+#[test]
+fn pauses_of_one_qp_look_at_no_other() {
+    const PAUSES: u8 = 6;
+    let mut plan = Plan {
+        qps: CROWD_QPS,
+        memory_bytes: 1 << 16,
+        send_wrs: 4,
+        recv_wrs: 4,
+        ..Plan::on(1, "delay=2us")
+    };
+    plan.deliveries.rnr_retry = PAUSES;
+    let (from, to) = pair(&plan);
+    // No receive is posted: a receiver that is not ready asks for a pause, again and again.
+    from.post(0, Operation::Send, &[from.sge(0, 64)]);
+    assert_eq!(from.completion().status, Status::RnrRetryExceededError);
+    assert_eq!(to.counter("rnr_naks_sent"), u64::from(PAUSES) + 1);
+    let checks = from.counter("timer_checks");
+    assert!((PAUSES.into()..CROWD_QPS as u64).contains(&checks), "{checks}");
+}
+
+/// Fifteen packets.
+const FAULTY_BYTES: usize = 60 << 10;
+const FAULTY_TIMEOUT: u8 = 17;
+
+/// Ends at 10.0.0.1, 10.0.0.2 and 10.0.0.3; the first, which meets faults, is connected to both others.
+fn three(faults: &str) -> [End; 3] {
+    let mut plan = Plan::on(1, "");
+    plan.qps = 2;
+    (plan.deliveries.timeout, plan.deliveries.retry_count) = (FAULTY_TIMEOUT, 2);
+    let ends = [faults, "", ""]
+        .map(|faults| End::new(&Plan { faults: faults.parse().unwrap(), ..plan.clone() }));
+    let [first, others @ ..] = &ends;
+    for (qp, other) in first.qps.iter().zip(others) {
+        first.connect_qps(qp, other, &other.qps[0]);
+        other.connect_qps(&other.qps[0], first, qp);
+    }
+    ends
+}
+
+#[test]
+fn packets_that_leave_a_faulty_link_together_share_a_datagram() {
+    for (faults, datagrams) in [("", 2), ("delay=1us", 2), ("tx.lose=write#2", 3)] {
+        let (from, to) = pair_with(&Plan::on(1, ""), [faults, ""]);
+        from.run(1, 1, FAULTY_BYTES, |_| (to.write_to(0), 0));
+        // The first packet has more headers than the others.
+        from.counts("datagrams_sent", datagrams);
+    }
+}
+
+#[test]
+fn faults_of_both_directions_befall_packets_and_change_no_data() {
+    let faults = "seed=5,drop=5%,duplicate=2%,reorder=2%,corrupt=1%";
+    let (mut from, to) = pair_with(&Plan::on(1, ""), [faults, ""]);
+    from.fill();
+    from.run(30, 4, FAULTY_BYTES, |at| (to.write_to(at * FAULTY_BYTES), at * FAULTY_BYTES));
+    let (sent, rest) = (30 * FAULTY_BYTES, 30 * FAULTY_BYTES..60 * FAULTY_BYTES);
+    from.memory[rest.clone()].fill(0);
+    from.run(30, 4, FAULTY_BYTES, |at| (to.read_from(at * FAULTY_BYTES), sent + at * FAULTY_BYTES));
+    assert!(to.memory[..sent] == from.memory[..sent]);
+    assert!(to.memory[..sent] == from.memory[rest]);
+    while from.plan.world.as_ref().unwrap().step() {}
+    for kind in ["dropped", "duplicated", "reordered", "corrupted"] {
+        for direction in ["tx", "rx"] {
+            let count = from.counter(&format!("fault_{direction}_{kind}"));
+            assert!(count > 0, "{direction} {kind}");
+        }
+    }
+    to.counts("packets_received", from.counter("packets_sent"));
+    let damaged = from.counter("fault_tx_corrupted");
+    let twice = from.counter("fault_tx_duplicated");
+    assert!((damaged..=damaged + twice).contains(&to.counter("bad_icrc")));
+}
+
+#[test]
+fn faults_of_one_peer_befall_its_packets_alone() {
+    for faults in ["tx.drop=100%,peer=10.0.0.2", "rx.drop=100%,peer=10.0.0.2"] {
+        let [first, second, third] = three(faults);
+        for (qp, to) in [&second, &third].into_iter().enumerate() {
+            first.post(qp, to.write_to(0), &[first.sge(0, 64)]);
+        }
+        let ended = first.completions(&first.cq, 2).iter().map(|it| it.status).collect::<Vec<_>>();
+        assert_eq!(ended, [Status::Success, Status::RetryExceededError]);
+        let dropped = ["fault_tx_dropped", "fault_rx_dropped"].map(|it| first.counter(it));
+        assert_eq!(dropped.iter().sum::<u64>(), 3, "each sending");
+    }
+}
+
+#[test]
+fn a_slow_link_to_one_peer_delays_no_other() {
+    let [first, second, third] = three("delay=50ms,rate=1M,peer=10.0.0.2");
+    let world = first.plan.world.as_ref().unwrap();
+    let start_ns = world.now_ns();
+    for (qp, to) in [&second, &third].into_iter().enumerate() {
+        first.post(qp, to.write_to(0), &[first.sge(0, 64)]);
+    }
+    // 124 bytes with all headers at 1 Mb/s, and the delay.
+    for after_ns in [0, 992_000 + 50_000_000] {
+        first.succeeds(1);
+        assert_eq!(world.now_ns() - start_ns, after_ns);
+    }
+}
+
+#[test]
+fn packets_vanish_both_ways_while_the_port_is_down() {
+    let [first, second, _] = three("down=0s+1s");
+    let world = first.plan.world.as_ref().unwrap();
+    let start_ns = world.now_ns();
+    for (from, to) in [(&first, &second), (&second, &first)] {
+        from.post(0, to.write_to(0), &[from.sge(0, 64)]);
+    }
+    first.succeeds(1);
+    second.succeeds(1);
+    // Again after a time-out, and after twice that.
+    let took_ns = world.now_ns() - start_ns;
+    assert_eq!(took_ns, 3 * time_of_code_ns(FAULTY_TIMEOUT));
+    for lost in ["fault_tx_dropped", "fault_rx_dropped"] {
+        first.counts(lost, 2);
+    }
+}
+
+const SENDERS: usize = 16;
+const MESSAGES: usize = 48;
+const INCAST_BYTES: usize = 64 << 10;
+
+struct Incast {
+    senders: Vec<End>,
+    target: End,
+    ended_ns: u64,
+    /// Packets that the link to the target and its receive buffer lost.
+    lost: (u64, u64),
+}
+
+/// All senders at once write all of their memory, or the target reads it.
+fn incast(seed: u64, link: &str, buffer_bytes: Option<u32>, reads: bool) -> Incast {
+    let plan = Plan {
+        memory_bytes: MESSAGES * INCAST_BYTES,
+        receive_buffer_bytes: buffer_bytes,
+        ..Plan::on(seed, link)
+    };
+    let mut senders: Vec<End> = (0..SENDERS).map(|_| End::new(&plan)).collect();
+    let target = End::new(&Plan {
+        qps: SENDERS,
+        memory_bytes: SENDERS * MESSAGES * INCAST_BYTES,
+        ..plan.clone()
+    });
+    let mut numbers = fastrand::Rng::with_seed(seed);
+    for (sender, qp) in senders.iter_mut().zip(&target.qps) {
+        numbers.fill(&mut sender.memory);
+        sender.connect_qps(&sender.qps[0], &target, qp);
+        target.connect_qps(qp, sender, &sender.qps[0]);
+    }
+    for message in 0..MESSAGES {
+        for (number, sender) in senders.iter().enumerate() {
+            let (here, there) =
+                (message * INCAST_BYTES, (number * MESSAGES + message) * INCAST_BYTES);
+            if reads {
+                target.post(number, sender.read_from(here), &[target.sge(there, INCAST_BYTES)]);
+            } else {
+                sender.post(0, target.write_to(there), &[sender.sge(here, INCAST_BYTES)]);
+            }
+        }
+    }
+    if reads {
+        target.succeeds(SENDERS * MESSAGES);
+    } else {
+        senders.iter().for_each(|sender| sender.succeeds(MESSAGES));
+    }
+    let world = plan.world.as_ref().unwrap();
+    let ended_ns = world.now_ns();
+    while world.step() {}
+    for end in senders.iter().chain([&target]) {
+        assert!(end.qps.iter().all(|qp| qp.state() == State::Rts));
+        assert_eq!(*end.events.lock().unwrap(), [] as [QpEvent; 0]);
+        end.counts("bad_icrc", 0);
+    }
+    let places = target.memory.chunks(MESSAGES * INCAST_BYTES);
+    assert!(senders.iter().map(|it| &it.memory[..]).eq(places));
+    Incast { lost: world.fabric().overflowed(target.nic.address()), senders, target, ended_ns }
+}
+
+impl Incast {
+    fn sum(&self, name: &str) -> u64 {
+        self.senders.iter().map(|it| it.counter(name)).sum()
+    }
+}
+
+/// Its queue holds a quarter of what all senders send.
+const LINK: &str = "rate=10G,delay=2us,queue=10ms";
+
+#[test]
+fn with_marks_senders_are_told_and_nothing_is_lost() {
+    for reads in [false, true] {
+        let run = incast(1, &format!("{LINK},mark=50us"), None, reads);
+        assert_eq!(run.lost, (0, 0));
+        for nothing in ["go_backs", "timeouts"] {
+            assert_eq!(run.sum(nothing) + run.target.counter(nothing), 0);
+        }
+        assert!(run.target.counter("np_ecn_marked_roce_packets") > 0);
+        assert_eq!(run.sum("rp_cnp_handled"), run.target.counter("np_cnp_sent"));
+        let told = |it: &End| it.counter("rp_cnp_handled") > 0;
+        assert!(run.senders.iter().all(told));
+    }
+}
+
+#[test]
+fn without_marks_queues_and_buffers_lose_and_all_data_arrive() {
+    for (link, buffer_bytes) in [(LINK, None), ("delay=2us", Some(212_992))] {
+        let run = incast(1, link, buffer_bytes, false);
+        let (in_queue, in_buffer) = run.lost;
+        assert_eq!((in_queue > 0, in_buffer > 0), (buffer_bytes.is_none(), buffer_bytes.is_some()));
+        for nothing in ["np_ecn_marked_roce_packets", "np_cnp_sent"] {
+            run.target.counts(nothing, 0);
+        }
+        assert_eq!(run.sum("rp_cnp_handled") + run.sum("rate_waits"), 0);
+        assert!(run.sum("go_backs") > 0);
+    }
+}
+
+#[test]
+fn the_same_seed_runs_the_same_way() {
+    let link = "rate=10G,delay=2us~1us,queue=3ms,mark=300us,drop=0.1%";
+    let outcome = |seed| {
+        let run = incast(seed, link, None, false);
+        let counters: Vec<_> =
+            run.senders.iter().chain([&run.target]).map(|it| it.nic.counters()).collect();
+        (run.ended_ns, run.lost, counters)
+    };
+    assert_eq!(outcome(5), outcome(5));
+    assert_ne!(outcome(5), outcome(6));
+}
+
+const HOP_NS: u64 = 10_000;
+const LOST_BYTES: usize = 4 * 4096;
+
+/// 2 ms, and a time-out of more than two hours.
+const LOSS_TIMEOUT: u8 = 9;
+const FOR_EVER: u8 = 31;
+
+fn ends(timeout: u8, faults: [&str; 2]) -> (End, End) {
+    let mut plan = Plan::on(1, "delay=10us");
+    plan.deliveries.timeout = timeout;
+    let (mut from, to) = pair_with(&plan, faults);
+    from.fill();
+    (from, to)
+}
+
+#[test]
+fn each_loss_costs_what_it_takes_to_notice_it() {
+    const NONE: &str = "";
+    const GAP: &str = "tx.lose=write#2";
+    const TWO_GAPS: &str = "tx.lose=write#2,tx.lose=write#6";
+    const END: &str = "tx.lose=write#4";
+    const ANSWER: &str = "tx.lose=ack#1";
+    const TWICE: &str = "tx.duplicate=100%";
+    // What befalls four packets and what their answers, the time-outs and NAKs that tell of it, packets that come again
+    // although they had come, and how often something is on its way until the WRITE is complete.
+    for (faults, [timeouts, naks, repeated], hops) in [
+        ([NONE, NONE], [0, 0, 0], 2),
+        ([GAP, NONE], [0, 1, 0], 4),
+        ([TWO_GAPS, NONE], [0, 2, 0], 6),
+        ([END, NONE], [1, 0, 3], 2),
+        ([NONE, ANSWER], [1, 0, 4], 2),
+        ([GAP, ANSWER], [1, 1, 1], 2),
+        ([TWICE, NONE], [0, 0, 4], 2),
+    ] {
+        let (from, to) = ends(LOSS_TIMEOUT, faults);
+        let world = from.plan.world.as_ref().unwrap();
+        let start_ns = world.now_ns();
+        from.post(0, to.write_to(0), &[from.sge(0, LOST_BYTES)]);
+        from.succeeds(1);
+        let takes_ns = timeouts * time_of_code_ns(LOSS_TIMEOUT) + hops * HOP_NS;
+        assert_eq!(world.now_ns() - start_ns, takes_ns, "{faults:?}");
+        while world.step() {}
+        from.counts("timeouts", timeouts);
+        to.counts("naks_sent", naks);
+        to.counts("duplicate_requests", repeated);
+        assert!(to.memory[..LOST_BYTES] == from.memory[..LOST_BYTES]);
+    }
+}
+
+#[test]
+fn a_receive_that_comes_late_costs_the_pause_that_the_receiver_asks_for() {
+    /// What the code of an end means.
+    const PAUSE_NS: u64 = 640_000;
+    for late_ns in [PAUSE_NS / 2, 3 * PAUSE_NS / 2] {
+        let (from, to) = ends(LOSS_TIMEOUT, ["", ""]);
+        let world = from.plan.world.as_ref().unwrap();
+        let start_ns = world.now_ns();
+        from.post(0, Operation::Send, &[from.sge(0, LOST_BYTES)]);
+        world.run_until(start_ns + late_ns);
+        to.qps[0].post_recv(1, &[to.sge(0, LOST_BYTES)]).unwrap();
+        from.succeeds(1);
+        to.succeeds(1);
+        // Each time it is refused, and in the end taken.
+        let pauses = late_ns.div_ceil(PAUSE_NS);
+        let takes_ns = pauses * (PAUSE_NS + 2 * HOP_NS) + 2 * HOP_NS;
+        assert_eq!(world.now_ns() - start_ns, takes_ns);
+        to.counts("rnr_naks_sent", pauses);
+        from.counts("timeouts", 0);
+        assert!(to.memory[..LOST_BYTES] == from.memory[..LOST_BYTES]);
+    }
+}
+
+#[test]
+fn a_packet_lost_at_the_end_is_asked_after_before_the_time_out() {
+    const BEFORE: usize = 40;
+    let (from, to) = ends(FOR_EVER, [&format!("tx.lose=write#{}", BEFORE + 1), ""]);
+    let world = from.plan.world.as_ref().unwrap();
+    from.run(BEFORE, 1, 64, |_| (to.write_to(0), 0));
+    let start_ns = world.now_ns();
+    from.run(1, 1, 64, |_| (to.write_to(0), 0));
+    // The least time before a probe, and its way there and back.
+    assert_eq!(world.now_ns() - start_ns, 8_000_000 + 2 * HOP_NS);
+    from.counts("probes", 1);
+    from.counts("timeouts", 0);
+}
+
+/// At the requester the bytes of the other request, or its result, and those that are read.
+const GIVEN: usize = 0;
+const READ: usize = 1 << 20;
+/// Also more than one READ request, and more than is answered at once.
+const SIZES: [usize; 5] = [8, 4096, 20_000, 60_000, 1 << 20];
+const OLD: u8 = 1;
+const NEW: u8 = 2;
+
+/// What changes all bytes, or the first eight if it is an atomic.
+fn changes(to: &End) -> [Operation; 4] {
+    let (address, rkey) = (to.address(0), to.key);
+    let add = u64::from_ne_bytes([NEW - OLD; 8]);
+    let [compare, swap] = [OLD, NEW].map(|byte| u64::from_ne_bytes([byte; 8]));
+    [
+        to.write_to(0),
+        Operation::Send,
+        Operation::FetchAdd { address, rkey, add },
+        Operation::CompareSwap { address, rkey, compare, swap },
+    ]
+}
+
+/// Posts a READ and what changes what it reads in one list; the READ is `first` or last.
+fn change(from: &mut End, to: &mut End, change: Operation, bytes: usize, first: bool, fence: bool) {
+    let changed = match change {
+        Operation::Write { .. } | Operation::Send => bytes,
+        _ => 8,
+    };
+    to.memory[..bytes].fill(OLD);
+    from.memory[GIVEN..GIVEN + changed].fill(NEW);
+    from.memory[READ..READ + bytes].fill(0);
+    let sends = matches!(change, Operation::Send);
+    if sends {
+        to.qps[0].post_recv(5, &[to.sge(0, bytes)]).unwrap();
+    }
+    let sges = [from.sge(READ, bytes), from.sge(GIVEN, changed)];
+    let mut list: [SendRequest<'_>; 2] =
+        [request(0, to.read_from(0), &sges[..1]), request(1, change, &sges[1..])];
+    if !first {
+        list.reverse();
+    }
+    list[1].fence = fence;
+    post(&from.qps[0], &list).unwrap();
+    from.succeeds(2);
+    to.succeeds(usize::from(sends));
+    let mut left = vec![OLD; bytes];
+    left[..changed].fill(NEW);
+    assert!(to.memory[..bytes] == left, "{change:?}, {bytes} bytes");
+    if first {
+        left.fill(OLD);
+    }
+    let got = &from.memory[READ..READ + bytes];
+    let wrong = (0..bytes).find(|at| got[*at] != left[*at]);
+    assert_eq!(wrong, None, "READ and {change:?}, {bytes} bytes");
+}
+
+#[test]
+fn a_read_gets_what_was_there_in_its_turn() {
+    const LOSSY: &str = "rx.drop=5%,seed=3";
+    for (faults, first, fence) in [
+        (["", ""], true, false),
+        (["", ""], false, false),
+        (["", LOSSY], true, false),
+        // A READ whose answer is lost is repeated and reads anew, so that only a fence keeps the order.
+        ([LOSSY, ""], true, true),
+    ] {
+        let plan = Plan::on(1, "delay=2us");
+        let (mut from, mut to) = pair_with(&plan, faults);
+        for operation in changes(&to) {
+            for bytes in SIZES {
+                change(&mut from, &mut to, operation, bytes, first, fence);
+            }
+        }
+    }
+}
