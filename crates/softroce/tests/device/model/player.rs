@@ -203,7 +203,7 @@ impl Player<'_> {
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
 
 impl Player<'_> {
-    pub(super) fn place(
+    fn place(
         &mut self,
         end: usize,
         request: &Request,
