@@ -54,7 +54,6 @@ impl Context {
         unsafe { &*context.cast::<Context>() }
     }
 
-    /// What handles its WRs.
     pub(crate) fn engine(&self) -> Engine {
         self.device.table.engine
     }

@@ -24,7 +24,6 @@ pub struct Persona {
 }
 
 impl Persona {
-    /// All GIDs.
     pub fn gids(&self) -> impl Iterator<Item = std::net::Ipv6Addr> {
         self.device
             .iter()
@@ -34,20 +33,16 @@ impl Persona {
     }
 }
 
-/// A device.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Adapter {
-    /// Its name.
     pub name: String,
-    /// What handles its WRs.
     #[serde(default)]
     pub(crate) engine: Engine,
     /// `ibv_node_type`: `ca`, `rnic` (iWARP) or `unspecified` (EFA).
     pub(crate) node: Node,
     /// `ibv_transport_type`.
     pub(crate) transport: Transport,
-    /// What opening it answers.
     pub(crate) open: Answer,
     pub(crate) firmware: String,
     pub(crate) vendor_id: u32,
@@ -69,7 +64,6 @@ pub struct Adapter {
     pub relaxed_ordering: bool,
     /// Whether the flow label reaches the UDP source port.
     pub flow_label: bool,
-    /// What `ibv_modify_qp_udp_sport(3)` answers.
     pub udp_sport: Answer,
     /// What creating a QP of each service answers.
     pub(crate) services: Services,
@@ -130,11 +124,9 @@ pub(crate) struct Gid {
     pub(crate) ifindex: u32,
 }
 
-/// What handles WRs.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Engine {
-    /// Completes each at once.
     Null,
     /// Moves bytes between QPs of this process.
     #[default]

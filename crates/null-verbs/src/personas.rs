@@ -14,9 +14,7 @@ use crate::persona::Persona;
 pub struct Entry {
     /// The name of its file.
     pub name: &'static str,
-    /// Its table.
     pub persona: fn() -> &'static Persona,
-    /// `ibv_get_device_list(3)`.
     pub get_device_list: unsafe extern "C" fn(*mut c_int) -> *mut *mut ibv_device,
 }
 

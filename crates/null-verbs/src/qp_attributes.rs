@@ -42,10 +42,9 @@ pub(crate) fn transition_allowed(from: u32, to: u32, mask: u32) -> bool {
 
 /// Copies the attributes of `new` that `mask` names into `kept`.
 pub(crate) fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
-    let has = |bit: Mask| mask & bit.0 != 0;
     macro_rules! take {
         ($($bit:ident => $($field:ident),+;)*) => {
-            $(if has(Mask::$bit) { $(kept.$field = new.$field;)+ })*
+            $(if mask & Mask::$bit.0 != 0 { $(kept.$field = new.$field;)+ })*
         };
     }
     take! {

@@ -57,7 +57,6 @@ unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
     unsafe { Context::of(context) }.table()
 }
 
-/// `ibv_open_device(3)`.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     // SAFETY: the caller passes a device of a list.
     let table = unsafe { Device::of(device) }.table;
@@ -82,7 +81,6 @@ pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
     unsafe { free(context.cast::<Context>()) }
 }
 
-/// `ibv_query_device(3)`.
 pub unsafe extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
@@ -164,7 +162,6 @@ pub unsafe extern "C" fn get_async_event(
 /// `ibv_ack_async_event(3)`: does nothing, since no call waits for it.
 pub unsafe extern "C" fn ack_async_event(_event: *mut ibv_async_event) {}
 
-/// `ibv_alloc_pd(3)`.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     keep(ibv_pd { context, handle: 0 })
 }
@@ -199,7 +196,6 @@ pub unsafe extern "C" fn reg_mr(
     })
 }
 
-/// `ibv_dereg_mr(3)`.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live MR, made by `reg_mr` of either device.
     unsafe {
@@ -375,15 +371,14 @@ pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_i
 pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int) -> c_int {
     // SAFETY: a live QP and a readable struct; the mask is a set of bits.
     unsafe {
-        let mask = mask.cast_unsigned();
+        let attr_mask = mask.cast_unsigned();
         match engine((*qp).context) {
-            Engine::Null => null::modify_qp(qp, &*attr, mask),
-            Engine::Loopback => loopback::modify_qp(qp, &*attr, mask),
+            Engine::Null => null::modify_qp(qp, &*attr, attr_mask),
+            Engine::Loopback => loopback::modify_qp(qp, &*attr, attr_mask),
         }
     }
 }
 
-/// `ibv_destroy_qp(3)`.
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context.
     unsafe {
@@ -406,7 +401,6 @@ pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, _attr: *mut ibv_ah_attr) -> 
     })
 }
 
-/// `ibv_destroy_ah(3)`.
 pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     // SAFETY: a live address handle, which only `null0` makes.
     unsafe { free(ah) }

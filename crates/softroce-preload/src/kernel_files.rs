@@ -32,7 +32,6 @@ fn refuse(error: c_int) -> c_int {
     -1
 }
 
-/// `access(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn access(path: *const c_char, mode: c_int) -> c_int {
     // SAFETY: as the caller's.

@@ -60,9 +60,7 @@ pub(super) struct SendWr {
 pub struct Served {
     /// The QP on which it was posted.
     pub qp_num: u32,
-    /// Its identifier.
     pub wr_id: u64,
-    /// When it was posted.
     pub posted_ns: u64,
     /// When its service ended; where its peer was not ready then, when it was.
     pub done_ns: u64,

@@ -22,10 +22,10 @@ const MAX_QPN: u32 = 0x00ff_ffff;
 
 pub(crate) fn pd_in_use(pd: *mut ibv_pd) -> bool {
     let fabric = fabric();
-    let pd = pd as usize;
-    fabric.memory.pd_in_use(pd)
-        || fabric.qps.values().any(|qp| qp.pd == pd)
-        || fabric.srqs.values().any(|srq| srq.pd == pd)
+    let address = pd as usize;
+    fabric.memory.pd_in_use(address)
+        || fabric.qps.values().any(|qp| qp.pd == address)
+        || fabric.srqs.values().any(|srq| srq.pd == address)
 }
 
 /// # Safety
@@ -36,17 +36,17 @@ pub(crate) unsafe fn reg_mr(
     length: usize,
     access: c_int,
 ) -> Result<*mut ibv_mr, c_int> {
-    let access = access.cast_unsigned();
+    let flags = access.cast_unsigned();
     // As ibv_reg_mr(3) says.
-    let needs_local_write = access & (REMOTE_WRITE | REMOTE_ATOMIC) != 0;
+    let needs_local_write = flags & (REMOTE_WRITE | REMOTE_ATOMIC) != 0;
     let wraps = (address as u64).checked_add(length as u64).is_none();
-    if wraps || length == 0 || needs_local_write && access & LOCAL_WRITE == 0 {
+    if wraps || length == 0 || needs_local_write && flags & LOCAL_WRITE == 0 {
         return Err(libc::EINVAL);
     }
     let keys = fabric().memory.register(Region {
         start: address as u64,
         length: length as u64,
-        access,
+        access: flags,
         pd: pd as usize,
     });
     // SAFETY: the caller's.
@@ -191,25 +191,30 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
     0
 }
 
+fn has(mask: u32, bit: ibv_qp_attr_mask) -> bool {
+    mask & bit.0 != 0
+}
+
 fn check_values(table: &Adapter, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
-    let has = |bit: ibv_qp_attr_mask| mask & bit.0 != 0;
     let largest_mtu = table.port.iter().map(|port| mtu_code(port.max_mtu)).max().unwrap_or(0);
-    let invalid = has(ibv_qp_attr_mask::IBV_QP_PORT) && table.port(attr.port_num.into()).is_none()
-        || has(ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
-        || has(ibv_qp_attr_mask::IBV_QP_PATH_MTU) && !(1..=largest_mtu).contains(&attr.path_mtu)
-        || has(ibv_qp_attr_mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > MAX_QPN
-        || has(ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC)
+    let invalid = has(mask, ibv_qp_attr_mask::IBV_QP_PORT)
+        && table.port(attr.port_num.into()).is_none()
+        || has(mask, ibv_qp_attr_mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
+        || has(mask, ibv_qp_attr_mask::IBV_QP_PATH_MTU)
+            && !(1..=largest_mtu).contains(&attr.path_mtu)
+        || has(mask, ibv_qp_attr_mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > MAX_QPN
+        || has(mask, ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC)
             && attr.max_rd_atomic > table.max_qp_init_rd_atom
-        || has(ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC)
+        || has(mask, ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC)
             && attr.max_dest_rd_atomic > table.max_qp_rd_atom
-        || has(ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31
-        || has(ibv_qp_attr_mask::IBV_QP_TIMEOUT) && attr.timeout > 31
-        || has(ibv_qp_attr_mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > 7
-        || has(ibv_qp_attr_mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > 7;
+        || has(mask, ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31
+        || has(mask, ibv_qp_attr_mask::IBV_QP_TIMEOUT) && attr.timeout > 31
+        || has(mask, ibv_qp_attr_mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > 7
+        || has(mask, ibv_qp_attr_mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > 7;
     if invalid {
         return Err(libc::EINVAL);
     }
-    if has(ibv_qp_attr_mask::IBV_QP_AV) {
+    if has(mask, ibv_qp_attr_mask::IBV_QP_AV) {
         let path = &attr.ah_attr;
         let port = table.port(path.port_num.into()).ok_or(libc::EINVAL)?;
         if path.is_global == 0 {

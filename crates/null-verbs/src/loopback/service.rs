@@ -13,7 +13,6 @@ pub enum Serving {
     },
     /// WRs wait for a server that takes one after the other.
     Servers {
-        /// Time of a WR.
         times: ServiceTimes,
         /// Each QP has a server of its own; otherwise all have one.
         is_of_qp: bool,

@@ -5,10 +5,8 @@ use std::time::Instant;
 
 #[derive(Default)]
 pub(super) enum Time {
-    /// Passes by itself.
     #[default]
     System,
-    /// What this function reads.
     Given(Box<dyn Fn() -> u64 + Send>),
 }
 

@@ -22,13 +22,13 @@ pub(crate) unsafe fn reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize
     unsafe { new_mr(pd, address, length, [key; 2]) }
 }
 
-/// A CQ of `size` entries or the next power of two.
+/// A CQ of so many `entries` or the next power of two.
 pub(crate) fn create_cq(
     context: *mut ibv_context,
-    size: u32,
+    entries: u32,
     cq_context: *mut c_void,
 ) -> *mut ibv_cq {
-    let size = size.next_power_of_two();
+    let size = entries.next_power_of_two();
     let empty = Cqe { wr_id: 0, qp_num: 0, byte_len: 0, opcode: 0 };
     let ring = Box::into_raw(vec![empty; size as usize].into_boxed_slice());
     let locked = LOCKED.load(Ordering::Relaxed) || std::env::var_os("NULL_VERBS_LOCKED").is_some();

@@ -46,7 +46,6 @@ pub struct Connection {
     pub(super) listener: Option<u64>,
     /// What was looked up here.
     pub(super) service: u64,
-    /// When to wake it.
     pub(super) timer_ns: Option<u64>,
     transaction: u64,
     ca_guid: u64,
@@ -329,7 +328,6 @@ impl Connection {
         self.send(Message::Drep(self.comms), out);
     }
 
-    /// Its timer is due.
     pub(super) fn wake(&mut self, now: u64, out: &mut Output) {
         self.timer_ns = None;
         match self.state {

@@ -6,18 +6,15 @@ use std::net::IpAddr;
 use super::timing::LISTENER_PATIENCE_NS;
 use crate::wire::cm::CmMad;
 
-/// The most that wait.
 const MOST: usize = 64;
 
 /// A request for which nobody listens here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unheard {
-    /// Who asks.
     pub from: IpAddr,
     /// The service that is asked for.
     pub service: u64,
     pub(super) number: u32,
-    /// What was asked.
     pub mad: CmMad,
 }
 

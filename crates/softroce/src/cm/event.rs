@@ -9,20 +9,15 @@ use crate::wire::cm::{RejReason, Rep, Req, SidrRep, SidrReq};
 pub struct Event {
     /// The connection's number at this manager.
     pub comm: u32,
-    /// What.
     pub happening: Happening,
 }
 
-/// Who asks whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asker {
-    /// The listener's number.
     pub listener: u64,
-    /// The other end's address.
     pub peer: IpAddr,
 }
 
-/// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// A new connection is asked for.
@@ -39,8 +34,6 @@ pub enum Happening {
     Rejected(RejReason, Box<[u8]>),
     /// The other end does not answer.
     Unreachable,
-    /// The connection has ended.
     Disconnected,
-    /// The connection is forgotten.
     TimeWaitOver,
 }

@@ -153,8 +153,8 @@ impl Manager {
             return;
         };
         if let Some((number, service)) = mad.message.request() {
-            let asked = Unheard { from, service, number, mad };
-            return self.take_request(now, asked, out);
+            let unheard = Unheard { from, service, number, mad };
+            return self.take_request(now, unheard, out);
         }
         let (transaction, message) = (mad.transaction, mad.message);
         let comms = match &message {
@@ -172,10 +172,11 @@ impl Manager {
             remote => Some(remote),
         };
         let known = comm.filter(|comm| {
-            self.connections.get(comm).is_some_and(|it| {
+            self.connections.get(comm).is_some_and(|connection| {
+                let remote = connection.comms.remote;
                 // A rejection may come before the other end has given a number.
-                let same = |number| number == 0 || comms.local == 0 || number == comms.local;
-                it.peer == from && same(it.comms.remote)
+                let is_same = remote == 0 || comms.local == 0 || remote == comms.local;
+                connection.peer == from && is_same
             })
         });
         if let Some(comm) = known {
@@ -205,7 +206,6 @@ impl Manager {
         }
     }
 
-    /// Does what is due.
     pub fn wake(&mut self, now: u64, out: &mut Output) {
         while let Some(early) = self.early.take_due(now) {
             out.unheard.push(early);
@@ -258,8 +258,11 @@ impl Manager {
         let waited = connection.state.is_asked();
         let fits = step(&mut connection);
         if waited && !connection.state.is_asked() {
-            let of = |listener: &&mut Listener| Some(listener.number) == connection.listener;
-            if let Some(listener) = self.listeners.values_mut().find(of) {
+            if let Some(listener) = self
+                .listeners
+                .values_mut()
+                .find(|listener| Some(listener.number) == connection.listener)
+            {
                 listener.waiting = listener.waiting.saturating_sub(1);
             }
         }

@@ -9,18 +9,14 @@ use crate::wire::cm::{CmMad, MAD_BYTES, Message};
 /// A datagram from QP 1 to QP 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
-    /// To whom.
     pub to: IpAddr,
-    /// The MAD.
     pub bytes: [u8; MAD_BYTES],
 }
 
 /// Datagrams and events, in order.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// To send.
     pub datagrams: Vec<Datagram>,
-    /// To tell.
     pub events: Vec<Event>,
     /// Requests for which nobody has listened here for long: for another manager of the port, or to be refused.
     pub unheard: Vec<Unheard>,

@@ -1,4 +1,4 @@
-//! The manager's part that is asked: what becomes of a request, and of one for which nobody listens.
+//! The manager's part that is unheard: what becomes of a request, and of one for which nobody listens.
 
 use std::net::IpAddr;
 
@@ -20,8 +20,8 @@ impl Manager {
         (!known).then_some(service)
     }
 
-    pub(super) fn take_request(&mut self, now: u64, asked: Unheard, out: &mut Output) {
-        let (from, number, service) = (asked.from, asked.number, asked.service);
+    pub(super) fn take_request(&mut self, now: u64, unheard: Unheard, out: &mut Output) {
+        let (from, number, service) = (unheard.from, unheard.number, unheard.service);
         if let Some(comm) = self.by_request.get(&(from, number)) {
             if let Some(connection) = self.connections.get(comm) {
                 connection.asked_again(out);
@@ -32,12 +32,12 @@ impl Manager {
             return;
         }
         if !self.listeners.contains_key(&service) {
-            if let Some(asked) = self.early.keep(now, asked) {
-                refuse(&asked, RejReason::INVALID_SERVICE, out);
+            if let Some(unheard) = self.early.keep(now, unheard) {
+                refuse(&unheard, RejReason::INVALID_SERVICE, out);
             }
             return;
         }
-        if let Message::Req(req) = &asked.mad.message {
+        if let Message::Req(req) = &unheard.mad.message {
             let refused = if req.transport != Transport::Rc {
                 Some(RejReason::INVALID_TRANSPORT)
             } else if req.mtu > self.mtu {
@@ -48,7 +48,7 @@ impl Manager {
                 None
             };
             if let Some(reason) = refused {
-                return refuse(&asked, reason, out);
+                return refuse(&unheard, reason, out);
             }
         }
         let Some(listener) = self.listeners.get_mut(&service) else {
@@ -60,14 +60,14 @@ impl Manager {
         listener.waiting += 1;
         let asker = Asker { listener: listener.number, peer: from };
         let comms = Comms { local: self.fresh_comm(), remote: number };
-        let (state, remote_qpn, happening) = match asked.mad.message {
+        let (state, remote_qpn, happening) = match unheard.mad.message {
             Message::SidrReq(req) => (State::SidrReqReceived, 0, Happening::LookedUp(asker, req)),
             Message::Req(req) => (State::ReqReceived, req.qpn, Happening::Requested(asker, req)),
             // No request.
             _ => return,
         };
         let mut connection =
-            Connection::new(state, comms, from, asked.mad.transaction, self.ca_guid);
+            Connection::new(state, comms, from, unheard.mad.transaction, self.ca_guid);
         (connection.listener, connection.service) = (Some(asker.listener), service);
         connection.remote_qpn = remote_qpn;
         self.keep(connection);
@@ -91,20 +91,20 @@ impl Manager {
 }
 
 /// Refuses a request; for a look-up there is only one reason.
-fn refuse(asked: &Unheard, reason: RejReason, out: &mut Output) {
-    let (to, transaction) = (asked.from, asked.mad.transaction);
-    match &asked.mad.message {
+fn refuse(unheard: &Unheard, reason: RejReason, out: &mut Output) {
+    let (to, transaction) = (unheard.from, unheard.mad.transaction);
+    match &unheard.mad.message {
         Message::SidrReq(_) => {
             let rep = Box::new(SidrRep {
-                request: asked.number,
-                service: asked.service,
+                request: unheard.number,
+                service: unheard.service,
                 status: SidrStatus::UNSUPPORTED,
                 ..SidrRep::default()
             });
             out.send(to, transaction, Message::SidrRep(rep));
         }
         _ => {
-            let (local, remote) = (0, asked.number);
+            let (local, remote) = (0, unheard.number);
             let rej = Box::new(Rej {
                 comms: Comms { local, remote },
                 of: Handled::Req,

@@ -29,13 +29,9 @@ const FORCED_BUFFER_BYTES: c_int = 32 << 20;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} on {address}: {source}; {remedy}")]
 pub struct OpenError {
-    /// The call that failed.
     pub operation: &'static str,
-    /// The address.
     pub address: IpAddr,
-    /// The system's error.
     pub source: io::Error,
-    /// Advice.
     pub remedy: &'static str,
 }
 
@@ -69,9 +65,7 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
 
 /// An address that was taken.
 pub struct Taken {
-    /// The receiver's.
     pub socket: Attachment,
-    /// The address.
     pub address: IpAddr,
     /// The part of it that is this process', if others may have it too.
     pub membership: Option<Membership>,

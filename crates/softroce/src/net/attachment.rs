@@ -12,7 +12,6 @@ use super::sockets::{Batch, SendOptions, Socket};
 
 const NONE: RawFd = -1;
 
-/// One end.
 pub enum Attachment {
     /// A socket of this machine.
     Udp(Socket),

@@ -113,8 +113,8 @@ impl Capture {
         let mut buffer = self.shared.buffer.lock();
         let before = buffer.bytes.len();
         for (identification, packet) in packets {
-            let (headers, used) = route.headers(identification, packet);
-            let headers = headers.get(..used).unwrap_or_default();
+            let (longest, used) = route.headers(identification, packet);
+            let headers = longest.get(..used).unwrap_or_default();
             let whole = (headers.len() + packet.len()) as u32;
             if buffer.bytes.len() + whole as usize > MOST_BYTES {
                 buffer.missing += 1;

@@ -8,7 +8,6 @@ use super::sockets::now_ns;
 /// Where a device takes its time from.
 #[derive(Clone, Debug, Default)]
 pub enum Clock {
-    /// The machine's.
     #[default]
     Machine,
     /// The time that is stored here, in nanoseconds.

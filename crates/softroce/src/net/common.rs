@@ -11,17 +11,13 @@ use super::tap::Tap;
 /// It; clones share the counters and the recorder.
 #[derive(Clone)]
 pub struct Common {
-    /// The address.
     pub address: IpAddr,
     /// The only address whose packets pass the faulty link; `None` for all.
     pub faulty_peer: Option<IpAddr>,
     /// When it is down on purpose.
     pub outage: Option<Outage>,
-    /// What time it is.
     pub clock: Clock,
-    /// The counters.
     pub counters: Arc<Counters>,
-    /// Records packets.
     pub tap: Arc<Tap>,
 }
 

@@ -85,7 +85,6 @@ impl CopiedBatch {
         }
     }
 
-    /// Removes all packets.
     pub fn clear(&mut self) {
         self.packets = 0;
         self.closed = false;

@@ -2,17 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds `more`.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The count so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -24,7 +21,6 @@ impl Count {
 pub struct Traffic {
     /// Datagrams per system call: GSO batches.
     pub datagrams: Count,
-    /// Packets.
     pub packets: Count,
     /// Bytes from the base transport headers to the CRCs.
     pub bytes: Count,
@@ -34,13 +30,9 @@ pub struct Traffic {
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub struct FaultCounts {
-    /// Dropped.
     pub dropped: Count,
-    /// Sent or delivered twice.
     pub duplicated: Count,
-    /// Delayed behind later ones.
     pub reordered: Count,
-    /// With a flipped bit.
     pub corrupted: Count,
     /// Marked, as by a congested switch.
     pub marked: Count,
@@ -53,7 +45,6 @@ pub struct FaultCounts {
 pub struct Counters {
     /// Sent: accepted by the kernel.
     pub sent: Traffic,
-    /// Received, including bad packets.
     pub received: Traffic,
     /// Packets received with a wrong invariant CRC.
     pub bad_icrc: Count,
@@ -67,9 +58,7 @@ pub struct Counters {
     pub waited: Count,
     /// Attempts to send what waits for room in a socket.
     pub room_attempts: Count,
-    /// Faults of sent packets.
     pub transmit_faults: FaultCounts,
-    /// Faults of received packets.
     pub receive_faults: FaultCounts,
 }
 

@@ -20,7 +20,6 @@ const OVERHEAD_BYTES: usize = 768;
 /// Bytes of IPv4 and UDP headers.
 const HEADER_BYTES: usize = 28;
 
-/// A network.
 pub struct Fabric {
     now_ns: Arc<AtomicU64>,
     seed: u64,
@@ -43,7 +42,6 @@ struct Port {
 /// What has passed a link.
 #[derive(Debug)]
 pub struct Datagram {
-    /// Its sender.
     pub source: SocketAddr,
     /// Type of service or traffic class.
     pub traffic_class: u8,
@@ -93,7 +91,6 @@ impl Fabric {
         })
     }
 
-    /// Its time.
     pub fn clock(&self) -> Clock {
         Clock::Set(Arc::clone(&self.now_ns))
     }

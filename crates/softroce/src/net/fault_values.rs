@@ -15,16 +15,13 @@ const RATES: [(char, f64); 3] = [('K', 1e3), ('M', 1e6), ('G', 1e9)];
 pub struct NthPacket {
     /// The packets that count; `None` for all.
     pub kind: Option<PacketKind>,
-    /// Which of them.
     pub number: u64,
 }
 
 /// A time, counted from the opening of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Period {
-    /// When it begins.
     pub after_ns: u64,
-    /// How long it lasts.
     pub lasts_ns: u64,
 }
 
@@ -64,13 +61,11 @@ pub fn loss(part: &str, value: &str) -> Result<(f64, u32), FaultsError> {
     };
     let share = probability(part, share.trim())?;
     let wrong = || FaultsError::of(part, faults_error::BURST);
-    let burst = burst.trim().parse::<u32>().map_err(|_| wrong())?;
-    let fits = burst > 0 && burst_begins(share, burst) <= 1.0;
-    match fits {
-        true if share > 0.0 => Ok((share, burst)),
-        true => Ok((0.0, 0)),
-        false => Err(wrong()),
+    let packets = burst.trim().parse::<u32>().map_err(|_| wrong())?;
+    if packets == 0 || burst_begins(share, packets) > 1.0 {
+        return Err(wrong());
     }
+    Ok(if share > 0.0 { (share, packets) } else { (0.0, 0) })
 }
 
 /// The probability that a burst of the mean length `burst` begins, for bursts to lose `share` of all packets. After a burst
@@ -85,19 +80,16 @@ pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
     let wrong = || FaultsError::of(part, faults_error::TIME);
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
     let (number, unit) = value.split_at(letters);
-    let number = number.trim();
     let (_, unit_ns) = TIMES.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
-    if let Ok(number) = number.parse::<u64>() {
+    if let Ok(number) = number.trim().parse::<u64>() {
         return number.checked_mul(*unit_ns).ok_or_else(wrong);
     }
-    let ns = number.parse::<f64>().map_err(|_| wrong())? * *unit_ns as f64;
+    let ns = number.trim().parse::<f64>().map_err(|_| wrong())? * *unit_ns as f64;
     if (0.0..1e18).contains(&ns) { Ok(ns.round() as u64) } else { Err(wrong()) }
 }
 
-/// Which packets are marked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mark {
-    /// Each with this probability.
     Share(f64),
     /// Those that wait longer than this for the link's rate.
     AfterNs(u64),
@@ -129,8 +121,10 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
 pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
     let wrong = || FaultsError::of(part, faults_error::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
-    let time_ns = |text: &str| time_ns(part, text.trim()).map_err(|_| wrong());
-    Ok(Period { after_ns: time_ns(after)?, lasts_ns: time_ns(lasts)? })
+    Ok(Period {
+        after_ns: time_ns(part, after.trim()).map_err(|_| wrong())?,
+        lasts_ns: time_ns(part, lasts.trim()).map_err(|_| wrong())?,
+    })
 }
 
 /// `ack#3`.

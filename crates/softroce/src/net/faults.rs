@@ -23,9 +23,7 @@ use super::packet_kind;
 pub struct Faults {
     /// Seed of the random numbers.
     pub seed: u64,
-    /// Faults of sent packets.
     pub transmit: Direction,
-    /// Faults of received packets.
     pub receive: Direction,
     /// The only address to and from which packets meet them; `None` for all.
     pub peer: Option<IpAddr>,
@@ -55,7 +53,6 @@ pub struct Direction {
     pub mark_after_ns: Option<u64>,
     /// How long packets may wait for the link's rate: those that would wait longer are lost, as by a full queue.
     pub queue_ns: Option<u64>,
-    /// Delay of every packet.
     pub delay_ns: u64,
     /// How much the delay varies to both sides, evenly; packets stay in order.
     pub jitter_ns: u64,
@@ -163,9 +160,8 @@ impl Faults {
             ("", _) => (true, true),
             _ => return Err(unknown()),
         };
-        let transmit = transmit.then_some(&mut self.transmit);
-        let receive = receive.then_some(&mut self.receive);
-        for direction in transmit.into_iter().chain(receive) {
+        let directions = [(transmit, &mut self.transmit), (receive, &mut self.receive)];
+        for (_, direction) in directions.into_iter().filter(|(is_named, _)| *is_named) {
             match kind {
                 "drop" => (direction.drop, direction.drop_burst) = loss(part, value)?,
                 "duplicate" => direction.duplicate = probability(part, value)?,

@@ -10,8 +10,7 @@ pub struct FaultsError {
 
 impl FaultsError {
     pub(super) fn of(part: &str, remedy: &'static str) -> FaultsError {
-        let part = part.to_owned();
-        FaultsError { part, remedy }
+        FaultsError { part: part.to_owned(), remedy }
     }
 }
 

@@ -103,9 +103,10 @@ impl GsoBatch {
         if !self.takes(headers.len(), payload_bytes) {
             return;
         }
-        let pieces = pieces.filter(|(_, bytes)| *bytes > 0);
-        // SAFETY: the caller vouches for them.
-        let pieces = pieces.map(|(from, bytes)| unsafe { slice::from_raw_parts(from, bytes) });
+        let pieces = pieces
+            .filter(|(_, bytes)| *bytes > 0)
+            // SAFETY: the caller vouches for them.
+            .map(|(from, bytes)| unsafe { slice::from_raw_parts(from, bytes) });
         if copies || payload_bytes <= COPIED_BYTES || pieces.clone().count() > PIECES {
             self.push_copied(headers, payload_bytes, pieces);
         } else if pieces.clone().map(<[u8]>::len).sum::<usize>() == payload_bytes {
@@ -229,7 +230,6 @@ impl GsoBatch {
         }
     }
 
-    /// Removes all packets.
     pub fn clear(&mut self) {
         self.segment_bytes = 0;
         self.seed = None;
@@ -290,14 +290,14 @@ impl Outgoing for GsoBatch {
     }
 
     fn copied(&self) -> Vec<u8> {
-        let mut all = Vec::with_capacity(self.bytes);
+        let mut copy = Vec::with_capacity(self.bytes);
         for piece in self.pieces() {
             // SAFETY: as in `send_on`.
-            all.extend_from_slice(unsafe {
+            copy.extend_from_slice(unsafe {
                 slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
             });
         }
-        all
+        copy
     }
 
     fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {

@@ -27,8 +27,8 @@ fn takes(packets: usize) -> io::Result<()> {
         hop_limit: 0,
         segment_bytes: Some(1),
     };
-    let bytes = [0; MAX_GSO_BATCH_PACKETS + 1];
-    let bytes = bytes.get(..packets).unwrap_or(&bytes);
+    let zeroes = [0; MAX_GSO_BATCH_PACKETS + 1];
+    let bytes = zeroes.get(..packets).unwrap_or(&zeroes);
     let socket = Socket::from(OwnedFd::from(socket));
     Attachment::Udp(socket).send_bytes(bytes, &options)
 }

@@ -51,14 +51,12 @@ struct Sender {
     expected: u16,
 }
 
-/// The known senders.
 pub struct Identification {
     senders: Box<[Sender; SENDERS]>,
     inverses: Box<[(usize, u32); LENGTHS]>,
 }
 
 impl Identification {
-    /// No senders.
     pub fn new() -> Identification {
         Identification {
             senders: Box::new([Sender::default(); SENDERS]),

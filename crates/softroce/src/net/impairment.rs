@@ -20,7 +20,6 @@ const MOST_WAITING: usize = 1 << 16;
 /// A packet on the link, with its context for the receiving end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transit<C> {
-    /// Its destination or source.
     pub context: C,
     /// Type of service or traffic class, with the mark that it may get on the link.
     pub traffic_class: u8,
@@ -28,7 +27,6 @@ pub struct Transit<C> {
     pub bytes: Vec<u8>,
 }
 
-/// What befalls a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fate {
     lost: bool,
@@ -234,17 +232,16 @@ impl<C: Clone> Impairment<C> {
         }
         let departure_ns = u64::try_from(departure_ps.div_ceil(1000)).unwrap_or(u64::MAX);
         // The shortest delay is the delay without the jitter.
-        let delay_ns = self.direction.delay_ns - self.direction.jitter_ns;
-        let delay_ns = delay_ns.saturating_add(jitter_ns);
-        let due_ns = departure_ns.saturating_add(delay_ns);
+        let shortest_ns = self.direction.delay_ns - self.direction.jitter_ns;
+        let due_ns = departure_ns.saturating_add(shortest_ns.saturating_add(jitter_ns));
         let before_ns = self.waiting.back().map_or(0, |(due_ns, _)| *due_ns);
         self.waiting.push_back((due_ns.max(before_ns), packet));
     }
 }
 
-fn flip_bit(bytes: &mut [u8], place: u64) {
+fn flip_bit(bytes: &mut [u8], random: u64) {
     let bits = (bytes.len() as u64 * 8).max(1);
-    let mut place = place % bits;
+    let mut place = random % bits;
     if (place / 8) as usize == CONGESTION_BYTE {
         place -= 8;
     }

@@ -74,7 +74,6 @@ pub use tap::{RecordedPacket, Tap};
 pub use transmitter::Transmitter;
 pub use wakeup::Wakeup;
 
-/// An open address.
 pub struct Port {
     /// What both halves have too.
     pub common: Common,

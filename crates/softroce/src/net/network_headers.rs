@@ -14,9 +14,7 @@ const UDP_PROTOCOL: u8 = 17;
 /// What a packet's headers say besides its length.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Source address and port.
     pub source: SocketAddr,
-    /// Destination address and port.
     pub destination: SocketAddr,
     /// Type of service or traffic class.
     pub traffic_class: u8,
@@ -93,9 +91,9 @@ struct Sum(u64);
 impl Sum {
     fn add(self, bytes: &[u8]) -> Sum {
         let (words, rest) = bytes.as_chunks::<2>();
-        let words = words.iter().map(|word| u64::from(u16::from_be_bytes(*word)));
+        let whole: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();
         let last = rest.first().map_or(0, |byte| u64::from(*byte) << 8);
-        Sum(self.0 + words.sum::<u64>() + last)
+        Sum(self.0 + whole + last)
     }
 
     fn checksum(self) -> [u8; 2] {

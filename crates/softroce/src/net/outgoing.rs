@@ -7,9 +7,7 @@ use super::flow::Flow;
 
 /// Packets of one flow for one system call.
 pub trait Outgoing {
-    /// Their flow.
     fn flow(&self) -> Option<&Flow>;
-    /// Number of packets.
     fn packets(&self) -> usize;
     /// Length of every packet but the last, which may be shorter.
     fn segment_bytes(&self) -> usize;

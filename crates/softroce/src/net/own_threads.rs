@@ -7,9 +7,9 @@ use std::ptr;
 pub fn block_signals() {
     // SAFETY: a set on the stack, filled before it is used.
     unsafe {
-        let mut all = std::mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, ptr::null_mut());
+        let mut signals = std::mem::zeroed();
+        libc::sigfillset(&raw mut signals);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, ptr::null_mut());
     }
 }
 

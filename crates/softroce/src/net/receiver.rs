@@ -28,7 +28,6 @@ const ENOUGH: usize = 256;
 /// A received packet with the right invariant CRC.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// Its sender.
     pub source: SocketAddr,
     /// Whether it came through congestion.
     pub is_marked: bool,
@@ -101,11 +100,11 @@ impl Receiver {
         let mut handed_over = 0;
         let mut left = ENOUGH;
         while left > 0 {
-            let asked = self.ask;
+            let requested = self.ask;
             // An error of the socket does not concern our packets; the next call may succeed.
-            let datagrams = self.socket.receive(&mut self.batch, asked).unwrap_or(0);
+            let datagrams = self.socket.receive(&mut self.batch, requested).unwrap_or(0);
             self.ask = if datagrams == 0 { 1 } else { BATCH };
-            self.drained = datagrams < asked;
+            self.drained = datagrams < requested;
             if datagrams == 0 {
                 break;
             }
@@ -300,15 +299,14 @@ impl Check {
 
     /// The identification that the CRC tells; that of `place` if it tells none.
     fn identification_of(&mut self, source: SocketAddr, place: usize, packet: &[u8]) -> u16 {
-        let place = place as u16;
+        let index = place as u16;
         let addresses = icrc_addresses(source.ip(), self.address);
         let seed = IcrcSeed::new(addresses, source.port(), packet.len());
         let Some((body, tail)) = packet.split_last_chunk::<ICRC_BYTES>() else {
-            return place;
+            return index;
         };
-        let difference = seed.flip_identification(place).over(body) ^ u32::from_le_bytes(*tail);
-        let found = self.identification.solve(place, difference, body.len());
-        found.unwrap_or(place)
+        let difference = seed.flip_identification(index).over(body) ^ u32::from_le_bytes(*tail);
+        self.identification.solve(index, difference, body.len()).unwrap_or(index)
     }
 
     /// Checks a packet with its CRC, and records it with the tap, if one does.

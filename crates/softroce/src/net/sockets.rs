@@ -21,7 +21,6 @@ type Control = [u64; 12];
 /// The options of one send.
 #[derive(Clone, Copy, Debug)]
 pub struct SendOptions {
-    /// The destination.
     pub destination: SocketAddr,
     /// Type of service or traffic class. [`ECT_0`], the sending sockets' own, costs nothing.
     pub traffic_class: u8,
@@ -38,7 +37,6 @@ impl SendOptions {
     }
 }
 
-/// A non-blocking UDP socket.
 pub struct Socket(OwnedFd);
 
 impl From<OwnedFd> for Socket {
@@ -73,7 +71,6 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Its descriptor.
     pub fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
@@ -90,7 +87,6 @@ impl Socket {
         checked(unsafe { libc::bind(self.fd(), (&raw const name).cast(), length) }).map(drop)
     }
 
-    /// Sets an integer option.
     pub fn set(&self, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
         let length = size_of::<c_int>() as socklen_t;
         // SAFETY: the pointer is to an int, as `length` says.
@@ -100,7 +96,6 @@ impl Socket {
         .map(drop)
     }
 
-    /// Reads an integer option.
     pub fn get(&self, level: c_int, option: c_int) -> io::Result<c_int> {
         let mut value: c_int = 0;
         let mut length = size_of::<c_int>() as socklen_t;
@@ -162,13 +157,13 @@ impl Socket {
 
     /// Receives up to `most` datagrams, at most [`BATCH`]; returns their number, 0 if none wait.
     pub fn receive(&self, batch: &mut Batch, most: usize) -> io::Result<usize> {
-        let most = most.min(BATCH);
+        let room = most.min(BATCH);
         // SAFETY: headers of zeroes are empty ones.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { zeroed() };
         // SAFETY: as above, for pieces of no bytes.
         let mut pieces: [libc::iovec; BATCH] = unsafe { zeroed() };
         for ((slot, piece), message) in
-            batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages).take(most)
+            batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages).take(room)
         {
             piece.iov_base = slot.bytes.as_mut_ptr().cast();
             piece.iov_len = slot.bytes.len();
@@ -182,29 +177,29 @@ impl Socket {
         }
         // SAFETY: every header points to a name, a piece and control bytes of the sizes it says, which are lent to
         // us for writing and outlive the call.
-        let received = unsafe {
+        let result = unsafe {
             libc::recvmmsg(
                 self.fd(),
                 messages.as_mut_ptr(),
-                most as u32,
+                room as u32,
                 libc::MSG_DONTWAIT as _,
                 ptr::null_mut(),
             )
         };
-        if received < 0 {
+        if result < 0 {
             let error = io::Error::last_os_error();
             return match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR) => Ok(0),
                 _ => Err(error),
             };
         }
-        let received = received as usize;
+        let received = result as usize;
         for (slot, message) in batch.slots.iter_mut().zip(&messages).take(received) {
             slot.length = (message.msg_len as usize).min(DATAGRAM_BYTES);
             // SAFETY: the kernel filled in this header's name and control bytes.
             unsafe {
                 slot.source = source_of(&slot.name);
-                slot.told = Told::by(&message.msg_hdr);
+                slot.metadata = Metadata::by(&message.msg_hdr);
             }
         }
         Ok(received)
@@ -216,14 +211,13 @@ pub struct Batch {
     slots: Vec<Slot>,
 }
 
-/// Room for one datagram.
 pub struct Slot {
     bytes: Box<[u8]>,
     name: MaybeUninit<libc::sockaddr_in6>,
     control: Control,
     length: usize,
     source: Option<SocketAddr>,
-    told: Told,
+    metadata: Metadata,
 }
 
 impl Slot {
@@ -241,13 +235,12 @@ impl Slot {
             *to = *from;
         }
         self.source = Some(source);
-        self.told = Told { segment_bytes, drops: Some(drops), traffic_class };
+        self.metadata = Metadata { segment_bytes, drops: Some(drops), traffic_class };
     }
 }
 
 /// A received datagram: the packets of a GSO batch in sequence.
 pub struct Datagram<'a> {
-    /// Its sender.
     pub source: SocketAddr,
     /// Length of a segment; the last may be shorter. 0 if there is only one.
     pub segment_bytes: usize,
@@ -255,7 +248,6 @@ pub struct Datagram<'a> {
     pub drops: Option<u32>,
     /// Type of service or traffic class, the same for all of a GSO batch; 0 if the system does not tell.
     pub traffic_class: u8,
-    /// All of its bytes.
     pub bytes: &'a mut [u8],
 }
 
@@ -269,7 +261,7 @@ impl Batch {
                 control: [0; 12],
                 length: 0,
                 source: None,
-                told: Told::default(),
+                metadata: Metadata::default(),
             })
             .take(BATCH)
             .collect(),
@@ -286,9 +278,9 @@ impl Batch {
         self.slots.iter_mut().take(count).filter_map(|slot| {
             Some(Datagram {
                 source: slot.source?,
-                segment_bytes: slot.told.segment_bytes,
-                drops: slot.told.drops,
-                traffic_class: slot.told.traffic_class,
+                segment_bytes: slot.metadata.segment_bytes,
+                drops: slot.metadata.drops,
+                traffic_class: slot.metadata.traffic_class,
                 bytes: slot.bytes.get_mut(..slot.length)?,
             })
         })
@@ -403,7 +395,7 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
 
 /// What the control messages of a message tell.
 #[derive(Default)]
-struct Told {
+struct Metadata {
     /// The segment length, 0 if there is none.
     segment_bytes: usize,
     drops: Option<u32>,
@@ -411,11 +403,11 @@ struct Told {
     traffic_class: u8,
 }
 
-impl Told {
+impl Metadata {
     /// # Safety
     /// The kernel has filled in the header, and its control bytes are still there.
-    unsafe fn by(message: &libc::msghdr) -> Told {
-        let mut told = Told::default();
+    unsafe fn by(message: &libc::msghdr) -> Metadata {
+        let mut metadata = Metadata::default();
         // SAFETY: the kernel wrote well-formed control messages, each an int or a u32 but for the type of service, which is a
         // byte, and walking them is what these are for.
         unsafe {
@@ -424,22 +416,22 @@ impl Told {
                 let value = libc::CMSG_DATA(header).cast::<u32>();
                 match (control.cmsg_level, control.cmsg_type) {
                     (libc::SOL_UDP, libc::UDP_GRO) => {
-                        told.segment_bytes = value.read_unaligned() as usize;
+                        metadata.segment_bytes = value.read_unaligned() as usize;
                     }
                     (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
-                        told.drops = Some(value.read_unaligned());
+                        metadata.drops = Some(value.read_unaligned());
                     }
                     (libc::IPPROTO_IP, libc::IP_TOS) => {
-                        told.traffic_class = value.cast::<u8>().read();
+                        metadata.traffic_class = value.cast::<u8>().read();
                     }
                     (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                        told.traffic_class = value.read_unaligned() as u8;
+                        metadata.traffic_class = value.read_unaligned() as u8;
                     }
                     _ => {}
                 }
                 header = libc::CMSG_NXTHDR(message, header);
             }
         }
-        told
+        metadata
     }
 }

@@ -6,17 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::clock::Clock;
 use crate::lock::Lock;
 
-/// The most packets recorded.
 const MOST: usize = 1024;
 
-/// A recorded packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedPacket {
     /// Time, in nanoseconds of the device's clock.
     pub at_ns: u64,
     /// Whether it was sent (recorded before faults); else it was received (recorded after faults).
     pub outwards: bool,
-    /// The other end's address.
     pub peer: IpAddr,
     /// From the base transport header to the CRC.
     pub bytes: Vec<u8>,
@@ -24,7 +21,6 @@ pub struct RecordedPacket {
     pub icrc_ok: bool,
 }
 
-/// The recorder.
 #[derive(Debug, Default)]
 pub struct Tap {
     clock: Clock,
@@ -71,10 +67,10 @@ impl Tap {
         });
     }
 
-    fn keep(&self, passed: RecordedPacket) {
-        let mut all = self.passed.lock();
-        if all.len() < MOST {
-            all.push(passed);
+    fn keep(&self, packet: RecordedPacket) {
+        let mut passed = self.passed.lock();
+        if passed.len() < MOST {
+            passed.push(packet);
         }
     }
 }

@@ -240,22 +240,22 @@ impl Transmitter {
                 hop_limit => hop_limit,
             },
         };
-        let all = outgoing.copied();
-        let packets = all.chunks(outgoing.segment_bytes().max(1));
+        let copy = outgoing.copied();
+        let packets = copy.chunks(outgoing.segment_bytes().max(1));
         capture.add(&route, (0..).zip(packets));
     }
 
     fn enter(&self, link: &Lock<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
-        let mut all = link.lock();
-        let link = &mut all.link;
-        let mut fates = [Fate::default(); MAX_GSO_BATCH_PACKETS];
-        let fates = fates.get_mut(..gso_batch.packets()).unwrap_or_default();
+        let mut faulty = link.lock();
+        let link = &mut faulty.link;
+        let mut room = [Fate::default(); MAX_GSO_BATCH_PACKETS];
+        let fates = room.get_mut(..gso_batch.packets()).unwrap_or_default();
         let now_ns = self.common.clock.now_ns();
         for (fate, opcode) in fates.iter_mut().zip(gso_batch.opcodes()) {
             *fate = link.draw(now_ns, opcode);
         }
         if link.passes(fates) {
-            drop(all);
+            drop(faulty);
             return self.put(gso_batch);
         }
         for ((bytes, fate), place) in gso_batch.copied_packets().zip(fates).zip(0..) {
@@ -263,7 +263,7 @@ impl Transmitter {
             let packet = Transit { context, traffic_class: flow.traffic_class, bytes };
             link.enter(now_ns, *fate, packet, &self.common.counters.transmit_faults);
         }
-        self.leave(&mut all);
+        self.leave(&mut faulty);
     }
 
     /// Sends what has left the link: what leaves together, in as few GSO batches as it fits into. What has left waits

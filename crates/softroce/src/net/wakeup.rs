@@ -8,7 +8,6 @@ use std::ptr;
 
 use super::address::SENDING_SOCKETS;
 
-/// Wakes a sleeping thread.
 pub struct Wakeup(OwnedFd);
 
 impl Wakeup {

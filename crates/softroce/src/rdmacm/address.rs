@@ -101,7 +101,7 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
         });
         if let Err(error) = listens {
             // Of the devices that listen already, none keeps it.
-            for (_, device) in state.devices.all() {
+            for (_, device) in state.devices.iter_mut() {
                 device.manager.stop_listening(key);
             }
             let claims = &mut state.entry(key)?.claims;
@@ -199,7 +199,6 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
     Ok(path)
 }
 
-/// `rdma_resolve_route(3)`.
 pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };

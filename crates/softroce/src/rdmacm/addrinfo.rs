@@ -79,9 +79,10 @@ unsafe fn look_up(
         found.ai_flags = hints.ai_flags;
         found.ai_family = first.ai_family;
         let datagrams = first.ai_socktype == libc::SOCK_DGRAM;
-        let or = |given: c_int, other: c_int| if given == 0 { other } else { given };
-        found.ai_qp_type = or(hints.ai_qp_type, if datagrams { UD } else { RC });
-        found.ai_port_space = or(hints.ai_port_space, if datagrams { UDP } else { TCP });
+        let (qp_type, port_space) = if datagrams { (UD, UDP) } else { (RC, TCP) };
+        found.ai_qp_type = if hints.ai_qp_type == 0 { qp_type } else { hints.ai_qp_type };
+        found.ai_port_space =
+            if hints.ai_port_space == 0 { port_space } else { hints.ai_port_space };
         let address = copy(first.ai_addr, first.ai_addrlen);
         if hints.ai_flags & PASSIVE != 0 {
             (found.ai_src_addr, found.ai_src_len) = (address, first.ai_addrlen);
@@ -137,7 +138,6 @@ pub unsafe extern "C" fn getaddrinfo(
     })
 }
 
-/// `rdma_freeaddrinfo(3)`.
 pub unsafe extern "C" fn freeaddrinfo(list: *mut rdma_addrinfo) {
     // SAFETY: one of `getaddrinfo`, or null; its addresses are by `malloc`, or null.
     unsafe {

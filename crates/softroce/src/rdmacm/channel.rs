@@ -34,7 +34,6 @@ pub(super) fn create() -> Result<*mut rdma_event_channel, c_int> {
     Ok(channel)
 }
 
-/// `rdma_create_event_channel(3)`.
 pub unsafe extern "C" fn create_event_channel() -> *mut rdma_event_channel {
     pointer_or_errno(create())
 }

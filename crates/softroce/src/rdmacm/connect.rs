@@ -40,6 +40,19 @@ unsafe fn bytes<'a>(place: *const c_void, length: u8) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(place.cast(), length.into()) }
 }
 
+/// Whether it is a number of READs at once that the device can do.
+fn is_depth(depth: u8) -> bool {
+    depth <= MAX_RD_ATOM || depth == AS_MANY_AS_CAN_BE
+}
+
+/// The number of READs at once that a program wants, or as many as the other end offers and the device can do.
+fn chosen_depth(wanted: u8, offered: u8) -> u8 {
+    match wanted {
+        AS_MANY_AS_CAN_BE => offered.min(MAX_RD_ATOM),
+        _ => wanted,
+    }
+}
+
 /// The parameters of a program, or the usual ones, and of the id's QP if it has one. EINVAL for more private data than the
 /// message has room for, for more READs than the device does, and without parameters and QP.
 unsafe fn wanted<'a>(
@@ -67,11 +80,10 @@ unsafe fn wanted<'a>(
     }
     wanted.retry_count = wanted.retry_count.min(RETRIES);
     wanted.rnr_retry_count = wanted.rnr_retry_count.min(RETRIES);
-    let can_be = |depth| depth <= MAX_RD_ATOM || depth == AS_MANY_AS_CAN_BE;
     // SAFETY: as long as the program says.
     let data = unsafe { bytes(wanted.private_data, wanted.private_data_len) };
     let has_room = data.len() <= room_bytes;
-    if has_room && can_be(wanted.responder_resources) && can_be(wanted.initiator_depth) {
+    if has_room && is_depth(wanted.responder_resources) && is_depth(wanted.initiator_depth) {
         Ok((wanted, data))
     } else {
         Err(libc::EINVAL)
@@ -96,7 +108,7 @@ fn ask(
     let header =
         IpHeader { source_port: local.port(), source: local.ip(), destination: remote.ip() };
     // The answer is taken under the same lock, so that the number is known before.
-    let asked = match entry.space {
+    let number = match entry.space {
         PortSpace::Udp => {
             entry.terms = Terms::of_datagrams(remote.ip());
             let req = Box::new(SidrReq {
@@ -132,7 +144,7 @@ fn ask(
             state.run(address, |manager, out| manager.connect(now, remote.ip(), req, out))
         }
     };
-    let comm = asked.ok_or(libc::ENODEV)?;
+    let comm = number.ok_or(libc::ENODEV)?;
     state.entry(key)?.comm = Some(comm);
     let device = state.devices.get(address).ok_or(libc::ENODEV)?;
     device.ids.insert(comm, key);
@@ -149,11 +161,11 @@ pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn
         PortSpace::Udp => SIDR_REQ_DATA_BYTES - IP_HEADER_BYTES,
     };
     // SAFETY: a live id; parameters or null.
-    let asked = unsafe { wanted(id, parameters, room_bytes) }.and_then(|(wanted, data)| {
+    let result = unsafe { wanted(id, parameters, room_bytes) }.and_then(|(wanted, data)| {
         service::with(|state, now| ask(state, now, inner.key, &wanted, data))
     });
     // SAFETY: a live id.
-    minus_one_or_zero(asked.and_then(|()| unsafe { complete(id) }))
+    minus_one_or_zero(result.and_then(|()| unsafe { complete(id) }))
 }
 
 unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
@@ -162,12 +174,9 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
         unsafe { (wanted(id, parameters, REP_DATA_BYTES)?, Id::of(id).key) };
     let terms = service::with(|state, _| {
         let terms = &mut state.entry(key)?.terms;
-        let chosen = |wanted: u8, offered: u8| match wanted {
-            AS_MANY_AS_CAN_BE => offered.min(MAX_RD_ATOM),
-            _ => wanted,
-        };
-        terms.responder_resources = chosen(wanted.responder_resources, terms.responder_resources);
-        terms.initiator_depth = chosen(wanted.initiator_depth, terms.initiator_depth);
+        terms.responder_resources =
+            chosen_depth(wanted.responder_resources, terms.responder_resources);
+        terms.initiator_depth = chosen_depth(wanted.initiator_depth, terms.initiator_depth);
         Ok::<_, c_int>(*terms)
     })?;
     let rep = Box::new(Rep {

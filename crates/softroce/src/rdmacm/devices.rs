@@ -36,7 +36,6 @@ pub(super) struct CmDevice {
 unsafe impl Send for CmDevice {}
 
 impl CmDevice {
-    /// The device's context.
     pub(super) fn open_context(&self) -> &Context {
         // SAFETY: opened by `open_at`, closed when this is dropped.
         unsafe { Context::of(self.context) }
@@ -83,7 +82,7 @@ impl Devices {
         self.by_address.get_mut(&address)
     }
 
-    pub(super) fn all(&mut self) -> impl Iterator<Item = (IpAddr, &mut CmDevice)> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (IpAddr, &mut CmDevice)> {
         self.by_address.iter_mut().map(|(address, device)| (*address, device))
     }
 
@@ -186,7 +185,7 @@ impl Devices {
             // Another process may have its address.
             let _ = self.open_listed(device);
         }
-        let all: Vec<IpAddr> = self.by_address.keys().copied().collect();
-        if all.is_empty() { Err(libc::ENODEV) } else { Ok(all) }
+        let addresses: Vec<IpAddr> = self.by_address.keys().copied().collect();
+        if addresses.is_empty() { Err(libc::ENODEV) } else { Ok(addresses) }
     }
 }

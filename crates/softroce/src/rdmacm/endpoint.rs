@@ -56,7 +56,6 @@ unsafe fn set_up(
     }
 }
 
-/// `rdma_create_ep(3)`.
 pub unsafe extern "C" fn create_ep(
     id: *mut *mut rdma_cm_id,
     addresses: *mut rdma_addrinfo,
@@ -101,9 +100,9 @@ unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_i
         let mut event = null_mut();
         done(get_cm_event((*listener).channel, &raw mut event))?;
         let id = (*event).id;
-        let asked = (*event).event == kind::RDMA_CM_EVENT_CONNECT_REQUEST;
+        let is_request = (*event).event == kind::RDMA_CM_EVENT_CONNECT_REQUEST;
         let made = match inner.own(|own| own.qp_init) {
-            _ if !asked => Err(libc::EINVAL),
+            _ if !is_request => Err(libc::EINVAL),
             None => Ok(()),
             Some(mut init) => done(create_qp(id, (*listener).pd, &raw mut init)),
         };

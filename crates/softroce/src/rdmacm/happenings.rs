@@ -16,14 +16,19 @@ impl State {
         let comm = event.comm;
         let made = match &event.happening {
             Happening::Requested(asker, req) => {
-                let terms = Terms::asked(asker.peer, req, fastrand::u32(..) & PSN_BITS);
-                self.asked(address, comm, asker, terms, &req.private_data, |data: &[u8]| {
-                    Parameters::of_request(req, data)
-                })
+                let terms = Terms::answering(asker.peer, req, fastrand::u32(..) & PSN_BITS);
+                self.take_request(
+                    address,
+                    comm,
+                    asker,
+                    terms,
+                    &req.private_data,
+                    |data: &[u8]| Parameters::of_request(req, data),
+                )
             }
             Happening::LookedUp(asker, req) => {
                 let (terms, parameters) = (Terms::of_datagrams(asker.peer), Parameters::of_look_up);
-                self.asked(address, comm, asker, terms, &req.private_data, parameters)
+                self.take_request(address, comm, asker, terms, &req.private_data, parameters)
             }
             _ => return self.happened_to_id(address, event),
         };
@@ -69,7 +74,7 @@ impl State {
     }
 
     /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
-    fn asked(
+    fn take_request(
         &mut self,
         address: IpAddr,
         comm: u32,

@@ -25,7 +25,6 @@ pub(super) struct Own {
     pub(super) sync: bool,
     /// For the QPs of requests, of an endpoint that listens.
     pub(super) qp_init: Option<ibv_qp_init_attr>,
-    /// What `route.path_rec` points to.
     pub(super) path: Option<Box<ibv_sa_path_rec>>,
 }
 

@@ -13,7 +13,6 @@ use crate::wire::cm::MAD_BYTES;
 /// The most datagrams that wait; more are dropped, and their senders repeat them.
 const MOST_WAITING: usize = 4096;
 
-/// A datagram.
 pub(super) struct Arrived {
     /// The address of the device.
     pub(super) at: IpAddr,
@@ -26,7 +25,6 @@ struct Waiting {
     wake_ns: u64,
 }
 
-/// What waits.
 pub(super) struct Inbox {
     waiting: Lock<Waiting>,
     wakeup: OnceLock<Wakeup>,
@@ -51,7 +49,6 @@ impl Inbox {
         Ok(())
     }
 
-    /// Ends the waiting.
     pub(super) fn wake(&self) {
         if let Some(wakeup) = self.wakeup.get() {
             wakeup.wake();

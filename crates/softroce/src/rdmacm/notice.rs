@@ -29,8 +29,7 @@ unsafe impl Send for Notice {}
 /// What the other end has said.
 pub(super) struct Parameters {
     /// In the form in which the program gets it.
-    pub(super) told: param_t,
-    /// What that points to.
+    pub(super) param: param_t,
     pub(super) private_data: Box<[u8]>,
 }
 
@@ -47,8 +46,8 @@ impl Parameters {
         let mut conn: rdma_conn_param = unsafe { std::mem::zeroed() };
         (conn.private_data, conn.private_data_len) = place(&private_data);
         tell(&mut conn);
-        let told = param_t { conn };
-        Parameters { told, private_data }
+        let param = param_t { conn };
+        Parameters { param, private_data }
     }
 
     fn of_datagrams(private_data: &[u8], tell: impl FnOnce(&mut rdma_ud_param)) -> Self {
@@ -57,8 +56,8 @@ impl Parameters {
         let private_data = Box::from(private_data);
         (ud.private_data, ud.private_data_len) = place(&private_data);
         tell(&mut ud);
-        let told = param_t { ud };
-        Parameters { told, private_data }
+        let param = param_t { ud };
+        Parameters { param, private_data }
     }
 
     /// Of a request. What the other end can serve is what this end may ask for, and the other way round.
@@ -74,7 +73,6 @@ impl Parameters {
         })
     }
 
-    /// Of a reply.
     pub(super) fn of_reply(rep: &Rep) -> Parameters {
         Parameters::of_connection((&*rep.private_data).into(), |conn| {
             conn.responder_resources = rep.initiator_depth;

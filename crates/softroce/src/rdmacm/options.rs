@@ -23,6 +23,10 @@ const ONE_FAMILY_ONLY: c_int = 2;
 const ACK_TIMEOUT: c_int = 3;
 const LARGEST_ACK_TIMEOUT: u8 = 31;
 
+fn change(key: u64, step: impl FnOnce(&mut Entry)) -> Result<(), c_int> {
+    service::with(|state, _| state.entry(key).map(step))
+}
+
 /// `rdma_set_option(3)`. EOPNOTSUPP for options of paths.
 pub unsafe extern "C" fn set_option(
     id: *mut rdma_cm_id,
@@ -35,12 +39,10 @@ pub unsafe extern "C" fn set_option(
     let key = unsafe { Id::of(id) }.key;
     // SAFETY: as many bytes as the program says.
     let byte = (!value.is_null() && value_bytes > 0).then(|| unsafe { *value.cast::<u8>() });
-    let change =
-        |change: &dyn Fn(&mut Entry)| service::with(|state, _| state.entry(key).map(change));
     let set = match (level, name, byte) {
-        (LEVEL_ID, TOS, Some(class)) => change(&|entry| entry.traffic_class = class),
+        (LEVEL_ID, TOS, Some(class)) => change(key, |entry| entry.traffic_class = class),
         (LEVEL_ID, ACK_TIMEOUT, Some(code)) if code <= LARGEST_ACK_TIMEOUT => {
-            change(&|entry| entry.ack_timeout = Some(code))
+            change(key, |entry| entry.ack_timeout = Some(code))
         }
         (LEVEL_ID, REUSE_ADDRESS | ONE_FAMILY_ONLY, Some(_)) => Ok(()),
         (LEVEL_ID, _, _) => Err(libc::EINVAL),
@@ -60,7 +62,7 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
             state.devices.open_all()?;
             Ok(state
                 .devices
-                .all()
+                .iter_mut()
                 .map(|(_, device)| {
                     device.users += 1;
                     device.context

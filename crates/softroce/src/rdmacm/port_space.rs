@@ -7,9 +7,7 @@ use crate::wire::cm::{TCP_PORT_SPACE, UDP_PORT_SPACE};
 /// The port space of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PortSpace {
-    /// Reliable connections.
     Tcp,
-    /// Datagrams.
     Udp,
 }
 

@@ -21,7 +21,6 @@ use crate::verbs::object::Behind;
 /// The mask of a transition without attributes.
 const STATE: u32 = mask::IBV_QP_STATE.0;
 
-/// `rdma_init_qp_attr(3)`.
 pub unsafe extern "C" fn init_qp_attr(
     id: *mut rdma_cm_id,
     attr: *mut ibv_qp_attr,
@@ -187,6 +186,24 @@ unsafe fn prepare(
     Ok(())
 }
 
+/// Brings a QP that was just made to INIT, and one for datagrams to RTS.
+///
+/// # Safety
+/// `id` and `qp` are live.
+unsafe fn begin(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    unsafe {
+        modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr))?;
+        if Id::of(id).space == PortSpace::Udp {
+            // It needs to know nobody.
+            let last = STATE | mask::IBV_QP_SQ_PSN.0;
+            modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;
+            modify(qp, ibv_qp_state::IBV_QPS_RTS, |_| Ok(last))?;
+        }
+    }
+    Ok(())
+}
+
 /// Gives the id its QP, in INIT, or of datagrams in RTS, if one was made.
 ///
 /// # Safety
@@ -197,17 +214,7 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     }
     // SAFETY: the caller's.
     unsafe {
-        let begin = || -> Result<(), c_int> {
-            modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr))?;
-            if Id::of(id).space == PortSpace::Udp {
-                // It needs to know nobody.
-                let last = STATE | mask::IBV_QP_SQ_PSN.0;
-                modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;
-                modify(qp, ibv_qp_state::IBV_QPS_RTS, |_| Ok(last))?;
-            }
-            Ok(())
-        };
-        begin().inspect_err(|_| {
+        begin(id, qp).inspect_err(|_| {
             verbs::destroy_qp(qp);
         })?;
         (*id).pd = (*qp).pd;
@@ -219,10 +226,9 @@ unsafe fn adopt(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
 /// `rdma_create_qp(3)`: without a domain and CQs the id's own are used.
 pub unsafe extern "C" fn create_qp(
     id: *mut rdma_cm_id,
-    pd: *mut ibv_pd,
+    mut pd: *mut ibv_pd,
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
-    let mut pd = pd;
     // SAFETY: a live id, and attributes that can be changed.
     minus_one_or_zero(unsafe {
         let made =
@@ -231,7 +237,6 @@ pub unsafe extern "C" fn create_qp(
     })
 }
 
-/// `rdma_create_qp_ex(3)`.
 pub unsafe extern "C" fn create_qp_ex(
     id: *mut rdma_cm_id,
     init: *mut ibv_qp_init_attr_ex,
@@ -285,7 +290,6 @@ pub unsafe extern "C" fn create_srq(
     0
 }
 
-/// `rdma_destroy_srq(3)`.
 pub unsafe extern "C" fn destroy_srq(id: *mut rdma_cm_id) {
     // SAFETY: a live id with an SRQ that no QP uses.
     unsafe {

@@ -45,7 +45,6 @@ pub(super) struct Entry {
     /// The manager's number of its connection.
     pub(super) comm: Option<u32>,
     pub(super) terms: Terms,
-    /// By `rdma_set_option(3)`.
     pub(super) traffic_class: u8,
     pub(super) ack_timeout: Option<u8>,
 }
@@ -68,7 +67,6 @@ impl Entry {
     }
 }
 
-/// All ids and devices.
 pub(super) struct State {
     pub(super) devices: Devices,
     pub(super) ids: BTreeMap<u64, Entry>,
@@ -145,7 +143,7 @@ impl State {
         }
         self.devices.sockets_changed |= !entry.claims.is_empty();
         if entry.listens {
-            for (_, device) in self.devices.all() {
+            for (_, device) in self.devices.iter_mut() {
                 device.manager.stop_listening(key);
             }
         }
@@ -234,8 +232,9 @@ impl State {
                 entry.owns_port
                     && entry.space == space
                     && entry.local.is_some_and(|local| {
-                        let (ip, all) = (local.ip(), IpAddr::is_unspecified);
-                        local.port() == port && (ip == address || all(&ip) || all(&address))
+                        let ip = local.ip();
+                        let is_any = ip.is_unspecified() || address.is_unspecified();
+                        local.port() == port && (ip == address || is_any)
                     })
             })
         };
@@ -280,7 +279,6 @@ impl State {
         Some(result)
     }
 
-    /// A datagram.
     pub(super) fn take(&mut self, now: u64, arrived: &Arrived) {
         self.run(arrived.at, |manager, out| {
             manager.take(now, arrived.from, &arrived.bytes, out);
@@ -305,7 +303,11 @@ impl State {
             .flat_map(|entry| &entry.claims)
             .map(|(_, claim)| claim.fd())
             .collect();
-        self.devices.all().filter_map(|(_, device)| device.requests_fd()).chain(claims).collect()
+        self.devices
+            .iter_mut()
+            .filter_map(|(_, device)| device.requests_fd())
+            .chain(claims)
+            .collect()
     }
 
     /// Takes the requests that have come to the addresses that processes share, and those that other processes have
@@ -313,7 +315,7 @@ impl State {
     pub(super) fn take_requests(&mut self, now: u64) {
         let (mut heard, mut handed_on) = (Vec::new(), Vec::new());
         self.requests_due_ns = u64::MAX;
-        for (at, device) in self.devices.all() {
+        for (at, device) in self.devices.iter_mut() {
             let due_ns = device.open_context().nic.take_requests(|from, payload| {
                 let bytes = payload.try_into();
                 heard.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
@@ -348,7 +350,7 @@ impl State {
     pub(super) fn wake(&mut self, now: u64) -> u64 {
         let addresses: Vec<IpAddr> = self
             .devices
-            .all()
+            .iter_mut()
             .filter_map(|(address, device)| {
                 let next = device.manager.next_timer_ns()?;
                 (next <= now).then_some(address)
@@ -361,7 +363,7 @@ impl State {
     }
 
     pub(super) fn next_timer_ns(&mut self) -> u64 {
-        let timers = self.devices.all();
+        let timers = self.devices.iter_mut();
         timers
             .filter_map(|(_, device)| device.manager.next_timer_ns())
             .min()

@@ -12,7 +12,6 @@ use crate::verbs::object::Behind;
 
 /// The data of an event that the program has.
 struct Taken {
-    /// What `private_data` points to.
     _private_data: Box<[u8]>,
     acks: Arc<Acks>,
 }
@@ -27,12 +26,11 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
     verbs.listen_id = notice.listener;
     verbs.event = event;
     verbs.status = status;
-    verbs.param = notice.parameters.told;
+    verbs.param = notice.parameters.param;
     let taken = Taken { _private_data: notice.parameters.private_data, acks: notice.acks };
     taken.lend(verbs)
 }
 
-/// `rdma_ack_cm_event(3)`.
 pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
     if event.is_null() {
         return minus_one_or_zero(Err(libc::EINVAL));

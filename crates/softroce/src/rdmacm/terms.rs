@@ -77,7 +77,7 @@ impl Terms {
     }
 
     /// Of a connection that the other end has asked for.
-    pub(super) fn asked(peer: IpAddr, req: &Req, rq_psn: u32) -> Terms {
+    pub(super) fn answering(peer: IpAddr, req: &Req, rq_psn: u32) -> Terms {
         Terms {
             remote_qpn: req.qpn,
             rq_psn,

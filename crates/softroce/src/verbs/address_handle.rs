@@ -36,7 +36,6 @@ pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *
     pointer_or_errno(unsafe { create(pd, &*attr) })
 }
 
-/// `ibv_destroy_ah(3)`.
 pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     // SAFETY: a live handle.
     drop(unsafe { Ah::take_back(ah) });

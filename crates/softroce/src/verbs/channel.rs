@@ -50,7 +50,6 @@ impl Channel {
     }
 }
 
-/// `ibv_create_comp_channel(3)`.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     let made = Queue::new().map(|notices| {
         let fd = notices.fd();

@@ -148,8 +148,8 @@ pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
     zero_or_error(unsafe {
         Context::own((*cq).context).and_then(|_| {
             let transport = &Cq::of(cq).transport;
-            let entries = entries.cast_unsigned();
-            if !(1..=MAX_CQE).contains(&entries) || !transport.resize(entries as usize) {
+            let capacity = entries.cast_unsigned();
+            if !(1..=MAX_CQE).contains(&capacity) || !transport.resize(capacity as usize) {
                 return Err(libc::EINVAL);
             }
             (*cq).cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
@@ -180,9 +180,14 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 
 /// The `wc_flags` of a completion.
 pub(super) fn wc_flags(completion: &Completion) -> u32 {
-    let flag = |is_set: bool, flag: ibv_wc_flags| if is_set { flag.0 } else { 0 };
-    flag(completion.has_grh, ibv_wc_flags::IBV_WC_GRH)
-        | flag(completion.immediate.is_some(), ibv_wc_flags::IBV_WC_WITH_IMM)
+    let mut flags = 0;
+    if completion.has_grh {
+        flags |= ibv_wc_flags::IBV_WC_GRH.0;
+    }
+    if completion.immediate.is_some() {
+        flags |= ibv_wc_flags::IBV_WC_WITH_IMM.0;
+    }
+    flags
 }
 
 /// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a
@@ -239,14 +244,12 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
     }
 }
 
-/// `ibv_req_notify_cq(3)`.
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
     0
 }
 
-/// `ibv_ack_cq_events(3)`.
 pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     // SAFETY: a live CQ.
     unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);

@@ -26,11 +26,11 @@ pub(super) unsafe extern "C" fn create_cq_ex(
 ) -> *mut ibv_cq_ex {
     // SAFETY: a readable struct of the caller's.
     let init = unsafe { &*init };
-    let has = |bit: Mask| init.comp_mask & bit.0 != 0;
     let known = Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 | Mask::IBV_CQ_INIT_ATTR_MASK_PD.0;
     let unknown = init.comp_mask & !known;
     if init.wc_flags & !(PLAIN_FIELDS | STAMPS) != 0
-        || has(Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS) && init.flags & !SINGLE_THREADED != 0
+        || init.comp_mask & Mask::IBV_CQ_INIT_ATTR_MASK_FLAGS.0 != 0
+            && init.flags & !SINGLE_THREADED != 0
         || unknown != 0
     {
         refuse("ibv_create_cq_ex with such fields or flags");

@@ -53,7 +53,7 @@ impl Device {
 
     /// The device of a pointer from the list, if it is one.
     pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
-        all().ok()?.0.get(position(device)?)
+        found().ok()?.0.get(position(device)?)
     }
 
     /// The pointer that programs get.
@@ -76,15 +76,14 @@ impl Device {
     /// program that listed the devices. EINVAL, and a line on stderr, for one that this device cannot have.
     pub(crate) fn address_now(&self) -> Result<Option<IpAddr>, c_int> {
         let listed = self.place.address;
-        let is_on_loopback = |address: IpAddr| address.is_ipv4() && address.is_loopback();
         match address_of_environment().map_err(|error| invalid(&error))? {
             None => Ok(listed),
-            asked if asked == listed => Ok(listed),
-            Some(asked) if is_on_loopback(asked) && listed.is_none_or(is_on_loopback) => {
-                Ok(Some(asked))
+            address if address == listed => Ok(listed),
+            Some(address) if is_on_loopback(address) && listed.is_none_or(is_on_loopback) => {
+                Ok(Some(address))
             }
-            Some(asked) => Err(invalid(&format_args!(
-                "set {ADDRESS_VARIABLE} before the devices are listed: it became {asked} later, and {} is elsewhere",
+            Some(address) => Err(invalid(&format_args!(
+                "set {ADDRESS_VARIABLE} before the devices are listed: it became {address} later, and {} is elsewhere",
                 self.name()
             ))),
         }
@@ -95,18 +94,22 @@ impl Device {
     }
 }
 
+fn is_on_loopback(address: IpAddr) -> bool {
+    address.is_ipv4() && address.is_loopback()
+}
+
 /// The devices of this process in the list, as found at the first call; or the error number.
 pub(crate) fn devices() -> Result<&'static [Device], c_int> {
-    all().map(|(devices, listed)| &devices[..listed])
+    found().map(|(devices, listed)| &devices[..listed])
 }
 
 /// The device of this name, listed or not.
 pub(super) fn named(name: &str) -> Result<Option<&'static Device>, c_int> {
-    Ok(all()?.0.iter().find(|device| device.name() == name))
+    Ok(found()?.0.iter().find(|device| device.name() == name))
 }
 
 /// All devices, and how many of them are listed.
-fn all() -> Result<(&'static [Device], usize), c_int> {
+fn found() -> Result<(&'static [Device], usize), c_int> {
     static DEVICES: OnceLock<Result<(Vec<Device>, usize), c_int>> = OnceLock::new();
     match DEVICES.get_or_init(find) {
         Ok((devices, listed)) => Ok((devices, *listed)),
@@ -116,7 +119,7 @@ fn all() -> Result<(&'static [Device], usize), c_int> {
 
 /// Where a pointer to a device stands among all.
 fn position(device: *mut ibv_device) -> Option<usize> {
-    let mut devices = all().ok()?.0.iter();
+    let mut devices = found().ok()?.0.iter();
     devices.position(|known| known.verbs() == device)
 }
 
@@ -144,7 +147,6 @@ fn invalid(what: &dyn std::fmt::Display) -> c_int {
     "the variable {ADDRESS_VARIABLE}: `{text}` is not an IP address; give one of this machine, such as 127.0.0.2"
 )]
 pub struct AddressError {
-    /// Its value.
     pub text: String,
 }
 
@@ -153,10 +155,10 @@ pub struct AddressError {
 /// # Errors
 /// Its value is no address.
 pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
-    let Some(text) = env::var_os(ADDRESS_VARIABLE) else {
+    let Some(value) = env::var_os(ADDRESS_VARIABLE) else {
         return Ok(None);
     };
-    let text = text.to_string_lossy();
+    let text = value.to_string_lossy();
     text.parse().map(Some).map_err(|_| AddressError { text: text.into_owned() })
 }
 
@@ -167,7 +169,6 @@ pub fn complain(what: std::fmt::Arguments<'_>) {
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// `ibv_get_device_list(3)`.
 pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
     let devices = devices();
     if !count.is_null() {
@@ -202,7 +203,6 @@ pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
     unsafe { libc::free(list.cast()) };
 }
 
-/// `ibv_get_device_name(3)`.
 pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
     // SAFETY: devices live as long as the process.
     unsafe { (&raw const (*device).name).cast() }

@@ -33,8 +33,8 @@ const ABSENT_ACCESS: u32 = FLUSH_ACCESS
     | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
 
 /// Access flags in the form of the transport. EOPNOTSUPP for missing capabilities, EINVAL for unknown flags.
-pub(super) fn access(flags: u32) -> Result<Access, c_int> {
-    let flags = flags & !OPTIONAL_ACCESS;
+pub(super) fn access(requested: u32) -> Result<Access, c_int> {
+    let flags = requested & !OPTIONAL_ACCESS;
     if flags & ABSENT_ACCESS != 0 {
         refuse("memory for windows, from address 0 on, paged on demand or to be flushed");
         return Err(libc::EOPNOTSUPP);
@@ -61,7 +61,6 @@ impl Pd {
     }
 }
 
-/// `ibv_alloc_pd(3)`.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -191,7 +190,6 @@ pub unsafe extern "C" fn reg_mr_iova2(
     pointer_or_errno(unsafe { register(pd, address, length, iova, access) })
 }
 
-/// `ibv_dereg_mr(3)`.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live region of an open context.
     zero_or_error(unsafe {

@@ -36,7 +36,6 @@ pub(crate) fn minus_one_or_zero(result: Result<(), c_int>) -> c_int {
     }
 }
 
-/// The calling thread's `errno`.
 pub(crate) fn last_errno() -> c_int {
     code(&io::Error::last_os_error())
 }

@@ -24,7 +24,6 @@ impl Acks {
         *self.outstanding.lock() += 1;
     }
 
-    /// Acknowledges `events` of them.
     pub(crate) fn acknowledge(&self, events: u32) {
         *self.outstanding.lock() -= i64::from(events);
         self.changed.notify_all();
@@ -80,12 +79,10 @@ impl<T> Queue<T> {
         self.fd.as_raw_fd()
     }
 
-    /// Whether no event waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.lock().is_empty()
     }
 
-    /// Adds an event.
     pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
         let mut waiting = self.waiting.lock();
         waiting.push_back((what, acks));

@@ -74,12 +74,15 @@ pub(super) fn destination(path: &ibv_ah_attr, local: IpAddr) -> Result<Destinati
     })
 }
 
+fn is_link_local(address: IpAddr) -> bool {
+    matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local())
+}
+
 /// Whether the system has a route. A link-local address is accepted unchecked, because its interface is not known
 /// here.
 fn routable(local: IpAddr, peer: IpAddr) -> bool {
-    let link_local = |address| matches!(address, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    link_local(local)
-        || link_local(peer)
+    is_link_local(local)
+        || is_link_local(peer)
         || UdpSocket::bind((local, ANY_PORT))
             .and_then(|socket| socket.connect((peer, UDP_PORT)))
             .is_ok()

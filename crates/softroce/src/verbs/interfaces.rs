@@ -94,11 +94,9 @@ fn wanted_place(interfaces: &[Place], address: IpAddr) -> Place {
         interface_index: LOOPBACK_INDEX,
         interface_mtu_bytes: LOOPBACK_MTU_BYTES,
     };
-    let find = |is: &dyn Fn(IpAddr) -> bool| {
-        let mut all = interfaces.iter();
-        all.find(|place| place.address.is_some_and(is))
-    };
-    let found = find(&|own| own == address).or_else(|| find(&|own| own.is_loopback()));
+    let found = interfaces.iter().find(|place| place.address == Some(address)).or_else(|| {
+        interfaces.iter().find(|place| place.address.is_some_and(|own| own.is_loopback()))
+    });
     Place { address: Some(address), ..*found.unwrap_or(&loopback) }
 }
 

@@ -39,7 +39,6 @@ impl Latch {
         }
     }
 
-    /// Releases it.
     pub(super) fn give(&self) {
         self.is_held.store(false, Ordering::Release);
     }

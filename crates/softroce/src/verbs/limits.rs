@@ -43,7 +43,6 @@ pub(super) fn completion_vectors() -> c_int {
     c_int::try_from(cpus).map_or(1, |cpus| cpus.max(1))
 }
 
-/// `ibv_query_device(3)`.
 pub unsafe extern "C" fn query_device(
     context: *mut ibv_context,
     attr: *mut ibv_device_attr,
@@ -65,8 +64,8 @@ pub unsafe extern "C" fn query_device_ex(
     attr_bytes: usize,
 ) -> c_int {
     // SAFETY: null, or a readable struct.
-    let asked = unsafe { input.as_ref() }.map_or(0, |input| input.comp_mask);
-    if asked != 0 || attr_bytes < size_of::<ibv_device_attr>() + size_of::<u32>() {
+    let input_mask = unsafe { input.as_ref() }.map_or(0, |input| input.comp_mask);
+    if input_mask != 0 || attr_bytes < size_of::<ibv_device_attr>() + size_of::<u32>() {
         return libc::EINVAL;
     }
     // SAFETY: integers and arrays of them, for which zero is a value, and says that the capability is not there.

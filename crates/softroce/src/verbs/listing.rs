@@ -52,10 +52,10 @@ impl Listing {
 /// ENODEV for a name that no device has; otherwise the sockets' error, as of [`crate::net::open`], or that of the
 /// capture's file.
 pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_context>> {
-    let gone = || io::Error::from_raw_os_error(libc::ENODEV);
-    let device = device::named(name).map_err(io::Error::from_raw_os_error)?.ok_or_else(gone)?;
+    let found = device::named(name).and_then(|device| device.ok_or(libc::ENODEV));
+    let device = found.map_err(io::Error::from_raw_os_error)?;
     let open = open::open(device, device.place.address, false, options)?;
-    NonNull::new(open).ok_or_else(gone)
+    NonNull::new(open).ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
 
 /// The device behind a context: its counters, its recorder and the thread of its own.

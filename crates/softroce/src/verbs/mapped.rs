@@ -12,7 +12,6 @@ use std::os::fd::AsRawFd;
 /// Every mapping of the process, ordered by address (proc_pid_maps(5)).
 const MAPS: &str = "/proc/self/maps";
 
-/// A mapping.
 struct Mapping {
     range: Range<u64>,
     readable: bool,

@@ -27,9 +27,8 @@ pub(crate) trait Behind<P, V = P>: Sized {
     /// # Safety
     /// The place came from [`Behind::reserve`], and nothing was made there.
     unsafe fn lend_at(self, place: *mut P, verbs: V) {
-        let place = place.cast::<Object<V, Self>>();
         // SAFETY: the caller's.
-        unsafe { place.write(Object { verbs, inner: self }) };
+        unsafe { place.cast::<Object<V, Self>>().write(Object { verbs, inner: self }) };
     }
 
     /// Gives up reserved memory.

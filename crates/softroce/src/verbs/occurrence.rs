@@ -11,7 +11,6 @@ pub(super) enum Source {
     Port,
 }
 
-/// One event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Occurrence {
     pub(super) kind: ibv_event_type,

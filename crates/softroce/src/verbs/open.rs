@@ -132,15 +132,16 @@ pub(crate) fn open(
 /// there that the device cannot have, otherwise the sockets' error, EADDRINUSE if others have the address who do not share it, or that of the capture's file.
 /// All but the first also print a line on stderr.
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
-    let opened = |device| {
-        let device = Device::of(device).ok_or(libc::ENODEV)?;
-        let address = device.address_now()?;
-        open(device, address, true, OpenOptions::of_environment()?).map_err(|error| {
-            complain(format_args!("{error}"));
-            net::os_error(&error).unwrap_or(libc::EIO)
-        })
-    };
-    pointer_or_errno(opened(device))
+    pointer_or_errno(open_listed(device))
+}
+
+fn open_listed(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
+    let device = Device::of(device).ok_or(libc::ENODEV)?;
+    let address = device.address_now()?;
+    open(device, address, true, OpenOptions::of_environment()?).map_err(|error| {
+        complain(format_args!("{error}"));
+        net::os_error(&error).unwrap_or(libc::EIO)
+    })
 }
 
 /// `ibv_close_device(3)`.

@@ -81,7 +81,6 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
     let count = usize::try_from(wr.num_sge).map_err(|_| libc::EINVAL)?;
     // SAFETY: the caller's list.
     let sges = unsafe { array(wr.sg_list.cast::<Sge>(), count) };
-    let flag = |flag: ibv_send_flags| wr.send_flags & flag.0 != 0;
     let datagram = if kind == Kind::Ud {
         // SAFETY: requests of such a QP have this member, and a live handle or none.
         Some(unsafe {
@@ -95,10 +94,10 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
         wr_id: wr.wr_id,
         operation,
         immediate,
-        signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
-        solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
-        fence: flag(ibv_send_flags::IBV_SEND_FENCE),
-        payload: if flag(ibv_send_flags::IBV_SEND_INLINE) {
+        signaled: wr.send_flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
+        solicited: wr.send_flags & ibv_send_flags::IBV_SEND_SOLICITED.0 != 0,
+        fence: wr.send_flags & ibv_send_flags::IBV_SEND_FENCE.0 != 0,
+        payload: if wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0 {
             Payload::Inline(sges)
         } else {
             Payload::Registered(sges)

@@ -39,8 +39,8 @@ fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
 }
 
 /// The capacities for a request, never smaller. EINVAL beyond the limits.
-fn room(asked: &ibv_qp_cap, shared_receives: bool) -> Result<ibv_qp_cap, c_int> {
-    let mut cap = *asked;
+fn room(requested: &ibv_qp_cap, shared_receives: bool) -> Result<ibv_qp_cap, c_int> {
+    let mut cap = *requested;
     if shared_receives {
         cap.max_recv_wr = 0;
         cap.max_recv_sge = 0;
@@ -198,19 +198,20 @@ pub unsafe extern "C" fn create_qp_ex(
     use ibv_qp_init_attr_mask as Mask;
     // SAFETY: a struct that can be read and written.
     let init = unsafe { &mut *init };
-    let has = |bit: Mask| init.comp_mask & bit.0 != 0;
     let known = Mask::IBV_QP_INIT_ATTR_PD.0
         | Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS.0
         | Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0;
-    let flags = has(Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS) && init.create_flags != 0;
+    let flags =
+        init.comp_mask & Mask::IBV_QP_INIT_ATTR_CREATE_FLAGS.0 != 0 && init.create_flags != 0;
     if init.comp_mask & !known != 0 || flags {
         refuse("ibv_create_qp_ex with creation flags or more than operations for ibv_wr_*");
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
-    if !has(Mask::IBV_QP_INIT_ATTR_PD) {
+    if init.comp_mask & Mask::IBV_QP_INIT_ATTR_PD.0 == 0 {
         return pointer_or_errno(Err(libc::EINVAL));
     }
-    let operations = has(Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS).then_some(init.send_ops_flags);
+    let operations = (init.comp_mask & Mask::IBV_QP_INIT_ATTR_SEND_OPS_FLAGS.0 != 0)
+        .then_some(init.send_ops_flags);
     let mut plain = plain_attributes(init);
     // SAFETY: a live domain, and what the attributes name.
     let made = unsafe { create(init.pd, &mut plain, operations) };

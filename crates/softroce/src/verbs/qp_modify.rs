@@ -26,30 +26,33 @@ const FIXED_WITH_THE_CONNECTION: u32 = Mask::IBV_QP_AV.0
     | Mask::IBV_QP_MAX_QP_RD_ATOMIC.0
     | Mask::IBV_QP_MAX_DEST_RD_ATOMIC.0;
 
+fn has(mask: u32, bit: Mask) -> bool {
+    mask & bit.0 != 0
+}
+
 /// Whether each value that `mask` names is valid, except the address vector.
 fn check_values(attr: &ibv_qp_attr, mask: u32, active_mtu: ibv_mtu::Type) -> Result<(), c_int> {
-    let has = |bit: Mask| mask & bit.0 != 0;
     let mtus = ibv_mtu::IBV_MTU_256..=active_mtu;
-    let invalid = has(Mask::IBV_QP_PORT) && attr.port_num != gid::PORT
-        || has(Mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
-        || has(Mask::IBV_QP_PATH_MTU) && !mtus.contains(&attr.path_mtu)
-        || has(Mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > BITS_24
-        || has(Mask::IBV_QP_RQ_PSN) && attr.rq_psn > BITS_24
-        || has(Mask::IBV_QP_SQ_PSN) && attr.sq_psn > BITS_24
-        || has(Mask::IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_RD_ATOM
-        || has(Mask::IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOM
-        || has(Mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > MAX_TIMER_CODE
-        || has(Mask::IBV_QP_TIMEOUT) && attr.timeout > MAX_TIMER_CODE
-        || has(Mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > MAX_RETRIES
-        || has(Mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > MAX_RETRIES
+    let invalid = has(mask, Mask::IBV_QP_PORT) && attr.port_num != gid::PORT
+        || has(mask, Mask::IBV_QP_PKEY_INDEX) && attr.pkey_index != 0
+        || has(mask, Mask::IBV_QP_PATH_MTU) && !mtus.contains(&attr.path_mtu)
+        || has(mask, Mask::IBV_QP_DEST_QPN) && attr.dest_qp_num > BITS_24
+        || has(mask, Mask::IBV_QP_RQ_PSN) && attr.rq_psn > BITS_24
+        || has(mask, Mask::IBV_QP_SQ_PSN) && attr.sq_psn > BITS_24
+        || has(mask, Mask::IBV_QP_MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_RD_ATOM
+        || has(mask, Mask::IBV_QP_MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOM
+        || has(mask, Mask::IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > MAX_TIMER_CODE
+        || has(mask, Mask::IBV_QP_TIMEOUT) && attr.timeout > MAX_TIMER_CODE
+        || has(mask, Mask::IBV_QP_RETRY_CNT) && attr.retry_cnt > MAX_RETRIES
+        || has(mask, Mask::IBV_QP_RNR_RETRY) && attr.rnr_retry > MAX_RETRIES
         // There is one path: no alternate one, and no migration.
-        || has(Mask::IBV_QP_ALT_PATH)
-        || has(Mask::IBV_QP_PATH_MIG_STATE)
+        || has(mask, Mask::IBV_QP_ALT_PATH)
+        || has(mask, Mask::IBV_QP_PATH_MIG_STATE)
             && attr.path_mig_state != ibv_mig_state::IBV_MIG_MIGRATED;
     if invalid {
         return Err(libc::EINVAL);
     }
-    if has(Mask::IBV_QP_ACCESS_FLAGS) {
+    if has(mask, Mask::IBV_QP_ACCESS_FLAGS) {
         domain::access(attr.qp_access_flags)?;
     }
     Ok(())
@@ -84,14 +87,13 @@ fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
 
 /// Applies attributes that may change while a QP works.
 fn apply_changes(qp: &Qp, attr: &ibv_qp_attr, mask: u32, access: Access) {
-    let has = |bit: Mask| mask & bit.0 != 0;
-    if has(Mask::IBV_QP_ACCESS_FLAGS) {
+    if has(mask, Mask::IBV_QP_ACCESS_FLAGS) {
         qp.transport.set_access(access);
     }
-    if has(Mask::IBV_QP_QKEY) {
+    if has(mask, Mask::IBV_QP_QKEY) {
         qp.transport.set_qkey(attr.qkey);
     }
-    if has(Mask::IBV_QP_MIN_RNR_TIMER) {
+    if has(mask, Mask::IBV_QP_MIN_RNR_TIMER) {
         qp.transport.set_min_rnr_timer(attr.min_rnr_timer);
     }
 }
@@ -141,8 +143,8 @@ fn apply(
             qp.transport.resume();
         }
         (State::Rts, State::Sqd) => {
-            let asked = mask & Mask::IBV_QP_EN_SQD_ASYNC_NOTIFY.0 != 0;
-            qp.transport.drain(asked && attr.en_sqd_async_notify != 0);
+            let notifies = has(mask, Mask::IBV_QP_EN_SQD_ASYNC_NOTIFY);
+            qp.transport.drain(notifies && attr.en_sqd_async_notify != 0);
         }
         _ => apply_changes(qp, attr, mask, access),
     }
@@ -152,15 +154,14 @@ fn apply(
 unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
-    let has = |bit: Mask| mask & bit.0 != 0;
     let mut kept = inner.attributes.lock();
     let from = inner.transport.state();
-    let to = if has(Mask::IBV_QP_STATE) {
+    let to = if has(mask, Mask::IBV_QP_STATE) {
         State::from_number(attr.qp_state).ok_or(libc::EINVAL)?
     } else {
         from
     };
-    let is_elsewhere = has(Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32;
+    let is_elsewhere = has(mask, Mask::IBV_QP_CUR_STATE) && attr.cur_qp_state != from as u32;
     if is_elsewhere || !transitions::allowed(inner.kind, from, to, mask) {
         return Err(libc::EINVAL);
     }
@@ -168,7 +169,7 @@ unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c
     if from == State::Sqd && to == State::Sqd && mask & FIXED_WITH_THE_CONNECTION != 0 {
         return Err(libc::EOPNOTSUPP);
     }
-    let destination = has(Mask::IBV_QP_AV)
+    let destination = has(mask, Mask::IBV_QP_AV)
         .then(|| gid::destination(&attr.ah_attr, device.address()))
         .transpose()?;
     if to == State::Reset {

@@ -93,7 +93,6 @@ pub unsafe extern "C" fn modify_srq(
     }))
 }
 
-/// `ibv_query_srq(3)`.
 pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
     // SAFETY: a live SRQ of an open context, and a writable struct.
     zero_or_error(unsafe {
@@ -122,7 +121,6 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     })
 }
 
-/// `ibv_post_srq_recv(3)`.
 pub(super) unsafe extern "C" fn post_srq_recv(
     srq: *mut ibv_srq,
     wr: *mut ibv_recv_wr,

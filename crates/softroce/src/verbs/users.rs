@@ -14,13 +14,11 @@ pub(crate) struct Use {
 }
 
 impl Users {
-    /// Adds a user.
     pub(crate) fn begin(&self) -> Use {
         let _counted = Arc::clone(&self.0);
         Use { _counted }
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         let count = Arc::strong_count(&self.0) - 1;
         // What a user did before its use ended is done.

@@ -111,14 +111,13 @@ impl Batch {
     pub(super) fn request(&self, index: usize) -> Option<SendRequest<'_>> {
         let request = self.requests.get(index)?;
         let sges = &self.sges[request.first_sge..][..request.sges];
-        let flag = |flag: ibv_send_flags| request.flags & flag.0 != 0;
         Some(SendRequest {
             wr_id: request.wr_id,
             operation: request.operation,
             immediate: request.immediate,
-            signaled: flag(ibv_send_flags::IBV_SEND_SIGNALED),
-            solicited: flag(ibv_send_flags::IBV_SEND_SOLICITED),
-            fence: flag(ibv_send_flags::IBV_SEND_FENCE),
+            signaled: request.flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
+            solicited: request.flags & ibv_send_flags::IBV_SEND_SOLICITED.0 != 0,
+            fence: request.flags & ibv_send_flags::IBV_SEND_FENCE.0 != 0,
             payload: if request.inline { Payload::Inline(sges) } else { Payload::Registered(sges) },
             datagram: request.datagram,
         })
