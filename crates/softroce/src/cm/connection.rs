@@ -1,14 +1,151 @@
-//! One connection, or one look-up of a datagram service: its state, and what messages, the program and the time do to it.
+//! A connection from the request to the end of its time wait: its states, what it sends and tells, and requests that
+//! nobody has heard yet.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use super::event::Happening;
-use super::output::{Datagram, Output};
-use super::timing::{MAX_RETRIES, RESPONSE_TIMEOUT, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use crate::wire::cm::{
-    Comms, Dreq, Handled, MAD_BYTES, Message, Mra, Rej, RejReason, Rep, SidrRep, SidrStatus,
+    CmMad, Comms, Dreq, Handled, MAD_BYTES, Message, Mra, Rej, RejReason, Rep, Req, SidrRep,
+    SidrReq, SidrStatus,
 };
 use crate::wire::time_of_code_ns;
+
+/// How soon the other manager has to answer: 268 ms. The kernel asks for 4.3 s, after which a lost message is sent again;
+/// managers answer by themselves, and ask for more time if their programs need it.
+pub(super) const RESPONSE_TIMEOUT: u8 = 16;
+/// How often a message is repeated: with the time above, an address that is silent is given up after 4.3 s.
+pub(super) const MAX_RETRIES: u8 = 15;
+/// The time that is asked for when the program has not answered yet: 4.3 s. The other end repeats its message after it,
+/// which also finds an answer that was lost meanwhile; so it is not the 69 s that the kernel asks for.
+pub(super) const SERVICE_TIMEOUT: u8 = 20;
+/// How long a request waits for somebody who listens, before it is rejected: 0.5 s. A program may ask for a second
+/// connection before the other end has got round to listening for it, as perftest's `-R` does; on adapters it is held up
+/// by resolving addresses, which takes no time here.
+pub(super) const LISTENER_PATIENCE_NS: u64 = 500_000_000;
+/// How long an ended connection is remembered: twice the time above, so that a repeated message finds it.
+pub(super) const TIME_WAIT_NS: u64 = 2 * time_of_code_ns(RESPONSE_TIMEOUT);
+
+/// Something happened to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The connection's number at this manager.
+    pub comm: u32,
+    pub happening: Happening,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asker {
+    pub listener: u64,
+    pub peer: IpAddr,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// A new connection is asked for.
+    Requested(Asker, Box<Req>),
+    /// The QP of a datagram service is asked for.
+    LookedUp(Asker, Box<SidrReq>),
+    /// The QP of a datagram service, or why there is none.
+    Found(Box<SidrRep>),
+    /// The request was accepted; the program has to establish the connection.
+    Replied(Box<Rep>),
+    /// The other end knows that it was accepted.
+    Established,
+    /// The other end refused it, with the private data of its program.
+    Rejected(RejReason, Box<[u8]>),
+    /// The other end does not answer.
+    Unreachable,
+    Disconnected,
+    TimeWaitOver,
+}
+
+const MOST: usize = 64;
+
+/// A request for which nobody listens here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unheard {
+    pub from: IpAddr,
+    /// The service that is asked for.
+    pub service: u64,
+    pub(super) number: u32,
+    pub mad: CmMad,
+}
+
+/// The requests that wait, and until when.
+#[derive(Default)]
+pub(super) struct EarlyRequests(VecDeque<(u64, Unheard)>);
+
+impl EarlyRequests {
+    /// Whether the request of this number waits already.
+    pub(super) fn has(&self, from: IpAddr, number: u32) -> bool {
+        let mut waiting = self.0.iter().map(|(_, early)| (early.from, early.number));
+        waiting.any(|early| early == (from, number))
+    }
+
+    /// Keeps one more; gives it back if there is no room.
+    pub(super) fn keep(&mut self, now: u64, early: Unheard) -> Option<Unheard> {
+        if self.0.len() >= MOST {
+            return Some(early);
+        }
+        self.0.push_back((now + LISTENER_PATIENCE_NS, early));
+        None
+    }
+
+    /// Takes those for a service.
+    pub(super) fn take_for(&mut self, service: u64) -> impl Iterator<Item = Unheard> + use<> {
+        let (found, others): (VecDeque<_>, _) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|(_, early)| early.service == service);
+        self.0 = others;
+        found.into_iter().map(|(_, early)| early)
+    }
+
+    /// Takes one that has waited long enough.
+    pub(super) fn take_due(&mut self, now: u64) -> Option<Unheard> {
+        self.next_ns().filter(|due_ns| *due_ns <= now)?;
+        self.0.pop_front().map(|(_, early)| early)
+    }
+
+    /// When the first has waited long enough.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.0.front().map(|(due_ns, _)| *due_ns)
+    }
+}
+
+/// A datagram from QP 1 to QP 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    pub to: IpAddr,
+    pub bytes: [u8; MAD_BYTES],
+}
+
+/// Datagrams and events, in order.
+#[derive(Debug, Default)]
+pub struct Output {
+    pub datagrams: Vec<Datagram>,
+    pub events: Vec<Event>,
+    /// Requests for which nobody has listened here for long: for another manager of the port, or to be refused.
+    pub unheard: Vec<Unheard>,
+}
+
+impl Output {
+    /// Sends a message; returns its bytes, which may be sent again.
+    pub(super) fn send(
+        &mut self,
+        to: IpAddr,
+        transaction: u64,
+        message: Message,
+    ) -> [u8; MAD_BYTES] {
+        let mad = CmMad { transaction, message };
+        let bytes = mad.to_bytes();
+        self.datagrams.push(Datagram { to, bytes });
+        bytes
+    }
+
+    pub(super) fn tell(&mut self, comm: u32, happening: Happening) {
+        self.events.push(Event { comm, happening });
+    }
+}
 
 /// The states of specification 12.9.7, less those of features that are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,17 +16,9 @@
 //! ```
 
 mod connection;
-mod early;
-mod event;
 mod manager;
-mod output;
-mod requests;
 #[cfg(test)]
 mod tests;
-mod timing;
 
-pub use connection::Connection;
-pub use early::Unheard;
-pub use event::{Asker, Event, Happening};
+pub use connection::{Asker, Connection, Datagram, Event, Happening, Output, Unheard};
 pub use manager::{CmError, Manager};
-pub use output::{Datagram, Output};

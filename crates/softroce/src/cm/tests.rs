@@ -1,20 +1,20 @@
 //! What two managers do with each other's messages.
 
-mod fuzz;
-mod look_ups;
-mod pair;
-
 use std::collections::VecDeque;
 
+use pair::*;
 use proptest::prelude::*;
 
-use super::timing::{LISTENER_PATIENCE_NS, MAX_RETRIES, SERVICE_TIMEOUT, TIME_WAIT_NS};
+use super::connection::{LISTENER_PATIENCE_NS, MAX_RETRIES, SERVICE_TIMEOUT, TIME_WAIT_NS};
 use super::{CmError, Happening, Manager};
 use crate::net::Faults;
 use crate::transport::Nic;
 use crate::wire::cm::{CmMad, Message, RejReason, Req, Transport};
 use crate::wire::time_of_code_ns;
-use pair::*;
+
+mod fuzz;
+mod look_ups;
+mod pair;
 
 #[test]
 fn a_connection_comes_and_goes() {

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use crate::cm::timing::RESPONSE_TIMEOUT;
+use crate::cm::connection::RESPONSE_TIMEOUT;
 use crate::cm::{Asker, CmError, Connection, Datagram, Event, Happening, Manager, Output};
 use crate::net::{Direction, Faults};
 use crate::transport::{Nic, World};
