@@ -8,14 +8,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use libc::c_int;
 
 use super::attachment::Attachment;
-use super::ecn::ECT_0;
-use super::packet_filters::refuse_incoming;
-use super::shared_address::{self, Membership};
-use super::sockets::Socket;
+use super::shared_address;
+use super::shared_address::Membership;
+use super::sockets::{ECT_0, SENDING_SOCKETS, Socket, refuse_incoming};
 use crate::wire::UDP_PORT;
 
-/// Sending sockets of an address. The kernel and routers spread packets by source port.
-pub const SENDING_SOCKETS: usize = 16;
 /// The first source port: the specification allows 0xC000 to 0xFFFF.
 const FIRST_SOURCE_PORT: u16 = 0xc000;
 /// How many addresses of 127.0.0.0/8 are tried.

@@ -4,18 +4,17 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
-use std::mem;
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Once, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
+use std::{io, mem, process, thread};
 
 use super::network_headers::Route;
-use super::own_threads::block_signals;
+use super::sockets::block_signals;
 use crate::lock::Lock;
 
 /// The file's header (draft-ietf-opsawg-pcap): nanoseconds, version 2.4, whole packets, LINKTYPE_RAW.

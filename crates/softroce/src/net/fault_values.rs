@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::faults_error::{self, FaultsError};
+use super::faults_error::{FaultsError, remedy};
 use super::packet_kind::KINDS;
 use crate::wire::PacketKind;
 
@@ -50,7 +50,7 @@ pub fn probability(part: &str, value: &str) -> Result<f64, FaultsError> {
     let probability = number.parse::<f64>().map(|it| it / whole);
     match probability {
         Ok(it) if (0.0..=1.0).contains(&it) => Ok(it),
-        _ => Err(FaultsError::of(part, faults_error::PROBABILITY)),
+        _ => Err(FaultsError::of(part, remedy::PROBABILITY)),
     }
 }
 
@@ -60,7 +60,7 @@ pub fn loss(part: &str, value: &str) -> Result<(f64, u32), FaultsError> {
         return Ok((probability(part, value)?, 0));
     };
     let share = probability(part, share.trim())?;
-    let wrong = || FaultsError::of(part, faults_error::BURST);
+    let wrong = || FaultsError::of(part, remedy::BURST);
     let packets = burst.trim().parse::<u32>().map_err(|_| wrong())?;
     if packets == 0 || burst_begins(share, packets) > 1.0 {
         return Err(wrong());
@@ -77,7 +77,7 @@ pub fn burst_begins(share: f64, burst: u32) -> f64 {
 
 /// `10us`.
 pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
-    let wrong = || FaultsError::of(part, faults_error::TIME);
+    let wrong = || FaultsError::of(part, remedy::TIME);
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
     let (number, unit) = value.split_at(letters);
     let (_, unit_ns) = TIMES.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
@@ -100,7 +100,7 @@ pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
     probability(part, value)
         .map(Mark::Share)
         .or_else(|_| time_ns(part, value).map(Mark::AfterNs))
-        .map_err(|_| FaultsError::of(part, faults_error::MARK))
+        .map_err(|_| FaultsError::of(part, remedy::MARK))
 }
 
 /// `10us` or `10us~5us`: a delay and how much it varies to both sides.
@@ -113,13 +113,13 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
     if jitter_ns <= delay_ns {
         Ok((delay_ns, jitter_ns))
     } else {
-        Err(FaultsError::of(part, faults_error::JITTER))
+        Err(FaultsError::of(part, remedy::JITTER))
     }
 }
 
 /// `2s+500ms`.
 pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
-    let wrong = || FaultsError::of(part, faults_error::PERIOD);
+    let wrong = || FaultsError::of(part, remedy::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
     Ok(Period {
         after_ns: time_ns(part, after.trim()).map_err(|_| wrong())?,
@@ -129,7 +129,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
 
 /// `ack#3`.
 pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
-    let wrong = || FaultsError::of(part, faults_error::NTH);
+    let wrong = || FaultsError::of(part, remedy::NTH);
     let (name, number) = value.split_once('#').ok_or_else(wrong)?;
     let mut kinds = KINDS.iter();
     let kind = kinds.find(|(known, _)| *known == name.trim());
@@ -149,7 +149,7 @@ pub fn rate_bits_per_s(part: &str, value: &str) -> Result<f64, FaultsError> {
     };
     match number.trim().parse::<f64>().map(|it| it * unit) {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err(FaultsError::of(part, faults_error::RATE)),
+        _ => Err(FaultsError::of(part, remedy::RATE)),
     }
 }
 

@@ -15,7 +15,7 @@ use super::fault_values::{
     Mark, NthPacket, Period, delay_ns, loss, mark, nth_packet, period, probability,
     rate_bits_per_s, rate_text, time_ns, time_text,
 };
-use super::faults_error::{self, FaultsError};
+use super::faults_error::{FaultsError, remedy};
 use super::packet_kind;
 
 /// Deliberate faults. The same seed and the same packets give the same faults.
@@ -107,7 +107,7 @@ impl Direction {
             parts.push(("rate", rate_text(rate)));
         }
         for nth in self.lose.iter().flatten() {
-            parts.push(("lose", format!("{}#{}", packet_kind::name(nth.kind), nth.number)));
+            parts.push(("lose", format!("{}#{}", packet_kind::kind_name(nth.kind), nth.number)));
         }
         if let Some(period) = self.blackhole {
             parts.push(("blackhole", period.to_string()));
@@ -126,9 +126,8 @@ impl FromStr for Faults {
             return Ok(faults);
         }
         for part in text.split(',').map(str::trim) {
-            let (name, value) = part
-                .split_once('=')
-                .ok_or_else(|| FaultsError::of(part, faults_error::NO_VALUE))?;
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| FaultsError::of(part, remedy::NO_VALUE))?;
             faults.set(part, name.trim(), value.trim())?;
         }
         Ok(faults)
@@ -137,15 +136,14 @@ impl FromStr for Faults {
 
 impl Faults {
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
-        let unknown = || FaultsError::of(part, faults_error::NAME);
+        let unknown = || FaultsError::of(part, remedy::NAME);
         if name == "seed" {
             let seed = value.parse();
-            self.seed = seed.map_err(|_| FaultsError::of(part, faults_error::SEED))?;
+            self.seed = seed.map_err(|_| FaultsError::of(part, remedy::SEED))?;
             return Ok(());
         }
         if name == "peer" {
-            let peer =
-                value.parse::<IpAddr>().map_err(|_| FaultsError::of(part, faults_error::PEER))?;
+            let peer = value.parse::<IpAddr>().map_err(|_| FaultsError::of(part, remedy::PEER))?;
             self.peer = Some(peer.to_canonical());
             return Ok(());
         }
@@ -178,8 +176,7 @@ impl Faults {
                     let nth = nth_packet(part, value)?;
                     let mut places = direction.lose.iter_mut();
                     let place = places.find(|place| place.is_none());
-                    *place.ok_or_else(|| FaultsError::of(part, faults_error::MOST_NAMED))? =
-                        Some(nth);
+                    *place.ok_or_else(|| FaultsError::of(part, remedy::MOST_NAMED))? = Some(nth);
                 }
                 "blackhole" => direction.blackhole = Some(period(part, value)?),
                 _ => return Err(unknown()),

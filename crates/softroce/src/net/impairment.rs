@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 
 use super::counters::FaultCounts;
-use super::ecn::mark;
 use super::fault_values::burst_begins;
 use super::faults::{Direction, MOST_NAMED};
 use super::packet_kind;
+use super::sockets::mark;
 use crate::wire::CONGESTION_BYTE;
 
 /// The most packets that may overtake a reordered one.
@@ -133,7 +133,7 @@ impl<C: Clone> Impairment<C> {
             .iter()
             .flatten()
             .zip(&mut self.seen)
-            .filter(|(nth, _)| packet_kind::is_of(nth.kind, opcode_byte))
+            .filter(|(nth, _)| packet_kind::is_of_kind(nth.kind, opcode_byte))
             .fold(false, |lost, (nth, seen)| {
                 *seen += 1;
                 lost || *seen == nth.number

@@ -9,7 +9,6 @@ mod clock;
 mod common;
 mod copied_batch;
 mod counters;
-mod ecn;
 mod fabric;
 mod fault_values;
 mod faults;
@@ -23,8 +22,6 @@ mod impairment;
 mod network_headers;
 mod outage;
 mod outgoing;
-mod own_threads;
-mod packet_filters;
 mod packet_kind;
 mod receiver;
 mod requests;
@@ -33,7 +30,6 @@ mod shared_address;
 mod sockets;
 mod tap;
 mod transmitter;
-mod wakeup;
 
 #[cfg(test)]
 mod tests;
@@ -50,11 +46,10 @@ use impairment::Impairment;
 
 use crate::wire::UDP_PORT;
 
-pub use address::{OpenError, SENDING_SOCKETS, os_error};
+pub use address::{OpenError, os_error};
 pub use clock::Clock;
 pub use common::Common;
 pub use counters::{Count, Counters, FaultCounts, Traffic};
-pub use ecn::ecn_capable;
 pub use fabric::{Datagram, Fabric};
 pub use fault_values::{NthPacket, Period};
 pub use faults::{Direction, Faults, MOST_NAMED};
@@ -64,15 +59,15 @@ pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 pub use outage::Outage;
 pub use outgoing::Outgoing;
-pub use own_threads::{block_signals, prefer_short_turns};
 pub use receiver::{Arrival, Receiver};
 pub use requests::{Claim, Requests, hand_on};
 pub use reuse_group::{SLOTS, slot_of, with_slot};
 pub use shared_address::Membership;
-pub use sockets::{let_go, now_ns};
+pub use sockets::{
+    SENDING_SOCKETS, Wakeup, block_signals, ecn_capable, let_go, now_ns, prefer_short_turns,
+};
 pub use tap::{RecordedPacket, Tap};
 pub use transmitter::Transmitter;
-pub use wakeup::Wakeup;
 
 pub struct Port {
     /// What both halves have too.

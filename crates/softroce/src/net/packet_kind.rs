@@ -15,13 +15,13 @@ pub const KINDS: [(&str, Option<PacketKind>); 8] = [
 ];
 
 /// The name of a kind.
-pub fn name(kind: Option<PacketKind>) -> &'static str {
+pub fn kind_name(kind: Option<PacketKind>) -> &'static str {
     let found = KINDS.iter().find(|(_, known)| *known == kind);
     found.map_or("packet", |(name, _)| name)
 }
 
 /// Whether a packet with this first byte is of this kind.
-pub fn is_of(kind: Option<PacketKind>, opcode_byte: u8) -> bool {
+pub fn is_of_kind(kind: Option<PacketKind>, opcode_byte: u8) -> bool {
     kind.is_none_or(|kind| {
         Opcode::parse(opcode_byte).is_some_and(|(_, opcode)| opcode.kind() == kind)
     })

@@ -9,12 +9,11 @@ use super::attachment::Attachment;
 use super::capture::Capture;
 use super::common::Common;
 use super::counters::Counters;
-use super::ecn::is_marked;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::network_headers::Route;
-use super::sockets::{BATCH, Batch, Datagram, Socket};
+use super::sockets::{BATCH, Batch, Datagram, Socket, is_marked};
 use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
 

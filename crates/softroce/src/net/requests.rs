@@ -12,9 +12,9 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use rustix::net::sockopt;
 
-use super::packet_filters::accept_incoming;
 use super::receiver::{Arrival, Receiver};
 use super::shared_address::name_of;
+use super::sockets::accept_incoming;
 use crate::wire::as_ipv6;
 
 /// The socket that all processes at the address may read.

@@ -13,8 +13,7 @@ use std::net::IpAddr;
 
 use libc::sock_filter;
 
-use super::packet_filters::{instruction, pick_by, refuse_incoming, skip_if_equal};
-use super::sockets::Socket;
+use super::sockets::{Socket, instruction, pick_by, refuse_incoming, skip_if_equal};
 use crate::wire::cm::{GSI_QPN, SIDR_REP, SIDR_REQ};
 use crate::wire::{Bth, Deth, UDP_PORT};
 
@@ -51,7 +50,7 @@ pub const fn with_slot(qpn: u32, slot: u8) -> u32 {
 ///
 /// # Errors
 /// The socket call that failed; EADDRINUSE if somebody has the address, be it another group.
-pub fn make(address: IpAddr) -> io::Result<Vec<Socket>> {
+pub fn make_group(address: IpAddr) -> io::Result<Vec<Socket>> {
     let name = (address, UDP_PORT).into();
     // Without the option it fails if there is a group already, which this one would enlarge.
     Socket::udp(address)?.bind(name)?;

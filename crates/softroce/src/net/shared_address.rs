@@ -9,7 +9,7 @@
 #![allow(unsafe_code)]
 
 use std::fmt::Display;
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::{MaybeUninit, size_of};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -17,18 +17,18 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle, sleep};
+use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown,
 };
 
-use super::own_threads::block_signals;
-use super::packet_filters::{accept_incoming, refuse_incoming};
-use super::reuse_group::{self, REQUESTS, SLOTS, SOCKETS};
-use super::sockets::Socket;
+use super::reuse_group;
+use super::reuse_group::{REQUESTS, SLOTS, SOCKETS};
+use super::sockets::{Socket, accept_incoming, block_signals, refuse_incoming};
 
 /// How long a process waits for its turn to join.
 const TURN_PATIENCE: Duration = Duration::from_secs(5);
@@ -100,7 +100,7 @@ impl Names {
         // The last process that had them may be about to end.
         while_in_use(LEAVING_PATIENCE, || {
             let of_another = (0..SLOTS).find_map(|slot| ask(&self.of(slot).ok()?));
-            of_another.map_or_else(|| reuse_group::make(self.0), Ok)
+            of_another.map_or_else(|| reuse_group::make_group(self.0), Ok)
         })
     }
 

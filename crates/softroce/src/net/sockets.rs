@@ -1,16 +1,17 @@
-//! The system calls, in safe functions or with a documented contract. It must not know packets.
+//! The system calls, in safe functions or with a documented contract: UDP sockets that send and receive many packets at
+//! once, explicit congestion notification (RFC 3168, section 5), programs that the kernel runs for each packet (classic
+//! BPF), threads of the library's own, and how they sleep.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::{io, ptr};
 
-use libc::{c_int, socklen_t};
+use libc::{c_int, sock_filter, socklen_t};
 
-use super::ecn::ECT_0;
-
+/// Sending sockets of an address. The kernel and routers spread packets by source port.
+pub const SENDING_SOCKETS: usize = 16;
 /// The most datagrams that one call receives.
 pub const BATCH: usize = 8;
 /// Bytes of the longest datagram.
@@ -433,5 +434,201 @@ impl Metadata {
             }
         }
         metadata
+    }
+}
+
+const MASK: u8 = 0b11;
+/// ECN-capable transport: a congested switch marks the packet, where it would drop another. The class of packets from the
+/// sending sockets that ask for no other.
+pub const ECT_0: u8 = 0b10;
+/// Congestion experienced: the mark.
+const CE: u8 = 0b11;
+
+/// This class for packets that a switch may mark.
+pub fn ecn_capable(traffic_class: u8) -> u8 {
+    traffic_class & !MASK | ECT_0
+}
+
+/// The class that a congested switch gives to a packet of this one.
+pub fn mark(traffic_class: u8) -> u8 {
+    match traffic_class & MASK {
+        0 => traffic_class,
+        _ => traffic_class | CE,
+    }
+}
+
+/// Whether a packet came through congestion.
+pub fn is_marked(traffic_class: u8) -> bool {
+    traffic_class & MASK == CE
+}
+
+/// An instruction of a program.
+pub const fn instruction(code: u32, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+/// Skips so many instructions if the accumulator is `k`.
+pub const fn skip_if_equal(k: u32, skipped: u8) -> sock_filter {
+    sock_filter { jt: skipped, ..instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, k) }
+}
+
+/// Installs a filter that drops all incoming packets, so that they take no memory.
+pub fn refuse_incoming(socket: &Socket) -> io::Result<()> {
+    let mut accept_no_byte = [instruction(libc::BPF_RET | libc::BPF_K, 0)];
+    attach(socket, libc::SO_ATTACH_FILTER, &mut accept_no_byte)
+}
+
+/// Removes the filter of [`refuse_incoming`]; without one nothing happens.
+pub fn accept_incoming(socket: &Socket) -> io::Result<()> {
+    match socket.set(libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+/// Gives each packet for the address of this socket to the socket of its group (SO_REUSEPORT) whose place the program
+/// returns. A place that no socket has means any socket of the group, and a packet too short for the program the first.
+pub fn pick_by(socket: &Socket, program: &mut [sock_filter]) -> io::Result<()> {
+    attach(socket, libc::SO_ATTACH_REUSEPORT_CBPF, program)
+}
+
+fn attach(socket: &Socket, option: c_int, program: &mut [sock_filter]) -> io::Result<()> {
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    let length = size_of::<libc::sock_fprog>() as socklen_t;
+    // SAFETY: the program has as many instructions as it says; the kernel copies them.
+    let outcome = unsafe {
+        libc::setsockopt(socket.fd(), libc::SOL_SOCKET, option, (&raw const program).cast(), length)
+    };
+    if outcome < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+pub struct Wakeup(OwnedFd);
+
+impl Wakeup {
+    /// A wakeup that is not set.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn new() -> io::Result<Wakeup> {
+        // SAFETY: takes no pointers; a descriptor that is returned is ours alone.
+        unsafe {
+            let fd = libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Wakeup(OwnedFd::from_raw_fd(fd)))
+        }
+    }
+
+    /// Wakes the sleeping thread, or ends its next sleep if it is awake.
+    pub fn wake(&self) {
+        let one = 1_u64.to_ne_bytes();
+        // SAFETY: eight readable bytes. Failing means that the counter is full: the sleeper wakes anyway.
+        unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
+    }
+
+    /// Sleeps until woken, until one of `sockets` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
+    pub fn wait_for_any(&self, sockets: &[RawFd], at_most_ns: u64) {
+        let own = [self.0.as_raw_fd()];
+        let mut polls: Vec<libc::pollfd> = own
+            .iter()
+            .chain(sockets)
+            .map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 })
+            .collect();
+        self.wait_for_polls(&mut polls, at_most_ns);
+    }
+
+    /// Sleeps until woken, until `socket` is readable or one of `full` has room, or for `at_most_ns` (for ever if
+    /// `u64::MAX`). Descriptors below 0 count for nothing.
+    pub fn wait(
+        &self,
+        socket: Option<RawFd>,
+        full: Option<[RawFd; SENDING_SOCKETS]>,
+        at_most_ns: u64,
+    ) {
+        let mut polls =
+            [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; 2 + SENDING_SOCKETS];
+        polls[0].fd = self.0.as_raw_fd();
+        polls[1].fd = socket.unwrap_or(-1);
+        for (poll, fd) in polls[2..].iter_mut().zip(full.iter().flatten()) {
+            (poll.fd, poll.events) = (*fd, libc::POLLOUT);
+        }
+        let count = if full.is_some() { polls.len() } else { 2 };
+        self.wait_for_polls(&mut polls[..count], at_most_ns);
+    }
+
+    /// `polls` begins with the wakeup's own.
+    fn wait_for_polls(&self, polls: &mut [libc::pollfd], at_most_ns: u64) {
+        let time = libc::timespec {
+            tv_sec: (at_most_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (at_most_ns % 1_000_000_000) as libc::c_long,
+        };
+        let time = if at_most_ns == u64::MAX { ptr::null() } else { &raw const time };
+        let mut wakes = [0_u8; 8];
+        // SAFETY: as many entries as there are, a time or null, no signal mask; then eight writable bytes. Whatever comes out, the
+        // caller looks for work and may sleep again.
+        unsafe {
+            libc::ppoll(polls.as_mut_ptr(), polls.len() as _, time, ptr::null());
+            if polls[0].revents != 0 {
+                libc::read(self.0.as_raw_fd(), wakes.as_mut_ptr().cast(), wakes.len());
+            }
+        }
+    }
+}
+
+/// Blocks all signals in the calling thread: they are for the program's threads.
+pub fn block_signals() {
+    // SAFETY: a set on the stack, filled before it is used.
+    unsafe {
+        let mut signals = std::mem::zeroed();
+        libc::sigfillset(&raw mut signals);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, ptr::null_mut());
+    }
+}
+
+/// Requests short time slices for the calling thread, which works for microseconds at a time. Linux 6.12 and later
+/// then runs it at once when it wakes, instead of after the time slice of a thread that spins.
+pub fn prefer_short_turns() {
+    /// `struct sched_attr` of sched_setattr(2), in its first version.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        size: u32,
+        policy: u32,
+        flags: u64,
+        nice: i32,
+        priority: u32,
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    }
+    /// Linux' minimum.
+    const TURN_NS: u64 = 100_000;
+    let mut attributes = Attributes::default();
+    let size = size_of::<Attributes>();
+    // SAFETY: a struct of the size that is told, for the calling thread (0).
+    let read = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) };
+    // A real-time or idle policy was chosen deliberately.
+    if read != 0 || attributes.policy != libc::SCHED_OTHER.cast_unsigned() {
+        return;
+    }
+    attributes.runtime_ns = TURN_NS;
+    // SAFETY: as above. Failing changes nothing, and all works as well as it can then.
+    unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kick_before_the_sleep_ends_it_and_no_other() {
+        let wake = Wakeup::new().unwrap();
+        wake.wake();
+        wake.wait(None, None, u64::MAX);
+        assert!(!testing::verbs_user::is_readable(wake.0.as_raw_fd()));
     }
 }

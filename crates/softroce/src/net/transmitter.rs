@@ -8,7 +8,6 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use super::address::SENDING_SOCKETS;
 use super::attachment::Attachment;
 use super::backlog::Backlog;
 use super::capture::Capture;
@@ -20,6 +19,7 @@ use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
 use super::impairment::{Fate, Impairment, Transit};
 use super::network_headers::Route;
 use super::outgoing::Outgoing;
+use super::sockets::SENDING_SOCKETS;
 use crate::lock::Lock;
 
 /// A packet's flow, and its place in its GSO batch, which its CRC depends on.

@@ -1,6 +1,6 @@
 //! What befalls packets on a link, and when they leave it.
 
-use super::super::ecn::{ECT_0, ecn_capable, is_marked};
+use super::super::sockets::{ECT_0, ecn_capable, is_marked};
 use super::*;
 
 fn link(text: &str) -> Impairment<()> {
