@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use libc::c_int;
 
-use super::attachment::Attachment;
+use super::fabric::Attachment;
 use super::shared_address;
 use super::shared_address::Membership;
 use super::sockets::{ECT_0, SENDING_SOCKETS, Socket, refuse_incoming};

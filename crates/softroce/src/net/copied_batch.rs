@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::attachment::Attachment;
+use super::fabric::Attachment;
 use super::flow::Flow;
 use super::gso_batch_limits::MAX_GSO_BATCH_BYTES;
 use super::outgoing::Outgoing;

@@ -6,11 +6,10 @@
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
-use std::io;
 use std::ptr::NonNull;
-use std::slice;
+use std::{io, slice};
 
-use super::attachment::Attachment;
+use super::fabric::Attachment;
 use super::flow::Flow;
 use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
 use super::outgoing::Outgoing;

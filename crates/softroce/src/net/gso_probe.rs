@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
-use super::attachment::Attachment;
+use super::fabric::Attachment;
 use super::gso_batch_limits::{MAX_GSO_BATCH_PACKETS, OLDER_GSO_BATCH_PACKETS};
 use super::sockets::{SendOptions, Socket};
 

@@ -3,10 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::counters::FaultCounts;
-use super::fault_values::burst_begins;
-use super::faults::{Direction, MOST_NAMED};
-use super::packet_kind;
+use super::common::FaultCounts;
+use super::faults;
+use super::faults::{Direction, MOST_NAMED, burst_begins};
 use super::sockets::mark;
 use crate::wire::CONGESTION_BYTE;
 
@@ -133,7 +132,7 @@ impl<C: Clone> Impairment<C> {
             .iter()
             .flatten()
             .zip(&mut self.seen)
-            .filter(|(nth, _)| packet_kind::is_of_kind(nth.kind, opcode_byte))
+            .filter(|(nth, _)| faults::is_of_kind(nth.kind, opcode_byte))
             .fold(false, |lost, (nth, seen)| {
                 *seen += 1;
                 lost || *seen == nth.number
@@ -251,4 +250,263 @@ fn flip_bit(bytes: &mut [u8], random: u64) {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::sockets::{ECT_0, ecn_capable, is_marked};
+    use super::*;
+
+    fn link(text: &str) -> Impairment<()> {
+        let faults: super::super::Faults = text.parse().unwrap();
+        Impairment::new(faults.transmit, faults.seed, 28, 0).unwrap()
+    }
+
+    fn packet(number: u32) -> Transit<()> {
+        let mut bytes = number.to_be_bytes().to_vec();
+        bytes.resize(100, 0);
+        of_class(ECT_0, bytes)
+    }
+
+    fn of_class(traffic_class: u8, bytes: Vec<u8>) -> Transit<()> {
+        Transit { context: (), traffic_class, bytes }
+    }
+
+    fn enter(link: &mut Impairment<()>, now_ns: u64, packet: Transit<()>, counts: &FaultCounts) {
+        let fate = link.draw(now_ns, packet.bytes[0]);
+        link.enter(now_ns, fate, packet, counts);
+    }
+
+    fn number(packet: &Transit<()>) -> u32 {
+        u32::from_be_bytes(*packet.bytes.first_chunk().unwrap())
+    }
+
+    /// The packets that come out when this many enter a microsecond apart, and the counters.
+    fn pass(text: &str, packets: u32) -> (Vec<Transit<()>>, FaultCounts) {
+        let mut link = link(text);
+        let counts = FaultCounts::default();
+        let mut out = Vec::new();
+        for at in 0..packets {
+            let now_ns = u64::from(at) * 1000;
+            enter(&mut link, now_ns, packet(at), &counts);
+            out.extend(std::iter::from_fn(|| link.leave(now_ns)));
+        }
+        let end_ns = u64::from(packets) * 1000 + 2 * REORDER_PATIENCE_NS;
+        out.extend(std::iter::from_fn(|| link.leave(end_ns)));
+        assert_eq!(link.next_due_ns(), None);
+        (out, counts)
+    }
+
+    fn close(count: &super::super::Count, expected: f64) {
+        let count = count.get() as f64;
+        // Five standard deviations of a binomial distribution; the seed is fixed.
+        let most = 5.0 * expected.sqrt();
+        assert!((count - expected).abs() < most, "{count} {expected}");
+    }
+
+    #[test]
+    fn fates_are_as_frequent_as_asked_and_the_same_for_a_seed() {
+        let text = "seed=7,drop=5%,duplicate=1%,reorder=2%,corrupt=0.5%";
+        let (out, counts) = pass(text, 100_000);
+        assert_eq!(out, pass(text, 100_000).0);
+        assert!(out != pass(&text.replace('7', "8"), 100_000).0);
+        close(&counts.dropped, 5000.0);
+        close(&counts.duplicated, 950.0);
+        close(&counts.reordered, 1900.0);
+        close(&counts.corrupted, 475.0);
+        let arrived = 100_000 - counts.dropped.get() + counts.duplicated.get();
+        assert_eq!(out.len() as u64, arrived);
+    }
+
+    #[test]
+    fn reordered_packets_come_behind_a_few_others() {
+        let (out, counts) = pass("seed=3,reorder=5%", 10_000);
+        let numbers: Vec<u32> = out.iter().map(number).collect();
+        let mut sorted = numbers.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..10_000).collect::<Vec<_>>());
+        let early = numbers.iter().zip(0..).filter(|(it, at)| **it > *at);
+        let most = numbers.iter().zip(0..).map(|(it, at)| it.abs_diff(at)).max();
+        assert!(early.count() as u64 > counts.reordered.get());
+        assert!((1..=12).contains(&most.unwrap()), "{most:?}");
+    }
+
+    #[test]
+    fn a_lone_reordered_packet_comes_after_its_patience() {
+        let mut link = link("reorder=100%");
+        enter(&mut link, 500, packet(1), &FaultCounts::default());
+        assert_eq!(link.next_due_ns(), Some(500 + REORDER_PATIENCE_NS));
+        assert_eq!(link.leave(499 + REORDER_PATIENCE_NS), None);
+        assert_eq!(link.leave(500 + REORDER_PATIENCE_NS), Some(packet(1)));
+    }
+
+    #[test]
+    fn one_bit_is_flipped_where_the_crc_covers_it() {
+        let (out, _) = pass("seed=1,corrupt=100%", 2000);
+        for (got, at) in out.iter().zip(0..) {
+            let sent = packet(at);
+            let bytes = sent.bytes.iter().zip(&got.bytes);
+            let differ = bytes.map(|(a, b)| (a ^ b).count_ones());
+            assert_eq!(differ.sum::<u32>(), 1);
+            assert_eq!(sent.bytes[CONGESTION_BYTE], got.bytes[CONGESTION_BYTE]);
+        }
+    }
+
+    #[test]
+    fn delay_and_rate_are_exact() {
+        let mut link = link("delay=10us,rate=1G");
+        let counts = FaultCounts::default();
+        enter(&mut link, 1000, packet(1), &counts);
+        enter(&mut link, 1000, packet(2), &counts);
+        enter(&mut link, 50_000, packet(3), &counts);
+        // 128 bytes including headers are 1,024 bits.
+        for (due_ns, number) in [(12_024, 1), (13_048, 2), (61_024, 3)] {
+            assert_eq!(link.next_due_ns(), Some(due_ns));
+            assert_eq!(link.leave(due_ns - 1), None);
+            assert_eq!(link.leave(due_ns), Some(packet(number)));
+        }
+    }
+
+    #[test]
+    fn only_what_nothing_befalls_passes_an_empty_link() {
+        let mut lossy = link("seed=1,drop=50%");
+        let fates: Vec<Fate> = (0..64).map(|_| lossy.draw(0, 0)).collect();
+        assert!(!lossy.passes(&fates));
+        let lost = fates.iter().position(|fate| fate.lost).unwrap();
+        assert!(lossy.passes(&fates[..lost]));
+        for text in ["delay=1ns", "rate=100G"] {
+            let mut slow = link(text);
+            let fate = slow.draw(0, 0);
+            assert!(!slow.passes(&[fate]), "{text}");
+        }
+        let mut held = link("reorder=100%");
+        enter(&mut held, 0, packet(1), &FaultCounts::default());
+        assert!(!held.passes(&[Fate::default()]), "it would overtake");
+    }
+
+    #[test]
+    fn bursts_lose_the_same_share_in_fewer_pieces() {
+        for (text, share, mean) in [
+            ("seed=5,drop=2%/8", 0.02, 8.0),
+            ("drop=1%/1", 0.01, 1.0),
+            ("drop=1%", 0.01, 1.0 / 0.99),
+        ] {
+            let (out, counts) = pass(text, 200_000);
+            let mut arrived = [false; 200_000];
+            for it in &out {
+                arrived[number(it) as usize] = true;
+            }
+            let bursts = arrived.chunk_by(|a, b| a == b).filter(|it| !it[0]);
+            let (lost, bursts) = (counts.dropped.get() as f64, bursts.count() as f64);
+            // The number of bursts varies by its root, and each burst's length by about its mean.
+            let near =
+                |value: f64, of: f64, times: f64| (value - of).abs() < times * of / bursts.sqrt();
+            assert!(near(lost / 200_000.0, share, 6.0), "{text}: {lost}");
+            assert!(near(lost / bursts, mean, 5.0), "{text}: {bursts}");
+        }
+    }
+
+    #[test]
+    fn jitter_is_even_and_keeps_the_order() {
+        let mut link = link("seed=1,delay=10us~5us");
+        let counts = FaultCounts::default();
+        let mut delays = Vec::new();
+        for at in 0..10_000_u64 {
+            let entered_ns = at * 100_000;
+            enter(&mut link, entered_ns, packet(at as u32), &counts);
+            delays.push(link.next_due_ns().unwrap() - entered_ns);
+            assert_eq!(link.leave(u64::MAX), Some(packet(at as u32)));
+        }
+        delays.sort_unstable();
+        assert!(delays[0] >= 5_000 && delays[9_999] <= 15_000);
+        for (rank, ns) in [(1_000, 6_000), (5_000, 10_000), (9_000, 14_000)] {
+            assert!(delays[rank].abs_diff(ns) < 300, "{}", delays[rank]);
+        }
+        // As close as these they would overtake each other.
+        let (out, _) = pass("seed=1,delay=100us~100us", 10_000);
+        assert!(out.is_sorted_by_key(number) && out.len() == 10_000);
+    }
+
+    #[test]
+    fn named_packets_are_lost_and_only_these() {
+        let mut link = link("lose=ack#3,lose=send#2,lose=packet#9");
+        let counts = FaultCounts::default();
+        // ACKs, SENDs of RC and one of UD, and a READ with its response.
+        let opcodes = [17, 4, 17, 100, 4, 17, 17, 12, 13, 17];
+        let arrived = opcodes.map(|opcode| {
+            let bytes = [&[opcode][..], &[0; 63]].concat();
+            enter(&mut link, 0, of_class(ECT_0, bytes), &counts);
+            link.leave(0).is_some()
+        });
+        let lost = (0..10).filter(|at| !arrived[*at]);
+        assert_eq!(lost.collect::<Vec<_>>(), [3, 5, 8]);
+        assert_eq!(counts.dropped.get(), 3);
+    }
+
+    #[test]
+    fn a_black_hole_lasts_its_time() {
+        let faults: super::super::Faults = "blackhole=10us+5us".parse().unwrap();
+        let mut link = Impairment::new(faults.transmit, 0, 28, 7_000).unwrap();
+        let counts = FaultCounts::default();
+        let arrives = |at_us: u64, link: &mut Impairment<()>| {
+            enter(link, at_us * 1000, packet(1), &counts);
+            link.leave(at_us * 1000).is_some()
+        };
+        let arrived = [7, 16, 17, 21, 22, 30].map(|at_us| arrives(at_us, &mut link));
+        assert_eq!(arrived, [true, true, false, false, true, true]);
+    }
+
+    #[test]
+    fn a_share_of_what_may_be_marked_is_marked() {
+        let (out, _) = pass("seed=2,mark=5%", 100_000);
+        let marked = super::super::Count::default();
+        let count = out.iter().filter(|it| is_marked(it.traffic_class));
+        marked.add(count.count() as u64);
+        close(&marked, 5000.0);
+        let mut link = link("mark=100%");
+        for (class, after) in [(0x68, 0x68), (0x69, 0x6b), (0x6a, 0x6b), (0x6b, 0x6b)] {
+            let packet = of_class(class, vec![0; 16]);
+            enter(&mut link, 0, packet, &FaultCounts::default());
+            assert_eq!(link.leave(0).unwrap().traffic_class, after);
+            assert_eq!((is_marked(class), ecn_capable(class)), (class == 0x6b, 0x6a));
+        }
+    }
+
+    #[test]
+    fn what_waits_for_the_rate_too_long_is_marked() {
+        // 128 bytes including headers take 1.024 µs.
+        let mut link = link("rate=1G,mark=3us,delay=1ms");
+        let counts = FaultCounts::default();
+        for at in 0..6 {
+            enter(&mut link, 1000, packet(at), &counts);
+        }
+        enter(&mut link, 5000, packet(6), &counts);
+        enter(&mut link, 5000, of_class(0, vec![0; 100]), &counts);
+        let out = std::iter::from_fn(|| link.leave(u64::MAX)).map(|it| is_marked(it.traffic_class));
+        let waited_2_048_ns = 2;
+        let marked: Vec<bool> = out.collect();
+        assert_eq!(marked[..=waited_2_048_ns], [false; 3]);
+        assert_eq!(marked[3..], [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_link_holds_only_so_much() {
+        let mut link = link("rate=1");
+        let counts = FaultCounts::default();
+        for at in 0..MOST_WAITING as u32 + 3 {
+            enter(&mut link, 0, packet(at), &counts);
+        }
+        assert_eq!(counts.overflowed.get(), 3);
+    }
+
+    #[test]
+    fn a_full_queue_loses_what_would_wait_for_too_long() {
+        // 128 bytes with their headers take 1024 ns.
+        let mut link = link("rate=1G,queue=3us");
+        let counts = FaultCounts::default();
+        (0..10).for_each(|number| enter(&mut link, 0, packet(number), &counts));
+        // The first three wait for less, the fourth for more.
+        let out: Vec<u32> =
+            std::iter::from_fn(|| link.leave(1_000_000)).map(|it| number(&it)).collect();
+        assert_eq!((out, counts.overflowed.get()), (vec![0, 1, 2], 7));
+        enter(&mut link, 2_000_000, packet(10), &counts);
+        assert_eq!(link.next_due_ns(), Some(2_001_024));
+    }
+}

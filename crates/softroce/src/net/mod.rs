@@ -2,17 +2,12 @@
 //! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
 
 mod address;
-mod attachment;
 mod backlog;
 mod capture;
-mod clock;
 mod common;
 mod copied_batch;
-mod counters;
 mod fabric;
-mod fault_values;
 mod faults;
-mod faults_error;
 mod flow;
 mod gso_batch;
 mod gso_batch_limits;
@@ -20,15 +15,12 @@ mod gso_probe;
 mod identification;
 mod impairment;
 mod network_headers;
-mod outage;
 mod outgoing;
-mod packet_kind;
 mod receiver;
 mod requests;
 mod reuse_group;
 mod shared_address;
 mod sockets;
-mod tap;
 mod transmitter;
 
 #[cfg(test)]
@@ -40,24 +32,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use address::Taken;
-use attachment::Attachment;
 use capture::Capture;
+use fabric::Attachment;
 use impairment::Impairment;
 
 use crate::wire::UDP_PORT;
 
 pub use address::{OpenError, os_error};
-pub use clock::Clock;
-pub use common::Common;
-pub use counters::{Count, Counters, FaultCounts, Traffic};
+pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Tap, Traffic};
 pub use fabric::{Datagram, Fabric};
-pub use fault_values::{NthPacket, Period};
-pub use faults::{Direction, Faults, MOST_NAMED};
-pub use faults_error::FaultsError;
+pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
 pub use flow::Flow;
 pub use gso_batch::GsoBatch;
 pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
-pub use outage::Outage;
 pub use outgoing::Outgoing;
 pub use receiver::{Arrival, Receiver};
 pub use requests::{Claim, Requests, hand_on};
@@ -66,7 +53,6 @@ pub use shared_address::Membership;
 pub use sockets::{
     SENDING_SOCKETS, Wakeup, block_signals, ecn_capable, let_go, now_ns, prefer_short_turns,
 };
-pub use tap::{RecordedPacket, Tap};
 pub use transmitter::Transmitter;
 
 pub struct Port {

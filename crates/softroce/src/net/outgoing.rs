@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::attachment::Attachment;
+use super::fabric::Attachment;
 use super::flow::Flow;
 
 /// Packets of one flow for one system call.

@@ -5,16 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
-use super::attachment::Attachment;
 use super::capture::Capture;
-use super::common::Common;
-use super::counters::Counters;
+use super::common::{Common, Counters, Tap};
+use super::fabric::Attachment;
 use super::flow::icrc_addresses;
 use super::identification::Identification;
 use super::impairment::{Impairment, Transit};
 use super::network_headers::Route;
 use super::sockets::{BATCH, Batch, Datagram, Socket, is_marked};
-use super::tap::Tap;
 use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
 
 /// Bytes of the shortest packet.

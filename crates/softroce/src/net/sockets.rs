@@ -583,7 +583,7 @@ impl Wakeup {
 pub fn block_signals() {
     // SAFETY: a set on the stack, filled before it is used.
     unsafe {
-        let mut signals = std::mem::zeroed();
+        let mut signals = zeroed();
         libc::sigfillset(&raw mut signals);
         libc::pthread_sigmask(libc::SIG_BLOCK, &raw const signals, ptr::null_mut());
     }

@@ -8,11 +8,11 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use super::attachment::Attachment;
 use super::backlog::Backlog;
 use super::capture::Capture;
 use super::common::Common;
 use super::copied_batch::CopiedBatch;
+use super::fabric::Attachment;
 use super::flow::Flow;
 use super::gso_batch::GsoBatch;
 use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
