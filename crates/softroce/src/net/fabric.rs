@@ -3,7 +3,6 @@
 //! not know packets beyond their length.
 //!
 //! Sockets and networks alike are an [`Attachment`], which packets leave and come by.
-#![allow(unsafe_code)]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -247,6 +246,7 @@ pub enum Attachment {
     Fabric(Arc<Fabric>, SocketAddr),
 }
 
+#[allow(unsafe_code)]
 impl Attachment {
     /// The socket's descriptor; -1 for none.
     pub fn fd(&self) -> RawFd {

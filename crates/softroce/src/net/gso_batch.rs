@@ -3,17 +3,143 @@
 //!
 //! The kernel numbers the packets of a GSO batch by their IPv4 identification, 0, 1, 2 …, and the invariant CRC
 //! covers that field, so a packet's CRC depends on its position.
+//!
+//! A batch goes to a flow: the destination of packets, and the fields of their network headers that the CRC covers. One
+//! in memory of its own, of finished packets, is a [`CopiedBatch`]: those that leave a faulty link together, and those
+//! that a full socket did not take.
 #![allow(unsafe_code)]
 
 use std::alloc::Layout;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 use std::{io, slice};
 
+use super::address::slot_of;
 use super::fabric::Attachment;
-use super::flow::Flow;
-use super::gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
-use super::outgoing::Outgoing;
-use crate::wire::{ICRC_BYTES, IcrcSeed};
+use super::sockets::{SendOptions, Socket};
+use crate::wire::{ICRC_BYTES, IcrcAddresses, IcrcSeed, IdentificationShift, UDP_PORT, as_ipv6};
+
+/// IPv4 flags of all our packets: "don't fragment".
+pub const DONT_FRAGMENT: u16 = 0x4000;
+
+/// The path of packets: addresses, the source port that spreads flows, traffic class and hop limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    pub(super) destination: SocketAddr,
+    pub(super) addresses: IcrcAddresses,
+    /// Whether the destination has our address' family; others cannot be reached.
+    pub(super) reachable: bool,
+    pub(super) socket: usize,
+    pub(super) source_port: u16,
+    pub(super) traffic_class: u8,
+    pub(super) hop_limit: u8,
+    /// Which process at the destination gets them: the kernel there gives it a whole GSO batch.
+    pub(super) slot: u8,
+    /// The most packets of a GSO batch.
+    pub(super) max_packets: usize,
+}
+
+impl Flow {
+    /// A flow from `source` to the RoCEv2 port of `destination`.
+    pub(super) fn new(source: IpAddr, destination: IpAddr, socket: usize, port: u16) -> Flow {
+        let destination = destination.to_canonical();
+        Flow {
+            destination: (destination, UDP_PORT).into(),
+            addresses: icrc_addresses(source, destination),
+            reachable: source.is_ipv4() == destination.is_ipv4(),
+            socket,
+            source_port: port,
+            traffic_class: 0,
+            hop_limit: 0,
+            slot: 0,
+            max_packets: most_packets(),
+        }
+    }
+
+    /// The UDP source port of its packets.
+    pub fn source_port(&self) -> u16 {
+        self.source_port
+    }
+
+    /// The same way to the process of this QP.
+    pub fn to_process_of(self, qpn: u32) -> Flow {
+        Flow { slot: slot_of(qpn), ..self }
+    }
+
+    /// The options for sending so many packets of this length to it at once.
+    pub(super) fn send_options(&self, packets: usize, segment_bytes: usize) -> SendOptions {
+        SendOptions {
+            destination: self.destination,
+            traffic_class: self.traffic_class,
+            hop_limit: self.hop_limit,
+            segment_bytes: (packets > 1).then_some(segment_bytes as u16),
+        }
+    }
+
+    /// The CRC seed of packets of this length with identification 0.
+    pub(super) fn seed(&self, packet_bytes: usize) -> IcrcSeed {
+        IcrcSeed::new(self.addresses, self.source_port, packet_bytes)
+    }
+}
+
+/// The addresses for the CRC, with identification 0; both as IPv6 if their families differ.
+pub fn icrc_addresses(source: IpAddr, destination: IpAddr) -> IcrcAddresses {
+    match (source, destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            IcrcAddresses::V4 { source, destination, identification: 0, flags: DONT_FRAGMENT }
+        }
+        _ => IcrcAddresses::V6 { source: as_ipv6(source), destination: as_ipv6(destination) },
+    }
+}
+
+/// Packets of one flow for one system call.
+pub trait Outgoing {
+    fn flow(&self) -> Option<&Flow>;
+    fn packets(&self) -> usize;
+    /// Length of every packet but the last, which may be shorter.
+    fn segment_bytes(&self) -> usize;
+    /// Number of bytes, from the base transport headers to the CRCs.
+    fn bytes(&self) -> usize;
+    /// A copy of the bytes.
+    fn copied(&self) -> Vec<u8>;
+    /// Sends them in one system call, as a whole or not at all; never blocks.
+    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()>;
+}
+
+/// The most packets of a GSO batch: Linux' limit for one datagram (UDP_MAX_SEGMENTS, since 6.9).
+pub const MAX_GSO_BATCH_PACKETS: usize = 128;
+
+/// The limit of older kernels.
+pub const OLDER_GSO_BATCH_PACKETS: usize = 64;
+
+/// The most bytes of a GSO batch: an IPv4 datagram without its headers.
+pub const MAX_GSO_BATCH_BYTES: usize = 65_507;
+
+/// The most packets of a GSO batch: more than older kernels take, if this one does.
+pub fn most_packets() -> usize {
+    static MOST: OnceLock<usize> = OnceLock::new();
+    *MOST.get_or_init(|| match takes(MAX_GSO_BATCH_PACKETS) {
+        Ok(()) => MAX_GSO_BATCH_PACKETS,
+        Err(_) => OLDER_GSO_BATCH_PACKETS,
+    })
+}
+
+/// Sends a batch of so many packets of one byte from a socket to itself.
+fn takes(packets: usize) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let options = SendOptions {
+        destination: socket.local_addr()?,
+        traffic_class: 0,
+        hop_limit: 0,
+        segment_bytes: Some(1),
+    };
+    let zeroes = [0; MAX_GSO_BATCH_PACKETS + 1];
+    let bytes = zeroes.get(..packets).unwrap_or(&zeroes);
+    let socket = Socket::from(OwnedFd::from(socket));
+    Attachment::Udp(socket).send_bytes(bytes, &options)
+}
 
 /// Payloads up to this size are copied: that costs about as much as one more piece costs the kernel.
 const COPIED_BYTES: usize = 512;
@@ -360,5 +486,127 @@ impl Drop for Staging {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout, and not used any more.
         unsafe { std::alloc::dealloc(self.memory.as_ptr(), STAGING) };
+    }
+}
+
+/// Consecutive packets of one flow for one system call. All have one length; the last may be shorter.
+pub struct CopiedBatch {
+    flow: Option<Flow>,
+    segment_bytes: usize,
+    packets: usize,
+    /// Whether the last packet was shorter, which ends the batch.
+    closed: bool,
+    bytes: Vec<u8>,
+    /// For packets of this length, with the CRC.
+    shift: Option<(usize, IdentificationShift)>,
+}
+
+impl CopiedBatch {
+    /// An empty batch with room for the largest.
+    pub fn new() -> CopiedBatch {
+        CopiedBatch {
+            flow: None,
+            segment_bytes: 0,
+            packets: 0,
+            closed: false,
+            bytes: Vec::with_capacity(MAX_GSO_BATCH_BYTES),
+            shift: None,
+        }
+    }
+
+    /// A copy of packets on their way.
+    pub fn of(flow: &Flow, outgoing: &impl Outgoing) -> CopiedBatch {
+        CopiedBatch {
+            flow: Some(flow.clone()),
+            segment_bytes: outgoing.segment_bytes(),
+            packets: outgoing.packets(),
+            closed: true,
+            bytes: outgoing.copied(),
+            shift: None,
+        }
+    }
+
+    /// Adds a packet whose CRC is right at `place` of a GSO batch; `false` if it does not fit.
+    pub fn push(&mut self, flow: &Flow, place: u16, packet: &[u8], most_packets: usize) -> bool {
+        if self.packets == 0 {
+            self.flow = Some(flow.clone());
+            self.segment_bytes = packet.len();
+        }
+        let fits = !self.closed
+            && self.packets < most_packets
+            && packet.len() <= self.segment_bytes
+            && self.bytes.len() + packet.len() <= MAX_GSO_BATCH_BYTES
+            && self.flow.as_ref() == Some(flow);
+        if !fits {
+            return false;
+        }
+        self.bytes.extend_from_slice(packet);
+        self.closed = packet.len() < self.segment_bytes;
+        let moved = place ^ self.packets as u16;
+        self.packets += 1;
+        if moved != 0 && flow.destination.is_ipv4() {
+            let change = self.shift_for(packet.len()).change(moved);
+            // What damaged the packet stays in it: only the move is added.
+            if let Some(crc) = self.bytes.last_chunk_mut::<ICRC_BYTES>() {
+                *crc = (u32::from_le_bytes(*crc) ^ change).to_le_bytes();
+            }
+        }
+        true
+    }
+
+    fn shift_for(&mut self, packet_bytes: usize) -> IdentificationShift {
+        match self.shift {
+            Some((bytes, shift)) if bytes == packet_bytes => shift,
+            _ => {
+                let shift = IdentificationShift::over(packet_bytes.saturating_sub(ICRC_BYTES));
+                self.shift = Some((packet_bytes, shift));
+                shift
+            }
+        }
+    }
+
+    pub fn clear(&mut self) {
+        self.packets = 0;
+        self.closed = false;
+        self.bytes.clear();
+    }
+}
+
+impl Outgoing for CopiedBatch {
+    fn flow(&self) -> Option<&Flow> {
+        self.flow.as_ref()
+    }
+
+    fn packets(&self) -> usize {
+        self.packets
+    }
+
+    fn segment_bytes(&self) -> usize {
+        self.segment_bytes
+    }
+
+    fn copied(&self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
+        let options = flow.send_options(self.packets, self.segment_bytes);
+        by.send_bytes(&self.bytes, &options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_of_the_most_packets_is_taken_and_a_longer_one_is_not() {
+        let most = most_packets();
+        assert!(takes(most).is_ok());
+        assert!(takes(most + 1).is_err());
     }
 }

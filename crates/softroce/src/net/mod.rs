@@ -2,29 +2,18 @@
 //! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
 
 mod address;
-mod backlog;
 mod capture;
 mod common;
-mod copied_batch;
 mod fabric;
 mod faults;
-mod flow;
 mod gso_batch;
-mod gso_batch_limits;
-mod gso_probe;
-mod identification;
 mod impairment;
-mod network_headers;
-mod outgoing;
 mod receiver;
-mod requests;
-mod reuse_group;
-mod shared_address;
 mod sockets;
-mod transmitter;
 
 #[cfg(test)]
 mod tests;
+mod transmitter;
 
 use std::io;
 use std::net::IpAddr;
@@ -38,18 +27,12 @@ use impairment::Impairment;
 
 use crate::wire::UDP_PORT;
 
-pub use address::{OpenError, os_error};
+pub use address::{Membership, OpenError, SLOTS, os_error, slot_of, with_slot};
 pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Tap, Traffic};
 pub use fabric::{Datagram, Fabric};
 pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
-pub use flow::Flow;
-pub use gso_batch::GsoBatch;
-pub use gso_batch_limits::{MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS};
-pub use outgoing::Outgoing;
-pub use receiver::{Arrival, Receiver};
-pub use requests::{Claim, Requests, hand_on};
-pub use reuse_group::{SLOTS, slot_of, with_slot};
-pub use shared_address::Membership;
+pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
+pub use receiver::{Arrival, Claim, Receiver, Requests, hand_on};
 pub use sockets::{
     SENDING_SOCKETS, Wakeup, block_signals, ecn_capable, let_go, now_ns, prefer_short_turns,
 };

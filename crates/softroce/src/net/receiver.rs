@@ -1,19 +1,57 @@
 //! Receiving: takes many datagrams per system call, splits each into the packets of its GSO batch, and checks their
 //! CRCs. A packet to a QP that does not exist costs no CRC.
+//!
+//! # The IPv4 identification
+//!
+//! Finds the IPv4 identification of a received packet. The invariant CRC covers it, but a UDP socket does not show
+//! it.
+//!
+//! Our own packets are numbered by their position in the GSO batch, so that number is tried first. If the CRC does
+//! not match, the identification can be computed: the CRC is linear, so the difference between the packet's CRC and
+//! the CRC for another identification is the flipped bits of the identification, moved to the CRC's end by a power of
+//! x modulo the polynomial. Multiplying the difference by the inverse of that power gives the flipped bits, if and
+//! only if the product is below x^16.
+//!
+//! This weakens the CRC: damaged bytes make an arbitrary difference of 32 bits, and 2^16 of these are
+//! identifications. If any identification were allowed, one of 2^16 damaged packets would be accepted, where a CRC of
+//! known headers accepts one of 2^32. So the allowed identifications depend on the sender:
+//! - `Unknown`, at first: any. The first packet shows the kind of sender.
+//! - `Indexed` numbers packets within a GSO batch, as Linux does for UDP sockets: below 128. Accepts one of 2^25
+//!   damaged packets.
+//! - `Counter` counts packets (the kernel's Soft-RoCE, most adapters): any. Accepts one of 2^16 damaged packets; UDP's
+//!   checksum, if used, and Ethernet's CRC protect as well.
+//!
+//! An `Indexed` sender becomes a `Counter` when two packets in a row are refused whose identifications are within 256
+//! of each other. Damage causes that with one packet of 2^24, and only directly after another one of 2^16. IPv6 has
+//! no identification, so its CRC keeps its full strength.
+//!
+//! # Requests
+//!
+//! Requests of connection managers to an address that several processes share: they name a service, which one of the
+//! processes offers. Any process takes a request from the group's socket for them, and hands it on to the one that has the
+//! service's abstract name (unix(7)), `softroce/USER/ADDRESS/service/NUMBER`: so a name says who listens and is where requests
+//! come, and goes with the process, however it ends.
 
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
+use std::io;
+use std::mem::zeroed;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
 use std::sync::Arc;
 
-use super::capture::Capture;
+use rustix::net::sockopt;
+
+use super::address::name_of;
+use super::capture::{Capture, Route};
 use super::common::{Common, Counters, Tap};
 use super::fabric::Attachment;
-use super::flow::icrc_addresses;
-use super::identification::Identification;
+use super::gso_batch::{MAX_GSO_BATCH_PACKETS, icrc_addresses};
 use super::impairment::{Impairment, Transit};
-use super::network_headers::Route;
-use super::sockets::{BATCH, Batch, Datagram, Socket, is_marked};
-use crate::wire::{Bth, ICRC_BYTES, IcrcSeed, UDP_PORT};
+use super::sockets::{BATCH, Batch, Datagram, Socket, accept_incoming, is_marked};
+use crate::wire::{
+    BEHIND_IDENTIFICATION, Bth, ICRC_BYTES, IcrcSeed, ONE, UDP_PORT, as_ipv6, inverse_power,
+    multiply,
+};
 
 /// Bytes of the shortest packet.
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
@@ -360,5 +398,326 @@ impl Check {
             }
         };
         if good { Verdict::Good } else { Verdict::BadIcrc }
+    }
+}
+
+/// The largest step of a counter between two of our packets.
+const NEAR: u16 = 256;
+/// Senders remembered; a sender that takes another's entry is `Unknown` again.
+const SENDERS: usize = 256;
+/// Powers remembered, one per length.
+const LENGTHS: usize = 64;
+
+/// How a sender sets the field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum IdPattern {
+    #[default]
+    Unknown,
+    Indexed,
+    Counter,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    address: Option<IpAddr>,
+    pattern: IdPattern,
+    /// Identification of the last packet, if it was refused because of it.
+    refused: Option<u16>,
+    /// The identification expected of a counter's next packet.
+    expected: u16,
+}
+
+pub struct Identification {
+    senders: Box<[Sender; SENDERS]>,
+    inverses: Box<[(usize, u32); LENGTHS]>,
+}
+
+impl Identification {
+    pub fn new() -> Identification {
+        Identification {
+            senders: Box::new([Sender::default(); SENDERS]),
+            inverses: Box::new([(0, ONE); LENGTHS]),
+        }
+    }
+
+    /// The most likely identification of a packet at index `place` of its datagram.
+    pub fn guess(&mut self, source: IpAddr, place: usize) -> u16 {
+        match self.sender(source) {
+            Some(sender) if sender.pattern == IdPattern::Counter => sender.expected,
+            _ => place as u16,
+        }
+    }
+
+    /// Whether to accept a packet whose CRC differs by `difference` from the CRC for identification `guess`. `bytes`
+    /// is its length from the base transport header to the CRC, without it.
+    pub fn takes(&mut self, source: IpAddr, guess: u16, difference: u32, bytes: usize) -> bool {
+        let Some(identification) = self.solve(guess, difference, bytes) else {
+            return false;
+        };
+        self.sender(source).is_some_and(|sender| sender.takes(identification))
+    }
+
+    /// The identification of a packet whose CRC differs by `difference` from the CRC for identification `guess`; `None`
+    /// if there is none, because the packet is damaged. `bytes` as for [`Identification::takes`].
+    pub fn solve(&mut self, guess: u16, difference: u32, bytes: usize) -> Option<u16> {
+        let flipped = match difference {
+            0 => 0,
+            _ => flipped_bits(difference, self.inverse(bytes + BEHIND_IDENTIFICATION))?,
+        };
+        Some(guess ^ flipped)
+    }
+
+    fn sender(&mut self, source: IpAddr) -> Option<&mut Sender> {
+        let mixed = match source {
+            IpAddr::V4(v4) => v4.to_bits().wrapping_mul(0x9e37_79b9) >> 16,
+            IpAddr::V6(_) => 0,
+        };
+        let sender = self.senders.get_mut(mixed as usize % SENDERS)?;
+        if sender.address != Some(source) {
+            *sender = Sender { address: Some(source), ..Sender::default() };
+        }
+        Some(sender)
+    }
+
+    fn inverse(&mut self, bytes: usize) -> u32 {
+        let Some(entry) = self.inverses.get_mut(bytes / 4 % LENGTHS) else {
+            return inverse_power(bytes);
+        };
+        if entry.0 != bytes {
+            *entry = (bytes, inverse_power(bytes));
+        }
+        entry.1
+    }
+}
+
+impl Sender {
+    fn takes(&mut self, identification: u16) -> bool {
+        let indexed = usize::from(identification) < MAX_GSO_BATCH_PACKETS;
+        match self.pattern {
+            IdPattern::Unknown if indexed => self.pattern = IdPattern::Indexed,
+            IdPattern::Unknown => self.pattern = IdPattern::Counter,
+            IdPattern::Indexed if !indexed => {
+                let before = self.refused.replace(identification);
+                let follows = before.is_some_and(|it| identification.wrapping_sub(it) <= NEAR);
+                if !follows {
+                    return false;
+                }
+                self.pattern = IdPattern::Counter;
+            }
+            IdPattern::Indexed | IdPattern::Counter => {}
+        }
+        self.refused = None;
+        self.expected = identification.wrapping_add(1);
+        true
+    }
+}
+
+/// The identification bits that cause this difference; `None` if none do.
+fn flipped_bits(difference: u32, inverse: u32) -> Option<u16> {
+    // The identification's first byte is the lowest.
+    let bits = u16::try_from(multiply(difference, inverse)).ok()?;
+    Some(bits.swap_bytes())
+}
+
+/// The socket that all processes at the address may read.
+pub struct Requests {
+    pub(super) receiver: Receiver,
+}
+
+impl Requests {
+    pub(super) fn new(receiver: Receiver) -> Requests {
+        Requests { receiver }
+    }
+
+    /// Takes requests from now on. What waits is thrown away: nobody may have read for long, and who still asks repeats
+    /// it.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn begin(&mut self) -> io::Result<()> {
+        self.receiver.socket().map_or(Ok(()), accept_incoming)?;
+        loop {
+            self.receiver.receive(|_| false, |_| ());
+            if self.receiver.is_drained() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The socket, which is readable when requests wait.
+    pub fn fd(&self) -> RawFd {
+        self.receiver.fd()
+    }
+
+    /// Passes those that wait to `each`, if it knows their QP; returns when the next that faults delay is due.
+    pub fn take(
+        &mut self,
+        knows: impl Fn(u32) -> bool,
+        mut each: impl FnMut(Arrival<'_>),
+    ) -> Option<u64> {
+        self.receiver.receive(&knows, &mut each);
+        // After nothing came it asks for one datagram alone.
+        if !self.receiver.is_drained() {
+            self.receiver.receive(knows, each);
+        }
+        self.receiver.next_due_ns()
+    }
+}
+
+/// Bytes of the sender's address before a request that is handed on.
+const SENDER_BYTES: usize = size_of::<Ipv6Addr>();
+
+/// This process alone offers a service at an address, until it is dropped.
+pub struct Claim(UnixDatagram);
+
+impl Claim {
+    /// Claims a service.
+    ///
+    /// # Errors
+    /// EADDRINUSE if another process does; the call that failed.
+    pub fn new(address: IpAddr, service: u64) -> io::Result<Claim> {
+        let socket = UnixDatagram::bind_addr(&name_of_service(address, service)?)?;
+        socket.set_nonblocking(true)?;
+        sockopt::set_socket_passcred(&socket, true)?;
+        Ok(Claim(socket))
+    }
+
+    /// Readable when another process has handed on a request.
+    pub fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// The next request that was handed on by a process of this user, and its sender.
+    pub fn take<'b>(&self, room: &'b mut [u8]) -> Option<(IpAddr, &'b [u8])> {
+        let length = loop {
+            let (length, user) = receive(&self.0, room).ok()?;
+            // Another user may know the name too.
+            if user == Some(rustix::process::geteuid().as_raw()) {
+                break length;
+            }
+        };
+        let (sender, request) = room.get(..length)?.split_first_chunk::<SENDER_BYTES>()?;
+        Some((IpAddr::from(*sender).to_canonical(), request))
+    }
+}
+
+fn name_of_service(address: IpAddr, service: u64) -> io::Result<UnixAddress> {
+    name_of(address, format_args!("service/{service:x}"))
+}
+
+/// A datagram's length, and the user that sent it (SO_PASSCRED). Not by rustix, which takes no sender of another PID
+/// namespace, whose process is 0 here.
+#[allow(unsafe_code)]
+fn receive(socket: &UnixDatagram, room: &mut [u8]) -> io::Result<(usize, Option<libc::uid_t>)> {
+    // Aligned as headers are.
+    let mut space = [0_u64; 8];
+    let mut piece = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+    // SAFETY: plain data, for which zero is valid.
+    let mut message: libc::msghdr = unsafe { zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = space.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&space) as _;
+    let flags = libc::MSG_CMSG_CLOEXEC;
+    // SAFETY: all that `message` points to lives as long as the call, with the lengths that it says.
+    let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
+    let bytes = usize::try_from(bytes).map_err(|_| io::Error::last_os_error())?;
+    // SAFETY: the kernel filled `message`; its headers lie in `space`, and data of this type is of this struct.
+    let user = unsafe {
+        let header = libc::CMSG_FIRSTHDR(&raw const message).as_ref();
+        let kind = (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
+        header
+            .filter(|it| (it.cmsg_level, it.cmsg_type) == kind)
+            .map(|it| libc::CMSG_DATA(it).cast::<libc::ucred>().read_unaligned().uid)
+    };
+    Ok((bytes, user))
+}
+
+/// Hands a request on to the process that offers its service; false if none does.
+pub fn hand_on(address: IpAddr, service: u64, from: IpAddr, request: &[u8]) -> bool {
+    let whole = [&as_ipv6(from).octets(), request].concat();
+    let sent = name_of_service(address, service).and_then(|name| {
+        let socket = UnixDatagram::unbound()?;
+        socket.set_nonblocking(true)?;
+        socket.send_to_addr(&whole, &name)
+    });
+    match sent {
+        Ok(_) => true,
+        // It has many already; who asks repeats it.
+        Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::{IcrcAddresses, IcrcSeed};
+
+    fn seed(identification: u16, bytes: usize) -> IcrcSeed {
+        let addresses = IcrcAddresses::V4 {
+            source: [192, 0, 2, 1].into(),
+            destination: [192, 0, 2, 2].into(),
+            identification,
+            flags: 0x4000,
+        };
+        IcrcSeed::new(addresses, 0xc000, bytes)
+    }
+
+    const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
+
+    /// Which of a sender's packets with these identifications are accepted.
+    fn taken(identifications: &[u16]) -> Vec<bool> {
+        let mut all = Identification::new();
+        identifications
+            .iter()
+            .map(|identification| {
+                let body = [3; 40];
+                let guess = all.guess(SOURCE, 0);
+                let written = seed(*identification, 44).over(&body);
+                let difference = seed(guess, 44).over(&body) ^ written;
+                all.takes(SOURCE, guess, difference, body.len())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_taken_depends_on_the_sender() {
+        let (yes, no) = (true, false);
+        assert_eq!(taken(&[4711, 9, 60_000]), [yes; 3]);
+        assert_eq!(taken(&[0, 127, 128, 127, 129]), [yes, yes, no, yes, no]);
+        assert_eq!(taken(&[0, 900, 901, 902, 5]), [yes, no, yes, yes, yes]);
+        assert_eq!(taken(&[0, 900, 1157, 1413]), [yes, no, no, yes]);
+        assert_eq!(taken(&[0, 900, 899]), [yes, no, no]);
+        assert_eq!(taken(&[0, 65_500, 200]), [yes, no, yes]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn the_solution_is_the_one_that_trying_all_finds(
+            body in proptest::collection::vec(any::<u8>(), 12..600),
+            identification: u16, guess: u16, damage: u32,
+        ) {
+            let bytes = body.len() + 4;
+            let written = seed(identification, bytes).over(&body);
+            let guessed = seed(guess, bytes).over(&body);
+            let inverse = inverse_power(body.len() + BEHIND_IDENTIFICATION);
+            prop_assert_eq!(flipped_bits(guessed ^ written, inverse), Some(guess ^ identification));
+            let damaged = written ^ damage;
+            let zero = seed(0, bytes);
+            // All differences are linear, so one CRC each over zeroes after the identification is enough.
+            let first = zero.over(&body);
+            let mut basis = [0; 16];
+            for (bit, flip) in basis.iter_mut().enumerate() {
+                *flip = zero.flip_identification(1 << bit).over(&body) ^ first;
+            }
+            let tried = (0..=u16::MAX).find(|id| {
+                let flips = basis.iter().enumerate().filter(|(bit, _)| id >> bit & 1 == 1);
+                flips.fold(first, |crc, (_, flip)| crc ^ flip) == damaged
+            });
+            prop_assert_eq!(flipped_bits(first ^ damaged, inverse), tried);
+        }
     }
 }

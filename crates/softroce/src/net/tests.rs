@@ -1,19 +1,20 @@
 //! Round trips over loopback: one port sends, another receives.
 #![allow(unsafe_code)]
 
-mod captures;
-mod shared_address;
-
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::copied_batch::CopiedBatch;
+use testing::wait::{wait_for, wait_until};
+
+use super::gso_batch::CopiedBatch;
 use super::*;
 use crate::wire::{Bth, IcrcAddresses, UDP_PORT, icrc};
-use testing::wait::{wait_for, wait_until};
+
+mod captures;
+mod shared_address;
 
 /// More than any wait here takes on an idle machine.
 pub const SOON: Duration = Duration::from_secs(10);

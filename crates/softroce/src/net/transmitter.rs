@@ -2,23 +2,18 @@
 //! take. A full socket loses nothing: its packets wait as copies, and no flow sends more until they are gone.
 //! Packets that a faulty link holds back are copied; those that leave it together are a GSO batch again.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
-use super::backlog::Backlog;
-use super::capture::Capture;
+use super::capture::{Capture, Route};
 use super::common::Common;
-use super::copied_batch::CopiedBatch;
 use super::fabric::Attachment;
-use super::flow::Flow;
-use super::gso_batch::GsoBatch;
-use super::gso_batch_limits::MAX_GSO_BATCH_PACKETS;
+use super::gso_batch::{CopiedBatch, Flow, GsoBatch, MAX_GSO_BATCH_PACKETS, Outgoing};
 use super::impairment::{Fate, Impairment, Transit};
-use super::network_headers::Route;
-use super::outgoing::Outgoing;
 use super::sockets::SENDING_SOCKETS;
 use crate::lock::Lock;
 
@@ -307,5 +302,114 @@ impl Transmitter {
     }
 }
 
+/// The most GSO batches that wait for one socket. Senders stop when the first one waits, so there are few.
+const MOST_WAITING: usize = 64;
+
+/// The queue of one socket.
+#[derive(Default)]
+pub struct Backlog {
+    waiting: Lock<VecDeque<CopiedBatch>>,
+    /// Whether any wait, readable without the lock.
+    any: AtomicBool,
+}
+
+impl Backlog {
+    /// Whether packets wait, behind which others must queue.
+    pub fn is_full(&self) -> bool {
+        self.any.load(Ordering::SeqCst)
+    }
+
+    /// Adds a batch at the end. Returns whether it is the first; `None` if there is no room even here.
+    pub fn add(&self, batch: CopiedBatch) -> Option<bool> {
+        let mut waiting = self.waiting.lock();
+        if waiting.len() >= MOST_WAITING {
+            return None;
+        }
+        waiting.push_back(batch);
+        Some(!self.any.swap(true, Ordering::SeqCst))
+    }
+
+    /// Sends by `send` until that finds no room. Returns whether this has emptied the queue.
+    pub fn go_on(&self, send: impl Fn(&CopiedBatch) -> io::Result<()>) -> bool {
+        let mut waiting = self.waiting.lock();
+        if waiting.is_empty() {
+            // Another thread was faster.
+            return false;
+        }
+        while let Some(first) = waiting.front() {
+            match send(first) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+                // A batch that was refused is lost, as if it had never waited.
+                _ => drop(waiting.pop_front()),
+            }
+        }
+        self.any.store(false, Ordering::SeqCst);
+        true
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::super::Count;
+    use super::super::tests::{Parts, collect, copied, loopback_port, parts, send, whole};
+    use super::*;
+
+    /// These packets as one batch that finds no room.
+    fn blocked(transmitter: &Transmitter, flow: &Flow, packets: &[Parts]) {
+        transmitter.put_by(&copied(flow, packets), |_, _| Err(io::ErrorKind::WouldBlock.into()));
+    }
+
+    #[test]
+    fn what_a_full_socket_does_not_take_leaves_later_in_order() {
+        let mut port = loopback_port();
+        let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
+        let other = (8..64)
+            .map(|entropy| port.transmitter.flow(port.common.address, entropy, 0, 0))
+            .find(|other| other.socket != flow.socket);
+        let packets: Vec<Parts> = (0..9).map(|salt| parts(12, &[700], salt)).collect();
+        assert!(!port.transmitter.is_full());
+        assert_eq!(port.transmitter.full_sockets(), None);
+        blocked(&port.transmitter, &flow, &packets[..3]);
+        assert!(port.transmitter.is_full());
+        let full = port.transmitter.full_sockets().unwrap();
+        assert_eq!(full.iter().filter(|fd| **fd >= 0).count(), 1);
+        // There is room now, and yet these must not overtake the others. Another socket has room.
+        send(&port.transmitter, &flow, &packets[3..6]);
+        send(&port.transmitter, &flow, &packets[6..8]);
+        send(&port.transmitter, &other.unwrap(), &packets[8..]);
+        assert_eq!(collect(&mut port, 1), [whole(&packets[8])]);
+        assert_eq!(port.receiver.receive(|_| true, |_| ()), 0);
+        assert!(port.transmitter.go_on());
+        assert!(!port.transmitter.is_full());
+        let expected: Vec<Vec<u8>> = packets[..8].iter().map(whole).collect();
+        assert_eq!(collect(&mut port, 8), expected);
+        let counters = &port.common.counters;
+        let (sent, wrong) = (&counters.sent, [&counters.bad_icrc, &counters.send_errors]);
+        let told = [&counters.waited, &sent.packets, &sent.datagrams].map(Count::get);
+        assert_eq!((told, wrong.map(Count::get)), ([8, 9, 4], [0; 2]));
+    }
+
+    #[test]
+    fn a_backlog_is_bounded_and_goes_on_only_while_there_is_room() {
+        let port = loopback_port();
+        let flow = port.transmitter.flow(port.common.address, 7, 0, 0);
+        let packet = [parts(12, &[64], 0)];
+        for _ in 0..70 {
+            blocked(&port.transmitter, &flow, &packet);
+        }
+        assert_eq!(port.common.counters.waited.get(), 64);
+        assert_eq!(port.common.counters.send_errors.get(), 6);
+        let backlog = &port.transmitter.outlets[flow.socket].backlog;
+        let room = std::cell::Cell::new(10);
+        let emptied = backlog.go_on(|_| match room.get() {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            left => {
+                room.set(left - 1);
+                Ok(())
+            }
+        });
+        assert!(!emptied && port.transmitter.is_full());
+        assert!(port.transmitter.go_on());
+        assert_eq!(port.common.counters.sent.packets.get(), 54);
+    }
+}
