@@ -1,5 +1,5 @@
 //! UDP: sockets that send and receive many packets per system call, the machine's addresses, the invariant CRC,
-//! deliberate faults, and a packet recorder. It must not know QPs or memory regions.
+//! deliberate faults, and a packet recorder.
 
 mod address;
 mod capture;
@@ -10,7 +10,6 @@ mod gso_batch;
 mod impairment;
 mod receiver;
 mod sockets;
-
 #[cfg(test)]
 mod tests;
 mod transmitter;
