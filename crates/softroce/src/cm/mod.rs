@@ -1,6 +1,5 @@
 //! The connection manager of a port: connections from the request to the end of their time wait, as plain data that is
-//! given messages and the time, and hands out messages and events (InfiniBand specification volume 1, chapter 12). It
-//! must not know sockets, threads or the functions of librdmacm.
+//! given messages and the time, and hands out messages and events (InfiniBand specification volume 1, chapter 12).
 //!
 //! ```text
 //! asks:     connect → REQ sent → REP received → establish → established

@@ -12,8 +12,8 @@ use rdma_sys::rdma_event_channel;
 use super::notice::Notice;
 use super::service;
 use crate::lock::Lock;
+use crate::verbs::context::Queue;
 use crate::verbs::errno::{code, pointer_or_errno};
-use crate::verbs::events::Queue;
 
 /// Queues of all live channels, by the channels' addresses.
 static QUEUES: Lock<BTreeMap<usize, Arc<Queue<Notice>>>> = Lock::new(BTreeMap::new());

@@ -6,7 +6,7 @@ use rdma_sys::{ibv_qp_init_attr, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel
 
 use super::port_space::PortSpace;
 use crate::lock::Lock;
-use crate::verbs::events::Acks;
+use crate::verbs::context::Acks;
 use crate::verbs::object::Behind;
 
 /// The data of an id.

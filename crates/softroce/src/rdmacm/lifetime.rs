@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use rdma_sys::{rdma_cm_id, rdma_event_channel, rdma_port_space};
 
-use super::channel::{self, destroy_event_channel};
+use super::channel::destroy_event_channel;
 use super::id::Id;
 use super::notice::Notice;
 use super::port_space::PortSpace;
-use super::service;
 use super::taken::ack_own;
+use super::{channel, service};
+use crate::verbs::context::Queue;
 use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::events::Queue;
 use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 

@@ -7,7 +7,7 @@ use rdma_sys::{
     ibv_ah_attr, param_t, rdma_cm_event_type, rdma_cm_id, rdma_conn_param, rdma_ud_param,
 };
 
-use crate::verbs::events::Acks;
+use crate::verbs::context::Acks;
 use crate::wire::cm::{Rep, Req, SidrRep};
 
 /// An event in a channel's queue.

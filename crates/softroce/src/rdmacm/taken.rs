@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rdma_sys::{rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id};
 
 use super::notice::Notice;
+use crate::verbs::context::Acks;
 use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::events::Acks;
 use crate::verbs::object::Behind;
 
 /// The data of an event that the program has.

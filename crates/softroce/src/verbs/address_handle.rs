@@ -8,9 +8,9 @@ use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_grh, ibv_pd, ibv_wc, ibv_wc
 use super::context::Context;
 use super::domain::Pd;
 use super::errno::{minus_one_or_zero, pointer_or_errno};
-use super::gid::{self, Destination};
-use super::object::Behind;
-use super::users::Use;
+use super::gid;
+use super::gid::Destination;
+use super::object::{Behind, Use};
 
 /// The data of a handle.
 pub(super) struct Ah {

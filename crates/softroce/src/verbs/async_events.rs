@@ -4,12 +4,11 @@ use std::os::raw::c_int;
 
 use rdma_sys::{ibv_async_event, ibv_context, ibv_event_type};
 
-use super::context::Context;
+use super::context::{Context, Source};
 use super::cq::Cq;
 use super::errno::{code, minus_one_or_zero};
 use super::gid;
 use super::object::Behind;
-use super::occurrence::Source;
 use super::qp::Qp;
 use super::srq::Srq;
 

@@ -2,7 +2,6 @@
 //! further devices on loopback, which are in no list and are opened by name.
 
 use std::env;
-use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::raw::{c_char, c_int, c_void};
 use std::ptr::{from_ref, null};
@@ -10,7 +9,7 @@ use std::sync::OnceLock;
 
 use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
 
-use super::errno::{code, pointer_or_errno};
+use super::errno::{code, complain, pointer_or_errno};
 use super::interfaces::{self, Place};
 
 /// The variable with the address of the only device to list.
@@ -160,13 +159,6 @@ pub fn address_of_environment() -> Result<Option<IpAddr>, AddressError> {
     };
     let text = value.to_string_lossy();
     text.parse().map(Some).map_err(|_| AddressError { text: text.into_owned() })
-}
-
-/// Prints a line on stderr that explains an error number, in one piece, since the ranks of a job often have the same
-/// stderr. Without stderr, it is dropped.
-pub fn complain(what: std::fmt::Arguments<'_>) {
-    let line = format!("softroce: {what}\n");
-    let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
 pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {

@@ -4,13 +4,24 @@ use std::os::raw::{c_char, c_int};
 
 use rdma_sys::{
     ibv_atomic_cap, ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_device_cap_flags,
-    ibv_query_device_ex_input, ibv_values_ex, ibv_values_mask,
+    ibv_packet_pacing_caps, ibv_qp_type, ibv_query_device_ex_input, ibv_values_ex, ibv_values_mask,
 };
 
 use super::context::Context;
-use super::rate_limit;
 use crate::net::now_ns;
 use crate::transport::{MAX_QPS, MAX_REGIONS};
+
+/// 1 Mb/s: a packet of 4096 bytes each 33 ms.
+pub(super) const LEAST_KBIT_PER_S: u32 = 1_000;
+/// 100 Gb/s, more than one QP reaches.
+pub(super) const MOST_KBIT_PER_S: u32 = 100_000_000;
+
+/// What `ibv_query_device_ex(3)` tells of it. Datagrams have no limits.
+pub(super) const PACING_CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
+    qp_rate_limit_min: LEAST_KBIT_PER_S,
+    qp_rate_limit_max: MOST_KBIT_PER_S,
+    supported_qpts: 1 << ibv_qp_type::IBV_QPT_RC | 1 << ibv_qp_type::IBV_QPT_UC,
+};
 
 /// As Linux' Soft-RoCE has: of no vendor. Programs take 0 for an error.
 const VENDOR_ID: u32 = 0x00ff_ffff;
@@ -76,7 +87,7 @@ pub unsafe extern "C" fn query_device_ex(
     whole.phys_port_cnt_ex = 1;
     whole.completion_timestamp_mask = u64::MAX;
     whole.hca_core_clock = STAMP_KHZ;
-    whole.packet_pacing_caps = rate_limit::CAPS;
+    whole.packet_pacing_caps = PACING_CAPS;
     let known = attr_bytes.min(size_of::<ibv_device_attr_ex>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
     unsafe {

@@ -13,23 +13,17 @@
 
 mod address_handle;
 mod async_events;
-mod channel;
 pub(crate) mod context;
 mod cq;
-mod cq_extended;
 pub(crate) mod device;
 mod domain;
 pub(crate) mod errno;
-pub(crate) mod events;
 pub(crate) mod gid;
 pub(crate) mod interfaces;
 mod kernel_files;
-mod latch;
 pub(crate) mod limits;
 mod listing;
-mod mapped;
 pub(crate) mod object;
-mod occurrence;
 pub(crate) mod open;
 pub(crate) mod port;
 mod post;
@@ -38,22 +32,22 @@ mod qp_create;
 mod qp_extended;
 mod qp_modify;
 mod rate_limit;
-mod refused;
 mod srq;
-mod thread_domain;
 pub(crate) mod transitions;
-pub(crate) mod users;
 mod wr_batch;
 
 pub use address_handle::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
 pub use async_events::{ack_async_event, get_async_event};
-pub use channel::{create_comp_channel, destroy_comp_channel, get_cq_event};
-pub use cq::{ack_cq_events, create_cq, destroy_cq, resize_cq};
+pub use cq::{
+    ack_cq_events, create_comp_channel, create_cq, destroy_comp_channel, destroy_cq, get_cq_event,
+    resize_cq,
+};
 pub use device::{
     AddressError, address_of_environment, free_device_list, get_device_guid, get_device_index,
     get_device_list, get_device_name,
 };
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
+pub use errno::refuse;
 pub use kernel_files::{KernelFile, kernel_file};
 pub use limits::{query_device, query_device_ex};
 pub use listing::{Listing, devices, named, nic, open_with};
@@ -66,5 +60,4 @@ pub use qp::{destroy_qp, modify_qp_udp_sport, qp_to_qp_ex, query_qp, udp_source_
 pub(crate) use qp_create::plain_attributes;
 pub use qp_create::{create_qp, create_qp_ex};
 pub use qp_modify::modify_qp;
-pub use refused::refuse;
 pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};

@@ -1,25 +1,21 @@
 //! Opening a device: the function table of its context, its faults and its capture.
 
-use std::env;
-use std::io;
 use std::net::IpAddr;
 use std::os::raw::{c_int, c_void};
 use std::path::PathBuf;
 use std::ptr::without_provenance_mut;
 use std::sync::{Arc, Once};
+use std::{env, io};
 
 use rdma_sys::{ibv_context, ibv_device, ibv_event_type, verbs_context};
 
-use super::context::Context;
-use super::device::{Device, complain};
-use super::errno::{pointer_or_errno, zero_or_error};
-use super::events::Queue;
-use super::occurrence::{Occurrence, Source};
-use super::users::Users;
-use super::{
-    cq, cq_extended, domain, limits, port, post, qp_create, rate_limit, refused, srq, thread_domain,
-};
-use crate::net::{self, Faults};
+use super::context::{Context, Occurrence, Queue, Source};
+use super::device::Device;
+use super::errno::{complain, pointer_or_errno, zero_or_error};
+use super::object::Users;
+use super::{cq, domain, errno, limits, port, post, qp_create, rate_limit, srq};
+use crate::net;
+use crate::net::Faults;
 use crate::transport::{Nic, NicOptions, PortListener};
 
 /// The variable with deliberate faults, in the syntax of [`Faults`].
@@ -105,13 +101,13 @@ pub(crate) fn open(
     verbs.query_port = Some(port::query_port_bytes);
     verbs.query_device_ex = Some(limits::query_device_ex);
     verbs.query_rt_values = Some(limits::query_rt_values);
-    verbs.alloc_td = Some(thread_domain::alloc_td);
-    verbs.dealloc_td = Some(thread_domain::dealloc_td);
+    verbs.alloc_td = Some(domain::alloc_td);
+    verbs.dealloc_td = Some(domain::dealloc_td);
     verbs.alloc_parent_domain = Some(domain::alloc_parent_domain);
-    verbs.create_cq_ex = Some(cq_extended::create_cq_ex);
+    verbs.create_cq_ex = Some(cq::create_cq_ex);
     verbs.create_qp_ex = Some(qp_create::create_qp_ex);
     verbs.modify_qp_rate_limit = Some(rate_limit::modify_qp_rate_limit);
-    refused::fill(&mut verbs);
+    errno::fill_refused(&mut verbs);
     verbs.context.device = device.verbs();
     // Behind the inline functions of `verbs.h`.
     verbs.context.ops.poll_cq = Some(cq::poll_cq);

@@ -7,15 +7,13 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_ex, ibv_qp_init_attr};
 
-use super::context::Context;
+use super::context::{Acks, Context, Source};
 use super::errno::zero_or_error;
-use super::events::Acks;
-use super::object::Behind;
-use super::occurrence::Source;
-use super::users::Use;
+use super::object::{Behind, Use};
 use super::wr_batch::Builder;
 use crate::lock::Lock;
-use crate::transport::{self, Kind, State};
+use crate::transport;
+use crate::transport::{Kind, State};
 
 /// The data of a QP.
 pub(super) struct Qp {

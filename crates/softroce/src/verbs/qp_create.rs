@@ -8,22 +8,19 @@ use rdma_sys::{
     ibv_qp_init_attr_ex, ibv_qp_init_attr_mask, ibv_qp_type,
 };
 
-use super::context::Context;
+use super::context::{Acks, Context, Source};
 use super::cq::Cq;
 use super::domain::Pd;
-use super::errno::pointer_or_errno;
-use super::events::Acks;
+use super::errno::{pointer_or_errno, refuse};
 use super::limits::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
-use super::object::Behind;
-use super::occurrence::Source;
+use super::object::{Behind, Users};
 use super::qp::Qp;
 use super::qp_extended;
-use super::refused::refuse;
 use super::srq::Srq;
-use super::users::Users;
 use super::wr_batch::Builder;
 use crate::lock::Lock;
-use crate::transport::{self, Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
+use crate::transport;
+use crate::transport::{Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
 
 /// The service in the form of the transport. EOPNOTSUPP for XRC, raw packets and others.
 fn kind(qp_type: ibv_qp_type::Type) -> Result<Kind, c_int> {
@@ -147,7 +144,7 @@ unsafe fn create(
     plain.qp_type = init.qp_type;
     plain.state = State::Reset as u32;
     if let Some(operations) = operations {
-        qp_extended::fill(&mut verbs, operations);
+        qp_extended::fill_extended(&mut verbs, operations);
     }
     let used = [&domain.users, &send_cq.users, &recv_cq.users];
     let mut uses = Vec::from(used.map(Users::begin));

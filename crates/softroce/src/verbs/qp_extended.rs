@@ -31,7 +31,7 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
 }
 
 /// Fills the function pointers of the operations with which the QP was created.
-pub(super) fn fill(verbs: &mut ibv_qp_ex, operations: u64) {
+pub(super) fn fill_extended(verbs: &mut ibv_qp_ex, operations: u64) {
     fill_operations(verbs, operations);
     verbs.wr_set_ud_addr = Some(wr_set_ud_addr);
     verbs.wr_set_sge = Some(wr_set_sge);

@@ -2,27 +2,16 @@
 
 use std::os::raw::c_int;
 
-use rdma_sys::{ibv_packet_pacing_caps, ibv_qp, ibv_qp_rate_limit_attr, ibv_qp_type};
+use rdma_sys::{ibv_qp, ibv_qp_rate_limit_attr};
 
 use super::context::Context;
 use super::errno::zero_or_error;
+use super::limits::{LEAST_KBIT_PER_S, MOST_KBIT_PER_S};
 use super::object::Behind;
 use super::qp::Qp;
 use crate::transport::{Kind, State};
 
-/// 1 Mb/s: a packet of 4096 bytes each 33 ms.
-const LEAST_KBIT_PER_S: u32 = 1_000;
-/// 100 Gb/s, more than one QP reaches.
-const MOST_KBIT_PER_S: u32 = 100_000_000;
-
-/// What `ibv_query_device_ex(3)` tells of it. Datagrams have no limits.
-pub(super) const CAPS: ibv_packet_pacing_caps = ibv_packet_pacing_caps {
-    qp_rate_limit_min: LEAST_KBIT_PER_S,
-    qp_rate_limit_max: MOST_KBIT_PER_S,
-    supported_qpts: 1 << ibv_qp_type::IBV_QPT_RC | 1 << ibv_qp_type::IBV_QPT_UC,
-};
-
-unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
+unsafe fn limit_rate(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
     let (inner, _) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
     let kbit_per_s = attr.filter(|attr| attr.comp_mask == 0).ok_or(libc::EINVAL)?.rate_limit;
@@ -40,12 +29,12 @@ unsafe fn limit(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Resul
 }
 
 /// `ibv_modify_qp_rate_limit(3)`, by the pointer in `verbs_context`; a rate of 0 ends a limit. Bursts and packets are as they
-/// are. EINVAL for a QP that is not in RTS, and for a rate that [`CAPS`] has not; EOPNOTSUPP for datagrams; EIO in a child of
+/// are. EINVAL for a QP that is not in RTS, and for a rate that [`super::limits::PACING_CAPS`] has not; EOPNOTSUPP for datagrams; EIO in a child of
 /// the process that opened the device.
 pub(super) unsafe extern "C" fn modify_qp_rate_limit(
     qp: *mut ibv_qp,
     attr: *mut ibv_qp_rate_limit_attr,
 ) -> c_int {
     // SAFETY: the caller's: a live QP, and a readable struct or null.
-    zero_or_error(unsafe { limit(qp, attr.as_ref()) })
+    zero_or_error(unsafe { limit_rate(qp, attr.as_ref()) })
 }

@@ -8,15 +8,12 @@ use rdma_sys::{
     ibv_srq_init_attr,
 };
 
-use super::context::Context;
+use super::context::{Acks, Context, Source};
 use super::domain::Pd;
 use super::errno::{pointer_or_errno, zero_or_error};
-use super::events::Acks;
 use super::limits::{MAX_SGE, MAX_SRQ_WR};
-use super::object::Behind;
-use super::occurrence::Source;
+use super::object::{Behind, Use, Users};
 use super::post::post_receives;
-use super::users::{Use, Users};
 use crate::transport::{PostError, RecvQueue};
 
 /// The data of an SRQ.

@@ -5,7 +5,7 @@ use std::os::raw::c_int;
 
 use rdma_sys::ibv_send_flags;
 
-use super::latch::Latch;
+use super::object::Latch;
 use crate::transport::{Datagram, Operation, Payload, SendRequest, Sge};
 
 /// A request that is being built.
