@@ -9,14 +9,12 @@ use super::connections::of_connection;
 use super::event::complete;
 use super::id::Id;
 use super::port_space::PortSpace;
-use super::qp;
-use super::service;
 use super::state::State;
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT, PSN_BITS, Terms, UDP_QKEY};
+use super::{qp, service};
 use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::verbs::object::Behind;
-use crate::verbs::port::DEFAULT_PKEY;
+use crate::verbs::query::{DEFAULT_PKEY, LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,

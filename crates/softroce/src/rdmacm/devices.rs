@@ -10,13 +10,12 @@ use rdma_sys::{ibv_context, ibv_pd};
 use super::inbox::Inbox;
 use super::sockaddr::any_like;
 use crate::cm::Manager;
-use crate::net;
 use crate::transport::Nic;
-use crate::verbs;
 use crate::verbs::context::Context;
-use crate::verbs::device::{self, Device};
-use crate::verbs::{open, port};
+use crate::verbs::device::Device;
+use crate::verbs::{device, open, query};
 use crate::wire::UDP_PORT;
+use crate::{net, verbs};
 
 /// A device with its manager.
 pub(super) struct CmDevice {
@@ -121,7 +120,7 @@ impl Devices {
         open.nic.receive_management(Some(Box::new(move |from, payload| {
             inbox.put(address, from, payload);
         })));
-        let mtu = u8::try_from(port::active_mtu_of(open)).unwrap_or(1);
+        let mtu = u8::try_from(query::active_mtu_of(open)).unwrap_or(1);
         let device = CmDevice {
             context,
             pd,

@@ -7,8 +7,8 @@ use rdma_sys::{ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_stat
 
 use crate::transport::{Kind, State};
 use crate::verbs::gid;
-use crate::verbs::limits::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
-use crate::verbs::transitions::required;
+use crate::verbs::qp::required;
+use crate::verbs::query::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::cm::{Rep, Req};
 
 /// The time-out of packets, as the code of `timeout` of a QP: twice the device's delay.

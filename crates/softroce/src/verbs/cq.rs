@@ -17,8 +17,8 @@ use rdma_sys::{
 use super::context::{Acks, Context, Queue, Source};
 use super::domain::Pd;
 use super::errno::{code, minus_one_or_zero, pointer_or_errno, refuse, zero_or_error};
-use super::limits::{MAX_CQE, completion_vectors};
 use super::object::{Behind, Latch, Use, Users};
+use super::query::{MAX_CQE, completion_vectors};
 use crate::lock::Lock;
 use crate::transport;
 use crate::transport::Completion;

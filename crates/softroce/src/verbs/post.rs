@@ -1,16 +1,29 @@
-//! Posting through `ibv_context.ops`: converts the linked lists of verbs structs.
+//! Posting through `ibv_context.ops`, which converts the linked lists of verbs structs; shared receive queues, to which
+//! receives are posted; and extended posting (`ibv_wr_post(3)`), whose requests are built call by call between
+//! `wr_start` and `wr_complete`.
 
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
 use std::ptr::null_mut;
 use std::slice;
+use std::sync::Arc;
 
-use rdma_sys::{ibv_ah, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
+use ibv_qp_create_send_ops_flags as Flags;
+use rdma_sys::{
+    ibv_ah, ibv_data_buf, ibv_event_type, ibv_pd, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
+    ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_srq_attr, ibv_srq_attr_mask,
+    ibv_srq_init_attr, ibv_wr_opcode,
+};
 
-use super::address_handle::Ah;
-use super::errno::post_error;
-use super::object::Behind;
-use super::qp::Qp;
-use crate::transport::{Datagram, Kind, Operation, Payload, PostError, SendRequest, Sge};
+use super::context::{Acks, Context, Source};
+use super::domain::Pd;
+use super::errno::{pointer_or_errno, post_error, zero_or_error};
+use super::gid::Ah;
+use super::object::{Behind, Use, Users};
+use super::qp::{Batch, Builder, Qp};
+use super::query::{MAX_SGE, MAX_SRQ_WR};
+use crate::transport::{
+    Datagram, Kind, Operation, Payload, PostError, RecvQueue, SendRequest, Sge,
+};
 
 /// An array of a C caller.
 ///
@@ -184,3 +197,312 @@ pub(super) unsafe extern "C" fn post_recv(
 // Elements are posted as they are: both structs are an address, a length and a key.
 const _: () =
     assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
+
+/// The data of an SRQ.
+pub(super) struct Srq {
+    pub(super) queue: Arc<RecvQueue>,
+    pub(super) users: Users,
+    pub(super) acks: Arc<Acks>,
+    max_wr: u32,
+    max_sge: u32,
+    _domain: Use,
+}
+
+impl Behind<ibv_srq> for Srq {}
+
+unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, c_int> {
+    let attr = &mut init.attr;
+    if !(1..=MAX_SRQ_WR).contains(&attr.max_wr) || attr.max_sge > MAX_SGE {
+        return Err(libc::EINVAL);
+    }
+    attr.max_sge = attr.max_sge.max(1);
+    // SAFETY: a live domain of an open context.
+    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    // SAFETY: as above.
+    let device = unsafe { Context::own(context) }?;
+    // Its events contain its address.
+    let object = Srq::reserve();
+    let acks = Arc::new(Acks::default());
+    let raise = device.events_of(Source::Srq(object), &acks);
+    let on_limit = Box::new(move || raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED));
+    let queue = RecvQueue::new(attr.max_wr as usize, attr.max_sge as usize, Some(on_limit));
+    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
+    let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
+    verbs.context = context;
+    verbs.srq_context = init.srq_context;
+    verbs.pd = pd;
+    let inner = Srq {
+        queue: Arc::new(queue),
+        users: Users::default(),
+        acks,
+        max_wr: attr.max_wr,
+        max_sge: attr.max_sge,
+        _domain: domain.users.begin(),
+    };
+    // SAFETY: reserved above for just this.
+    unsafe { inner.lend_at(object, verbs) };
+    Ok(object)
+}
+
+/// `ibv_create_srq(3)`. EINVAL beyond the limits.
+pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
+    // SAFETY: a live domain, and a struct that can be read and written.
+    pointer_or_errno(unsafe { create(pd, &mut *init) })
+}
+
+/// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the capacity; EOPNOTSUPP for another capacity.
+pub unsafe extern "C" fn modify_srq(
+    srq: *mut ibv_srq,
+    attr: *mut ibv_srq_attr,
+    mask: c_int,
+) -> c_int {
+    const LIMIT: u32 = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
+    const MAX_WR: u32 = ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0;
+    // SAFETY: a live SRQ of an open context, and a readable struct.
+    let (own, inner, limit) =
+        unsafe { (Context::own((*srq).context), Srq::of(srq), (*attr).srq_limit) };
+    zero_or_error(own.and_then(|_| match mask.cast_unsigned() {
+        0 => Ok(()),
+        LIMIT if limit <= inner.max_wr => {
+            inner.queue.set_limit(limit as usize);
+            Ok(())
+        }
+        mask if mask & MAX_WR != 0 => Err(libc::EOPNOTSUPP),
+        _ => Err(libc::EINVAL),
+    }))
+}
+
+pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
+    // SAFETY: a live SRQ of an open context, and a writable struct.
+    zero_or_error(unsafe {
+        Context::own((*srq).context).map(|_| {
+            let inner = Srq::of(srq);
+            attr.write(ibv_srq_attr {
+                max_wr: inner.max_wr,
+                max_sge: inner.max_sge,
+                srq_limit: u32::try_from(inner.queue.limit()).unwrap_or(u32::MAX),
+            });
+        })
+    })
+}
+
+/// `ibv_destroy_srq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
+pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
+    // SAFETY: a live SRQ of an open context, to which nobody refers once its events have ended.
+    zero_or_error(unsafe {
+        Context::own((*srq).context).and_then(|context| {
+            let inner = Srq::of(srq);
+            inner.users.none()?;
+            context.end_events_of(Source::Srq(srq), &inner.acks);
+            drop(Srq::take_back(srq));
+            Ok(())
+        })
+    })
+}
+
+pub(super) unsafe extern "C" fn post_srq_recv(
+    srq: *mut ibv_srq,
+    wr: *mut ibv_recv_wr,
+    bad_wr: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: a live SRQ of an open context, and a list of requests.
+    unsafe {
+        let (own, queue) = (Context::own((*srq).context), &Srq::of(srq).queue);
+        post_receives(wr, bad_wr, |wr_id, sges| {
+            own.map_err(|_| PostError::Process)?;
+            queue.post(wr_id, sges)
+        })
+    }
+}
+
+const MESSAGES: u64 = (Flags::IBV_QP_EX_WITH_SEND.0 | Flags::IBV_QP_EX_WITH_SEND_WITH_IMM.0) as u64;
+const WRITES: u64 =
+    (Flags::IBV_QP_EX_WITH_RDMA_WRITE.0 | Flags::IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM.0) as u64;
+const READS_AND_ATOMICS: u64 = (Flags::IBV_QP_EX_WITH_RDMA_READ.0
+    | Flags::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.0
+    | Flags::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.0) as u64;
+
+/// EOPNOTSUPP for operations that the service lacks.
+pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int> {
+    let there = match kind {
+        Kind::Ud => MESSAGES,
+        Kind::Uc => MESSAGES | WRITES,
+        Kind::Rc => MESSAGES | WRITES | READS_AND_ATOMICS,
+    };
+    if operations & !there == 0 { Ok(()) } else { Err(libc::EOPNOTSUPP) }
+}
+
+/// Fills the function pointers of the operations with which the QP was created.
+pub(super) fn fill_extended(verbs: &mut ibv_qp_ex, operations: u64) {
+    fill_operations(verbs, operations);
+    verbs.wr_set_ud_addr = Some(wr_set_ud_addr);
+    verbs.wr_set_sge = Some(wr_set_sge);
+    verbs.wr_set_sge_list = Some(wr_set_sge_list);
+    verbs.wr_set_inline_data = Some(wr_set_inline_data);
+    verbs.wr_set_inline_data_list = Some(wr_set_inline_data_list);
+    verbs.wr_start = Some(wr_start);
+    verbs.wr_complete = Some(wr_complete);
+    verbs.wr_abort = Some(wr_abort);
+}
+
+/// The QP and its builder. The program has these functions only for a QP with a builder.
+unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
+    // SAFETY: as the caller's.
+    let inner = unsafe { Qp::of(qp.cast()) };
+    inner.builder.as_ref().map(|builder| (inner, builder))
+}
+
+/// Calls `work` with the batch.
+///
+/// # Safety
+/// `qp` is live, and this thread called `wr_start`.
+unsafe fn with_batch(qp: *mut ibv_qp_ex, work: impl FnOnce(&mut Batch)) {
+    // SAFETY: a live QP; who holds the latch owns the batch.
+    unsafe {
+        if let Some((_, builder)) = builder(qp) {
+            work(&mut *builder.batch.get());
+        }
+    }
+}
+
+/// Begins a request.
+///
+/// # Safety
+/// As for [`with_batch`].
+unsafe fn begin(qp: *mut ibv_qp_ex, operation: Operation, immediate: Option<u32>) {
+    // SAFETY: as the caller's; a live QP, of which the program set these two before the call.
+    unsafe {
+        let (wr_id, flags) = ((*qp).wr_id, (*qp).wr_flags);
+        with_batch(qp, |batch| batch.begin(wr_id, flags, operation, immediate));
+    }
+}
+
+unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
+    // SAFETY: a live QP; the latch is taken before the batch.
+    unsafe {
+        if let Some((_, builder)) = builder(qp) {
+            builder.latch.take();
+            (*builder.batch.get()).clear();
+        }
+    }
+}
+
+unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
+    // SAFETY: a live QP.
+    let Some((inner, builder)) = (unsafe { builder(qp) }) else {
+        return libc::EINVAL;
+    };
+    // SAFETY: this thread holds the latch since `wr_start`.
+    let batch = unsafe { &mut *builder.batch.get() };
+    batch.settle();
+    let outcome = match batch.error {
+        Some(error) => Err(error),
+        None => {
+            let mut next = 0;
+            // SAFETY: inline elements lie in the batch, which stays until the latch is given.
+            unsafe {
+                inner.transport.post_send(|| {
+                    next += 1;
+                    batch.request(next - 1)
+                })
+            }
+            .map_err(post_error)
+        }
+    };
+    builder.latch.give();
+    outcome.err().unwrap_or(0)
+}
+
+unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {
+    // SAFETY: a live QP whose latch this thread took in `wr_start`.
+    unsafe {
+        if let Some((_, builder)) = builder(qp) {
+            builder.latch.give();
+        }
+    }
+}
+
+/// Defines the functions that begin a request, and gives the program those of its operations.
+macro_rules! operations {
+    ($($flag:ident: $name:ident($($argument:ident: $type:ty),*) => $operation:expr, $immediate:expr;)*) => {
+        $(unsafe extern "C" fn $name(qp: *mut ibv_qp_ex, $($argument: $type),*) {
+            // SAFETY: as the caller's.
+            unsafe { begin(qp, $operation, $immediate) };
+        })*
+
+        fn fill_operations(verbs: &mut ibv_qp_ex, operations: u64) {
+            $(if operations & u64::from(Flags::$flag.0) != 0 { verbs.$name = Some($name); })*
+        }
+    };
+}
+
+operations! {
+    IBV_QP_EX_WITH_SEND: wr_send() => Operation::Send, None;
+    IBV_QP_EX_WITH_SEND_WITH_IMM: wr_send_imm(immediate: u32) => Operation::Send, Some(immediate);
+    IBV_QP_EX_WITH_RDMA_WRITE: wr_rdma_write(rkey: u32, address: u64) => Operation::Write { address, rkey }, None;
+    IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM: wr_rdma_write_imm(rkey: u32, address: u64, immediate: u32)
+        => Operation::Write { address, rkey }, Some(immediate);
+    IBV_QP_EX_WITH_RDMA_READ: wr_rdma_read(rkey: u32, address: u64) => Operation::Read { address, rkey }, None;
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD: wr_atomic_fetch_add(rkey: u32, address: u64, add: u64)
+        => Operation::FetchAdd { address, rkey, add }, None;
+    IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP: wr_atomic_cmp_swp(rkey: u32, address: u64, compare: u64, swap: u64)
+        => Operation::CompareSwap { address, rkey, compare, swap }, None;
+}
+
+unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
+    // SAFETY: as the caller's; a live handle, or null.
+    unsafe {
+        with_batch(qp, |batch| match datagram(ah, qpn, qkey) {
+            Ok(to) => batch.set(|request| request.datagram = Some(to)),
+            Err(error) => batch.error = Some(error),
+        });
+    }
+}
+
+unsafe extern "C" fn wr_set_sge(qp: *mut ibv_qp_ex, lkey: u32, address: u64, length_bytes: u32) {
+    let sge = Sge { address, length_bytes, lkey };
+    // SAFETY: as the caller's.
+    unsafe { with_batch(qp, |batch| batch.set_elements(&[sge])) };
+}
+
+unsafe extern "C" fn wr_set_sge_list(qp: *mut ibv_qp_ex, count: usize, list: *const ibv_sge) {
+    // SAFETY: as the caller's; a list of so many.
+    unsafe { with_batch(qp, |batch| batch.set_elements(array(list.cast(), count))) };
+}
+
+unsafe extern "C" fn wr_set_inline_data(qp: *mut ibv_qp_ex, address: *mut c_void, length: usize) {
+    // SAFETY: as the caller's; so many readable bytes.
+    unsafe {
+        with_batch(qp, |batch| {
+            batch.set_inline([array(address.cast(), length)].into_iter());
+        });
+    };
+}
+
+unsafe extern "C" fn wr_set_inline_data_list(
+    qp: *mut ibv_qp_ex,
+    count: usize,
+    list: *const ibv_data_buf,
+) {
+    // SAFETY: as the caller's; a list of so many, each of readable bytes.
+    unsafe {
+        let pieces = array(list, count).iter();
+        with_batch(qp, |batch| {
+            batch.set_inline(pieces.map(|buf| array(buf.addr.cast(), buf.length)));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_have_their_operations() {
+        assert!(check_operations(Kind::Rc, MESSAGES | WRITES | READS_AND_ATOMICS).is_ok());
+        assert!(check_operations(Kind::Uc, READS_AND_ATOMICS).is_err());
+        assert!(check_operations(Kind::Ud, WRITES).is_err());
+        let tso = u64::from(Flags::IBV_QP_EX_WITH_TSO.0);
+        assert_eq!(check_operations(Kind::Ud, tso), Err(libc::EOPNOTSUPP));
+    }
+}

@@ -12,12 +12,11 @@ use super::context::{Acks, Context, Source};
 use super::cq::Cq;
 use super::domain::Pd;
 use super::errno::{pointer_or_errno, refuse};
-use super::limits::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
 use super::object::{Behind, Users};
-use super::qp::Qp;
-use super::qp_extended;
-use super::srq::Srq;
-use super::wr_batch::Builder;
+use super::post;
+use super::post::Srq;
+use super::qp::{Builder, Qp};
+use super::query::{MAX_INLINE_BYTES, MAX_QP_WR, MAX_SGE};
 use crate::lock::Lock;
 use crate::transport;
 use crate::transport::{Capacities, Kind, QpEvent, QpOptions, ReceiveSource, State};
@@ -82,7 +81,7 @@ unsafe fn create(
 ) -> Result<*mut ibv_qp, c_int> {
     let kind = kind(init.qp_type)?;
     if let Some(operations) = operations {
-        qp_extended::check_operations(kind, operations)?;
+        post::check_operations(kind, operations)?;
     }
     let cap = room(&init.cap, !init.srq.is_null())?;
     if pd.is_null() || init.send_cq.is_null() || init.recv_cq.is_null() {
@@ -144,7 +143,7 @@ unsafe fn create(
     plain.qp_type = init.qp_type;
     plain.state = State::Reset as u32;
     if let Some(operations) = operations {
-        qp_extended::fill_extended(&mut verbs, operations);
+        post::fill_extended(&mut verbs, operations);
     }
     let used = [&domain.users, &send_cq.users, &recv_cq.users];
     let mut uses = Vec::from(used.map(Users::begin));
