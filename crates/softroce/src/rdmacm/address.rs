@@ -1,22 +1,23 @@
 //! Addresses and routes: binding, listening, resolving. There is nothing to ask anybody for, so that a call has done
 //! its work when it returns, and the event follows at once.
+//!
+//! Options of ids, and the list of devices.
 
 use std::net::{IpAddr, SocketAddr};
-use std::os::raw::c_int;
+use std::os::raw::{c_int, c_void};
 
 use libc::sockaddr;
-use rdma_sys::{ibv_sa_path_rec, rdma_cm_event_type as kind, rdma_cm_id};
+use rdma_sys::{ibv_context, ibv_sa_path_rec, rdma_cm_event_type as kind, rdma_cm_id};
 
-use super::connections::errno;
-use super::event::complete;
-use super::id::Id;
-use super::service;
-use super::sockaddr::{any_like, read};
+use super::event::{complete, errno};
+use super::id::{Id, any_like, read_address};
+use super::state;
 use super::state::{Entry, State};
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
-use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::gid;
+use crate::verbs::device::null_terminated;
+use crate::verbs::errno::{minus_one_or_zero, pointer_or_errno};
 use crate::verbs::object::Behind;
+use crate::verbs::{gid, refuse};
 
 /// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).
 const MAX_BACKLOG: c_int = 1024;
@@ -73,10 +74,10 @@ fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> R
 /// address who does not share it.
 pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int {
     // SAFETY: a live id and an address.
-    let (key, address) = unsafe { (Id::of(id).key, read(address)) };
+    let (key, address) = unsafe { (Id::of(id).key, read_address(address)) };
     minus_one_or_zero(match address {
         None => Err(libc::EINVAL),
-        Some(address) => service::with(|state, _| bind(state, key, address, true)),
+        Some(address) => state::with(|state, _| bind(state, key, address, true)),
     })
 }
 
@@ -122,7 +123,7 @@ pub unsafe extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
         1..=MAX_BACKLOG => backlog,
         _ => MAX_BACKLOG,
     };
-    minus_one_or_zero(service::with(|state, now| {
+    minus_one_or_zero(state::with(|state, now| {
         start_listening(state, now, key, backlog.cast_unsigned() as usize)
     }))
 }
@@ -164,10 +165,10 @@ pub unsafe extern "C" fn resolve_addr(
     _timeout_ms: c_int,
 ) -> c_int {
     // SAFETY: a live id, an address or null, and an address.
-    let (key, from, to) = unsafe { (Id::of(id).key, read(source), read(target)) };
+    let (key, from, to) = unsafe { (Id::of(id).key, read_address(source), read_address(target)) };
     let resolved = match to {
         Some(to) if from.is_some() || source.is_null() => {
-            service::with(|state, _| resolve(state, key, from, to))
+            state::with(|state, _| resolve(state, key, from, to))
         }
         _ => Err(libc::EINVAL),
     };
@@ -202,7 +203,7 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
 pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
     // SAFETY: a live id.
     let inner = unsafe { Id::of(id) };
-    let found = service::with(|state, _| path(state, inner.key));
+    let found = state::with(|state, _| path(state, inner.key));
     let resolved = found.and_then(|path| {
         inner.own(|own| {
             let place: &mut ibv_sa_path_rec = own.path.insert(Box::new(path));
@@ -212,7 +213,7 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
                 (*id).route.num_paths = 1;
             }
         });
-        service::with(|state, _| state.succeed(inner.key, kind::RDMA_CM_EVENT_ROUTE_RESOLVED))
+        state::with(|state, _| state.succeed(inner.key, kind::RDMA_CM_EVENT_ROUTE_RESOLVED))
     });
     // SAFETY: a live id.
     minus_one_or_zero(resolved.and_then(|()| unsafe { complete(id) }))
@@ -222,7 +223,7 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
 unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16 {
     // SAFETY: the caller's.
     let key = unsafe { Id::of(id) }.key;
-    let address = service::with(|state, _| of(state.entry(key).ok()?));
+    let address = state::with(|state, _| of(state.entry(key).ok()?));
     address.map_or(0, |address| address.port().to_be())
 }
 
@@ -236,4 +237,78 @@ pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
 pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.remote) }
+}
+
+/// `RDMA_OPTION_ID`.
+const LEVEL_ID: c_int = 0;
+/// `RDMA_OPTION_ID_TOS`: the traffic class.
+const TOS: c_int = 0;
+/// `RDMA_OPTION_ID_REUSEADDR` and `RDMA_OPTION_ID_AFONLY`: ports are the process's own, and there is nothing to share.
+const REUSE_ADDRESS: c_int = 1;
+const ONE_FAMILY_ONLY: c_int = 2;
+/// `RDMA_OPTION_ID_ACK_TIMEOUT`.
+const ACK_TIMEOUT_OPTION: c_int = 3;
+const LARGEST_ACK_TIMEOUT: u8 = 31;
+
+fn change(key: u64, step: impl FnOnce(&mut Entry)) -> Result<(), c_int> {
+    state::with(|state, _| state.entry(key).map(step))
+}
+
+/// `rdma_set_option(3)`. EOPNOTSUPP for options of paths.
+pub unsafe extern "C" fn set_option(
+    id: *mut rdma_cm_id,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    value_bytes: usize,
+) -> c_int {
+    // SAFETY: a live id.
+    let key = unsafe { Id::of(id) }.key;
+    // SAFETY: as many bytes as the program says.
+    let byte = (!value.is_null() && value_bytes > 0).then(|| unsafe { *value.cast::<u8>() });
+    let set = match (level, name, byte) {
+        (LEVEL_ID, TOS, Some(class)) => change(key, |entry| entry.traffic_class = class),
+        (LEVEL_ID, ACK_TIMEOUT_OPTION, Some(code)) if code <= LARGEST_ACK_TIMEOUT => {
+            change(key, |entry| entry.ack_timeout = Some(code))
+        }
+        (LEVEL_ID, REUSE_ADDRESS | ONE_FAMILY_ONLY, Some(_)) => Ok(()),
+        (LEVEL_ID, _, _) => Err(libc::EINVAL),
+        _ => {
+            refuse("an option of rdma_cm other than those of ids");
+            Err(libc::EOPNOTSUPP)
+        }
+    };
+    minus_one_or_zero(set)
+}
+
+/// `rdma_get_devices(3)`: the devices that this process can open. They stay open until the process ends, since the
+/// program may keep what it finds in the list.
+pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context {
+    let opened = state::start().and_then(|()| {
+        state::with(|state, _| {
+            state.devices.open_all()?;
+            Ok(state
+                .devices
+                .iter_mut()
+                .map(|(_, device)| {
+                    device.users += 1;
+                    device.context
+                })
+                .collect::<Vec<_>>())
+        })
+    });
+    pointer_or_errno(opened.and_then(|contexts| {
+        let list = null_terminated(contexts.iter().copied())?;
+        if !count.is_null() {
+            // SAFETY: the caller vouches for it.
+            unsafe { *count = c_int::try_from(contexts.len()).unwrap_or(c_int::MAX) };
+        }
+        Ok(list)
+    }))
+}
+
+/// `rdma_free_devices(3)`: frees the list.
+pub unsafe extern "C" fn free_devices(list: *mut *mut ibv_context) {
+    // SAFETY: made by `calloc`, or null.
+    unsafe { libc::free(list.cast()) };
 }

@@ -5,13 +5,11 @@ use std::ptr::null;
 
 use rdma_sys::{ibv_event_type, rdma_cm_id, rdma_conn_param};
 
-use super::connections::of_connection;
-use super::event::complete;
-use super::id::Id;
-use super::port_space::PortSpace;
+use super::event::{complete, of_connection};
+use super::id::{Id, PortSpace};
 use super::state::State;
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT, PSN_BITS, Terms, UDP_QKEY};
-use super::{qp, service};
+use super::{qp, state};
 use crate::verbs::errno::minus_one_or_zero;
 use crate::verbs::object::Behind;
 use crate::verbs::query::{DEFAULT_PKEY, LOCAL_ACK_DELAY, MAX_RD_ATOM};
@@ -160,7 +158,7 @@ pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn
     };
     // SAFETY: a live id; parameters or null.
     let result = unsafe { wanted(id, parameters, room_bytes) }.and_then(|(wanted, data)| {
-        service::with(|state, now| ask(state, now, inner.key, &wanted, data))
+        state::with(|state, now| ask(state, now, inner.key, &wanted, data))
     });
     // SAFETY: a live id.
     minus_one_or_zero(result.and_then(|()| unsafe { complete(id) }))
@@ -170,7 +168,7 @@ unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Res
     // SAFETY: the caller's.
     let ((wanted, data), key) =
         unsafe { (wanted(id, parameters, REP_DATA_BYTES)?, Id::of(id).key) };
-    let terms = service::with(|state, _| {
+    let terms = state::with(|state, _| {
         let terms = &mut state.entry(key)?.terms;
         terms.responder_resources =
             chosen_depth(wanted.responder_resources, terms.responder_resources);
@@ -259,7 +257,7 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
         qp::fail(id);
         Id::of(id)
     };
-    let terms = service::with(|state, _| state.entry(inner.key).map(|entry| entry.terms));
+    let terms = state::with(|state, _| state.entry(inner.key).map(|entry| entry.terms));
     // SAFETY: as above.
     minus_one_or_zero(terms.and_then(|terms| unsafe {
         terms.peer.ok_or(libc::EINVAL)?;

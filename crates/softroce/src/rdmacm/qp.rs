@@ -10,9 +10,8 @@ use rdma_sys::{
     ibv_srq_init_attr, rdma_cm_id,
 };
 
-use super::id::Id;
-use super::port_space::PortSpace;
-use super::service;
+use super::id::{Id, PortSpace};
+use super::state;
 use super::terms::Terms;
 use crate::verbs;
 use crate::verbs::errno::{last_errno, minus_one_or_zero, pointer_or_errno};
@@ -35,7 +34,7 @@ pub unsafe extern "C" fn init_qp_attr(
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
     let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
-    let terms = service::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
+    let terms = state::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
     *attr = blank(attr.qp_state);
     match space {
         PortSpace::Tcp => terms.attributes(attr),

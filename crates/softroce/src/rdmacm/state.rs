@@ -1,27 +1,29 @@
 //! All ids of the process and what they are bound to, and the managers of their devices.
+//!
+//! One thread takes what arrives for the managers and keeps their timers; their events become the
+//! ids' events.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::os::raw::c_int;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
-use super::devices::Devices;
-use super::id::Id;
-use super::inbox::{Arrived, Inbox};
-use super::notice::{Notice, Parameters};
-use super::port_space::PortSpace;
-use super::sockaddr;
-use super::terms::Terms;
-use crate::cm::{Manager, Output};
+use super::devices::{Arrived, Devices, Inbox};
+use super::id;
+use super::id::{Id, PortSpace};
+use super::terms::{Notice, PSN_BITS, Parameters, Terms, path_to};
+use crate::cm::{Asker, Event, Happening, Manager, Output};
+use crate::lock::Lock;
+use crate::net::{block_signals, now_ns};
 use crate::transport::OwnClaim;
 use crate::verbs::context::{Acks, Queue};
 use crate::verbs::errno::code;
 use crate::verbs::gid;
 use crate::verbs::object::Behind;
-use crate::wire::cm::MAD_BYTES;
+use crate::wire::cm::{IpHeader, MAD_BYTES, RejReason, SidrRep, SidrStatus};
 
 /// The ports that are given to ids which ask for none: those of Linux (ip_local_port_range).
 const FIRST_FREE_PORT: u16 = 32768;
@@ -196,9 +198,9 @@ impl State {
         // SAFETY: as in `bind_device`.
         unsafe {
             let route = &mut (*entry.id).route.addr;
-            route.src_addr_union.src_storage = sockaddr::write(local);
+            route.src_addr_union.src_storage = id::written_address(local);
             if let Some(remote) = remote {
-                route.dst_addr_union.dst_storage = sockaddr::write(remote);
+                route.dst_addr_union.dst_storage = id::written_address(remote);
                 route.addr.ibaddr.dgid = gid::of_address(remote.ip());
             }
         }
@@ -370,4 +372,179 @@ impl State {
             .unwrap_or(u64::MAX)
             .min(self.requests_due_ns)
     }
+}
+
+impl State {
+    pub(super) fn happened(&mut self, address: IpAddr, event: Event, out: &mut Output) {
+        let comm = event.comm;
+        let made = match &event.happening {
+            Happening::Requested(asker, req) => {
+                let terms = Terms::answering(asker.peer, req, fastrand::u32(..) & PSN_BITS);
+                self.take_request(
+                    address,
+                    comm,
+                    asker,
+                    terms,
+                    &req.private_data,
+                    |data: &[u8]| Parameters::of_request(req, data),
+                )
+            }
+            Happening::LookedUp(asker, req) => {
+                let (terms, parameters) = (Terms::of_datagrams(asker.peer), Parameters::of_look_up);
+                self.take_request(address, comm, asker, terms, &req.private_data, parameters)
+            }
+            _ => return self.happened_to_id(address, event),
+        };
+        if made.is_none()
+            && let Some(device) = self.devices.get(address)
+        {
+            // Of a manager that has just told of it.
+            let _ = device.manager.with(comm, |it| it.reject(RejReason::CONSUMER, &[], out));
+        }
+    }
+
+    fn happened_to_id(&mut self, address: IpAddr, event: Event) {
+        let comm = event.comm;
+        let key = self.devices.get(address).and_then(|device| match event.happening {
+            Happening::TimeWaitOver => device.ids.remove(&comm),
+            _ => device.ids.get(&comm).copied(),
+        });
+        let Some(entry) = key.and_then(|key| self.ids.get_mut(&key)) else {
+            return;
+        };
+        let none = Parameters::default();
+        let (kind, status, parameters) = match event.happening {
+            Happening::Requested(..) | Happening::LookedUp(..) => return,
+            Happening::Found(rep) => return entry.found(&rep),
+            Happening::Replied(rep) => {
+                entry.terms.replied(&rep);
+                let parameters = Parameters::of_reply(&rep);
+                (kind::RDMA_CM_EVENT_CONNECT_RESPONSE, 0, parameters)
+            }
+            Happening::Established => (kind::RDMA_CM_EVENT_ESTABLISHED, 0, none),
+            Happening::Rejected(reason, data) => {
+                let parameters = Parameters::of_data(data);
+                (kind::RDMA_CM_EVENT_REJECTED, reason.0.into(), parameters)
+            }
+            Happening::Unreachable => (kind::RDMA_CM_EVENT_UNREACHABLE, -libc::ETIMEDOUT, none),
+            Happening::Disconnected => (kind::RDMA_CM_EVENT_DISCONNECTED, 0, none),
+            Happening::TimeWaitOver => {
+                entry.comm = None;
+                (kind::RDMA_CM_EVENT_TIMEWAIT_EXIT, 0, none)
+            }
+        };
+        entry.raise(kind, status, parameters);
+    }
+
+    /// Makes the id of a request and tells its listener; `None` if that is not there, or the request has no addresses.
+    fn take_request(
+        &mut self,
+        address: IpAddr,
+        comm: u32,
+        asker: &Asker,
+        terms: Terms,
+        private_data: &[u8],
+        parameters: impl FnOnce(&[u8]) -> Parameters,
+    ) -> Option<()> {
+        let (header, program_data) = IpHeader::split(private_data)?;
+        let listener = self.ids.get(&asker.listener)?;
+        let (parent, space, port) = (listener.id, listener.space, listener.local?.port());
+        let (queue, acks) = (Arc::clone(&listener.queue), Arc::clone(&listener.acks));
+        // SAFETY: a listener that is in the state is alive; its channel changes only under the state's lock.
+        let channel = unsafe { (*parent).channel };
+        let (key, id) = self.create(channel, Arc::clone(&queue), space);
+        let local = SocketAddr::new(address, port);
+        let remote = SocketAddr::new(asker.peer, header.source_port);
+        // The device has just told of the request, so it is there.
+        self.bind_device(key, address).ok()?;
+        self.set_addresses(key, local, Some(remote)).ok()?;
+        self.devices.get(address)?.ids.insert(comm, key);
+        let entry = self.ids.get_mut(&key)?;
+        entry.comm = Some(comm);
+        entry.terms = terms;
+        let notice = Notice {
+            id,
+            listener: parent,
+            kind: kind::RDMA_CM_EVENT_CONNECT_REQUEST,
+            status: 0,
+            parameters: parameters(program_data),
+            acks: Arc::clone(&acks),
+        };
+        queue.raise(notice, Some(acks));
+        Some(())
+    }
+}
+
+impl Entry {
+    /// The reply to a look-up: with a QP the program can send there, otherwise it is as if nobody were there.
+    fn found(&self, rep: &SidrRep) {
+        let Some(peer) = self.remote.map(|remote| remote.ip()) else {
+            return;
+        };
+        let path = path_to(peer, self.traffic_class);
+        let (kind, parameters) = match rep.status {
+            SidrStatus::VALID => {
+                let parameters = Parameters::of_found(rep, path);
+                (kind::RDMA_CM_EVENT_ESTABLISHED, parameters)
+            }
+            _ => {
+                let parameters = Parameters::of_look_up(&rep.private_data);
+                (kind::RDMA_CM_EVENT_UNREACHABLE, parameters)
+            }
+        };
+        self.raise(kind, rep.status.0.into(), parameters);
+    }
+}
+
+static INBOX: Inbox = Inbox::new();
+static STATE: Lock<State> = Lock::new(State::new(&INBOX));
+
+/// Starts the thread, once.
+///
+/// # Errors
+/// The system has no more threads or descriptors.
+pub(super) fn start() -> Result<(), c_int> {
+    static STARTED: OnceLock<Result<(), c_int>> = OnceLock::new();
+    *STARTED.get_or_init(|| {
+        let thread = std::thread::Builder::new().name("softroce-cm".into());
+        let started = INBOX.begin().and_then(|()| thread.spawn(run));
+        started.map(drop).map_err(|error| error.raw_os_error().unwrap_or(libc::EAGAIN))
+    })
+}
+
+fn run() {
+    // Signals are for the program's threads.
+    block_signals();
+    let mut arrived = Vec::new();
+    let mut sockets = Vec::new();
+    loop {
+        INBOX.wait(&mut arrived, &sockets);
+        let mut state = STATE.lock();
+        let now = now_ns();
+        for datagram in arrived.drain(..) {
+            state.take(now, &datagram);
+        }
+        state.take_requests(now);
+        let next = state.wake(now);
+        state.devices.close_unused();
+        sockets.clear();
+        sockets.extend(state.sockets());
+        state.devices.sockets_changed = false;
+        drop(state);
+        INBOX.wake_at(next);
+    }
+}
+
+/// Works on the state, with the time.
+pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
+    let mut state = STATE.lock();
+    let result = step(&mut state, now_ns());
+    let next = state.next_timer_ns();
+    let sockets_changed = state.devices.sockets_changed;
+    drop(state);
+    INBOX.wake_at(next);
+    if sockets_changed {
+        INBOX.wake();
+    }
+    result
 }
