@@ -259,14 +259,14 @@ impl Manager {
         }
         let waited = connection.state.is_asked();
         let fits = step(&mut connection);
-        if waited && !connection.state.is_asked() {
-            if let Some(listener) = self
+        if waited
+            && !connection.state.is_asked()
+            && let Some(listener) = self
                 .listeners
                 .values_mut()
                 .find(|listener| Some(listener.number) == connection.listener)
-            {
-                listener.waiting = listener.waiting.saturating_sub(1);
-            }
+        {
+            listener.waiting = listener.waiting.saturating_sub(1);
         }
         self.keep(connection);
         if fits { Ok(()) } else { Err(CmError::State) }
