@@ -111,7 +111,7 @@ impl Settings {
         !self.is_set_up() || self.traffic_qps > 0
     }
 
-    /// When the measurement ends.
+    /// When the measurement ends: after messages where they were given, else after a time, 5 s where none was.
     pub fn stop(&self) -> Stop {
         match (self.iterations_per_qp, self.duration_seconds) {
             (Some(messages), _) => Stop::MessagesPerQp(messages),

@@ -34,9 +34,9 @@ words! {
 pub enum Access {
     /// Nothing: the target gives receives.
     None,
-    /// Write it.
+    /// Any of its bytes are written.
     Write,
-    /// Read it.
+    /// Any of its bytes are read.
     Read,
     /// Add to 8 bytes of it.
     Add,
@@ -81,7 +81,7 @@ impl Op {
     /// The operations that lessons and `doctor` show: one for each way that bytes go.
     pub const BASIC: [Op; 3] = [Op::Send, Op::Write, Op::Read];
 
-    /// What it needs.
+    /// What it needs of both ends; the only place that tells operations apart.
     #[inline]
     pub fn profile(self) -> &'static Profile {
         const SEND: Profile = Profile {

@@ -23,11 +23,10 @@ pub enum Pattern {
     AllToAll,
     /// Each node of one half of the list to one of the other half, and back.
     Bisection,
-    /// Each node to itself.
+    /// Each node to itself: both ends of the flow are on it.
     Loop,
 }
 
-/// Words of the patterns.
 const WORDS: [&str; 7] = ["pairs", "ring", "incast", "outcast", "all-to-all", "bisection", "loop"];
 
 /// Why a text is no pattern.

@@ -19,7 +19,7 @@ words! {
     }
 }
 
-/// What a flow offers.
+/// What a flow offers, as text in files and on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Rate {

@@ -11,7 +11,7 @@ use super::words::{
     PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
-/// One setting.
+/// A setting, as a row of the table.
 #[derive(Debug)]
 pub struct Row<S: 'static> {
     /// Name in results, as JSON field and CSV column.
@@ -20,7 +20,7 @@ pub struct Row<S: 'static> {
     pub flag: &'static str,
     /// Another name of the long flag, perftest's; empty for none.
     pub alias: &'static str,
-    /// The short flag.
+    /// The letter of the short flag; `None` for none.
     pub short: Option<char>,
     /// What it is, as help.
     pub help: &'static str,
@@ -28,9 +28,9 @@ pub struct Row<S: 'static> {
     pub default: &'static str,
     /// Title of its part of the help.
     pub heading: &'static str,
-    /// What is given.
+    /// What follows the flag: a value, a list, or nothing.
     pub takes: Takes,
-    /// What it holds for.
+    /// Whether it holds for a flow, or for a case as a whole.
     pub scope: Scope,
     /// The least and most that a number may be.
     pub range: (u64, u64),
@@ -58,7 +58,7 @@ pub struct Row<S: 'static> {
     pub(crate) copy: fn(&mut S, &S),
 }
 
-/// What a flag takes.
+/// What follows a flag on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// A list; each of its values makes cases.
@@ -92,7 +92,7 @@ pub enum Scope {
 /// How a setting stands in the id of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
-    /// It does not.
+    /// It is not in the id, whatever its value.
     Never,
     /// In its head, with operation, CQ mode, QPs and size.
     Head,
@@ -211,7 +211,6 @@ impl<S: Default> Row<S> {
 
 /// A value of a setting.
 pub(crate) trait Value: Sized {
-    /// What `text` says.
     fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError>;
 
     /// What [`Value::read`] reads back.

@@ -45,7 +45,7 @@ macro_rules! settings {
             }
         }
 
-        /// All settings.
+        /// All settings, in the order of the help and of the matrix of cases.
         pub static ROWS: &[Row] = &[$(Row {
             field: stringify!($field),
             help: concat!($($help),+),

@@ -245,7 +245,7 @@ pub(crate) fn bytes(text: &str) -> Result<Option<u64>, SizeError> {
 }
 
 impl fmt::Display for Size {
-    /// As [`MemorySize`].
+    /// In the largest binary unit that leaves a whole number, as [`MemorySize`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         MemorySize(self.0.into()).fmt(f)
     }

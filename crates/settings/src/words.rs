@@ -60,10 +60,10 @@ macro_rules! names {
         }
 
         impl $name {
-            /// All values.
+            /// All values, in the order in which they are declared.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
-            /// The word for it.
+            /// Its word on the command line and in files.
             pub fn name(self) -> &'static str {
                 match self {
                     $($name::$variant => $word),*

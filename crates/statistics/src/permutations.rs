@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 
-use super::ratio::winsorise;
+use super::robust::winsorise;
 
 /// So many permutations are looked at where there are more in all, that which was made among them.
 const DRAWN: usize = 1_000;

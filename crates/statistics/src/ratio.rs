@@ -4,7 +4,7 @@
 
 use super::distributions::{t_above, t_quantile};
 use super::permutations::{Permutations, count};
-use super::robust::median;
+use super::robust::{median, winsorise};
 
 /// A figure of nothing counts as this part of the base's median, since it has no logarithm.
 const LEAST_PART: f64 = 1e-6;
@@ -121,23 +121,6 @@ pub(super) struct Shift<'a> {
     tail: f64,
     /// The difference of the medians.
     pub(super) estimate: f64,
-}
-
-/// Pulls extremes in: at either end one of ten becomes as far out as the next.
-pub(super) fn winsorise(values: &mut [f64]) {
-    let pulled = (values.len() + 5) / 10;
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let mirrored = sorted.len().checked_sub(pulled + 1);
-    let Some((low, high)) = sorted.get(pulled).zip(mirrored.map(|at| sorted[at])) else {
-        return;
-    };
-    // Of two values both are pulled.
-    if *low <= high {
-        for value in values {
-            *value = value.clamp(*low, high);
-        }
-    }
 }
 
 impl<'a> Shift<'a> {

@@ -35,6 +35,23 @@ pub fn spread(values: &[f64]) -> Option<f64> {
     Some(OF_NORMAL * median(&away)?)
 }
 
+/// Pulls extremes in: at either end one of ten becomes as far out as the next.
+pub(super) fn winsorise(values: &mut [f64]) {
+    let pulled = (values.len() + 5) / 10;
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let mirrored = sorted.len().checked_sub(pulled + 1);
+    let Some((low, high)) = sorted.get(pulled).zip(mirrored.map(|at| sorted[at])) else {
+        return;
+    };
+    // Of two values both are pulled.
+    if *low <= high {
+        for value in values {
+            *value = value.clamp(*low, high);
+        }
+    }
+}
+
 /// What is known of a scatter besides the values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scatter {

@@ -249,8 +249,7 @@ pub(super) mod tests {
         let root = sysfs("dev0", &[("hw_counters/RetransSegs", "0\n")]);
         let reading = Reading::of_kernel(root.path(), Some("ice"), "dev0", 1);
         let expected = [None, Some(LossUnknownReason::NotCounted)];
-        let reasons =
-            [true, false].map(|is_iwarp| why_loss_is_unknown(reading.as_ref(), is_iwarp));
+        let reasons = [true, false].map(|is_iwarp| why_loss_is_unknown(reading.as_ref(), is_iwarp));
         assert_eq!(reasons, expected);
     }
 }

@@ -5,7 +5,6 @@ use crate::pattern::Pattern;
 use crate::row::Scope;
 use crate::table::Settings;
 
-/// Settings of traffic.
 const OF_TRAFFIC: &str = "cq size size-mix workers tx-depth signal-every post-list inline sges mr pages ordering alignment \
     offset memory touch-order spread outstanding qp-weights poll post poll-api domains timestamps seed \
     no-latency cq-depth";

@@ -37,7 +37,7 @@ pub enum RuleKind {
 }
 
 impl RuleKind {
-    /// A word for tables.
+    /// What tables of rules call it.
     pub fn word(self) -> &'static str {
         match self {
             RuleKind::Ignored => "ignored",
