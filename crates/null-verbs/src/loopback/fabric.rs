@@ -1,8 +1,12 @@
 //! The device's state: QPs with their queues, CQs with their entries, test hooks, time, the random numbers.
+//!
+//! Its time is the system's, or one that its user passes in; its tables are by numbers that it gives itself, and so
+//! without a hash that resists chosen keys.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rdma_sys::{
     ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_srq, ibv_wc_status,
@@ -11,7 +15,6 @@ use rdma_sys::{
 use super::memory::{Memory, Segment};
 use super::numbers::Numbered;
 use super::service::Service;
-use super::time::Time;
 use crate::channel::Channel;
 use crate::context::Context;
 use crate::events::Source;
@@ -301,5 +304,28 @@ impl Fabric {
             let context = unsafe { Context::of((*qp.verbs).context) };
             context.raise(kind, Source::Qp(qp.verbs));
         }
+    }
+}
+
+#[derive(Default)]
+pub(super) enum Time {
+    #[default]
+    System,
+    Given(Box<dyn Fn() -> u64 + Send>),
+}
+
+impl Time {
+    /// Nanoseconds since some instant.
+    pub(super) fn now_ns(&self) -> u64 {
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        match self {
+            Time::System => u64::try_from(START.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            Time::Given(now_ns) => now_ns(),
+        }
+    }
+
+    /// Whether it is the system's.
+    pub(super) fn passes_by_itself(&self) -> bool {
+        matches!(self, Time::System)
     }
 }

@@ -13,7 +13,6 @@
 //! All contexts of the process share the device, and so all tests of a process share its hooks: serialise tests that
 //! use them, and call [`reset_hooks`] at their end. A thread may have a device of its own ([`own_device`]).
 
-mod armed_thread;
 mod datapath;
 mod engine;
 mod fabric;
@@ -22,24 +21,19 @@ mod numbers;
 mod objects;
 mod service;
 mod srq;
-mod time;
 
 use std::time::Duration;
 
+use fabric::{Time, fabric};
 use rdma_sys::{ibv_context_ops, ibv_wc_status};
+use service::Service;
 
+pub use fabric::Served;
 pub(crate) use objects::{
     create_cq, create_qp, destroy_cq, destroy_qp, forget_mr, modify_qp, pd_in_use, query_qp, reg_mr,
 };
-
-pub(crate) use srq::{create_srq, destroy_srq, modify_srq};
-
-pub use fabric::Served;
 pub use service::{ServiceTimes, Serving};
-
-use fabric::fabric;
-use service::Service;
-use time::Time;
+pub(crate) use srq::{create_srq, destroy_srq, modify_srq};
 
 /// Gives this thread a device of its own, as new, whose time is what `now_ns` reads: what the thread makes is apart from
 /// other threads' and completes by that time alone. CQs cannot be armed there.
@@ -118,5 +112,5 @@ pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_recv = Some(datapath::post_recv);
     ops.post_srq_recv = Some(srq::post_srq_recv);
     ops.poll_cq = Some(datapath::poll_cq);
-    ops.req_notify_cq = Some(armed_thread::req_notify_cq);
+    ops.req_notify_cq = Some(datapath::req_notify_cq);
 }
