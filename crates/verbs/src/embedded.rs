@@ -9,7 +9,7 @@ use softroce::verbs::OpenOptions;
 
 use super::adapter::Adapters;
 use super::device::Context;
-use super::route::Route;
+use super::network::Route;
 use super::select::{Embedded, Port, PortRequest, among, select};
 use super::{Operation, VerbsError, VerbsLibrary};
 

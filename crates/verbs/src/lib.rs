@@ -2,7 +2,6 @@
 //! in any order and from any thread. It must not know cases, sockets or results.
 
 mod adapter;
-mod address_handle;
 mod channel;
 pub mod cm;
 mod cq;
@@ -17,7 +16,6 @@ mod extended_post;
 mod extensions;
 mod ffi;
 mod gid;
-mod huge_pages;
 mod library;
 mod link_layer;
 mod link_speed;
@@ -27,22 +25,17 @@ mod network;
 mod port_choice;
 mod poster;
 mod qp;
-mod qp_query;
 mod recv_ring;
-mod route;
 mod select;
 mod send_ring;
-mod service;
 mod srq;
 mod stamp_clock;
 mod status;
 mod sysfs;
 mod teardown;
-mod thread_domain;
 mod walk;
 
 pub use adapter::{Adapter, AdapterPort, Adapters, Refused, Transport};
-pub use address_handle::AddressHandle;
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, Pacing, PortInfo};
@@ -57,17 +50,17 @@ pub use library::VerbsLibrary;
 pub use link_layer::LinkLayer;
 pub use link_speed::KernelLink;
 pub use mapping::{Mapping, Pages};
-pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain};
-pub use network::{Network, prefixes_of_this_machine, source_of_this_machine};
+pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain, ThreadDomain};
+pub use network::{Network, Route, prefixes_of_this_machine, source_of_this_machine};
 pub use port_choice::{PortChoice, PortReason};
 pub use poster::{ImmediateWrite, Poster};
-pub use qp::{Path, QpCapacity, QpParts, QueuePair, Reliability, RemoteQp};
-pub use qp_query::{QpAttributes, QpState};
+pub use qp::{
+    AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability,
+    RemoteQp, Service,
+};
 pub use recv_ring::{RecvRing, RecvTemplate};
-pub use route::Route;
 pub use select::{Embedded, Port, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
-pub use service::Service;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
 /// A recorded packet of the embedded device.
@@ -80,5 +73,4 @@ pub use stamp_clock::StampClock;
 pub use status::WcStatus;
 pub use sysfs::driver as kernel_driver;
 pub use teardown::{Teardown, tear_down};
-pub use thread_domain::ThreadDomain;
 pub use walk::Walk;

@@ -1,18 +1,20 @@
 //! Queue pairs of all services, and their states RESET → INIT → RTR → RTS → ERR.
 
+use std::fmt;
 use std::mem::zeroed;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{
-    ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
-    ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr,
+    ibv_ah, ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_qp_state, ibv_qp_type, ibv_send_wr,
 };
+use serde::{Deserialize, Serialize};
 
 use super::ffi::modify_qp_rate_limit;
 use super::teardown::{Teardown, TeardownToken};
 use super::{
-    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
+    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain,
     SharedReceiveQueue, ThreadDomain, VerbsError, extended_post,
 };
 
@@ -399,6 +401,225 @@ pub(super) fn address_vector(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
     ah
 }
 
+// The service of a QP, and what each transition of it takes (ibv_modify_qp(3)).
+
+/// The transport service of a QP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    ReliableConnection,
+    UnreliableConnection,
+    Datagram {
+        /// The Q_Key that datagrams to the QP must have.
+        qkey: u32,
+    },
+}
+
+impl Service {
+    pub(super) fn qp_type(self) -> ibv_qp_type::Type {
+        match self {
+            Service::ReliableConnection => ibv_qp_type::IBV_QPT_RC,
+            Service::UnreliableConnection => ibv_qp_type::IBV_QPT_UC,
+            Service::Datagram { .. } => ibv_qp_type::IBV_QPT_UD,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::ReliableConnection => "RC",
+            Service::UnreliableConnection => "UC",
+            Service::Datagram { .. } => "UD",
+        }
+    }
+
+    /// The Q_Key; 0 of a connection.
+    pub(super) fn qkey(self) -> u32 {
+        match self {
+            Service::Datagram { qkey } => qkey,
+            Service::ReliableConnection | Service::UnreliableConnection => 0,
+        }
+    }
+
+    /// RESET → INIT.
+    pub(super) fn init_bits(self) -> mask {
+        let bits = mask::IBV_QP_STATE | mask::IBV_QP_PKEY_INDEX | mask::IBV_QP_PORT;
+        match self {
+            Service::Datagram { .. } => bits | mask::IBV_QP_QKEY,
+            Service::ReliableConnection | Service::UnreliableConnection => {
+                bits | mask::IBV_QP_ACCESS_FLAGS
+            }
+        }
+    }
+
+    /// INIT → RTR.
+    pub(super) fn rtr_bits(self) -> mask {
+        let connected = mask::IBV_QP_STATE
+            | mask::IBV_QP_AV
+            | mask::IBV_QP_PATH_MTU
+            | mask::IBV_QP_DEST_QPN
+            | mask::IBV_QP_RQ_PSN;
+        match self {
+            Service::ReliableConnection => {
+                connected | mask::IBV_QP_MAX_DEST_RD_ATOMIC | mask::IBV_QP_MIN_RNR_TIMER
+            }
+            Service::UnreliableConnection => connected,
+            Service::Datagram { .. } => mask::IBV_QP_STATE,
+        }
+    }
+
+    /// RTR → RTS.
+    pub(super) fn rts_bits(self) -> mask {
+        let base = mask::IBV_QP_STATE | mask::IBV_QP_SQ_PSN;
+        match self {
+            Service::ReliableConnection => {
+                base | mask::IBV_QP_TIMEOUT
+                    | mask::IBV_QP_RETRY_CNT
+                    | mask::IBV_QP_RNR_RETRY
+                    | mask::IBV_QP_MAX_QP_RD_ATOMIC
+            }
+            Service::UnreliableConnection | Service::Datagram { .. } => base,
+        }
+    }
+}
+
+// Querying a QP (`ibv_query_qp(3)`).
+
+/// The state of a QP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)] // each is the specification's name
+pub enum QpState {
+    Reset,
+    Init,
+    Rtr,
+    Rts,
+    Sqd,
+    Sqe,
+    Err,
+    /// Not a state of the specification.
+    Unknown,
+}
+
+/// The attributes that a QP reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QpAttributes {
+    pub state: QpState,
+    /// Path MTU in bytes; 0 before RTR.
+    pub path_mtu_bytes: u32,
+    /// The peer's QP; 0 before RTR.
+    pub remote_qpn: u32,
+    /// PSN of the next packet that it expects; 0 before RTR.
+    pub rq_psn: u32,
+    /// PSN of the next packet that it sends; 0 before RTS.
+    pub sq_psn: u32,
+}
+
+impl QpState {
+    fn of(code: u32) -> QpState {
+        match code {
+            ibv_qp_state::IBV_QPS_RESET => QpState::Reset,
+            ibv_qp_state::IBV_QPS_INIT => QpState::Init,
+            ibv_qp_state::IBV_QPS_RTR => QpState::Rtr,
+            ibv_qp_state::IBV_QPS_RTS => QpState::Rts,
+            ibv_qp_state::IBV_QPS_SQD => QpState::Sqd,
+            ibv_qp_state::IBV_QPS_SQE => QpState::Sqe,
+            ibv_qp_state::IBV_QPS_ERR => QpState::Err,
+            _ => QpState::Unknown,
+        }
+    }
+
+    /// Its name in the specification.
+    pub fn name(self) -> &'static str {
+        match self {
+            QpState::Reset => "RESET",
+            QpState::Init => "INIT",
+            QpState::Rtr => "RTR",
+            QpState::Rts => "RTS",
+            QpState::Sqd => "SQD",
+            QpState::Sqe => "SQE",
+            QpState::Err => "ERR",
+            QpState::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for QpState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl QueuePair {
+    pub fn query(&self) -> Result<QpAttributes, VerbsError> {
+        let bits = mask::IBV_QP_STATE
+            | mask::IBV_QP_PATH_MTU
+            | mask::IBV_QP_DEST_QPN
+            | mask::IBV_QP_RQ_PSN
+            | mask::IBV_QP_SQ_PSN;
+        // SAFETY: plain data, for which zero is valid.
+        let (mut attr, mut init): (ibv_qp_attr, ibv_qp_init_attr) = unsafe { (zeroed(), zeroed()) };
+        let query = self.context().library().query_qp;
+        // SAFETY: the QP is alive, and both structs are writable.
+        let code = unsafe { query(self.raw(), &mut attr, bits.0.cast_signed(), &mut init) };
+        if code != 0 {
+            let object = format!("{} QP {:#08x}", self.context().name(), self.qpn());
+            return Err(VerbsError::returned(Operation::QueryQp, object, code));
+        }
+        let state = QpState::of(attr.qp_state);
+        let connected = !matches!(state, QpState::Reset | QpState::Init);
+        Ok(QpAttributes {
+            state,
+            path_mtu_bytes: match attr.path_mtu {
+                code @ 1..=5 if connected => 128 << code,
+                _ => 0,
+            },
+            remote_qpn: if connected { attr.dest_qp_num } else { 0 },
+            rq_psn: if connected { attr.rq_psn } else { 0 },
+            sq_psn: if connected && state != QpState::Rtr { attr.sq_psn } else { 0 },
+        })
+    }
+}
+
+// Address handles: the way of datagrams to a port.
+
+pub struct AddressHandle {
+    pd: Arc<ProtectionDomain>,
+    raw: NonNull<ibv_ah>,
+}
+
+// SAFETY: the handle is only passed to the library, which locks, and never changes.
+unsafe impl Send for AddressHandle {}
+// SAFETY: as above.
+unsafe impl Sync for AddressHandle {}
+
+impl AddressHandle {
+    /// `ibv_create_ah(3)`: by `path` to the port of `remote`, whichever QP there is meant.
+    pub fn new(
+        pd: &Arc<ProtectionDomain>,
+        path: &Path,
+        remote: &RemoteQp,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let mut attr = address_vector(path, remote);
+        // SAFETY: the PD is alive and `attr` filled.
+        let raw = unsafe { (pd.context().library().create_ah)(pd.raw(), &mut attr) };
+        let raw = NonNull::new(raw).ok_or_else(|| {
+            let object = format!("{} to GID {}", pd.context().name(), remote.gid);
+            VerbsError::last(Operation::CreateAh, object)
+        })?;
+        Ok(Arc::new(AddressHandle { pd: Arc::clone(pd), raw }))
+    }
+
+    pub(super) fn raw(&self) -> *mut ibv_ah {
+        self.raw.as_ptr()
+    }
+}
+
+impl Drop for AddressHandle {
+    fn drop(&mut self) {
+        // SAFETY: rings that post with it held an `Arc` to it; it was not destroyed before.
+        unsafe { (self.pd.context().library().destroy_ah)(self.raw()) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -450,6 +671,15 @@ mod tests {
             (4096, header::IBV_MTU_4096),
         ] {
             assert_eq!(Path::mtu_code(bytes), code);
+        }
+    }
+
+    #[test]
+    fn states_have_their_names() {
+        for (code, name) in
+            [(0, "RESET"), (1, "INIT"), (2, "RTR"), (3, "RTS"), (6, "ERR"), (9, "unknown")]
+        {
+            assert_eq!(QpState::of(code).to_string(), name);
         }
     }
 }

@@ -9,8 +9,8 @@ use super::device::{Context, PortInfo};
 use super::gid::{GidEntry, GidReason, choose_gid};
 use super::link_layer::LinkLayer;
 use super::network::Network;
+use super::network::Route;
 use super::port_choice::{PortChoice, PortReason};
-use super::route::Route;
 use super::{Faults, VerbsError, VerbsLibrary};
 
 /// The user's request; `None` leaves the choice open.
