@@ -1,4 +1,4 @@
-//! What came of the messages of a flow that may lose some. It must not know what else a flow tells.
+//! What came of the messages of a flow that may lose some.
 
 use crate::plan::Flow;
 use crate::protocol::node_report::EndReport;

@@ -1,5 +1,5 @@
 //! Steps that all nodes of a session do together: a message to each, an answer from each. The first failure of any
-//! ends the step. It must not know what the steps are for.
+//! ends the step.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

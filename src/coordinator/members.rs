@@ -1,4 +1,4 @@
-//! The nodes that have a part in a run, and what that part is. It must not know the steps of a run.
+//! The nodes that have a part in a run, and what that part is.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
 //! Steers a sweep, case by case and run by run: each step is a message to all nodes and an answer from each. It has no
-//! QPs. It must not know options of the command line, nor how results are written.
+//! QPs.
 
 mod admission;
 pub mod against;

@@ -1,4 +1,4 @@
-//! The nodes of a session: servers on other hosts, and nodes in this process. It must not know what they are for.
+//! The nodes of a session: servers on other hosts, and nodes in this process.
 
 use std::net::IpAddr;
 use std::sync::Arc;

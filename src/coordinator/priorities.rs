@@ -1,5 +1,4 @@
-//! What becomes of a sweep's packets at the nodes' ports: the priority that they have, and whether PFC keeps it from losses. It
-//! must not know how a node finds that out.
+//! What becomes of a sweep's packets at the nodes' ports: the priority that they have, and whether PFC keeps it from losses.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The flows of a sweep over the rails that its nodes have told. It must not know how nodes find them.
+//! The flows of a sweep over the rails that its nodes have told.
 
 use crate::plan::Sweep;
 use crate::plan::flow::FlowDevice;

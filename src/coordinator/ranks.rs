@@ -1,5 +1,5 @@
 //! The other ranks of a launcher's job, at rank 0: a port at which they join, and their links until a session takes them.
-//! A rank whose session has ended comes again. It must not know what sessions do.
+//! A rank whose session has ended comes again.
 
 use std::collections::HashMap;
 use std::net::TcpListener;

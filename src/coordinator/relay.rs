@@ -1,5 +1,5 @@
 //! Set-ups measured between two nodes: the coordinator passes each node's messages on to the other, until the first one
-//! has measured. It must not know what a round is.
+//! has measured.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,4 +1,4 @@
-//! How the coordinator reaches a node: a server on another host, or one in this process. It must not know runs.
+//! How the coordinator reaches a node: a server on another host, or one in this process.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};

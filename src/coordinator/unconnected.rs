@@ -1,4 +1,4 @@
-//! Why the nodes of a session are not connected. It must not know how that is tried.
+//! Why the nodes of a session are not connected.
 
 use crate::coordinator::ranks::Missing;
 use crate::protocol::error::ConnectError;

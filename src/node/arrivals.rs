@@ -1,5 +1,5 @@
 //! When a receiver has all that it will get. Over RC that is all that was sent; over services that lose messages it may be
-//! less, and a quiet time tells. It must not know links.
+//! less, and a quiet time tells.
 
 use std::time::{Duration, Instant};
 

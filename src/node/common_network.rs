@@ -1,5 +1,5 @@
 //! The network in which the nodes of a session take their ports: each tells the networks of the ports that it may take, and the one
-//! that most have is taken. It must not know what the session does.
+//! that most have is taken.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

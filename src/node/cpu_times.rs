@@ -1,5 +1,5 @@
 //! CPU time that a window takes besides that of the node's workers: the embedded device's own thread, and all of the
-//! machine. It must not know what is measured.
+//! machine.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! One end of a flow at a node: with its verbs objects, with its workers running, and when it is over. It must not know
-//! the other ends at the node, nor links but to say that work moves.
+//! One end of a flow at a node: with its verbs objects, with its workers running, and when it is over.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! What one node has and does in a run: device, cores and memory, the verbs objects of its ends of flows and their
-//! connection, the running workers, and the results from their counts. It must not know the coordinator, nor sweeps.
+//! connection, the running workers, and the results from their counts.
 
 mod arrivals;
 pub mod common_network;

@@ -1,5 +1,4 @@
-//! What the workers of an end offered in an open loop, and whether they kept its schedule. It must not know links or
-//! messages.
+//! What the workers of an end offered in an open loop, and whether they kept its schedule.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
 use metrics::clock::Clock;

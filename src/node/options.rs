@@ -1,4 +1,4 @@
-//! What a node is asked to take: its verbs library, devices, cores and memory. It must not know how they are opened.
+//! What a node is asked to take: its verbs library, devices, cores and memory.
 
 use crate::plan::rails::Devices;
 use machine::core_locks::CoreLocks;

@@ -1,4 +1,4 @@
-//! The counters of a port from one moment to another, and whether they would show lost packets. It must not know the flows.
+//! The counters of a port from one moment to another, and whether they would show lost packets.
 
 use std::sync::Arc;
 

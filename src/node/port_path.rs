@@ -1,5 +1,5 @@
 //! The description that a port sends to its peer, and what follows for the QPs of two ports: MTU, path and
-//! reliability. It must not know what the QPs are used for.
+//! reliability.
 
 use settings::{QpNumbers, Settings};
 use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, VerbsError};

@@ -1,5 +1,4 @@
-//! The queues of one end of a flow: its CQs, its SRQ, and its QPs in INIT, made by the calls that the flow asks for. It
-//! must not know buffers or the peer.
+//! The queues of one end of a flow: its CQs, its SRQ, and its QPs in INIT, made by the calls that the flow asks for.
 
 use std::sync::Arc;
 

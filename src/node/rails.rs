@@ -1,4 +1,4 @@
-//! The rails of a node: which ports it takes, and which of its threads serve which of them. It must not know the flows over them.
+//! The rails of a node: which ports it takes, and which of its threads serve which of them.
 
 use crate::node::options::NodeOptions;
 use crate::plan::rails::Devices;

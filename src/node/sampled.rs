@@ -1,5 +1,4 @@
-//! What is sampled of an end while its window runs: throughput, and what each QP completes. It must not know who asks for
-//! samples, nor how they are told.
+//! What is sampled of an end while its window runs: throughput, and what each QP completes.
 
 use metrics::qp_timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};

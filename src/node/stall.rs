@@ -1,5 +1,5 @@
 //! Detects that the traffic of a node has stalled, from its workers' counts and from the bytes that its device moved, if
-//! the device reports them without delay. It must not know links.
+//! the device reports them without delay.
 
 use settings::Settings;
 use std::time::{Duration, Instant};

@@ -1,5 +1,4 @@
-//! Combines the windows of an end's workers: the time base of rates, and doubts about the figures. It must not know
-//! links or messages.
+//! Combines the windows of an end's workers: the time base of rates, and doubts about the figures.
 
 use datapath::{WindowEdges, WorkerReport};
 use metrics::clock::Clock;

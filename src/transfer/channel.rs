@@ -1,5 +1,5 @@
 //! The verbs objects of one end: registered memory, whose size does not depend on the file; a CQ and a completion
-//! channel for each worker; and QPs up to RTS. It must not know files.
+//! channel for each worker; and QPs up to RTS.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The workers' loops over the chunks of one file: the sender's reads, digests and writes; the receiver's takes,
 //! digests and stores. Each worker has its own QPs and CQ, so workers share only counters. Loops allocate nothing and
-//! take no lock; they sleep if there is nothing to do. It must not know messages.
+//! take no lock; they sleep if there is nothing to do.
 
 use std::fs::File;
 use std::io;

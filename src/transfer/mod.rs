@@ -2,7 +2,7 @@
 //! `place` stores them, `name` checks their names, `digest` is their checksum, `window` tracks free slots, `settings`
 //! checks the options, `channel` has the verbs objects, `chunks` the workers' loops, `worker_pool` their threads,
 //! `peer` waits for the other end, `arrival` has the receiver's steps common to both ways, and `plain_tcp` sends the
-//! same file over one TCP connection. It must not know the command line.
+//! same file over one TCP connection.
 
 mod arrival;
 mod channel;

@@ -1,5 +1,5 @@
 //! The folder for received files. Files have no name until they are complete. All calls use the folder's descriptor
-//! and follow no links, so nothing outside of it is touched. It must not know the network.
+//! and follow no links, so nothing outside of it is touched.
 
 use std::io;
 use std::os::unix::fs::FileExt as _;

@@ -1,4 +1,4 @@
-//! Limits of a transfer's settings, which both ends check. It must not know verbs.
+//! Limits of a transfer's settings, which both ends check.
 
 use std::ops::RangeInclusive;
 

@@ -1,5 +1,5 @@
 //! Files to send: checks all before the first transfer, opens each when its turn comes, and checks afterwards that it
-//! has not changed. It must not know the network.
+//! has not changed.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};

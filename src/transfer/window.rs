@@ -1,5 +1,5 @@
 //! Tracks which slots of a QP's memory are free. Both ends count alike: a QP delivers in order, so the n-th chunk of
-//! a QP is in slot n modulo the window at both ends, and no slot number is sent. It must not know verbs.
+//! a QP is in slot n modulo the window at both ends, and no slot number is sent.
 
 /// The sender's view of one QP. A slot is free again when its WRITE has completed, because the device may retransmit
 /// it until then, and when the receiver has released it.

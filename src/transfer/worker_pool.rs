@@ -1,5 +1,4 @@
-//! Runs the workers on their own threads for one file, and checks the link and device meanwhile. It must not know the
-//! workers' task.
+//! Runs the workers on their own threads for one file, and checks the link and device meanwhile.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;

@@ -1,5 +1,5 @@
 //! What the workers of a run on the bench must report: computed from what the device served, and from when each worker looked
-//! at its CQs, by the rules of the window that `docs/dev/architecture.md` and `worker/edges.rs` tell. It must not know workers.
+//! at its CQs, by the rules of the window that `docs/dev/architecture.md` and `worker/edges.rs` tell.
 
 use std::collections::{HashMap, VecDeque};
 

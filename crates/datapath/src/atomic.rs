@@ -1,4 +1,4 @@
-//! What atomic operations add and exchange, and what the words that they act on may hold. It must not know WRs.
+//! What atomic operations add and exchange, and what the words that they act on may hold.
 //!
 //! A FETCH-ADD adds 1, so a word counts those that were made on it. The COMPARE-SWAPs of a QP take and free a lock in
 //! turn: if the word is 0 it becomes the QP's own value, and if it is that it becomes 0. A QP that is alone on its word

@@ -1,6 +1,5 @@
 //! The earliest of several times, of which one changes at a time: a tournament tree (Knuth, "The Art of Computer
-//! Programming" 3, 2nd edition, 5.4.1). A change costs one comparison a level and no branch, where a heap guesses. It
-//! must not know whose times they are.
+//! Programming" 3, 2nd edition, 5.4.1). A change costs one comparison a level and no branch, where a heap guesses.
 
 /// Times of so many places.
 #[derive(Default)]

@@ -1,6 +1,5 @@
 //! The worker loops: the code that runs for every message. A loop allocates nothing, takes no lock, prints nothing
-//! and makes no system call except those of verbs and, if the case asks for it, sleeping. It must not know sockets,
-//! files or results.
+//! and makes no system call except those of verbs and, if the case asks for it, sleeping.
 
 mod atomic;
 mod earliest;

@@ -1,5 +1,5 @@
 //! The number of a ping-pong's message, in its last byte: by it an end sees that a message has come to its memory, and over
-//! services that lose messages which one an answer is for. It must not know who answers.
+//! services that lose messages which one an answer is for.
 
 use std::sync::Arc;
 

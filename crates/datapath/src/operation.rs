@@ -1,4 +1,4 @@
-//! Opcodes and access flags of an operation, from its profile. It must not know cases.
+//! Opcodes and access flags of an operation, from its profile.
 
 use settings::{Access, Profile};
 use verbs::{Access as MemoryAccess, SendOpcode};

@@ -1,6 +1,5 @@
 //! Messages that each QP's sender has completed since the start, for the thread that samples. Each worker has cells of its
-//! own, which it alone writes with plain stores; no cache line has cells of two workers. It must not know when they are
-//! read.
+//! own, which it alone writes with plain stores; no cache line has cells of two workers.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -1,5 +1,5 @@
 //! The MRs of the messages of one end of a flow: one for all QPs, or one for each (`--mr`). All of them are in one
-//! mapping, on pages of the kind asked for. It must not know what lies where: that is the layout.
+//! mapping, on pages of the kind asked for.
 
 use std::sync::Arc;
 

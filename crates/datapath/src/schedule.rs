@@ -1,5 +1,4 @@
 //! When the messages of a QP are planned in an open loop: at absolute times, which follow from a seed and a start alone.
-//! It must not know what is posted, nor when.
 
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;

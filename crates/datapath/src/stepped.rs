@@ -1,5 +1,5 @@
 //! The worker threads of a node without threads: whoever owns them calls each pass. So a test decides in which order they
-//! run, and at which times. They never sleep. It must not know who steps them.
+//! run, and at which times. They never sleep.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Values are looked at: what WRITEs, SENDs and atomic operations brought and READs fetched, with `--verify`, and which
-//! COMPARE-SWAPs were made. It must not know rings, slots or completions.
+//! COMPARE-SWAPs were made.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Latencies of some QPs of an end, for a thread that reads them while they are recorded. It must not know when that is.
+//! Latencies of some QPs of an end, for a thread that reads them while they are recorded.
 //!
 //! A look takes each cache line of counters that a worker has written since the last one from that worker, which waits
 //! about 100 ns for each to come back. Latencies of a QP lie in some 100 lines, so 16 QPs cost their workers together

@@ -1,6 +1,5 @@
 //! A worker: what a thread does for one flow. It polls, demultiplexes by `wr_id`, records and posts again. A pass
-//! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs. It must not know what
-//! else its thread does, nor when that sleeps.
+//! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs.
 //!
 //! Each source of messages, a feed, has a file with its loop: `feed_own`, `feed_source`, `feed_planned` or `feed_ping_pong`. A new feed is a
 //! constant and its kinds in `kind`, a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`,

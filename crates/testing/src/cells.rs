@@ -1,5 +1,5 @@
 //! Every cell of services, operations, CQ modes and polling modes, and fewer that have every two of them, by the tables of
-//! settings. It must not know devices.
+//! settings.
 
 use settings::{CqMode, PollMode, Service};
 

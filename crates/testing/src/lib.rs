@@ -1,4 +1,4 @@
-//! What tests and benchmarks share. It must not know single tests. Each feature brings what one kind of test needs, so
+//! What tests and benchmarks share. Each feature brings what one kind of test needs, so
 //! that a crate's own tests do not build the program.
 #![allow(
     missing_docs,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rdma_sys::{ibv_cq, ibv_cq_init_attr_ex, ibv_wc, ibv_wc_opcode};
 
 use super::channel::Notices;
+use super::error::{Teardown, TeardownToken};
 use super::extended_poll::{self, CqCalls, PollFunction};
-use super::teardown::{Teardown, TeardownToken};
 use super::{CompletionChannel, Context, Operation, VerbsError, WcStatus};
 
 /// The most completions taken by one poll: enough to spread the cost of a poll and a clock reading, few enough that a

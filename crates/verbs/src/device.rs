@@ -2,23 +2,26 @@
 
 use std::mem::zeroed;
 use std::num::NonZeroU32;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys::{
-    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr,
-    ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state,
-    ibv_qp_type, ibv_transport_type,
+    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_async_event, ibv_atomic_cap, ibv_context,
+    ibv_device_attr, ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr,
+    ibv_port_state, ibv_qp_type, ibv_transport_type,
 };
 use softroce::transport::Nic;
 
 use super::driver::Driver;
+use super::error::{Teardown, TeardownToken};
 use super::gid::{Gid, GidEntry, GidType};
-use super::link_layer::LinkLayer;
-use super::teardown::{Teardown, TeardownToken};
-use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi, link_speed, sysfs};
+use super::link::LinkLayer;
+use super::{
+    CompletionQueue, Operation, RecordedPacket, SharedReceiveQueue, VerbsError, VerbsLibrary, ffi,
+    link, sysfs,
+};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
@@ -189,7 +192,7 @@ impl Context {
     fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
         self.port_speed_100mbit_per_s(port)
             .map(|speed| speed as f64 / 10.0)
-            .or_else(|| link_speed::gbit_per_s(self.root(), &self.name, port, attr))
+            .or_else(|| link::gbit_per_s(self.root(), &self.name, port, attr))
     }
 
     /// Whether it is the kernel's Soft-RoCE.
@@ -334,7 +337,7 @@ impl Context {
             lid: attr.lid,
             link_layer: LinkLayer::of(&attr),
             link_gbit_per_s: speed.flatten(),
-            lanes: link_speed::lanes(attr.active_width),
+            lanes: link::lanes(attr.active_width),
             pkey_table_length: attr.pkey_tbl_len,
             grh_required: attr.flags & GRH_REQUIRED != 0,
             gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
@@ -426,4 +429,174 @@ fn count(value: i32) -> u64 {
 
 fn reads(value: i32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
+}
+
+// Asynchronous events of a device: errors without a completion, above all an overflowed CQ.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AsyncEvent {
+    /// A CQ overflowed: completions are lost.
+    CqError {
+        /// The CQ's identity; see [`AsyncEvents::is_cq`].
+        cq: usize,
+    },
+    /// A QP failed without a completion.
+    QpError {
+        qpn: u32,
+        /// The event's name in `verbs.h`.
+        name: &'static str,
+    },
+    /// The device is gone or in an error state.
+    DeviceFatal,
+    PortError {
+        port: u8,
+    },
+    /// An SRQ failed: its QPs get no more receives.
+    SrqError {
+        /// The SRQ's identity; see [`AsyncEvents::is_srq`].
+        srq: usize,
+    },
+    /// An SRQ has fewer receives left than the limit that was armed.
+    SrqLimit {
+        /// The SRQ's identity; see [`AsyncEvents::is_srq`].
+        srq: usize,
+    },
+    /// An event that harms no run.
+    Other,
+}
+
+/// A device's queue of asynchronous events; reading does not block.
+pub struct AsyncEvents {
+    context: Arc<Context>,
+    file: OwnedFd,
+}
+
+impl AsyncEvents {
+    pub fn new(context: &Arc<Context>) -> std::io::Result<Self> {
+        Ok(AsyncEvents { file: context.async_file()?, context: Arc::clone(context) })
+    }
+
+    /// The next event, if one is pending.
+    pub fn next(&self) -> Option<AsyncEvent> {
+        if !Context::readable(self.file.as_fd()) {
+            return None;
+        }
+        let library = self.context.library();
+        // SAFETY: plain data; zero is IBV_EVENT_CQ_ERR, a valid value of the enum inside.
+        let mut event: ibv_async_event = unsafe { zeroed() };
+        // SAFETY: the context is open and `event` writable.
+        if unsafe { (library.get_async_event)(self.context.raw(), &mut event) } != 0 {
+            return None;
+        }
+        // SAFETY: the event was just filled in.
+        let code = unsafe { ffi::event_type(&event) };
+        // SAFETY: the member read is the one that belongs to the event's type (ibv_get_async_event(3)), and
+        // its object is not destroyed before the event is acknowledged.
+        let read = unsafe {
+            match code {
+                0 => AsyncEvent::CqError { cq: event.element.cq as usize },
+                1..=3 | 7 => AsyncEvent::QpError {
+                    qpn: (*event.element.qp).qp_num,
+                    name: [
+                        "",
+                        "QP_FATAL",
+                        "QP_REQ_ERR",
+                        "QP_ACCESS_ERR",
+                        "",
+                        "",
+                        "",
+                        "PATH_MIG_ERR",
+                    ][code as usize],
+                },
+                8 => AsyncEvent::DeviceFatal,
+                10 => AsyncEvent::PortError {
+                    port: u8::try_from(event.element.port_num).unwrap_or(0),
+                },
+                14 => AsyncEvent::SrqError { srq: event.element.srq as usize },
+                15 => AsyncEvent::SrqLimit { srq: event.element.srq as usize },
+                _ => AsyncEvent::Other,
+            }
+        };
+        // SAFETY: each event that was got is acknowledged once.
+        unsafe { (library.ack_async_event)(&mut event) };
+        Some(read)
+    }
+
+    /// Whether an event's CQ is this one.
+    pub fn is_cq(cq: &CompletionQueue, identity: usize) -> bool {
+        cq.identity() == identity
+    }
+
+    /// Whether an event's SRQ is this one.
+    pub fn is_srq(srq: &SharedReceiveQueue, identity: usize) -> bool {
+        srq.identity() == identity
+    }
+}
+
+// The clock by which a device stamps completions (`ibv_query_rt_values_ex`).
+
+/// The clock of a device's stamps.
+#[derive(Clone)]
+pub struct StampClock {
+    context: Arc<Context>,
+    /// The bits that count.
+    mask: u64,
+    khz: u64,
+}
+
+impl StampClock {
+    /// That of a device; `None` of one that has none, or does not say its frequency.
+    pub fn of(context: &Arc<Context>) -> Option<StampClock> {
+        // SAFETY: the context is open.
+        let attr = unsafe { ffi::query_device_ex(context.raw()) }?;
+        let (mask, khz) = (attr.completion_timestamp_mask, attr.hca_core_clock);
+        (mask != 0 && khz != 0).then(|| StampClock { context: Arc::clone(context), mask, khz })
+    }
+
+    /// What it says, in ticks as those of stamps.
+    pub fn read(&self) -> Result<u64, VerbsError> {
+        // SAFETY: the context is open.
+        let read = unsafe { ffi::query_clock(self.context.raw()) };
+        read.map_err(|code| VerbsError::returned(Operation::QueryClock, self.context.name(), code))
+    }
+
+    /// Ticks in a millisecond.
+    pub fn khz(&self) -> u64 {
+        self.khz
+    }
+
+    /// Ticks from one reading to another, at most half of what the clock counts before it begins again; negative where
+    /// the second is the earlier.
+    #[inline]
+    pub fn ticks_between(&self, one: u64, other: u64) -> i64 {
+        let unused_bits = self.mask.leading_zeros();
+        (other.wrapping_sub(one) << unused_bits).cast_signed() >> unused_bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{EmbeddedDevice, PortRequest, VerbsLibrary, embedded_devices, select_or_embedded};
+
+    fn clock(mask: u64) -> StampClock {
+        let devices: Vec<EmbeddedDevice> = embedded_devices().unwrap();
+        let request =
+            PortRequest { device: Some(devices[0].name.clone()), ..PortRequest::default() };
+        let port = select_or_embedded(VerbsLibrary::system(), &request, None).unwrap();
+        let clock = StampClock::of(&port.context).unwrap();
+        StampClock { mask, ..clock }
+    }
+
+    #[test]
+    fn ticks_go_both_ways_and_over_the_end_of_the_clock() {
+        let whole = clock(u64::MAX);
+        assert_eq!(whole.ticks_between(5, 12), 7);
+        assert_eq!(whole.ticks_between(12, 5), -7);
+        assert_eq!(whole.ticks_between(u64::MAX, 1), 2);
+        let short = clock((1 << 48) - 1);
+        assert_eq!(short.ticks_between((1 << 48) - 3, 4), 7);
+        assert_eq!(short.ticks_between(4, (1 << 48) - 3), -7);
+        assert!(whole.read().unwrap() <= whole.read().unwrap());
+    }
 }

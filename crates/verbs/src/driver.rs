@@ -1,5 +1,5 @@
 //! What is known of adapters by their kernel driver, because no call tells it: whether a driver passes relaxed ordering on, and
-//! how it chooses the UDP source port of RoCE v2. Read in Linux 7.2, drivers/infiniband/hw and sw. It must not know any device.
+//! how it chooses the UDP source port of RoCE v2. Read in Linux 7.2, drivers/infiniband/hw and sw.
 
 /// A kernel driver, by the name of the driver of the PCI device.
 #[derive(Debug)]

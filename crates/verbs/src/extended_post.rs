@@ -1,5 +1,5 @@
 //! Posting by `ibv_wr_post(3)`, with the signature of `ibv_post_send`: walks a chain of work requests and builds each of
-//! them call by call. It must not know what is posted.
+//! them call by call.
 
 use std::mem::{MaybeUninit, zeroed};
 use std::os::raw::{c_int, c_void};

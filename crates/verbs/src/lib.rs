@@ -1,5 +1,5 @@
 //! Safe verbs objects with ownership and errors. The only module with `unsafe` code: its functions are safe to call
-//! in any order and from any thread. It must not know cases, sockets or results.
+//! in any order and from any thread.
 
 mod adapter;
 mod channel;
@@ -7,59 +7,47 @@ pub mod cm;
 mod cq;
 mod device;
 mod driver;
-mod elements;
 mod embedded;
 mod error;
-mod events;
 mod extended_poll;
 mod extended_post;
-mod extensions;
 mod ffi;
 mod gid;
 mod library;
-mod link_layer;
-mod link_speed;
+mod link;
 mod mapping;
 mod memory;
 mod network;
-mod port_choice;
 mod poster;
 mod qp;
 mod recv_ring;
 mod select;
 mod send_ring;
-mod srq;
-mod stamp_clock;
 mod status;
 mod sysfs;
-mod teardown;
 mod walk;
 
-pub use adapter::{Adapter, AdapterPort, Adapters, Refused, Transport};
+pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, Refused, Transport};
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
-pub use device::{Context, DeviceLimits, Pacing, PortInfo};
+pub use device::{AsyncEvent, AsyncEvents, Context, DeviceLimits, Pacing, PortInfo, StampClock};
 pub use driver::Driver;
 pub use embedded::{EmbeddedDevice, embedded_device, embedded_devices, select_or_embedded};
-pub use error::{Operation, VerbsError};
-pub use events::{AsyncEvent, AsyncEvents};
+pub use error::{Operation, Teardown, VerbsError, tear_down};
 pub use extended_poll::CqCalls;
-pub use extensions::Extensions;
 pub use gid::{Gid, GidEntry, GidReason, GidType};
 pub use library::VerbsLibrary;
-pub use link_layer::LinkLayer;
-pub use link_speed::KernelLink;
+pub use link::{KernelLink, LinkLayer};
 pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain, ThreadDomain};
 pub use network::{Network, Route, prefixes_of_this_machine, source_of_this_machine};
-pub use port_choice::{PortChoice, PortReason};
 pub use poster::{ImmediateWrite, Poster};
 pub use qp::{
     AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability,
     RemoteQp, Service,
 };
-pub use recv_ring::{RecvRing, RecvTemplate};
-pub use select::{Embedded, Port, PortRequest, select};
+pub use recv_ring::{RecvRing, RecvTemplate, SharedReceiveQueue};
+pub use select::{Embedded, Port, PortChoice, PortReason, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
@@ -68,9 +56,6 @@ pub use softroce::net::RecordedPacket;
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
 pub use softroce::wire;
-pub use srq::SharedReceiveQueue;
-pub use stamp_clock::StampClock;
 pub use status::WcStatus;
 pub use sysfs::driver as kernel_driver;
-pub use teardown::{Teardown, tear_down};
 pub use walk::Walk;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Acquire;
 
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd, ibv_sge, ibv_td};
 
-use super::teardown::{Teardown, TeardownToken};
+use super::error::{Teardown, TeardownToken};
 use super::{Context, Mapping, Operation, Pages, VerbsError, ffi};
 
 pub struct ProtectionDomain {

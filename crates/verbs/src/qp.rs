@@ -11,8 +11,8 @@ use rdma_sys::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::error::{Teardown, TeardownToken};
 use super::ffi::modify_qp_rate_limit;
-use super::teardown::{Teardown, TeardownToken};
 use super::{
     Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain,
     SharedReceiveQueue, ThreadDomain, VerbsError, extended_post,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
-use super::elements::{Buffer, List, elements};
 use super::qp::PostSend;
+use super::walk::{Buffer, List, elements};
 use super::walk::{Walk, Walker, add_to};
 use super::{AddressHandle, MemoryRegion, Operation, QueuePair, VerbsError};
 

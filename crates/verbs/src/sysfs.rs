@@ -1,5 +1,5 @@
 //! The kernel's files of a device, its ports and the interfaces below their GIDs. `root` is [`VerbsLibrary::root`], that of the
-//! library which has the device. It must not know what the facts mean.
+//! library which has the device.
 //!
 //! [`VerbsLibrary::root`]: super::VerbsLibrary::root
 

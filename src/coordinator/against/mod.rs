@@ -1,5 +1,4 @@
-//! Runs in turns: with perftest (`pairs`), and of a victim alone and beside attackers (`beside`). It must not know how any of
-//! them measures.
+//! Runs in turns: with perftest (`pairs`), and of a victim alone and beside attackers (`beside`).
 
 pub mod beside;
 mod interim;

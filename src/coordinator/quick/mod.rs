@@ -1,5 +1,5 @@
 //! `--quick`: further rounds of pairs, as long as flows look bad that were measured too seldom (`rounds`). This file puts
-//! them into a sweep. It must not know which flows look bad.
+//! them into a sweep.
 
 mod rounds;
 

@@ -1,5 +1,4 @@
-//! `--quick`: which flows of a matrix are measured again, and in which rounds. It must not know how flows are run, nor
-//! judge what is slow, which the findings do.
+//! `--quick`: which flows of a matrix are measured again, and in which rounds.
 //!
 //! Every path has to be used once to be found, so all rounds of pairs come first, each of them short. A healthy flow may be
 //! slow once, by chance. So each flow whose median looks bad is measured once more, in pass after pass, until it looks well

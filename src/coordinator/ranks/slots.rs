@@ -1,5 +1,4 @@
-//! Rank 0 keeps a slot for each other rank: it checks a rank that joins, and keeps its link in the slot until it is taken. It
-//! must not know what the links are for.
+//! Rank 0 keeps a slot for each other rank: it checks a rank that joins, and keeps its link in the slot until it is taken.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
 //! Which load to try next, and what the trials so far make of the highest load that keeps the limits: a lower bound and
-//! an upper bound of it. It must not know runs, latencies or devices.
+//! an upper bound of it.
 //!
 //! The way is that of MLRsearch (RFC 9971): short trials first, then trials of the full length; several at a load, which
 //! is a lower or an upper bound only if they say so together (`evidence`); the loads between the bounds are undecided.

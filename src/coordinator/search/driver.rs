@@ -1,5 +1,5 @@
 //! A search from its first trial to its end: trials at the loads that `bounds` asks for become what the result tells of
-//! the search. It must not know nodes: trials come through [`Trials`].
+//! the search.
 
 use std::time::{Duration, Instant};
 

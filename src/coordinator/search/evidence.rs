@@ -1,5 +1,5 @@
 //! What the trials at one load say together: that it keeps the limits for sure, that it breaks them for sure, or
-//! neither yet. It must not know what a trial is.
+//! neither yet.
 //!
 //! A trial's figure is the logarithm of its excess: the share of messages that were above a limit, over the share that
 //! the limit allows (1 % for p99); below 0 the trial kept its limits. Queues are busy in bursts, so trials scatter, and

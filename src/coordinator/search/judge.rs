@@ -1,5 +1,4 @@
-//! What a run says of its load: whether it kept limits of latency, and how far it was from them. It must not know why
-//! the load was chosen.
+//! What a run says of its load: whether it kept limits of latency, and how far it was from them.
 
 use hdrhistogram::Histogram;
 use report::results::model::{

@@ -1,6 +1,5 @@
 //! `--slo` and `--knee`: searches for the highest load that keeps limits of latency, by trials at rates of its own
-//! choice (`driver`, `judge`), whose evidence (`evidence`) makes bounds (`bounds`). This file puts them into a sweep. It
-//! must not know how trials are weighed.
+//! choice (`driver`, `judge`), whose evidence (`evidence`) makes bounds (`bounds`). This file puts them into a sweep.
 
 mod bounds;
 mod driver;

@@ -1,5 +1,4 @@
-//! The private data of a request and its answer: identifies the program, the run and the QP. It must not know sockets
-//! or verbs.
+//! The private data of a request and its answer: identifies the program, the run and the QP.
 
 /// The first bytes, including the format version.
 const MAGIC: [u8; 5] = *b"rocb\x01";

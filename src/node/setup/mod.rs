@@ -1,5 +1,4 @@
 //! Measures the set-up of QPs step by step: rounds of creating, connecting and destroying QPs, by TCP or by rdma_cm.
-//! It must not know which node leads.
 
 mod by_cm;
 mod by_tcp;

@@ -1,4 +1,4 @@
-//! The steps of set-up and their times. It must not know how a step is done.
+//! The steps of set-up and their times.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The checks between any two QPs that a node sets up: of its link, the wish to stop and its traffic. It must not know the
-//! steps.
+//! The checks between any two QPs that a node sets up: of its link, the wish to stop and its traffic.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A worker's counts since the start, over all of its QPs. It must not know what a message or a window is.
+//! A worker's counts since the start, over all of its QPs.
 
 use std::sync::atomic::Ordering::Release;
 

@@ -1,5 +1,4 @@
-//! Constants of a flow that its worker needs for each message, computed before the first one. It must not know what a
-//! worker counts.
+//! Constants of a flow that its worker needs for each message, computed before the first one.
 
 use super::super::geometry::Geometry;
 use super::super::shared::Shared;

@@ -1,5 +1,5 @@
 //! Samples of the time between posts of a worker in an open loop, by which its arrivals are tested for their
-//! distribution. It must not know the test.
+//! distribution.
 //!
 //! A sample is the time from a post to the k-th post after it. k is so large that the natural spread of such a time,
 //! which is sqrt(k) mean gaps, is ten times the lateness that is tolerated: what a test finds is then the arrivals', and

@@ -1,5 +1,5 @@
 //! The kind of a worker: the const parameters of its code, so that each kind has a loop of its own. Chooses the kind for a
-//! flow, and lists those that are compiled. It must not know what a worker does.
+//! flow, and lists those that are compiled.
 
 use super::super::layout::looks_at_values;
 use super::super::shared::Shared;

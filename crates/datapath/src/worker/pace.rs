@@ -1,5 +1,4 @@
-//! The clock reading that posts are stamped with, and how much may be posted until the next. It must not know what is
-//! posted.
+//! The clock reading that posts are stamped with, and how much may be posted until the next.
 
 use metrics::clock::Clock;
 

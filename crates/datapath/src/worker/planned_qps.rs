@@ -1,5 +1,5 @@
 //! The QPs on which a worker posts in an open loop: whose message is next, what is counted of each, and the window's
-//! range of planned times. It must not know how messages are posted and completions polled.
+//! range of planned times.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;

@@ -1,5 +1,4 @@
 //! The QPs of the run as one worker sees them: what it counts of each, since the start and at the edges of its window.
-//! It must not know what is posted, nor when the window opens.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! What a thread does with the flows that it serves. It must not know how many they are, nor when the thread sleeps.
+//! What a thread does with the flows that it serves.
 
 use verbs::{VerbsError, WcBatch};
 

@@ -1,4 +1,4 @@
-//! The settings of worker threads and of their workers. It must not know what they do with them.
+//! The settings of worker threads and of their workers.
 
 use std::sync::Arc;
 

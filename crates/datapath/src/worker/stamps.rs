@@ -1,5 +1,5 @@
 //! What the device's stamps of completions are by the CPU's clock. The two clocks are read together once a millisecond, in
-//! which those of usual devices drift apart by less than a tenth of a microsecond. It must not know completions.
+//! which those of usual devices drift apart by less than a tenth of a microsecond.
 
 use super::super::shared::Shared;
 use metrics::clock::Clock;

@@ -1,4 +1,4 @@
-//! Whose turn it is on each QP of a ping-pong, at one end. It must not know what is posted.
+//! Whose turn it is on each QP of a ping-pong, at one end.
 
 use super::super::shared::Shared;
 use super::window::NEVER;

@@ -1,4 +1,4 @@
-//! The progress of a worker's measurement window. It must not know what a worker counts.
+//! The progress of a worker's measurement window.
 
 use super::super::shared::WindowEdges;
 use metrics::clock::Clock;

@@ -1,15 +1,17 @@
 //! An id: rdma_cm's state of one connection or of a listener.
 
 use std::ffi::{CStr, c_int, c_void};
+use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut, without_provenance_mut};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rdma_sys::{rdma_cm_id, rdma_conn_param, rdma_port_space};
+use rdma_sys::{rdma_cm_id, rdma_conn_param, rdma_event_channel, rdma_port_space};
 
 use super::address::CmAddress;
-use super::channel::CmChannel;
 use super::error::{CmError, CmStep};
+use super::library::CmLibrary;
+use crate::VerbsLibrary;
 
 /// The most private data of a request in the port space of RC connections, in bytes.
 pub const MAX_PRIVATE_BYTES: usize = 56;
@@ -226,4 +228,58 @@ impl CmParameters<'_> {
 
 fn milliseconds(limit: Duration) -> c_int {
     c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX)
+}
+
+// The channel that delivers rdma_cm's events for its ids.
+
+/// An event channel, kept by the ids that were made on it.
+pub struct CmChannel {
+    pub(super) library: &'static CmLibrary,
+    raw: NonNull<rdma_event_channel>,
+}
+
+// SAFETY: librdmacm's functions may be called from any thread; a channel is a file descriptor that never changes.
+unsafe impl Send for CmChannel {}
+// SAFETY: as above.
+unsafe impl Sync for CmChannel {}
+
+impl CmChannel {
+    /// Opens a channel of the connection manager that goes with a verbs library; loads librdmacm if it is that.
+    ///
+    /// # Errors
+    /// No library, no rdma_cm in the kernel, or no permission to use it.
+    pub fn open(verbs: &VerbsLibrary) -> Result<Arc<Self>, CmError> {
+        let library = CmLibrary::of(verbs)?;
+        // SAFETY: the function takes nothing.
+        let raw = unsafe { (library.create_event_channel)() };
+        let failed = || CmError::last(CmStep::CreateEventChannel, "/dev/infiniband/rdma_cm");
+        let channel = CmChannel { library, raw: NonNull::new(raw).ok_or_else(failed)? };
+        // SAFETY: a descriptor that is open as long as the channel.
+        let set = unsafe {
+            let fd = channel.raw.as_ref().fd;
+            let flags = libc::fcntl(fd, libc::F_GETFL);
+            libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK)
+        };
+        if set < 0 {
+            return Err(failed());
+        }
+        Ok(Arc::new(channel))
+    }
+
+    pub(super) fn raw(&self) -> *mut rdma_event_channel {
+        self.raw.as_ptr()
+    }
+
+    /// Readable while an event waits.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor is open as long as the channel.
+        unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().fd) }
+    }
+}
+
+impl Drop for CmChannel {
+    fn drop(&mut self) {
+        // SAFETY: opened by this library, and all ids held an `Arc` to it.
+        unsafe { (self.library.destroy_event_channel)(self.raw()) };
+    }
 }

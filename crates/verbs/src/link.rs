@@ -5,7 +5,6 @@ use std::path::Path;
 
 use rdma_sys::ibv_port_attr;
 
-use super::link_layer::LinkLayer;
 use super::sysfs::{self, text};
 
 /// What the kernel's files tell of a port's link.
@@ -91,6 +90,33 @@ pub(super) fn lanes(code: u8) -> Option<u32> {
         16 => 2,
         _ => return None,
     })
+}
+
+// What a port's links are.
+
+/// The link layer of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    Ethernet,
+    Infiniband,
+}
+
+impl LinkLayer {
+    /// That of a port. 0, unspecified, is an old InfiniBand driver.
+    pub(super) fn of(attr: &ibv_port_attr) -> LinkLayer {
+        // IBV_LINK_LAYER_ETHERNET of verbs.h.
+        match attr.link_layer {
+            2 => LinkLayer::Ethernet,
+            _ => LinkLayer::Infiniband,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            LinkLayer::Ethernet => "Ethernet",
+            LinkLayer::Infiniband => "InfiniBand",
+        }
+    }
 }
 
 #[cfg(test)]
