@@ -9,10 +9,13 @@
 //! Offsets are those within an MR: with `--mr per-qp` each QP's bytes are an MR of their own. The receives of an SRQ have
 //! the place of one QP.
 
+use std::sync::Arc;
+
+use settings::{Access, AtomicTarget, MrMode, PageKind, RecvQueue, Settings, TouchOrder};
+use verbs::{Mapping, MemoryRegion, Ordering, Pages, ProtectionDomain, VerbsError, Walk};
+
 use super::Geometry;
 use super::pattern::mix;
-use settings::{Access, AtomicTarget, MrMode, RecvQueue, Settings, TouchOrder};
-use verbs::Walk;
 
 const SHARED_BYTES: usize = 4096;
 
@@ -168,6 +171,135 @@ pub fn sends_inline(flow: &Settings, bytes: u32) -> bool {
     !flow.op.profile().fetches && flow.inline_bytes > 0 && bytes <= flow.inline_bytes
 }
 
+// The size of the message at each position of a QP's ring. Both ends compute it from the flow alone.
+//
+// A position keeps its size for the whole run, since its WR is built once. Sizes by weight are dealt along the ring of
+// the first QP, then on along that of the next, so that the shares are right over all QPs.
+
+/// The sizes of a flow's messages.
+#[derive(Clone, Debug)]
+pub struct Sizes {
+    /// In bytes, in the order in which they are dealt, until it repeats.
+    order: Arc<[u32]>,
+    ring: u32,
+}
+
+impl Sizes {
+    pub fn of(flow: &Settings) -> Sizes {
+        let order = match &flow.size_mix {
+            Some(mix) => mix.order().into(),
+            None => [flow.size_bytes].into(),
+        };
+        Sizes { order, ring: Geometry::of(flow).ring() }
+    }
+
+    /// Whether messages differ in size.
+    pub fn is_mixed(&self) -> bool {
+        self.order.len() > 1
+    }
+
+    /// The size of the message at a position of a QP's ring, in bytes.
+    pub fn at(&self, qp: u32, position: u32) -> u32 {
+        let dealt = u64::from(qp) * u64::from(self.ring) + u64::from(position);
+        let place = dealt % self.order.len().max(1) as u64;
+        self.order.get(place as usize).copied().unwrap_or(0)
+    }
+
+    /// Bytes of the messages at `count` positions from `first`.
+    pub fn sum(&self, qp: u32, first: u32, count: u32) -> u64 {
+        (first..first + count).map(|position| u64::from(self.at(qp, position))).sum()
+    }
+}
+
+// Which QP of the peer a message goes to: the one with the same index, or with `--ud-fan-out` each in turn, by the
+// message's position in the ring. So the receiver knows the sending QP of a position, which no message tells.
+
+/// The pairs of QPs of a flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Peers {
+    /// QPs among which each sends in turn; 1 where each has one peer.
+    turn: u32,
+    qps: u32,
+}
+
+impl Peers {
+    pub fn of(flow: &Settings) -> Peers {
+        let qps = flow.qps.max(1);
+        Peers { turn: if flow.ud_fan_out { qps } else { 1 }, qps }
+    }
+
+    /// The QP that receives what QP `sender` sends from `position`.
+    pub fn receiver(&self, sender: u32, position: u32) -> u32 {
+        (sender % self.qps + position % self.turn) % self.qps
+    }
+
+    /// The QP that sends to QP `receiver` from `position`.
+    pub fn sender(&self, receiver: u32, position: u32) -> u32 {
+        (receiver % self.qps + self.qps - position % self.turn) % self.qps
+    }
+}
+
+// The MRs of the messages of one end of a flow: one for all QPs, or one for each (`--mr`). All of them are in one
+// mapping, on pages of the kind asked for.
+
+/// The MRs of an end's messages of one kind.
+pub struct Regions {
+    first: Arc<MemoryRegion>,
+    rest: Box<[Arc<MemoryRegion>]>,
+}
+
+impl Regions {
+    /// Allocates and registers what `layout` takes. Calls `alive` from time to time, which may end it.
+    ///
+    /// # Errors
+    /// No memory, no such pages, a failed registration, or an error of `alive`.
+    pub fn new<E: From<VerbsError>>(
+        pd: &Arc<ProtectionDomain>,
+        flow: &Settings,
+        layout: &Layout,
+        access: verbs::Access,
+        numa_node: Option<u32>,
+        alive: impl Fn() -> Result<(), E>,
+    ) -> Result<Regions, E> {
+        let mapping = Mapping::new(layout.total_bytes(), pages(flow), numa_node)?;
+        if flow.memory_bytes.is_some() {
+            mapping.touch(alive)?;
+        }
+        let (count, bytes) = match flow.mr {
+            MrMode::One => (1, mapping.length_bytes()),
+            MrMode::PerQp => (layout.qps(), layout.qp_bytes()),
+        };
+        let rights = (access, ordering(flow));
+        let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, rights);
+        Ok(Regions {
+            first: region(0)?,
+            rest: (1..count).map(region).collect::<Result<_, VerbsError>>()?,
+        })
+    }
+
+    /// The MR of QP `qp`.
+    pub fn of(&self, qp: u32) -> &Arc<MemoryRegion> {
+        let after_first = (qp as usize).checked_sub(1);
+        after_first.and_then(|place| self.rest.get(place)).unwrap_or(&self.first)
+    }
+}
+
+fn ordering(flow: &Settings) -> Ordering {
+    match flow.ordering {
+        settings::Ordering::Relaxed => Ordering::Relaxed,
+        settings::Ordering::Strict => Ordering::Strict,
+    }
+}
+
+/// The pages of a flow's messages.
+pub fn pages(flow: &Settings) -> Pages {
+    match flow.pages {
+        PageKind::Usual => Pages::Usual,
+        PageKind::Huge => Pages::Huge,
+        PageKind::Transparent => Pages::Transparent,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -248,5 +380,65 @@ mod tests {
         let shared = Layout::receives(&flow(RecvQueue::Shared));
         assert_eq!(own.total_bytes(), 16 * 8 * 128);
         assert_eq!((shared.total_bytes(), shared.qps()), (8 * 128, 1));
+    }
+
+    proptest! {
+        /// Over all positions of all QPs each size has its share, but for less than one turn.
+        #[test]
+        fn shares_are_right_over_all_qps(weights in proptest::collection::vec(1u32..20, 2..6), qps in 1u32..20, depth in 1u32..70) {
+            let mix: Vec<String> = (1..).zip(&weights).map(|(bytes, weight)| format!("{bytes}:{weight}")).collect();
+            let flow = Settings {
+                size_mix: mix.join(",").parse().ok(),
+                qps,
+                tx_depth: depth,
+                signal_every: 1,
+                ..Settings::default()
+            };
+            let sizes = Sizes::of(&flow);
+            prop_assert!(sizes.is_mixed());
+            let sum: u32 = weights.iter().sum();
+            let positions = qps * depth;
+            for (bytes, weight) in (1..).zip(&weights) {
+                let count = (0..qps)
+                    .flat_map(|qp| (0..depth).map(move |position| (qp, position)))
+                    .filter(|(qp, position)| sizes.at(*qp, *position) == bytes)
+                    .count() as f64;
+                let share = f64::from(positions) * f64::from(*weight) / f64::from(sum);
+                prop_assert!((count - share).abs() < 2.0, "{} of {}, not {}", count, positions, share);
+            }
+            let all: u64 = (0..qps).map(|qp| sizes.sum(qp, 0, depth)).sum();
+            let one_by_one: u64 = (0..positions).map(|k| u64::from(sizes.at(k / depth, k % depth))).sum();
+            prop_assert_eq!(all, one_by_one);
+        }
+    }
+
+    #[test]
+    fn one_size_is_that_of_all() {
+        let sizes = Sizes::of(&Settings::default());
+        assert!(!sizes.is_mixed());
+        assert_eq!((sizes.at(7, 3), sizes.sum(7, 3, 2)), (65_536, 131_072));
+    }
+
+    fn peers(qps: u32, ud_fan_out: bool) -> Peers {
+        Peers::of(&Settings { qps, ud_fan_out, ..Settings::default() })
+    }
+
+    #[test]
+    fn the_sender_is_found_by_receiver_and_position() {
+        for (qps, fan_out) in [(1, false), (5, false), (1, true), (5, true)] {
+            let peers = peers(qps, fan_out);
+            for (sender, position) in (0..qps).flat_map(|qp| (0..16).map(move |at| (qp, at))) {
+                let receiver = peers.receiver(sender, position);
+                assert_eq!(peers.sender(receiver, position), sender);
+                assert!(fan_out || receiver == sender);
+            }
+        }
+    }
+
+    #[test]
+    fn each_qp_sends_to_all_in_turn() {
+        let peers = peers(3, true);
+        let to: Vec<u32> = (0..6).map(|position| peers.receiver(1, position)).collect();
+        assert_eq!(to, [1, 2, 0, 1, 2, 0]);
     }
 }

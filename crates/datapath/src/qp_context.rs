@@ -9,11 +9,11 @@ use verbs::{
     SendTemplate, VerbsError,
 };
 
+use super::geometry::WrId;
 use super::layout::{looks_at_values, prebuilt_receives, received_bytes, sends_inline};
 use super::operation::{RemoteMemory, send_opcode};
-use super::trouble::Mismatch;
+use super::report::Mismatch;
 use super::value_checks::{ReceiverCheck, SenderCheck};
-use super::wr_id::WrId;
 use super::{Geometry, Layout, Numbered, Sizes};
 
 /// A QP of a run.

@@ -1,18 +1,16 @@
 //! The state of one flow that its workers at a node share with the thread that controls them.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
-
 use metrics::clock::Clock;
 use metrics::histogram::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
 use super::pattern::mix;
-use super::qp_counts::QpCounts;
-use super::watched::Watched;
 use super::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
@@ -211,14 +209,13 @@ impl Shared {
     pub fn set_edges(&self, edges: WindowEdges) {
         // Setting the phase afterwards makes them visible.
         for (cell, edge) in self.edges.iter().zip(edges.to_array()) {
-            cell.store(edge, Ordering::Relaxed);
+            cell.store(edge, Relaxed);
         }
     }
 
     /// When the window opens and closes.
     pub fn edges(&self) -> WindowEdges {
-        let [opens_raw, closes_raw] =
-            self.edges.each_ref().map(|cell| cell.load(Ordering::Relaxed));
+        let [opens_raw, closes_raw] = self.edges.each_ref().map(|cell| cell.load(Relaxed));
         WindowEdges { opens_raw, closes_raw }
     }
 
@@ -237,11 +234,11 @@ impl Shared {
                 continue;
             }
             let now = if is_closed {
-                counters.completed_by_end.load(Ordering::Relaxed)
+                counters.completed_by_end.load(Relaxed)
             } else {
                 counters.completed.load(Ordering::Acquire)
             };
-            let before = counters.completed_before.load(Ordering::Relaxed);
+            let before = counters.completed_before.load(Relaxed);
             progress.completed += now.saturating_sub(before);
             first_raw = first_raw.min(opened_raw);
             last_raw = last_raw.max(closed_raw);
@@ -277,11 +274,11 @@ impl Shared {
 
     /// Whether a worker met an error.
     pub fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failed.load(Relaxed)
     }
 
     pub(super) fn set_failed(&self) {
-        self.failed.store(true, Ordering::Relaxed);
+        self.failed.store(true, Relaxed);
     }
 
     pub(super) fn counters(&self, worker: usize) -> Option<&Counters> {
@@ -350,5 +347,141 @@ impl Shared {
     /// Whether several workers may handle completions of one QP.
     pub(super) fn contended(&self) -> bool {
         self.flow.cq == CqMode::Shared && self.counters.len() > 1
+    }
+}
+
+// Messages that each QP's sender has completed since the start, for the thread that samples. Each worker has cells of its
+// own, which it alone writes with plain stores; no cache line has cells of two workers.
+
+/// Cells of a padded block, which they fill.
+const CELLS: usize = 16;
+
+type Cells = Box<[CachePadded<[AtomicU64; CELLS]>]>;
+
+/// The counts of all workers of an end.
+pub(super) struct QpCounts {
+    workers: Vec<Cells>,
+}
+
+impl QpCounts {
+    /// Memory that a worker keeps per QP of the run, in bytes.
+    pub(super) const BYTES_PER_QP: usize = size_of::<AtomicU64>();
+
+    pub(super) fn new(qps: usize, workers: usize) -> QpCounts {
+        QpCounts {
+            workers: (0..workers)
+                .map(|_| (0..qps.div_ceil(CELLS)).map(|_| CachePadded::default()).collect())
+                .collect(),
+        }
+    }
+
+    /// A worker's cells, by index of the QP; at least one for each QP.
+    pub(super) fn of_worker(&self, worker: usize) -> impl Iterator<Item = &AtomicU64> {
+        self.workers.get(worker).into_iter().flatten().flat_map(|block| block.iter())
+    }
+
+    /// Writes the counts of all workers together, by index of the QP.
+    pub(super) fn read(&self, into: &mut [u64]) {
+        into.fill(0);
+        for worker in 0..self.workers.len() {
+            for (sum, cell) in into.iter_mut().zip(self.of_worker(worker)) {
+                *sum += cell.load(Relaxed);
+            }
+        }
+    }
+}
+
+// Latencies of some QPs of an end, for a thread that reads them while they are recorded.
+//
+// A look takes each cache line of counters that a worker has written since the last one from that worker, which waits
+// about 100 ns for each to come back. Latencies of a QP lie in some 100 lines, so 16 QPs cost their workers together
+// about 160 µs a look.
+
+/// The most QPs that are watched.
+const MOST: usize = 16;
+
+/// Recorders of some QPs, spread evenly over all.
+pub(super) struct Watched {
+    /// One QP of each group of so many is watched.
+    group: usize,
+    qps: usize,
+    recorders: Box<[OnceLock<LiveCounters>]>,
+}
+
+impl Watched {
+    pub(super) fn new(qps: usize) -> Watched {
+        let group = qps.div_ceil(MOST).max(1);
+        Watched {
+            group,
+            qps,
+            recorders: (0..qps.div_ceil(group)).map(|_| OnceLock::new()).collect(),
+        }
+    }
+
+    /// Keeps a recorder of this QP, if it is one of those; the first one that is offered.
+    pub(super) fn offer(&self, qp: usize, samples: &Samples) {
+        let number = qp / self.group;
+        let of_group = self.group.min(self.qps.saturating_sub(number * self.group)).max(1);
+        // At random, because equal distances would be those of the QPs of one worker.
+        if qp % self.group == mix(number as u64) as usize % of_group
+            && let Some(recorder) = self.recorders.get(number)
+        {
+            let _ = recorder.set(samples.live());
+        }
+    }
+
+    pub(super) fn recorders(&self) -> Vec<LiveCounters> {
+        self.recorders.iter().filter_map(|recorder| recorder.get().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use metrics::histogram::Digits;
+
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_all_workers_and_no_line_is_shared() {
+        let counts = QpCounts::new(17, 2);
+        for worker in 0..2 {
+            let cells: Vec<_> = counts.of_worker(worker).collect();
+            assert!(cells.len() >= 17);
+            cells[16].store(5 + worker as u64, Relaxed);
+            let first = std::ptr::from_ref(cells[0]).addr();
+            assert_eq!(first % align_of::<CachePadded<u8>>(), 0);
+        }
+        let mut read = [9; 17];
+        counts.read(&mut read);
+        assert_eq!(read[15..], [0, 11]);
+        assert_eq!(counts.of_worker(2).count(), 0);
+    }
+
+    #[test]
+    fn cells_fill_their_blocks() {
+        let bytes = size_of::<CachePadded<[AtomicU64; CELLS]>>();
+        assert!(bytes >= CELLS * QpCounts::BYTES_PER_QP);
+        if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            assert_eq!(bytes, CELLS * QpCounts::BYTES_PER_QP);
+        }
+    }
+
+    #[test]
+    fn a_few_qps_of_all_workers_are_watched() {
+        let samples = Samples::new(Digits::Two);
+        for (qps, expected) in [(0, 0), (1, 1), (16, 16), (64, 16), (1000, 16)] {
+            let watched = Watched::new(qps);
+            let mut of_workers = [0; 4];
+            for qp in 0..qps {
+                let before = watched.recorders().len();
+                watched.offer(qp, &samples);
+                watched.offer(qp, &samples);
+                of_workers[qp % 4] += watched.recorders().len() - before;
+            }
+            assert_eq!(watched.recorders().len(), expected, "{qps} QPs");
+            if qps >= 16 {
+                assert!(of_workers.iter().all(|&count| count > 0), "{of_workers:?}");
+            }
+        }
     }
 }

@@ -12,8 +12,8 @@ use settings::Settings;
 use verbs::{AsyncEvents, MemoryRegion, Operation, RecvRing, SharedReceiveQueue, VerbsError};
 
 use super::Layout;
+use super::geometry::WrId;
 use super::qp_context::{post_all, templates};
-use super::wr_id::WrId;
 
 /// The limit of an SRQ's event is this part of its receives.
 const LIMIT_PART: u32 = 4;

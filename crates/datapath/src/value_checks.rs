@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use settings::{Access, AtomicTarget, Profile, Settings};
 use verbs::MemoryRegion;
 
-use super::atomic::{AWAITED, Exchange, word};
+use super::layout::Peers;
+use super::operation::{AWAITED, Exchange, word};
 use super::pattern::PatternKey;
-use super::peers::Peers;
-use super::trouble::{Mismatch, Place};
+use super::report::{Mismatch, Place};
 use super::{Geometry, Layout, Regions, Sizes};
 
 /// The sender's state where the values of each WR are looked at.

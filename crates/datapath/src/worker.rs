@@ -7,47 +7,37 @@
 
 use verbs::{SendScratch, VerbsError, WcBatch};
 
-use super::qp_counts::QpCounts;
+use super::report::Trouble;
 use super::report::WorkerReport;
+use super::shared::QpCounts;
 use super::shared::{Phase, Shared};
 use super::source::Source;
-use super::trouble::Trouble;
 
 mod completions;
-mod counts;
-mod edges;
-mod facts;
 mod feed_own;
 mod feed_ping_pong;
 mod feed_planned;
 mod feed_source;
 mod gaps;
 mod kind;
-mod pace;
 mod phases;
 mod planned_qps;
 mod posting;
 mod qps;
 mod service;
-mod spec;
-mod stamped;
 mod stamps;
-mod turns;
 mod window;
 
-use counts::WorkerCounts;
-use facts::Facts;
+use feed_ping_pong::Turns;
 pub use gaps::TOLERATED_NS;
-use kind::feed;
+use kind::{Facts, feed};
 pub(super) use kind::{Kind, KindVisitor};
-use pace::Pace;
 use planned_qps::PlannedQps;
-use qps::WorkerQps;
-pub(super) use service::{FlowService, Pass, Service};
-pub(super) use spec::WorkerPlace;
-pub use spec::{Sleep, ThreadSpec, WorkerSpec};
+use posting::Pace;
+use qps::{WorkerCounts, WorkerQps};
+pub(super) use service::{FlowService, Pass, Service, WorkerPlace};
+pub use service::{Sleep, ThreadSpec, WorkerSpec};
 use stamps::Stamps;
-use turns::Turns;
 use window::{NEVER, Window};
 
 /// What to post when a slot completes.

@@ -5,14 +5,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::bounded;
-
-use machine::cpu;
-use machine::threads::{self, ThreadError};
+use machine::threads::ThreadError;
+use machine::{cpu, threads};
+use verbs::WcBatch;
 
 use super::report::WorkerReport;
 use super::shared::{Phase, Shared};
-use super::worker::{ThreadSpec, WorkerPlace};
-use super::worker_thread::{Part, work};
+use super::worker::{FlowService, Pass, ThreadSpec, WorkerPlace};
+use super::worker_thread::{Part, boxed, work};
 
 /// The time limit for pinning all threads and allocating their workers' histograms.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -132,4 +132,54 @@ pub(super) fn parts(flows: &[Arc<Shared>], threads: &mut [ThreadSpec]) -> Vec<Ve
                 .collect()
         })
         .collect()
+}
+
+// The worker threads of a node without threads: whoever owns them calls each pass. So a test decides in which order they
+// run, and at which times. They never sleep.
+
+/// What the threads of a node serve.
+pub struct SteppedThreads(Vec<Vec<Part>>);
+
+impl SteppedThreads {
+    /// A thread for each spec. Each of `flows` must have been made for as many workers as there are threads that serve
+    /// it.
+    pub fn new(flows: &[Arc<Shared>], mut threads: Vec<ThreadSpec>) -> Self {
+        SteppedThreads(parts(flows, &mut threads))
+    }
+
+    /// The threads, each with a worker for each flow that it serves.
+    pub fn threads(&self) -> impl Iterator<Item = SteppedThread<'_>> {
+        self.0.iter().map(|parts| SteppedThread {
+            workers: parts.iter().map(|part| (part.flow, boxed(part))).collect(),
+            batch: WcBatch::new(),
+        })
+    }
+}
+
+/// A thread that runs only while it is called.
+pub struct SteppedThread<'s> {
+    /// Each with the number of its flow.
+    workers: Vec<(usize, Box<dyn FlowService + 's>)>,
+    batch: WcBatch,
+}
+
+impl SteppedThread<'_> {
+    /// Gives each worker a pass over its CQs. Returns whether one of them found completions.
+    pub fn pass(&mut self) -> bool {
+        let mut found = false;
+        for (_, worker) in &mut self.workers {
+            found |= worker.pass(&mut self.batch) == Pass::Found;
+        }
+        found
+    }
+
+    /// The next instant at which a thread that sleeps would have to be awake, as a raw clock reading.
+    pub fn edge_raw(&self) -> Option<u64> {
+        self.workers.iter().filter_map(|(_, worker)| worker.edge_raw()).min()
+    }
+
+    /// The reports of its workers, each with the number of its flow.
+    pub fn into_reports(self) -> Vec<(usize, WorkerReport)> {
+        self.workers.into_iter().map(|(flow, worker)| (flow, worker.report())).collect()
+    }
 }

@@ -3,9 +3,9 @@
 use std::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 use super::super::geometry::Geometry;
+use super::super::geometry::{TAIL_SLOT, WrId};
 use super::super::qp_context::{QpContext, Receiver, Sender};
-use super::super::trouble::FailedCompletion;
-use super::super::wr_id::{TAIL_SLOT, WrId};
+use super::super::report::FailedCompletion;
 use super::{Mode, Worker, feed};
 use verbs::{Completion, Operation, POLL_BATCH, PostError, RecvRing};
 

@@ -3,9 +3,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::super::geometry::{TAIL_SLOT, WrId};
 use super::super::source::NextSlot;
-use super::super::wr_id::{TAIL_SLOT, WrId};
-use super::pace::STAMP_LASTS;
+use super::posting::STAMP_LASTS;
 use super::{Mode, Worker};
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>

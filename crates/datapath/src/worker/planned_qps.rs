@@ -4,9 +4,9 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
-use super::super::earliest::Earliest;
 use super::super::qp_context::{QpContext, Sender};
 use super::super::report::WorkerLoad;
+use super::super::schedule::Earliest;
 use super::super::schedule::Schedule;
 use super::super::shared::{Shared, WindowEdges};
 use super::gaps::GapSampler;

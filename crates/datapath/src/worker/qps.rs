@@ -1,12 +1,13 @@
 //! The QPs of the run as one worker sees them: what it counts of each, since the start and at the edges of its window.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use metrics::histogram::Samples;
 
 use super::super::qp_context::{QpContext, Sender};
 use super::super::report::QpReport;
-use super::super::shared::Shared;
-use metrics::histogram::Samples;
+use super::super::shared::{Counters, Shared};
 
 /// One worker's counts of one QP.
 #[derive(Clone, Copy, Default)]
@@ -150,4 +151,30 @@ fn copy_tallies(copies: &mut [Tally], worker_qps: &[WorkerQp<'_>]) {
 
 fn bytes(equal_bytes: Option<u64>, messages: u64, counted: u64) -> u64 {
     equal_bytes.map_or(counted, |bytes| messages * bytes)
+}
+
+// A worker's counts since the start, over all of its QPs.
+
+#[derive(Default)]
+pub(super) struct WorkerCounts {
+    pub(super) posted: u64,
+    pub(super) completed: u64,
+    pub(super) received: u64,
+    pub(super) polls: u64,
+    pub(super) empty_polls: u64,
+}
+
+impl WorkerCounts {
+    /// Messages whose completions it has seen.
+    pub(super) fn seen(&self) -> u64 {
+        self.completed + self.received
+    }
+
+    /// Writes posted first; see [`Shared::counts`](super::super::shared::Shared::counts).
+    #[inline]
+    pub(super) fn publish(&self, counters: &Counters) {
+        counters.posted.store(self.posted, Release);
+        counters.completed.store(self.completed, Release);
+        counters.received.store(self.received, Release);
+    }
 }

@@ -1,6 +1,8 @@
 //! What a thread does with the flows that it serves.
 
-use verbs::{VerbsError, WcBatch};
+use std::sync::Arc;
+
+use verbs::{CompletionQueue, Sleeper, VerbsError, WcBatch};
 
 use super::super::report::WorkerReport;
 
@@ -38,4 +40,42 @@ pub(in super::super) trait Service {
 
 pub(in super::super) trait FlowService: Service {
     fn report(self: Box<Self>) -> WorkerReport;
+}
+
+// The settings of worker threads and of their workers.
+
+/// The settings of one thread, which has a worker for each flow that it serves.
+pub struct ThreadSpec {
+    /// The core that it is pinned to.
+    pub core: Option<usize>,
+    /// How it sleeps while all its CQs are empty; `None` to poll.
+    pub sleep: Option<Sleep>,
+    /// Its part of each flow of the node, in the flows' order; `None` for a flow that it does not serve.
+    pub flows: Vec<Option<WorkerSpec>>,
+}
+
+/// The part of one flow that a thread serves.
+pub struct WorkerSpec {
+    /// The CQs that it polls, in turn.
+    pub cqs: Vec<Arc<CompletionQueue>>,
+    /// Indices of the QPs that it starts. Their completions come to it unless the CQ is shared.
+    pub qps: Vec<usize>,
+}
+
+pub struct Sleep {
+    /// The channels of all CQs of all its flows, and the wakeup that ends its sleep when a phase begins.
+    pub sleeper: Sleeper,
+    /// Whether it polls for a while before it sleeps ([`settings::PollMode::Adaptive`]).
+    pub adaptive: bool,
+}
+
+/// Which of a flow's workers a worker is.
+#[derive(Clone, Copy)]
+pub(in super::super) struct WorkerPlace {
+    /// Its number among the flow's workers, from 0.
+    pub(in super::super) worker: usize,
+    /// The number of its thread, from 0.
+    pub(in super::super) thread: usize,
+    /// The core that the thread is pinned to.
+    pub(in super::super) core: Option<usize>,
 }
