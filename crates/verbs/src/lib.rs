@@ -23,6 +23,9 @@ mod qp;
 mod recv_ring;
 mod select;
 mod send_ring;
+mod events;
+mod service;
+mod srq;
 mod status;
 mod sysfs;
 mod walk;
@@ -30,7 +33,8 @@ mod walk;
 pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, Refused, Transport};
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
-pub use device::{AsyncEvent, AsyncEvents, Context, DeviceLimits, Pacing, PortInfo, StampClock};
+pub use device::{Context, DeviceLimits, Pacing, PortInfo, StampClock};
+pub use events::{AsyncEvent, AsyncEvents};
 pub use driver::Driver;
 pub use embedded::{EmbeddedDevice, embedded_device, embedded_devices, select_or_embedded};
 pub use error::{Operation, Teardown, VerbsError, tear_down};
@@ -42,11 +46,10 @@ pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain, ThreadDomain};
 pub use network::{Network, Route, prefixes_of_this_machine, source_of_this_machine};
 pub use poster::{ImmediateWrite, Poster};
-pub use qp::{
-    AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability,
-    RemoteQp, Service,
-};
-pub use recv_ring::{RecvRing, RecvTemplate, SharedReceiveQueue};
+pub use qp::{AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability, RemoteQp};
+pub use service::Service;
+pub use recv_ring::{RecvRing, RecvTemplate};
+pub use srq::SharedReceiveQueue;
 pub use select::{Embedded, Port, PortChoice, PortReason, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.

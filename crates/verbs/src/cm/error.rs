@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::event::CmEventKind;
+use super::event_kind::CmEventKind;
 use crate::error::calls;
 
 calls! {

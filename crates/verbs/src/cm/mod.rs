@@ -7,12 +7,14 @@
 mod address;
 mod error;
 mod event;
+mod event_kind;
 mod id;
 mod library;
 mod transitions;
 
 pub use address::CmAddress;
 pub use error::{CmError, CmStep, RejectReason};
-pub use event::{CmEvent, CmEventKind};
+pub use event::CmEvent;
+pub use event_kind::CmEventKind;
 pub use id::{CmChannel, CmId, CmParameters, MAX_PRIVATE_BYTES};
 pub use transitions::CmTransitionError;
