@@ -17,9 +17,8 @@ mod worker_pool;
 mod worker_thread;
 
 pub use geometry::Geometry;
-pub use layout::{Layout, Peers, Regions, Sizes, pages, received_bytes, sends_inline};
+pub use layout::{Layout, Numbered, Peers, Regions, Sizes, pages, received_bytes, sends_inline};
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
-pub use pattern::Numbered;
 pub use qp_context::{QpContext, Receiver, Sender};
 pub use report::{
     FailedCompletion, GapSamples, Mismatch, Place, QpReport, Trouble, WorkerLoad, WorkerReport,

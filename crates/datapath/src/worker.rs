@@ -14,30 +14,34 @@ use super::shared::{Phase, Shared};
 use super::source::Source;
 
 mod completions;
+mod edges;
 mod feed_own;
 mod feed_ping_pong;
 mod feed_planned;
 mod feed_source;
 mod gaps;
 mod kind;
+mod pace;
 mod phases;
 mod planned_qps;
 mod posting;
 mod qps;
 mod service;
+mod stamped;
 mod stamps;
+mod turns;
 mod window;
 
-use feed_ping_pong::Turns;
 pub use gaps::TOLERATED_NS;
 use kind::{Facts, feed};
 pub(super) use kind::{Kind, KindVisitor};
+use pace::Pace;
 use planned_qps::PlannedQps;
-use posting::Pace;
 use qps::{WorkerCounts, WorkerQps};
 pub(super) use service::{FlowService, Pass, Service, WorkerPlace};
 pub use service::{Sleep, ThreadSpec, WorkerSpec};
 use stamps::Stamps;
+use turns::Turns;
 use window::{NEVER, Window};
 
 /// What to post when a slot completes.

@@ -7,7 +7,11 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use rdma_sys::{IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr, ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state, ibv_qp_type, ibv_transport_type};
+use rdma_sys::{
+    IBV_GID_TYPE_ROCE_V1, IBV_GID_TYPE_ROCE_V2, ibv_atomic_cap, ibv_context, ibv_device_attr,
+    ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state,
+    ibv_qp_type, ibv_transport_type,
+};
 use softroce::transport::Nic;
 
 use super::driver::Driver;
@@ -467,8 +471,8 @@ impl StampClock {
 
 #[cfg(test)]
 mod tests {
-    use crate::{EmbeddedDevice, PortRequest, VerbsLibrary, embedded_devices, select_or_embedded};
     use super::*;
+    use crate::{EmbeddedDevice, PortRequest, VerbsLibrary, embedded_devices, select_or_embedded};
 
     fn clock(mask: u64) -> StampClock {
         let devices: Vec<EmbeddedDevice> = embedded_devices().unwrap();

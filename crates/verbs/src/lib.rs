@@ -9,6 +9,7 @@ mod device;
 mod driver;
 mod embedded;
 mod error;
+mod events;
 mod extended_poll;
 mod extended_post;
 mod ffi;
@@ -23,7 +24,6 @@ mod qp;
 mod recv_ring;
 mod select;
 mod send_ring;
-mod events;
 mod service;
 mod srq;
 mod status;
@@ -34,10 +34,10 @@ pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, Refused, Transport
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch};
 pub use device::{Context, DeviceLimits, Pacing, PortInfo, StampClock};
-pub use events::{AsyncEvent, AsyncEvents};
 pub use driver::Driver;
 pub use embedded::{EmbeddedDevice, embedded_device, embedded_devices, select_or_embedded};
 pub use error::{Operation, Teardown, VerbsError, tear_down};
+pub use events::{AsyncEvent, AsyncEvents};
 pub use extended_poll::CqCalls;
 pub use gid::{Gid, GidEntry, GidReason, GidType};
 pub use library::VerbsLibrary;
@@ -46,12 +46,14 @@ pub use mapping::{Mapping, Pages};
 pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain, ThreadDomain};
 pub use network::{Network, Route, prefixes_of_this_machine, source_of_this_machine};
 pub use poster::{ImmediateWrite, Poster};
-pub use qp::{AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability, RemoteQp};
-pub use service::Service;
+pub use qp::{
+    AddressHandle, Path, QpAttributes, QpCapacity, QpParts, QpState, QueuePair, Reliability,
+    RemoteQp,
+};
 pub use recv_ring::{RecvRing, RecvTemplate};
-pub use srq::SharedReceiveQueue;
 pub use select::{Embedded, Port, PortChoice, PortReason, PortRequest, select};
 pub use send_ring::{PostError, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate};
+pub use service::Service;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::Faults;
 /// A recorded packet of the embedded device.
@@ -59,6 +61,7 @@ pub use softroce::net::RecordedPacket;
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
 pub use softroce::wire;
+pub use srq::SharedReceiveQueue;
 pub use status::WcStatus;
 pub use sysfs::driver as kernel_driver;
 pub use walk::Walk;

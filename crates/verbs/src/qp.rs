@@ -5,12 +5,18 @@ use std::mem::zeroed;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
-use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr};
+use rdma_sys::{
+    ibv_ah, ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap,
+    ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr,
+};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Teardown, TeardownToken};
 use super::ffi::modify_qp_rate_limit;
-use super::{Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service, SharedReceiveQueue, ThreadDomain, VerbsError, extended_post};
+use super::{
+    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
+    SharedReceiveQueue, ThreadDomain, VerbsError, extended_post,
+};
 
 pub(super) type PostSend =
     unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::super::geometry::WrId;
 use super::super::qp_context::{QpContext, Sender};
 use super::super::shared::Shared;
-use super::posting::{CALL_WEIGHT, STAMP_LASTS};
+use super::pace::{CALL_WEIGHT, STAMP_LASTS};
 use super::{Mode, Worker};
 use verbs::Completion;
 

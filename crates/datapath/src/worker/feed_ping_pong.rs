@@ -4,13 +4,11 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use verbs::Completion;
-
 use super::super::geometry::WrId;
-use super::super::shared::Shared;
 use super::posting::post_verified;
-use super::window::NEVER;
+use super::turns::RING;
 use super::{Mode, Worker};
+use verbs::Completion;
 
 /// A message without an answer for so long is lost, where messages are: many times what a packet waits in any queue.
 const LOST_AFTER_NS: u64 = 300_000_000;
@@ -154,7 +152,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             .qp_context
             .numbered
             .as_ref()
-            .map_or(turn.number, crate::pattern::Numbered::last);
+            .map_or(turn.number, crate::layout::Numbered::last);
         if self.turns.is_target {
             turn.number = number;
             if self.trouble.refused.is_none() {
@@ -198,56 +196,5 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             }
         }
         self.publish();
-    }
-}
-
-// Whose turn it is on each QP of a ping-pong, at one end.
-
-/// WRs of a QP's ring: the completion of the last message may come after the answer to it.
-pub(super) const RING: u8 = 2;
-
-/// The turns of a flow's QPs at one end.
-pub(super) struct Turns {
-    pub(super) of_qps: Box<[Turn]>,
-    pub(super) is_target: bool,
-    /// The adapter answers, by a message's completion.
-    pub(super) fetches: bool,
-    /// Messages come to memory alone.
-    pub(super) awaits_bytes: bool,
-    /// When to look for lost messages.
-    pub(super) look_raw: u64,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(super) struct Turn {
-    /// Of the last message: posted at the initiator, come at the target.
-    pub(super) number: u8,
-    /// The ring's next WR, and how many have not completed.
-    pub(super) position: u8,
-    pub(super) in_queue: u8,
-    /// A message waits for a WR.
-    pub(super) is_due: bool,
-    /// The initiator's message is not answered, since this reading.
-    pub(super) is_open: bool,
-    pub(super) posted_raw: u64,
-}
-
-impl Turns {
-    pub(super) const BYTES_PER_QP: usize = size_of::<Turn>();
-
-    pub(super) fn new(shared: &Shared) -> Turns {
-        let flow = &shared.flow;
-        let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
-        Turns {
-            fetches: flow.op.profile().fetches,
-            of_qps: if flow.ping_pong {
-                vec![Turn::default(); shared.qp_contexts.len()].into()
-            } else {
-                Box::default()
-            },
-            is_target: shared.answers,
-            awaits_bytes: flow.awaits_bytes(),
-            look_raw: if may_lose { 0 } else { NEVER },
-        }
     }
 }

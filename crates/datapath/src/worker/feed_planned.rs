@@ -12,8 +12,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use super::super::geometry::WrId;
 use super::super::shared::Phase;
+use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT};
 use super::posting::post_verified;
-use super::posting::{CALL_WEIGHT, COMPLETION_WEIGHT};
 use super::window::NEVER;
 use super::{Mode, Worker};
 use verbs::{Completion, POLL_BATCH};

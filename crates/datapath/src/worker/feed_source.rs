@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::super::geometry::{TAIL_SLOT, WrId};
 use super::super::source::NextSlot;
-use super::posting::STAMP_LASTS;
+use super::pace::STAMP_LASTS;
 use super::{Mode, Worker};
 
 impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>

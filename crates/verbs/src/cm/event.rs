@@ -7,9 +7,9 @@ use std::time::Duration;
 use rdma_sys::rdma_cm_event;
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::id::CmChannel;
 use super::error::{CmError, CmStep};
 use super::event_kind::CmEventKind;
+use super::id::CmChannel;
 use super::id::CmId;
 
 /// An event that is already acknowledged.
