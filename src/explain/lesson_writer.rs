@@ -1,19 +1,16 @@
-//! Writes a lesson as text, event by event.
+//! Writes a lesson as text, event by event, with a verdict at its end.
 
-use crate::lesson::{Begin, End, Event, Part, Step, Topic};
+use super::page::{
+    CALL, INDENT, Presentation, Style, duration, line_at, padded, stands_apart, width, wrapped,
+};
+use super::parts;
+use super::text::{Key, Language};
+use super::topics::{self, by_access};
+use crate::lesson::{Begin, End, Event, Outcome, Part, Step, Topic};
 use crate::protocol::mistake::Mistake;
 use report::text::printable;
 use settings::Op;
 use verbs::{QpState, RecordedPacket};
-
-use super::columns::{duration, padded, width, wrapped};
-use super::layout::{CALL, INDENT, line_at, stands_apart};
-use super::presentation::Presentation;
-use super::style::Style;
-use super::text::{Key, Language};
-use super::topics::by_access;
-use super::verdict::Verdict;
-use super::{arrays, calls, dump, packets, topics};
 
 pub struct LessonWriter {
     language: Language,
@@ -176,10 +173,10 @@ impl LessonWriter {
 
     fn part(&mut self, out: &mut String, part: &Part) {
         match part {
-            Part::Call(call) => calls::write(out, call, &self.presentation),
+            Part::Call(call) => parts::write_call(out, call, &self.presentation),
             Part::States(end, states) => self.states(out, *end, states),
             Part::Arrays(array) => {
-                for line in arrays::lines(array, self.language) {
+                for line in parts::arrays(array, self.language) {
                     line_at(out, CALL, &line);
                 }
             }
@@ -191,9 +188,10 @@ impl LessonWriter {
                     (End::Other, true) => Key::MemoryOtherAfter,
                 };
                 line_at(out, CALL, self.language.text(label));
-                let room = self.presentation.columns.saturating_sub(CALL + 2 + dump::ADDRESS);
-                let bytes_a_row = dump::bytes_a_row(room);
-                for row in dump::rows(*address, bytes, bytes_a_row) {
+                let room =
+                    self.presentation.columns.saturating_sub(CALL + 2 + parts::ADDRESS_COLUMNS);
+                let bytes_a_row = parts::bytes_a_row(room);
+                for row in parts::memory(*address, bytes, bytes_a_row) {
                     line_at(out, CALL + 2, &self.style.code(&row));
                 }
                 let text = bytes.get(..*message_bytes).unwrap_or_default();
@@ -258,7 +256,7 @@ impl LessonWriter {
 
     fn packets(&self, out: &mut String, recorded: &[RecordedPacket], qpn: u32) {
         let columns = self.presentation.columns.saturating_sub(CALL);
-        for (line, is_heading) in packets::lines(recorded, qpn, self.language, columns) {
+        for (line, is_heading) in parts::packets(recorded, qpn, self.language, columns) {
             let line = if is_heading { self.style.heading(&line) } else { self.style.code(&line) };
             line_at(out, CALL, &line);
         }
@@ -317,4 +315,72 @@ fn is_mistaken(step: &Step) -> bool {
             Part::OnPurpose | Part::Failed(_) | Part::Silence(_) | Part::Error(_) | Part::Theirs(_)
         )
     })
+}
+
+/// How a lesson ended, compared with what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// No mistake: the message arrived.
+    Arrived,
+    /// No mistake: the message did not arrive.
+    NotArrived,
+    /// Mistake: the expected error came.
+    Promised,
+    NotPromised,
+    NoError,
+}
+
+impl Verdict {
+    /// The verdict on a lesson's outcome.
+    pub fn of(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
+        match (mistake, &outcome.error) {
+            (None, None) if outcome.arrived => Verdict::Arrived,
+            (None, _) => Verdict::NotArrived,
+            (Some(_), None) => Verdict::NoError,
+            (Some(mistake), Some(error)) if mistake.promises(error) => Verdict::Promised,
+            (Some(_), Some(_)) => Verdict::NotPromised,
+        }
+    }
+
+    pub fn is_good(self) -> bool {
+        matches!(self, Verdict::Arrived | Verdict::Promised)
+    }
+
+    pub(super) fn key(self) -> Key {
+        match self {
+            Verdict::Arrived => Key::Arrived,
+            Verdict::NotArrived => Key::NotArrived,
+            Verdict::Promised => Key::Promised,
+            Verdict::NotPromised => Key::NotPromised,
+            Verdict::NoError => Key::NoError,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::lesson::ObservedError;
+    use verbs::WcStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_lesson_is_good_when_the_promised_error_comes() {
+        let ended = |status: Option<u32>, arrived| Outcome {
+            error: status.map(|code| ObservedError::Completion(WcStatus(code))),
+            arrived,
+        };
+        let rkey = Some(Mistake::Rkey);
+        for (mistake, outcome, verdict) in [
+            (None, ended(None, true), Verdict::Arrived),
+            (None, ended(None, false), Verdict::NotArrived),
+            (None, ended(Some(12), false), Verdict::NotArrived),
+            (rkey, ended(Some(10), false), Verdict::Promised),
+            (rkey, ended(Some(12), false), Verdict::NotPromised),
+            (rkey, ended(None, true), Verdict::NoError),
+        ] {
+            assert_eq!(Verdict::of(mistake, &outcome), verdict);
+        }
+        assert!(Verdict::Promised.is_good() && !Verdict::NoError.is_good());
+    }
 }

@@ -2,21 +2,12 @@
 //!
 //! The texts are in `text/`: each has a [`text::Key`], and each language has all of them.
 
-mod arrays;
-mod calls;
-pub mod columns;
-mod dump;
-mod layout;
 mod lesson_writer;
-mod packets;
-mod presentation;
-mod style;
+pub mod page;
+mod parts;
 pub mod text;
 mod topics;
-mod verdict;
 
-pub use lesson_writer::LessonWriter;
-pub use presentation::Presentation;
-pub use style::Style;
+pub use lesson_writer::{LessonWriter, Verdict};
+pub use page::{Presentation, Style};
 pub use text::Language;
-pub use verdict::Verdict;

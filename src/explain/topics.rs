@@ -1,11 +1,10 @@
 //! Which texts belong to which step.
 
+use super::text::Key;
 use crate::lesson::{Note, Topic};
 use crate::protocol::mistake::Mistake;
 use settings::{Access, Op};
 use verbs::WcStatus;
-
-use super::text::Key;
 
 /// The texts of a step.
 pub(super) struct Texts {

@@ -1,11 +1,46 @@
-//! The launchers, each by the variables that it sets. Sources: srun(1) "OUTPUT ENVIRONMENT VARIABLES"; mpirun(1) of Open
-//! MPI 4.1 and 5.0; PMI-1 as MPICH's hydra speaks it; the Kubernetes documentation of indexed Jobs.
+//! The launchers, and what each tells by the variables that it sets. Sources: srun(1) "OUTPUT ENVIRONMENT VARIABLES";
+//! mpirun(1) of Open MPI 4.1 and 5.0; PMI-1 as MPICH's hydra speaks it; the Kubernetes documentation of indexed Jobs.
 
-use crate::plan::node_list::expand;
+use std::collections::BTreeMap;
+use std::fmt;
 
-use super::error::LaunchError;
-use super::launcher::Launcher;
-use super::reader::{Reader, Variables};
+use crate::plan::node_list::{ListError, MOST_NODES, expand};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    Slurm,
+    /// `mpirun` of Open MPI, or `prterun`.
+    OpenMpi,
+    /// `mpiexec` of MPICH and its relatives.
+    Mpich,
+    /// An indexed Job.
+    Kubernetes,
+}
+
+impl Launcher {
+    /// How it is told to start eight.
+    pub fn example(self) -> &'static str {
+        match self {
+            Launcher::Slurm => "srun -N8 rocebench mesh",
+            Launcher::OpenMpi => "mpirun -n 8 --map-by node rocebench mesh",
+            Launcher::Mpich => "mpiexec -n 8 -ppn 1 rocebench mesh",
+            Launcher::Kubernetes => {
+                "completions: 8 and parallelism: 8, with rocebench mesh --ranks 8"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Launcher::Slurm => "srun",
+            Launcher::OpenMpi => "mpirun",
+            Launcher::Mpich => "mpiexec",
+            Launcher::Kubernetes => "the Kubernetes Job",
+        })
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Told {
@@ -179,4 +214,93 @@ fn kubernetes(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
         store: None,
         identity: None,
     }))
+}
+
+pub type Variables = BTreeMap<String, String>;
+
+pub(super) struct Reader<'a> {
+    variables: &'a Variables,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(variables: &'a Variables) -> Reader<'a> {
+        Reader { variables }
+    }
+
+    /// One that is there and not empty.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let text = self.variables.get(name).map(|it| it.trim());
+        text.filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn owned(&self, name: &str) -> Option<String> {
+        self.text(name).map(str::to_owned)
+    }
+
+    pub(super) fn number(
+        &self,
+        launcher: Launcher,
+        name: &'static str,
+    ) -> Result<Option<u32>, LaunchError> {
+        let Some(text) = self.text(name) else {
+            return Ok(None);
+        };
+        let number = text.parse().map_err(|_| LaunchError::NoNumber {
+            launcher,
+            name,
+            value: report::text::printable(text, 40),
+        })?;
+        Ok(Some(number))
+    }
+
+    /// The job and step of Slurm that this process is in.
+    pub(super) fn slurm_step(&self) -> Option<String> {
+        let job = self.text("SLURM_JOB_ID")?;
+        let step = self.text("SLURM_STEP_ID")?;
+        Some(format!("{job}.{step}"))
+    }
+}
+
+/// Why the place of this process among the ranks is not known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum LaunchError {
+    #[error("the variable {name} of {launcher} is `{value}`, which is not a number")]
+    NoNumber { launcher: Launcher, name: &'static str, value: String },
+    #[error("the variable {name} of {launcher} is not a list of nodes: {source}")]
+    NoList { launcher: Launcher, name: &'static str, source: ListError },
+    #[error("{0} does not provide the number of ranks")]
+    NumberUntold(Launcher),
+    #[error("{0} does not provide the address of rank 0")]
+    Rank0Untold(Launcher),
+    #[error("--ranks is {given}, but {launcher} started {started}")]
+    OtherNumber { launcher: Launcher, started: u32, given: u32 },
+    #[error("this is rank {rank}, but there are only {ranks}, counted from 0")]
+    RankOutside { rank: u32, ranks: u32 },
+    #[error("a job has at most {MOST_NODES} ranks, not {0}")]
+    TooMany(u32),
+    #[error("--rank-0 has port {written}, --port is {flag}")]
+    TwoPorts { written: u16, flag: u16 },
+    #[error("rank 0 runs on {here}, but {launcher} sends the other ranks to {hosts}")]
+    Rank0Elsewhere { launcher: Launcher, here: String, hosts: String },
+}
+
+impl LaunchError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            LaunchError::NumberUntold(_) | LaunchError::RankOutside { .. } => {
+                "give all ranks the same --ranks N"
+            }
+            LaunchError::TooMany(_) => "start fewer, or several jobs",
+            LaunchError::Rank0Untold(_) | LaunchError::Rank0Elsewhere { .. } => {
+                "give all ranks the same --rank-0 HOST"
+            }
+            LaunchError::OtherNumber { .. } | LaunchError::TwoPorts { .. } => {
+                "leave one of them out"
+            }
+            LaunchError::NoNumber { .. } | LaunchError::NoList { .. } => {
+                "start the ranks again with the launcher, or name the nodes with --nodes and unset its variables"
+            }
+        }
+    }
 }

@@ -1,21 +1,24 @@
 //! What a launcher tells the processes that it starts: which rank this one is, of how many, and where rank 0 is. All of
-//! it follows from variables of the environment, but for PMI-1's store (`pmi`). It must not know what ranks do.
+//! it follows from variables of the environment, but for PMI-1's store (`pmi`).
 
-mod error;
-mod launcher;
 mod launchers;
 pub mod pmi;
-mod port;
-mod reader;
 
 use std::net::IpAddr;
+
+use sha2::{Digest as _, Sha256};
 
 use crate::plan::HostPort;
 use crate::plan::node_list::MOST_NODES;
 
-pub use error::LaunchError;
-pub use launcher::Launcher;
-pub use reader::Variables;
+pub use launchers::{LaunchError, Launcher, Variables};
+
+/// Where a job has no identity: the port of `rocebench serve`.
+const WITHOUT_IDENTITY: u16 = 18_515;
+
+/// Below the ports that systems give to outgoing connections (Linux from 32768).
+const FIRST: u16 = 20_000;
+const PORTS: u64 = 10_000;
 
 /// What the command line says besides.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +93,7 @@ pub fn find(variables: &Variables, given: &Options) -> Result<Option<Launched>, 
         },
         None => given.port,
     };
-    let port_of_rank_0 = port.unwrap_or_else(|| port::of_job(found.identity.as_deref()));
+    let port_of_rank_0 = port.unwrap_or_else(|| port_of_job(found.identity.as_deref()));
     let rank_0 = match (&given.rank_0, found.store) {
         (Some(given), _) => {
             Rank0::At { hosts: vec![given.host.clone()], port: port_of_rank_0, is_launchers: false }
@@ -138,6 +141,16 @@ impl Launched {
             })
         }
     }
+}
+
+/// The TCP port of the job with this identity. All ranks find it by themselves, and two jobs on a host hardly ever share it.
+fn port_of_job(identity: Option<&str>) -> u16 {
+    let Some(identity) = identity else {
+        return WITHOUT_IDENTITY;
+    };
+    let hash = Sha256::digest(identity.as_bytes());
+    let number = hash.iter().take(8).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+    FIRST + u16::try_from(number % PORTS).unwrap_or(0)
 }
 
 #[cfg(test)]

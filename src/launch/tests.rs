@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use super::*;
 
 use crate::tests::has;
@@ -170,4 +172,14 @@ fn rank_0_knows_whether_it_will_be_found() {
     let at_login = OPEN_MPI_5.replace("=node2", "=login-1");
     assert_eq!(check(&at_login, true), Ok(()));
     assert_eq!(check(MPICH, false), Ok(()));
+}
+
+#[test]
+fn jobs_have_ports_of_their_own() {
+    let port = |step| port_of_job(Some(&format!("4711.{step}")));
+    let ports: HashSet<u16> = (0..100).map(port).collect();
+    assert!(ports.iter().all(|port| (20_000..30_000).contains(port)));
+    assert!(ports.len() > 95, "{} of 100 differ", ports.len());
+    assert_eq!(port_of_job(Some("4711.0")), port_of_job(Some("4711.0")));
+    assert_eq!(port_of_job(None), 18_515);
 }

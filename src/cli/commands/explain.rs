@@ -2,7 +2,7 @@
 //! terminal.
 
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
-use crate::explain::columns::PAGE;
+use crate::explain::page::PAGE;
 use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;

@@ -1,6 +1,12 @@
-//! Text width on a terminal: Chinese characters take two columns, and lines may break between them.
+//! How text stands on a terminal: its width and lines, indentation, and colours.
+//! Chinese characters take two columns, and lines may break between them. The text must be complete without colours.
+
+use std::fmt::Write as _;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::text::Language;
+use crate::lesson::{Call, Part};
 
 /// Columns of a line, unless the terminal has fewer.
 pub const PAGE: usize = 92;
@@ -100,6 +106,96 @@ fn units(text: &str) -> Vec<Unit> {
     units
 }
 
+/// Indentation of a step's contents.
+pub(super) const INDENT: usize = 4;
+pub(super) const CALL: usize = 6;
+
+/// Calls longer than this take several lines.
+const WIDEST_SHORT: usize = 64;
+
+/// Whether a call fits one line: it is short and has no structs.
+pub(super) fn is_short(call: &Call) -> bool {
+    call.given.is_empty() && call.came.is_empty() && width(&call.code) <= WIDEST_SHORT
+}
+
+/// Whether to put an empty line before this part of a step.
+pub(super) fn stands_apart(part: &Part, previous: Option<&Part>) -> bool {
+    match (part, previous) {
+        (Part::Call(call), Some(Part::Call(before))) => !(is_short(call) && is_short(before)),
+        (Part::States(..), Some(Part::Memory { .. }) | None) => true,
+        (Part::States(..) | Part::Waited { .. } | Part::Theirs(_) | Part::Unseen { .. }, _) => {
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Adds an indented line without trailing spaces.
+pub(super) fn line_at(out: &mut String, indent: usize, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{}{}", " ".repeat(indent), line.trim_end());
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Style {
+    coloured: bool,
+}
+
+impl Style {
+    pub fn plain() -> Style {
+        Style { coloured: false }
+    }
+
+    /// Escape sequences for a terminal.
+    pub fn coloured() -> Style {
+        Style { coloured: true }
+    }
+
+    fn marked(self, code: &str, text: &str) -> String {
+        if self.coloured && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    pub(super) fn heading(self, text: &str) -> String {
+        self.marked("1", text)
+    }
+
+    pub(super) fn code(self, text: &str) -> String {
+        self.marked("36", text)
+    }
+
+    pub(super) fn state(self, text: &str) -> String {
+        self.marked("32", text)
+    }
+
+    pub(super) fn careful(self, text: &str) -> String {
+        self.marked("33", text)
+    }
+
+    pub(super) fn error(self, text: &str) -> String {
+        self.marked("1;31", text)
+    }
+
+    pub(super) fn faint(self, text: &str) -> String {
+        self.marked("2", text)
+    }
+}
+
+/// How a lesson is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Presentation {
+    /// The language of its texts.
+    pub language: Language,
+    pub style: Style,
+    /// Columns of a line; names, numbers and code that do not fit are longer.
+    pub columns: usize,
+    /// With a mistake: all steps, and not only those in which the lesson differs from one without it.
+    pub has_all_steps: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +235,12 @@ mod tests {
         assert_eq!(wrapped("内存，注册", 4), ["内", "存，", "注册"]);
         assert_eq!(wrapped("内存（注册）", 6), ["内存", "（注", "册）"]);
         assert_eq!(wrapped("（QP）", 2), ["（QP）"]);
+    }
+
+    #[test]
+    fn only_terminals_get_marks() {
+        assert_eq!(Style::plain().error("x"), "x");
+        assert_eq!(Style::coloured().heading("x"), "\x1b[1mx\x1b[0m");
+        assert_eq!(Style::coloured().code(""), "");
     }
 }
