@@ -27,8 +27,8 @@ use commands::{compare, devices, doctor, explain, gate, manual, mesh, plot, send
 use perftest::program;
 use sweep::execute::execute;
 use sweep::plan::{Ground, RunPlan};
-use terminal::print::{print, unless_closed};
-use terminal::{errors, logging};
+use terminal::errors::{self, start_logging};
+use terminal::stdout::{print, unless_closed};
 
 /// Reads the command line and does what it says.
 ///
@@ -70,7 +70,7 @@ pub fn main() -> Result<(), Failure> {
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Gate(args)) => gate::run(&args),
         Some(args::Command::Plot(args)) => {
-            logging::start(args.speech.verbose, args.speech.quiet);
+            start_logging(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)
         }
         Some(args::Command::Devices(args)) => devices::run(&args),
@@ -84,7 +84,7 @@ pub fn main() -> Result<(), Failure> {
                 mistyped::check(host)?;
             }
             let plan = RunPlan::new(cli.run, &Ground::TwoEnds)?;
-            logging::start(plan.verbose, plan.quiet);
+            start_logging(plan.verbose, plan.quiet);
             execute(plan)
         }
     }

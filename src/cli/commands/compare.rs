@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::cli::args::{CompareArgs, Strict};
 use crate::cli::sweep::sink::{Sink, apart};
 use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::print::unless_closed;
+use crate::cli::terminal::stdout::unless_closed;
 use report::judge::compare::{self, Aspect, Comparison, Verdict};
 use report::results::file::write_whole;
 use report::results::load::{self, Found};

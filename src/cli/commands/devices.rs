@@ -10,7 +10,7 @@ use verbs::{VerbsError, VerbsLibrary};
 use crate::cli::args::DevicesArgs;
 use crate::cli::endpoint::check_environment;
 use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::print::{print, print_json};
+use crate::cli::terminal::stdout::{print, print_json};
 
 /// Prints the inventory.
 ///

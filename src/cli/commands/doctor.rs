@@ -1,20 +1,18 @@
 //! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code; with `--nodes` what many nodes
 //! tell of themselves.
 
-use crate::doctor::examine::ExaminationEvent;
-use crate::doctor::nodes::{NodeAddress, examine_nodes, table};
-use crate::doctor::{Examination, Machine, State, examine, report_text};
-use crate::plan::Nodes;
-
 use crate::cli::args::{DEFAULT_PORT, DoctorArgs};
 use crate::cli::commands::devices::not_there;
 use crate::cli::endpoint::{check_one_device, resources};
 use crate::cli::ends::{check_has_own_node, server, servers};
 use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::logging;
-use crate::cli::terminal::print::{print, print_json};
+use crate::cli::terminal::errors::{Failure, start_logging};
+use crate::cli::terminal::stdout::{print, print_json};
 use crate::cli::token::token;
+use crate::doctor::examine::ExaminationEvent;
+use crate::doctor::nodes::{NodeAddress, examine_nodes, table};
+use crate::doctor::{Examination, Machine, State, examine, report_text};
+use crate::plan::Nodes;
 
 /// Examines, and prints what was found.
 ///
@@ -29,7 +27,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     let resources = resources(args.endpoint)?;
     let token = token(args.connection.token)?;
     // Findings say what is wrong; with -v the log says more.
-    logging::start(args.speech.verbose, args.speech.verbose == 0);
+    start_logging(args.speech.verbose, args.speech.verbose == 0);
     let examination = Examination {
         machine: Machine::this(),
         resources,
@@ -101,7 +99,7 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
         })
         .collect();
     let token = token(args.connection.token)?;
-    logging::start(args.speech.verbose, args.speech.verbose == 0);
+    start_logging(args.speech.verbose, args.speech.verbose == 0);
     let stop = stop_flag().map_err(Failure::failed)?;
     let report = examine_nodes(&addresses, token.as_ref(), &stop);
     if args.json {

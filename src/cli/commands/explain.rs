@@ -1,21 +1,19 @@
 //! `rocebench explain`: options become a lesson, and what it tells goes to stdout, through a pager where it is longer than the
 //! terminal.
 
+use crate::cli::args::ExplainArgs;
+use crate::cli::endpoint::check_one_device;
+use crate::cli::ends::ends;
+use crate::cli::signals::stop_flag;
+use crate::cli::terminal::errors::{Failure, start_logging};
+use crate::cli::terminal::screen;
+use crate::cli::terminal::stdout::{Pager, terminal_size};
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
 use crate::explain::page::PAGE;
 use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
 use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
 use crate::protocol::mistake::Mistake;
 use settings::Op;
-
-use crate::cli::args::ExplainArgs;
-use crate::cli::endpoint::check_one_device;
-use crate::cli::ends::ends;
-use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::logging;
-use crate::cli::terminal::pager::{self, Pager};
-use crate::cli::terminal::screen::screen;
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
 const NARROWEST: usize = 40;
@@ -28,14 +26,14 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
     check_one_device(&args.endpoint, "explain")?;
     let ends = ends(args.host, args.connection, args.endpoint)?;
-    logging::start(0, false);
+    start_logging(0, false);
     let options = LessonOptions { text, ends, lesson };
     let stop = stop_flag().map_err(Failure::failed)?;
     let language = match args.lang.as_str() {
         "zh" => Language::Zh,
         _ => Language::En,
     };
-    let terminal = pager::terminal();
+    let terminal = terminal_size();
     let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
     let presentation = Presentation { language, style: style(), columns, has_all_steps: args.all };
     let (op, mistake) = (options.lesson.op, options.lesson.mistake);

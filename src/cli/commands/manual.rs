@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::cli::args::{self, CompletionsArgs, ManArgs};
 use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::print::print;
+use crate::cli::terminal::stdout::print;
 
 /// Prints the completions of a shell.
 ///

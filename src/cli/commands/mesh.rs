@@ -10,6 +10,14 @@ use std::time::{Duration, Instant};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
+use crate::cli::args::{self, MeshArgs, RunArgs};
+use crate::cli::commands::listen;
+use crate::cli::endpoint::resources;
+use crate::cli::signals::{RankSignals, signals_of_rank};
+use crate::cli::sweep::execute::{execute, execute_until};
+use crate::cli::sweep::plan::{Ground, RunPlan};
+use crate::cli::terminal::errors::{Failure, say, start_logging};
+use crate::cli::token::token;
 use crate::coordinator::options::Target;
 use crate::coordinator::ranks::Ranks;
 use crate::launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi};
@@ -19,16 +27,6 @@ use crate::server::events::ServerLog;
 use crate::server::options::ServerOptions;
 use crate::server::rank::{Place, serve_rank_0};
 use machine::host;
-
-use crate::cli::args::{self, MeshArgs, RunArgs};
-use crate::cli::commands::listen;
-use crate::cli::endpoint::resources;
-use crate::cli::signals::{RankSignals, signals_of_rank};
-use crate::cli::sweep::execute::{execute, execute_until};
-use crate::cli::sweep::plan::{Ground, RunPlan};
-use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::logging;
-use crate::cli::token::token;
 
 const COMMAND: &str = "mesh";
 
@@ -114,13 +112,13 @@ fn without_ranks(args: RunArgs) -> Result<(), Failure> {
         let text = "no launcher has started this process, and no nodes are named";
         return Err(Failure::bad_input(text).with_hint(HOW));
     }
-    logging::start(plan.verbose, plan.quiet);
+    start_logging(plan.verbose, plan.quiet);
     execute(plan)
 }
 
 /// Rank 0: has the others join, and runs the sweep.
 fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
-    logging::start(args.speech.verbose, args.speech.quiet);
+    start_logging(args.speech.verbose, args.speech.quiet);
     let RankSignals { stop, .. } = signals_of_rank(Duration::ZERO).map_err(Failure::failed)?;
     launched
         .check_place(&host_name(), |address: IpAddr| TcpListener::bind((address, 0)).is_ok())
@@ -168,7 +166,7 @@ fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failu
 
 /// Any other rank: a node of the sweep that rank 0 runs.
 fn follow(args: RunArgs, launched: &Launched, own: &Join) -> Result<(), Failure> {
-    logging::start(args.speech.verbose, args.speech.quiet);
+    start_logging(args.speech.verbose, args.speech.quiet);
     let signals = signals_of_rank(RANK_0_FIRST).map_err(Failure::failed)?;
     let done = followed(args, launched, own, &signals.stop);
     // mpirun kills all others at once when the first of them ends, and rank 0 has results to write.

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cli::args::{PlotArgs, WhatArgs};
-use crate::cli::commands::pictures;
-use crate::cli::commands::racks;
+use crate::cli::commands::{pictures, racks};
 use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::print::print;
+use crate::cli::terminal::stdout::print;
 use report::judge::compare::{Comparison, Options, compare};
 use report::judge::findings::{Finding, ProblemKind, findings};
 use report::observe::Observed;

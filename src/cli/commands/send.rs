@@ -5,21 +5,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::ChannelSettings;
-use crate::transfer::sender::{SendOptions, send_files};
-use crate::transfer::source::{SourceError, sources};
-
 use crate::cli::args::{DEFAULT_PORT, SendArgs};
 use crate::cli::commands::send_progress::{FileDocument, Show};
 use crate::cli::endpoint::{check_one_device, resources};
 use crate::cli::ends::server;
 use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::logging;
-use crate::cli::terminal::print::print_json;
+use crate::cli::terminal::errors::{Failure, start_logging};
+use crate::cli::terminal::stdout::print_json;
 use crate::cli::token::token;
 use crate::plan::HostPort;
+use crate::protocol::failure::RunFailure;
+use crate::protocol::file_message::ChannelSettings;
+use crate::transfer::sender::{SendOptions, send_files};
+use crate::transfer::source::{SourceError, sources};
 
 /// Longer than a benchmark's, whose figures shall show every loss: a transfer is not to end because a host was busy for
 /// half a second. That a peer is dead the control connection tells sooner.
@@ -39,7 +37,7 @@ struct Document<'a> {
 /// # Errors
 /// Bad input, or what ended the transfer.
 pub fn run(args: SendArgs) -> Result<(), Failure> {
-    logging::start(args.speech.verbose, args.speech.quiet);
+    start_logging(args.speech.verbose, args.speech.quiet);
     check_one_device(&args.endpoint, "send")?;
     let (paths, host) = split(&args.words)?;
     let Some((host, port)) = server(Some(host), args.connection.port)? else {

@@ -10,8 +10,8 @@ use crate::transfer::sender::{FileReport, FileTiming, SendObserver};
 use crate::transfer::source::Source;
 
 use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::live::bar;
-use crate::cli::terminal::print::print;
+use crate::cli::terminal::progress::bar;
+use crate::cli::terminal::stdout::print;
 
 const BAR: &str =
     "{prefix} {bar:20} {bytes}/{total_bytes}  {binary_bytes_per_sec}  {eta} left {msg}";

@@ -4,6 +4,13 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::cli::args::ServeArgs;
+use crate::cli::commands::listen;
+use crate::cli::commands::server_log::server_log;
+use crate::cli::endpoint::resources;
+use crate::cli::signals::stop_flag;
+use crate::cli::terminal::errors::{Failure, say, start_logging};
+use crate::cli::token::token;
 use crate::doctor::{Machine, node};
 use crate::node::resources::{NodeOptions, NodeResources, Route};
 use crate::plan::FlowDevice;
@@ -13,21 +20,12 @@ use crate::transfer::place::Folder;
 use crate::transfer::receiver::FileReceiver;
 use machine::host;
 
-use crate::cli::args::ServeArgs;
-use crate::cli::commands::listen;
-use crate::cli::commands::server_log::server_log;
-use crate::cli::endpoint::resources;
-use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::logging;
-use crate::cli::token::token;
-
 /// Serves sweeps.
 ///
 /// # Errors
 /// What stopped it.
 pub fn run(args: ServeArgs) -> Result<(), Failure> {
-    logging::start(args.speech.verbose, args.speech.quiet);
+    start_logging(args.speech.verbose, args.speech.quiet);
     let stop = stop_flag().map_err(Failure::failed)?;
     let resources =
         NodeOptions { memory_limit: args.memory.map(|limit| limit.0), ..resources(args.endpoint)? };

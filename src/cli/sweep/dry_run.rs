@@ -15,8 +15,8 @@ use settings::{Settings, differing};
 
 use crate::cli::sweep::plan::RunPlan;
 use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::screen::screen;
-use crate::cli::terminal::time_left::for_people;
+use crate::cli::terminal::progress::for_people;
+use crate::cli::terminal::screen;
 
 mod flows;
 

@@ -7,6 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use crate::cli::sweep::format::Format;
+use crate::cli::sweep::plan::RunPlan;
+use crate::cli::sweep::sink::Sink;
+use crate::cli::terminal::errors::{Failure, say};
+use crate::cli::terminal::progress::{Place, Progress, TimeLeft, for_stderr, measures};
+use crate::cli::terminal::{fit_for_stderr, screen};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
@@ -15,20 +21,10 @@ use report::judge::threshold::Demands;
 use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use report::results::journal::Journal;
 use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
-use report::show::mesh;
 use report::show::sentences::sentence;
-use report::show::{Table, against, beside};
+use report::show::{Table, against, beside, mesh};
 use report::text::{Screen, printable};
 use settings::Settings;
-
-use crate::cli::sweep::format::Format;
-use crate::cli::sweep::plan::RunPlan;
-use crate::cli::sweep::sink::Sink;
-use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::live;
-use crate::cli::terminal::progress::{Place, Progress};
-use crate::cli::terminal::screen::{fit_for_stderr, screen};
-use crate::cli::terminal::time_left::{TimeLeft, measures};
 
 /// A document that is written at the end.
 struct Document {
@@ -101,7 +97,7 @@ impl Output {
                 .with_columns_of(&plan.output.columns),
             unshown: None,
             noted: BTreeSet::new(),
-            progress: live::for_stderr(plan.quiet || only_problems),
+            progress: for_stderr(plan.quiet || only_problems),
             case: String::new(),
             run: None,
             begun: None,

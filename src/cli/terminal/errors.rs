@@ -1,16 +1,18 @@
-//! What a person sees when something went wrong: one line that says what, one that says what to do,
-//! and the exit code.
+//! What goes to stderr: failures, with their exit codes and hints, notes, and diagnostics as loud as `-v` asks for.
 
 use std::error::Error;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
+
+use crate::cli::terminal::fit_for_stderr;
+use crate::cli::token::TokenError;
 use crate::plan::{ConfigError, PlanError};
 use crate::protocol::failure::RunFailure;
 use machine::threads;
-
-use crate::cli::terminal::screen::fit_for_stderr;
-use crate::cli::token::TokenError;
 
 /// Whose fault it was, as the exit code tells scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,6 +156,31 @@ impl From<TokenError> for Failure {
     fn from(error: TokenError) -> Failure {
         Failure::bad_input(error).with_hint("generate one with: openssl rand -hex 32")
     }
+}
+
+/// The environment variable that sets a filter, such as `rocebench::control=trace`, over `-v`.
+pub const LOG_VARIABLE: &str = "ROCEBENCH_LOG";
+
+/// Starts diagnostics: warnings, with `-v` what is done, with `-vv` every step; errors only when quiet.
+/// Colours and time stamps are left out: lines are few, and often end in a file.
+pub fn start_logging(verbose: u8, quiet: bool) {
+    let level = match (quiet, verbose) {
+        (true, _) => LevelFilter::ERROR,
+        (false, 0) => LevelFilter::WARN,
+        (false, 1) => LevelFilter::INFO,
+        (false, 2) => LevelFilter::DEBUG,
+        (false, _) => LevelFilter::TRACE,
+    };
+    let given = std::env::var(LOG_VARIABLE).ok();
+    let filter: Option<Targets> = given.and_then(|text| text.parse().ok());
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .without_time()
+        .with_target(false)
+        .with_filter(filter.unwrap_or_else(|| Targets::new().with_default(level)));
+    // A second start (in tests) keeps the first.
+    let _ = tracing_subscriber::registry().with(lines).try_init();
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
-//! What is told of a sweep while it runs, and how it is written: one line a run in a file or a pipe, nothing when quiet. It
-//! must not know terminals.
+//! What is told of a sweep while it runs: a live bar at a terminal, one line a run in a file or a pipe, nothing when quiet;
+//! and how long it still takes.
 
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
 
-use settings::Rate;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::coordinator::observer::TrialStart;
-
-use crate::cli::terminal::time_left::left_text;
+use crate::plan::{Case, Sweep};
+use report::observe::format::time_text;
+use settings::{Rate, Stop};
 
 /// Which run of a sweep.
 #[derive(Clone, Copy, Debug)]
@@ -113,8 +116,333 @@ impl<W: std::io::Write + Send> Progress for Lines<W> {
     }
 }
 
+/// What is known of the time of a sweep.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct TimeLeft {
+    /// Whether runs tell nothing of others: those of several cases that count messages.
+    is_unknown: bool,
+    /// What runs that are not over are to measure.
+    planned: Duration,
+    runs: u32,
+    /// What runs that are over took besides: to connect, to warm up and to drain.
+    besides: Duration,
+    runs_over: u32,
+}
+
+impl TimeLeft {
+    /// Before the first run.
+    pub(in crate::cli) fn of(sweep: &Sweep) -> TimeLeft {
+        let each = sweep.runs();
+        let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
+        let planned: Duration = sweep.cases.iter().map(measures).sum();
+        TimeLeft {
+            is_unknown: cases > 1
+                && sweep.cases.iter().any(|case| matches!(case.stop(), Stop::MessagesPerQp(_))),
+            planned: planned.saturating_mul(each),
+            runs: cases.saturating_mul(each),
+            ..TimeLeft::default()
+        }
+    }
+
+    /// There are more cases, of one run each.
+    pub(in crate::cli) fn add(&mut self, cases: &[Case]) {
+        self.planned += cases.iter().map(measures).sum::<Duration>();
+        self.runs += u32::try_from(cases.len()).unwrap_or(u32::MAX);
+    }
+
+    /// A run is over that was to measure for `planned`, and took so long.
+    pub(in crate::cli) fn run_over(&mut self, planned: Duration, took: Duration) {
+        self.planned = self.planned.saturating_sub(planned);
+        self.runs = self.runs.saturating_sub(1);
+        self.besides += took.saturating_sub(planned);
+        self.runs_over += 1;
+    }
+
+    /// How long it takes from the start of the next run on, about; `None` if that is not known.
+    pub(in crate::cli) fn left(&self) -> Option<Duration> {
+        if self.is_unknown {
+            return None;
+        }
+        let besides = self.besides.checked_div(self.runs_over)?;
+        Some(self.planned.saturating_add(besides.saturating_mul(self.runs)))
+    }
+}
+
+/// How long a case is to measure; nothing of one that counts messages.
+pub(in crate::cli) fn measures(case: &Case) -> Duration {
+    match case.stop() {
+        Stop::DurationNs(ns) => Duration::from_nanos(ns),
+        Stop::MessagesPerQp(_) => Duration::ZERO,
+    }
+}
+
+/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
+pub(in crate::cli) fn for_people(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
+}
+
+/// `~2 min 30 s left`, in whole seconds.
+pub(in crate::cli) fn left_text(left: Duration) -> String {
+    let left = Duration::from_secs(left.as_secs_f64().ceil() as u64);
+    format!("~{} left", for_people(left))
+}
+
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The last figures of a series.
+#[derive(Debug)]
+pub(in crate::cli) struct Spark {
+    most: usize,
+    figures: VecDeque<f64>,
+}
+
+impl Spark {
+    /// None so far, and at most so many.
+    pub(in crate::cli) fn new(most: usize) -> Spark {
+        Spark { most, figures: VecDeque::new() }
+    }
+
+    /// One more; the oldest goes where there are too many.
+    pub(in crate::cli) fn push(&mut self, figure: f64) {
+        if self.figures.len() == self.most {
+            self.figures.pop_front();
+        }
+        self.figures.push_back(figure);
+    }
+
+    pub(in crate::cli) fn clear(&mut self) {
+        self.figures.clear();
+    }
+
+    /// A bar for each, from 0 to the largest: what varies little is level.
+    pub(in crate::cli) fn bars(&self) -> String {
+        let largest = self.figures.iter().copied().fold(0.0, f64::max);
+        self.figures
+            .iter()
+            .map(|figure| {
+                let share = if largest > 0.0 { figure / largest } else { 0.0 };
+                let height = (share * BARS.len() as f64).ceil() as usize;
+                BARS[height.clamp(1, BARS.len()) - 1]
+            })
+            .collect()
+    }
+}
+
+/// The right one for this stderr.
+pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
+    if quiet {
+        Box::new(Silent)
+    } else if std::io::stderr().is_terminal() {
+        Box::new(Live::new(ProgressDrawTarget::stderr()))
+    } else {
+        Box::new(Lines::new(std::io::stderr()))
+    }
+}
+
+/// A bar that moves through the phases of a run.
+pub struct Live {
+    /// Taken when the first case starts, so that nothing is drawn before.
+    target: Option<ProgressDrawTarget>,
+    bar: ProgressBar,
+    title: String,
+    now: fn() -> Instant,
+    /// When the sweep is over, about.
+    end: Option<Instant>,
+    phase: String,
+    expected: Option<Duration>,
+    rates: Spark,
+    /// Of the seconds of this run.
+    p99s: Latest,
+    /// Of the runs that are over; told while this one has none.
+    p99s_of_runs: Latest,
+}
+
+/// A p99 and those before it, in nanoseconds.
+struct Latest {
+    bars: Spark,
+    last_ns: Option<u64>,
+}
+
+impl Latest {
+    fn new() -> Latest {
+        Latest { bars: Spark::new(P99_BARS), last_ns: None }
+    }
+
+    fn push(&mut self, p99_ns: u64) {
+        self.bars.push(p99_ns as f64);
+        self.last_ns = Some(p99_ns);
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        let time = time_text(self.last_ns? as f64);
+        Some(format!("  {name} {} {time}", self.bars.bars()))
+    }
+}
+
+/// The second line is cut where a terminal is narrow.
+const BAR: &str = "{prefix}\n  {bar:6} {wide_msg}";
+
+/// Of a trial the bounds are told, in one line of usual terminals.
+const TRIAL: &str = "{prefix} {bar:10}";
+
+/// Bars of throughput, and of p99.
+const RATE_BARS: usize = 8;
+const P99_BARS: usize = 5;
+
+/// A bar of this look.
+pub(in crate::cli) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(1), target);
+    set_style(&bar, template);
+    bar
+}
+
+fn set_style(bar: &ProgressBar, template: &str) {
+    // The templates are constant; the default style is a fine second choice.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Live {
+    /// A bar on `target`, from the first case on.
+    pub fn new(target: ProgressDrawTarget) -> Live {
+        Live {
+            target: Some(target),
+            bar: ProgressBar::hidden(),
+            title: String::new(),
+            now: Instant::now,
+            end: None,
+            phase: String::new(),
+            expected: None,
+            rates: Spark::new(RATE_BARS),
+            p99s: Latest::new(),
+            p99s_of_runs: Latest::new(),
+        }
+    }
+
+    /// A run with this title begins.
+    fn begin(&mut self, title: String, left: Option<Duration>, template: &str) {
+        match self.target.take() {
+            Some(target) => self.bar = bar(target, template),
+            None => set_style(&self.bar, template),
+        }
+        self.title = title;
+        self.end = left.and_then(|left| (self.now)().checked_add(left));
+        self.p99s = Latest::new();
+        self.phase("connect", None);
+    }
+
+    /// Draws the bar at this time of the phase, with the rates there. What a narrow terminal can best do without is last.
+    fn draw(&mut self, elapsed: Duration, [gbit, mmsg]: [&str; 2]) {
+        let left = self
+            .end
+            .map(|end| end.saturating_duration_since((self.now)()))
+            .filter(|left| !left.is_zero())
+            .map(left_text);
+        self.bar.set_prefix(match left {
+            Some(left) => format!("{}, {left}", self.title),
+            None => self.title.clone(),
+        });
+        if let Some(expected) = self.expected {
+            self.bar.set_position(millis(elapsed.min(expected)));
+        }
+        let p99 = self.p99s.text("p99").or_else(|| self.p99s_of_runs.text("last p99"));
+        let (clock, p99) = (self.clock(elapsed), p99.unwrap_or_default());
+        self.bar.set_message(format!("{clock}{gbit}{p99}{mmsg}"));
+    }
+
+    /// `measure 1.2/5.0 s`.
+    fn clock(&self, elapsed: Duration) -> String {
+        let of =
+            self.expected.map(|span| format!("/{:.1}", span.as_secs_f64())).unwrap_or_default();
+        format!("{} {:.1}{of} s", self.phase, elapsed.as_secs_f64())
+    }
+}
+
+impl Progress for Live {
+    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>) {
+        self.begin(title(place, None), left, BAR);
+    }
+
+    fn trial_started(&mut self, index: usize, total: usize, _: &str, trial: TrialStart<'_>) {
+        let place = format!("[{}/{total}]", index.saturating_add(1));
+        self.begin(format!("{place} {}", trial_text(trial)), None, TRIAL);
+    }
+
+    fn phase(&mut self, phase: &str, expected: Option<Duration>) {
+        phase.clone_into(&mut self.phase);
+        self.expected = expected;
+        self.rates.clear();
+        self.bar.set_length(expected.map_or(1, millis));
+        self.bar.set_position(0);
+        self.draw(Duration::ZERO, [""; 2]);
+    }
+
+    fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
+        self.rates.push(gbit_per_s);
+        let rates = self.rates.bars();
+        let gbit = format!("  {rates} {gbit_per_s:.2} Gb/s");
+        let mmsg = format!("  {mmsg_per_s:.3} Mmsg/s");
+        self.draw(elapsed, [&gbit, &mmsg]);
+    }
+
+    fn shows_latency(&self) -> bool {
+        true
+    }
+
+    fn latency(&mut self, p99_ns: u64) {
+        self.p99s.push(p99_ns);
+    }
+
+    fn waiting(&mut self, elapsed: Duration) {
+        self.draw(elapsed, [""; 2]);
+    }
+
+    fn run_finished(&mut self, p99_ns: Option<u64>) {
+        if let Some(ns) = p99_ns {
+            self.p99s_of_runs.push(ns);
+        }
+        self.bar.set_message("");
+    }
+
+    fn line(&mut self, text: &str) {
+        if self.target.is_some() {
+            // Before the first case there is no bar to write above.
+            let _ = writeln!(std::io::stderr(), "{text}");
+        } else {
+            self.bar.println(text);
+        }
+    }
+
+    fn suspend(&mut self, write: &mut dyn FnMut()) {
+        self.bar.suspend(write);
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, LazyLock, Mutex};
+
+    use indicatif::TermLike;
+
+    use crate::tests::has;
+
     use super::*;
 
     #[test]
@@ -140,5 +468,140 @@ mod tests {
         let told = "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
                     [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n";
         assert_eq!(String::from_utf8(out).unwrap(), told);
+    }
+
+    fn sweep(flags: &[(&str, &str)]) -> Sweep {
+        Sweep::new(&flags.iter().copied().collect()).unwrap()
+    }
+
+    #[test]
+    fn what_is_left_is_known_from_the_first_run_on() {
+        let sweep = sweep(&[("qps", "1,4"), ("duration", "2s"), ("runs", "2")]);
+        let mut time = TimeLeft::of(&sweep);
+        assert_eq!(time.left(), None);
+        // Three runs of 2 s and 3 s besides, then 2 s.
+        for (took, left) in [(5, 15), (3, 8)] {
+            time.run_over(measures(&sweep.cases[0]), Duration::from_secs(took));
+            assert_eq!(time.left(), Some(Duration::from_secs(left)));
+        }
+        for _ in 0..3 {
+            time.run_over(measures(&sweep.cases[1]), Duration::from_secs(1));
+        }
+        // Also of more runs than were planned.
+        assert_eq!(time.left(), Some(Duration::ZERO));
+        time.add(&sweep.cases);
+        assert!(time.left() > Some(Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn runs_that_count_messages_take_what_others_of_their_case_took() {
+        let after_one = |flags: &[(&str, &str)]| {
+            let sweep = sweep(flags);
+            let mut time = TimeLeft::of(&sweep);
+            time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
+            time.left()
+        };
+        let of_one_case = after_one(&[("iters", "1000"), ("runs", "2")]);
+        assert_eq!(of_one_case, Some(Duration::from_secs(5)));
+        assert_eq!(after_one(&[("iters", "1000"), ("size", "64,1M")]), None);
+    }
+
+    #[test]
+    fn spans_read_well() {
+        for (ms, text) in
+            [(1_500, "1.5 s"), (45_000, "45 s"), (150_000, "2 min 30 s"), (3_900_000, "1 h 5 min")]
+        {
+            assert_eq!(for_people(Duration::from_millis(ms)), text);
+        }
+        assert_eq!(left_text(Duration::from_millis(39_100)), "~40 s left");
+    }
+
+    #[test]
+    fn bars_are_shares_of_the_largest() {
+        let mut spark = Spark::new(5);
+        assert_eq!(spark.bars(), "");
+        for figure in [100.0, 0.0, 1.0, 4.0, 7.5, 8.0] {
+            spark.push(figure);
+        }
+        assert_eq!(spark.bars(), "▁▁▄██");
+        spark.clear();
+        spark.push(0.0);
+        assert_eq!(spark.bars(), "▁");
+    }
+
+    /// A terminal that remembers the lines that were drawn.
+    #[derive(Clone, Debug, Default)]
+    struct Recorder(Arc<Mutex<String>>);
+
+    impl TermLike for Recorder {
+        fn width(&self) -> u16 {
+            120
+        }
+        fn move_cursor_up(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_down(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_right(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn move_cursor_left(&self, _: usize) -> io::Result<()> {
+            Ok(())
+        }
+        fn write_line(&self, text: &str) -> io::Result<()> {
+            self.write_str(&format!("{text}\n"))
+        }
+        fn write_str(&self, text: &str) -> io::Result<()> {
+            self.0.lock().unwrap().push_str(text);
+            Ok(())
+        }
+        fn clear_line(&self) -> io::Result<()> {
+            Ok(())
+        }
+        fn flush(&self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_terminal_sees_case_phase_and_rate() {
+        let term = Recorder::default();
+        let mut live = Live::new(ProgressDrawTarget::term_like(Box::new(term.clone())));
+        // Time stands still.
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        live.now = || *START;
+        let place = Place { index: 0, total: 2, id: "write-per-qp-q1-64B", run: 1, runs: 1 };
+        live.run_started(place, None);
+        live.run_finished(Some(17_500));
+        live.run_finished(Some(35_000));
+        live.run_started(place, Some(Duration::from_secs(3_900)));
+        live.phase("measure", Some(Duration::from_secs(5)));
+        live.line("above");
+        live.sample(Duration::from_millis(2_300), 6.0, 0.25);
+        live.sample(Duration::from_millis(2_500), 12.345, 0.5);
+        live.bar.force_draw();
+        live.latency(8_000);
+        live.latency(16_000);
+        live.sample(Duration::from_millis(2_600), 12.345, 0.5);
+        live.bar.force_draw();
+        let trial = TrialStart {
+            goal: "knee 3",
+            number: 2,
+            load: 1_500,
+            within: Some((1_000, 2_000)),
+            left: None,
+        };
+        live.trial_started(0, 2, "write-per-qp-q1-64B", trial);
+        live.bar.force_draw();
+        let seen = term.0.lock().unwrap().clone();
+        let told = [
+            "above",
+            "[1/2] write-per-qp-q1-64B, ~1 h 5 min left",
+            "[1/2] knee 3: trial 2 at 1.5k/s, limit in 1k .. 2k/s ",
+            "measure 2.5/5.0 s  ▄█ 12.35 Gb/s  last p99 ▄█ 35.0 µs  0.500 Mmsg/s",
+            "measure 2.6/5.0 s  ▄██ 12.35 Gb/s  p99 ▄█ 16.0 µs  0.500 Mmsg/s",
+        ];
+        has(seen, told);
     }
 }

@@ -21,7 +21,7 @@ use crate::cli::commands::compare::{differing, found, verdict};
 use crate::cli::commands::plot::plot_with;
 use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::print::unless_closed;
+use crate::cli::terminal::stdout::unless_closed;
 use plan::{Plan, order};
 use side::Side;
 

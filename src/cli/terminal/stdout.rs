@@ -1,11 +1,39 @@
-//! Text for stdout that may be longer than the terminal: it then goes through a pager.
+//! What goes to stdout: text and documents, and text that may be longer than the terminal, which then goes through a pager.
 
 use std::env;
 use std::io::{self, IsTerminal as _, Write};
 use std::process::{Command, Stdio};
 
+use serde::Serialize;
+
 use crate::cli::terminal::errors::Failure;
-use crate::cli::terminal::print::unless_closed;
+
+/// Prints a document. A reader that closes the pipe early has seen enough.
+pub(in crate::cli) fn print_json(document: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document).map_err(Failure::failed)?;
+    print(&(text + "\n"))
+}
+
+/// Prints text, as [`print_json`] does.
+pub(in crate::cli) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    unless_closed(printed, Failure::failed)
+}
+
+/// What became of text for stdout, and the failure where it could not be written. A reader that closes the pipe early has
+/// seen enough.
+pub(in crate::cli) fn unless_closed(
+    printed: io::Result<()>,
+    failure: fn(String) -> Failure,
+) -> Result<(), Failure> {
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(failure(format!("cannot write to stdout: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Exit status of a shell that cannot run a program, or does not find it (POSIX, 2.8.2).
 const CANNOT_RUN: i32 = 126;
@@ -19,7 +47,7 @@ pub(in crate::cli) struct Terminal {
 }
 
 /// The terminal that stdout is; `None` when it is none, or does not tell its size.
-pub(in crate::cli) fn terminal() -> Option<Terminal> {
+pub(in crate::cli) fn terminal_size() -> Option<Terminal> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
         return None;
