@@ -1,15 +1,18 @@
-//! Options of a sweep, and of this machine in it.
+//! Options of a sweep, of `rocebench mesh`, and those that several commands have: the device, the control connection, how
+//! much is said. The settings of a sweep are flags made from their table; a configuration file has the same names.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use clap::Args;
+use clap::builder::ValueParser;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use super::shared::{ConnectionArgs, EndpointArgs, SpeechArgs};
-use super::sweep::SweepArgs;
-use crate::plan::{Factor, HostPort, Nodes, Slo};
+use crate::node::resources::Faults;
+use crate::plan::{Devices, Factor, HostPort, Nodes, Slo};
+use machine::core_list::CoreList;
 use report::judge::threshold::Condition;
 use report::observe::Metric;
-use settings::TimeSpan;
+use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan};
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -146,4 +149,206 @@ pub struct AgainstArgs {
     /// Time limit for perftest to connect and to end, besides measuring [default: 20s]
     #[arg(long, value_name = "TIME", requires = "against")]
     pub perftest_limit: Option<TimeSpan>,
+}
+
+const MESH_AFTER_HELP: &str = "\
+Start the same command at all ranks. Each rank is a node; rank 0 also leads, prints and writes.
+Without --pattern it measures pairs: each node to each other, one flow at a time per node.
+
+Examples:
+  srun -N64 rocebench mesh --quick               find the slow node, cable or path
+  srun -N8 rocebench mesh -D 2s                  eight nodes of Slurm
+  mpirun -n 8 --map-by node rocebench mesh --pattern incast --fan-in 1,2,4
+  mpiexec -n 8 -ppn 1 rocebench mesh --pattern ring
+  rocebench mesh --nodes node[01-16]             each node runs `rocebench serve`
+  rocebench mesh --nodes local:4 -D 1s           four nodes in this process";
+
+#[derive(Debug, Args)]
+#[command(after_help = MESH_AFTER_HELP)]
+pub struct MeshArgs {
+    /// Host of rank 0, optionally with a port, for launchers that do not provide it; the same at all ranks
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "nodes"], help_heading = "Connection")]
+    pub rank_0: Option<HostPort>,
+    /// Number of ranks, for launchers that do not provide it; the same at all ranks
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["host", "nodes"],
+        help_heading = "Connection"
+    )]
+    pub ranks: Option<u32>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what
+/// a configuration file turns on.
+#[derive(Clone, Debug, Default)]
+pub struct SweepArgs {
+    pub given: Given,
+}
+
+/// The flag of a setting.
+fn flag(row: &'static Row) -> Arg {
+    let flag = Arg::new(row.flag)
+        .long(row.flag)
+        .help(row.full_help())
+        .help_heading(row.heading)
+        .value_name(row.takes.value_name())
+        .value_parser(ValueParser::new(move |text: &str| -> Result<String, GivenError> {
+            Given::default().set(row, text)?;
+            Ok(text.to_owned())
+        }));
+    let flag = match row.short {
+        Some(letter) => flag.short(letter),
+        None => flag,
+    };
+    let flag = match row.alias {
+        "" => flag,
+        name => flag.visible_alias(name),
+    };
+    match row.takes {
+        Takes::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
+        Takes::List | Takes::One(_) => flag,
+    }
+}
+
+impl Args for SweepArgs {
+    fn augment_args(command: Command) -> Command {
+        command.args(ROWS.iter().map(flag))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for SweepArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut args = SweepArgs::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        for row in ROWS {
+            if let Some(text) = matches.get_one::<String>(row.flag) {
+                self.given
+                    .set(row, text)
+                    .map_err(|error| Error::raw(clap::error::ErrorKind::ValueValidation, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The control connection's port when none is given.
+pub const DEFAULT_PORT: u16 = 18_515;
+
+/// Which device, and where its threads run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Device")]
+pub struct EndpointArgs {
+    /// RDMA device from `ibv_devices`, or soft0 (embedded); several, such as mlx5_[0-3] or all, are rails: each flow
+    /// uses them all at once [default: first with an active RoCE v2 port, else soft0]
+    #[arg(short, long, value_name = "NAME")]
+    pub device: Option<Devices>,
+    /// Port of the device, from 1 [default: first active]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub ib_port: Option<u8>,
+    /// Index in the port's GID table [default: the RoCE v2 GID with the control connection's address]
+    #[arg(short = 'x', long, value_name = "N")]
+    pub gid_index: Option<u8>,
+    /// Index in the port's table of P_Keys, for QPs that --connect tcp connects [default: 0]
+    #[arg(long, value_name = "N")]
+    pub pkey_index: Option<u16>,
+    /// Faults for this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7; for one of several devices:
+    /// soft1:rate=1G
+    #[arg(long, value_name = "SPEC")]
+    pub faults: Option<FaultsOfDevices>,
+    /// Capture this end's packets for Wireshark, on the embedded device; the file's name gets the device's address
+    /// added
+    #[arg(long, value_name = "FILE")]
+    pub pcap: Option<PathBuf>,
+    /// Cores for this end's workers, such as 2,4-7 [default: those of the device's NUMA node]
+    #[arg(long, value_name = "LIST")]
+    pub cores: Option<CoreList>,
+}
+
+/// The control connection to a server.
+#[derive(Debug, Args)]
+pub struct ConnectionArgs {
+    /// TCP port of the control connection [default: 18515]
+    #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
+    pub port: Option<u16>,
+    #[command(flatten)]
+    pub token: TokenArgs,
+}
+
+/// The secret that both ends share.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct TokenArgs {
+    /// Secret that both ends share; never sent. The process list shows it to others on this machine: better use
+    /// --token-file or the environment variable ROCEBENCH_TOKEN
+    #[arg(long, value_name = "SECRET", conflicts_with = "token_file")]
+    pub token: Option<String>,
+    /// File with that secret; a line end after it is ignored
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+}
+
+/// How much is said on stderr.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub struct SpeechArgs {
+    /// Print only results, warnings and errors, no progress and no notes
+    #[arg(long, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print more messages; -vv prints every step
+    #[arg(short, long, action = ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Faults of this end's devices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FaultsOfDevices {
+    /// Of all devices without faults of their own.
+    pub default: Option<Faults>,
+    /// Of the devices of these names.
+    pub of: Vec<(String, Faults)>,
+}
+
+impl FromStr for FaultsOfDevices {
+    type Err = <Faults as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<FaultsOfDevices, Self::Err> {
+        let mut faults = FaultsOfDevices::default();
+        for part in text.split(';') {
+            // The value of `peer` may be an IPv6 address.
+            match part.split_once(':').filter(|(name, _)| !name.contains('=')) {
+                Some((name, of)) => faults.of.push((name.trim().to_owned(), of.parse()?)),
+                None => faults.default = Some(part.parse()?),
+            }
+        }
+        Ok(faults)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_of_all_devices_or_of_those_that_are_named() {
+        let of = |text: &str| text.parse::<FaultsOfDevices>().unwrap();
+        let [drop, rate] = ["drop=1%", "rate=1G"].map(|text| text.parse::<Faults>().unwrap());
+        assert_eq!(of("drop=1%").default, Some(drop));
+        let both = of("drop=1%;soft1:rate=1G");
+        assert_eq!((both.default, &both.of[..]), (Some(drop), &[("soft1".to_owned(), rate)][..]));
+        assert_eq!(of("soft1:rate=1G").default, None);
+        assert!(of("drop=1%,peer=fd00::1").of.is_empty());
+        assert!("soft1:nothing=1".parse::<FaultsOfDevices>().is_err());
+    }
 }
