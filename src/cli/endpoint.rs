@@ -1,4 +1,4 @@
-//! This end as flags and the environment ask for it: device, faults, capture and cores. It must not know sweeps.
+//! This end as flags and the environment ask for it: device, faults, capture and cores.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Who is at either end: this process, the server at HOST, the servers that are nodes. It must not know what they run.
+//! Who is at either end: this process, the server at HOST, the servers that are nodes.
 
 use crate::coordinator::options::{Ends, Target};
 use crate::plan::{HostPort, Nodes};

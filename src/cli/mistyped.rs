@@ -1,4 +1,4 @@
-//! Words that stand for HOST and were meant for a command. It must not know what the commands do.
+//! Words that stand for HOST and were meant for a command.
 
 use std::net::ToSocketAddrs as _;
 

@@ -1,5 +1,4 @@
-//! The command line: flags become plans, plans are executed, outcomes become text and exit codes. It
-//! must not know verbs or the wire.
+//! The command line: flags become plans, plans are executed, outcomes become text and exit codes.
 
 pub mod args;
 mod commands;

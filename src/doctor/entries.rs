@@ -1,4 +1,4 @@
-//! The facts of a device, a port and a GID. It must not know their source.
+//! The facts of a device, a port and a GID.
 
 use std::net::IpAddr;
 

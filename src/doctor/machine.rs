@@ -1,5 +1,4 @@
-//! The sources of facts: files below a root, and programs and the kernel's netlink for facts that no file has. It must not know what the facts
-//! mean.
+//! The sources of facts: files below a root, and programs and the kernel's netlink for facts that no file has.
 
 use std::fs;
 use std::io;

@@ -1,6 +1,5 @@
-//! Checks a machine before a benchmark: lists its devices, ports and GIDs and which of them would be used and why,
-//! and checks the whole set-up. Each finding says what was found, why it matters and how to mend it. It must not know
-//! the command line, and it changes nothing.
+//! Checks a machine before a benchmark: lists its devices, ports and GIDs and which of them would be used and why, and
+//! checks the whole set-up. Each finding says what was found, why it matters and how to mend it.
 //!
 //! Files of `/proc`, `/sys`, `/dev` and `/etc` are read below a root ([`Machine`]), so that tests can use their own
 //! tree. Pure functions draw the conclusions.

@@ -1,5 +1,4 @@
-//! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find. It
-//! must not know the other nodes.
+//! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find.
 
 use crate::node::outcome;
 use crate::node::resources::NodeOptions;

@@ -1,5 +1,4 @@
 //! Runs one transfer on one QP step by step, optionally with one real mistake, and reports each step as typed facts.
-//! It must not know languages or terminals.
 //!
 //! Client `explain` → `endpoints` both ways → both to RTS → server `explain_ready` → the transfer → client
 //! `explain_look` → server `explain_seen`.

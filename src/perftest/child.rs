@@ -1,8 +1,7 @@
-//! A process of perftest's, or of a gate: pinned, in a process group of its own, and never left behind. It must not know what
-//! the program is for.
+//! A process of perftest's, or of a gate: pinned, in a process group of its own, and never left behind.
 //!
-//! The group's leader is a guard, a shell that waits at a pipe which this process holds: should this process be
-//! killed, the pipe closes, and the guard ends the group.
+//! The group's leader is a guard, a shell that waits at a pipe which this process holds: should this process be killed,
+//! the pipe closes, and the guard ends the group.
 
 use std::ffi::OsString;
 use std::io;

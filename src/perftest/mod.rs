@@ -1,5 +1,5 @@
-//! perftest's programs as something to measure beside: their arguments for a case, what they print, and
-//! their processes. It knows cases; it must not know verbs, the control protocol or result files.
+//! perftest's programs as something to measure beside: their arguments for a case, what they print, and their
+//! processes.
 
 mod arguments;
 mod check;

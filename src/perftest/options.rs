@@ -1,8 +1,7 @@
-//! The options of perftest's bandwidth and latency programs, and how rocebench's command line says the same. It must
-//! not know how a command line is read.
+//! The options of perftest's bandwidth and latency programs, and how rocebench's command line says the same.
 //!
-//! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that
-//! only 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
+//! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that only
+//! 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
 
 use Here::{Already, Flag, Not, OneOf, Setting, Unchanged};
 

@@ -1,5 +1,5 @@
-//! A victim beside attackers: the only case of a sweep becomes one in which it is alone, and one for each attacker, whose
-//! flows it has besides. It must not know how these are run and compared.
+//! A victim beside attackers: the only case of a sweep becomes one in which it is alone, and one for each attacker,
+//! whose flows it has besides.
 
 use std::path::Path;
 

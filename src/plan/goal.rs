@@ -1,4 +1,4 @@
-//! What a search over loads is for: limits of latency, or the knee of its curve. It must not know how a search goes.
+//! What a search over loads is for: limits of latency, or the knee of its curve.
 
 use std::fmt;
 use std::str::FromStr;

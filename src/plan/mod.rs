@@ -1,5 +1,5 @@
-//! What is to be run: flags or a TOML file become an ordered list of [`Case`]s, all of them checked
-//! before anything runs. This module must not know devices, sockets or threads.
+//! What is to be run: flags or a TOML file become an ordered list of [`Case`]s, all of them checked before anything
+//! runs.
 
 pub mod beside;
 pub mod case;

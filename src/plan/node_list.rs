@@ -1,5 +1,5 @@
 //! Lists of nodes as people and launchers write them: `a,b[01-16],c:18600/mlx5_1`, with brackets as in Slurm
-//! (scontrol(1), "show hostlist"), and files of such lists. It must not know what the names stand for.
+//! (scontrol(1), "show hostlist"), and files of such lists.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The nodes of a sweep: who they are, and by which names flows know them. It must not know how they are reached.
+//! The nodes of a sweep: who they are, and by which names flows know them.
 
 use std::collections::HashSet;
 use std::str::FromStr;

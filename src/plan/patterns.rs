@@ -1,5 +1,4 @@
-//! Which flows a pattern makes of so many nodes: rounds of flows, a round being a case. It must not know settings of
-//! traffic.
+//! Which flows a pattern makes of so many nodes: rounds of flows, a round being a case.
 
 use settings::{Pattern, Settings};
 

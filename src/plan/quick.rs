@@ -1,5 +1,5 @@
-//! `--quick`: pairs in short rounds, then further rounds of what looks slow. Which settings it takes where none are given,
-//! what it cannot have, and how many rounds there are at most. It must not know how flows are chosen.
+//! `--quick`: pairs in short rounds, then further rounds of what looks slow. Which settings it takes where none are
+//! given, what it cannot have, and how many rounds there are at most.
 
 use settings::{Given, Pattern, Settings};
 

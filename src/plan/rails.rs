@@ -1,4 +1,4 @@
-//! Rails: devices of a node over which its flows go at once, a flow for each. It must not know how devices are found.
+//! Rails: devices of a node over which its flows go at once, a flow for each.
 
 use std::collections::HashSet;
 use std::str::FromStr;

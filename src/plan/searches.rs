@@ -1,5 +1,5 @@
-//! A sweep that searches each case for a load. A case runs as a closed loop, whose maximum no load exceeds, and once more at
-//! a rate, as the template of the trials. It must not know how a search goes.
+//! A sweep that searches each case for a load. A case runs as a closed loop, whose maximum no load exceeds, and once
+//! more at a rate, as the template of the trials.
 
 use settings::{Given, Settings, Stop, TimeSpan, Workload};
 

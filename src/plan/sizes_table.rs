@@ -1,5 +1,5 @@
-//! Sizes by weight as tables in a file: `size = [{bytes = 64, weight = 9}, {bytes = "64K", weight = 1}]` is
-//! `size-mix = "64:9,64K:1"`. It must not know where in a file they stand.
+//! Sizes by weight as tables in a file: `size = [{bytes = 64, weight = 9}, {bytes = "64K", weight = 1}]` is `size-mix =
+//! "64:9,64K:1"`.
 
 use settings::{Given, Row, Settings};
 use toml::de::DeValue;

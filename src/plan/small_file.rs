@@ -1,5 +1,5 @@
-//! Files that people write: read whole, but no longer than any of them is, so that a wrong name such as `/dev/zero` ends at
-//! once. It must not know what they say.
+//! Files that people write: read whole, but no longer than any of them is, so that a wrong name such as `/dev/zero`
+//! ends at once.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! Values in a TOML text, and where they stand. It must not know which keys a file has.
+//! Values in a TOML text, and where they stand.
 
 use std::fmt;
 use std::ops::Range;

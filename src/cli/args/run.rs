@@ -311,7 +311,7 @@ pub struct SpeechArgs {
     pub verbose: u8,
 }
 
-/// Faults of this end's devices.
+/// Faults of `--faults`, of all devices of this end or of one: `rate=1G;soft1:drop=1%`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultsOfDevices {
     /// Of all devices without faults of their own.

@@ -1,4 +1,4 @@
-//! A socket that others on the network connect to. It must not know who.
+//! A socket that others on the network connect to.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};

@@ -1,5 +1,4 @@
-//! `rocebench completions` and `rocebench man`: files made from the definition of the command line. It must not know what
-//! the options do.
+//! `rocebench completions` and `rocebench man`: files made from the definition of the command line.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Pictures in formats besides SVG, which librsvg's program makes. It must not know what is in them or where they go.
+//! Pictures in formats besides SVG, which librsvg's program makes.
 
 use std::io::{self, Write as _};
 use std::process::{Command, Output, Stdio};

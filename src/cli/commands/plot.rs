@@ -1,4 +1,4 @@
-//! `rocebench plot`: what it is asked for, and how it went. It must not know how a figure is drawn.
+//! `rocebench plot`: what it is asked for, and how it went.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! The file that says which rack each node is in: lines `NODE RACK`, with brackets as in `--nodes`. It must not know what
-//! racks are for.
+//! The file that says which rack each node is in: lines `NODE RACK`, with brackets as in `--nodes`.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Words of perftest's programs as words of this one. They must not know what a sweep is.
+//! Words of perftest's programs as words of this one.
 
 pub mod options;
 pub mod program;

@@ -1,5 +1,4 @@
-//! perftest's options on the command line become rocebench's own, before clap reads it. It must not know what an
-//! option does.
+//! perftest's options on the command line become rocebench's own, before clap reads it.
 //!
 //! Options are told from values as getopt and clap do: a letter may stand with others (`-FN`) and with its value
 //! (`-u14`), a name with its value (`--tclass=8`) or before it, and the word after an option that needs a value is its

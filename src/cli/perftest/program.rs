@@ -1,5 +1,5 @@
-//! `rocebench ib_send_bw …`, and a link of such a name to the program: perftest's command lines as people have them in their
-//! fingers and scripts. It must not know what an option does.
+//! `rocebench ib_send_bw …`, and a link of such a name to the program: perftest's command lines as people have them in
+//! their fingers and scripts.
 
 use std::ffi::OsString;
 use std::path::Path;

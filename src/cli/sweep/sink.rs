@@ -1,4 +1,4 @@
-//! Where a document goes, and whether two go to one place. It must not know what they are.
+//! Where a document goes, and whether two go to one place.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;

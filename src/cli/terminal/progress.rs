@@ -116,7 +116,7 @@ impl<W: std::io::Write + Send> Progress for Lines<W> {
     }
 }
 
-/// What is known of the time of a sweep.
+/// How long a sweep still takes: what its runs are to measure, and as much besides as those took that are over.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct TimeLeft {
     /// Whether runs tell nothing of others: those of several cases that count messages.

@@ -1,4 +1,4 @@
-//! Asks servers for their examinations, many at a time. It must not know what is made of the answers.
+//! Asks servers for their examinations, many at a time.
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,4 @@
-//! What is compared between nodes: a row for each fact, in the order in which they are told. It must not know how they
-//! are compared.
+//! What is compared between nodes: a row for each fact, in the order in which they are told.
 
 use crate::doctor::entries::family;
 use crate::protocol::examination::LockedMemory;

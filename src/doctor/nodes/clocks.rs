@@ -1,4 +1,4 @@
-//! Clocks of many nodes against each other and against this machine's. It must not know how they were read.
+//! Clocks of many nodes against each other and against this machine's.
 
 use crate::doctor::peer::{FAR_NS, WHY_CLOCK, milliseconds};
 use crate::protocol::clock_offset::ClockOffset;

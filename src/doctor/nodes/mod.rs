@@ -1,5 +1,5 @@
-//! Many nodes examined together: each tells facts of itself, and what differs between them is found. A difference is told
-//! by what most nodes have. It must not know how a node finds its facts, nor the command line.
+//! Many nodes examined together: each tells facts of itself, and what differs between them is found. A difference is
+//! told by what most nodes have.
 
 mod asked;
 mod aspects;

@@ -1,5 +1,4 @@
-//! One fact over all nodes: who has which value, who differs from most, and the sentence that says so. It must not know
-//! what the fact means.
+//! One fact over all nodes: who has which value, who differs from most, and the sentence that says so.
 
 use std::collections::BTreeMap;
 

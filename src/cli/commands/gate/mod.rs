@@ -1,5 +1,4 @@
-//! `rocebench gate`: launches two sides in turns until it is clear whether one is slower. It must not know how a verdict is
-//! found or written.
+//! `rocebench gate`: launches two sides in turns until it is clear whether one is slower.
 
 mod plan;
 mod side;

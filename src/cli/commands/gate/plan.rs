@@ -1,5 +1,4 @@
-//! How many rounds a gate has, when it is looked whether it is clear, and which side is first in a round. It must not
-//! know what is launched.
+//! How many rounds a gate has, when it is looked whether it is clear, and which side is first in a round.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! A side of a gate: what is switched on it, and one launch of it. It must not know when it is launched, nor what is made
-//! of the results.
+//! A side of a gate: what is switched on it, and one launch of it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
