@@ -390,13 +390,13 @@ mod tests {
         let aeth = Aeth { syndrome: Syndrome::Nak(NakCode::RemoteAccessError), msn: 1 };
         let write = Extended { reth: Some(reth), ..Extended::default() };
         let answer = Extended { aeth: Some(aeth), ..Extended::default() };
-        let packets = [
+        let recorded = [
             recorded(Opcode::WriteOnly, write, b"Hello!", 9),
             recorded(Opcode::Acknowledge, answer, b"", 7),
             // Belongs to another QP of the same device.
             recorded(Opcode::Acknowledge, answer, b"", 8),
         ];
-        let mut other = packets.to_vec();
+        let mut other = recorded.to_vec();
         other[2].outwards = false;
         let lines: Vec<String> =
             packets(&other, 7, Language::En, PAGE).into_iter().map(|(line, _)| line).collect();
