@@ -1,5 +1,4 @@
-//! The comparison with perftest as a table for a person: a row a case, and below it what is to be known of some. It
-//! must not know how the figures came about.
+//! The comparison with perftest as a table for a person: a row a case, and below it what is to be known of some.
 
 use std::io::{self, Write};
 
@@ -22,20 +21,20 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
         let comparison = case.perftest.as_ref()?;
         Some((case.config.settings.clone(), comparison))
     });
-    let (all, compared): (Vec<Settings>, Vec<&PerftestComparison>) = compared.unzip();
+    let (cases, compared): (Vec<Settings>, Vec<&PerftestComparison>) = compared.unzip();
     if compared.is_empty() {
         return Ok(());
     }
-    let settings = telling_apart(&all);
+    let settings = telling_apart(&cases);
     let head =
         settings.iter().map(|row| row.heading_of_column()).chain(HEAD).map(str::to_owned).collect();
-    let rows = all.iter().zip(&compared).map(|(of_case, comparison)| {
+    let rows = cases.iter().zip(&compared).map(|(of_case, comparison)| {
         settings.iter().map(|row| cell(row, of_case)).chain(cells(comparison)).collect()
     });
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let are_words: Vec<bool> = settings
         .iter()
-        .map(|row| all.iter().all(|it| row.number(it).is_none()))
+        .map(|row| cases.iter().all(|it| row.number(it).is_none()))
         .chain(HEAD.iter().map(|head| *head == "metric"))
         .collect();
     let ends: Vec<_> = compared.iter().map(|it| (&*it.verdict, it.note.as_ref())).collect();
@@ -50,9 +49,11 @@ pub(super) fn write_in_turns(
     (last, ends): (&str, &[(&str, Option<&String>)]),
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let width = |place: usize| rows.iter().map(|row| row[place].chars().count()).max();
     let columns: Vec<(usize, bool)> = (are_words.iter().enumerate())
-        .map(|(place, is_word)| (width(place).unwrap_or(0), *is_word))
+        .map(|(place, is_word)| {
+            let widths = rows.iter().map(|row| row[place].chars().count());
+            (widths.max().unwrap_or(0), *is_word)
+        })
         .collect();
     let mut notes: Vec<&String> = Vec::new();
     let verdicts: Vec<String> = ends
@@ -114,26 +115,24 @@ pub fn figures(metric: &str, rocebench: f64, perftest: f64) -> String {
 
 fn cells(comparison: &PerftestComparison) -> [String; HEAD.len()] {
     let metric = &comparison.metric;
-    let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
-    let figure = |value: Option<f64>| known(value.map(|value| figure(metric, value)));
+    let [own, theirs] = [comparison.rocebench_median, comparison.perftest_median]
+        .map(|median| or_not_measured(median.map(|value| figure(metric, value))));
     let interval = comparison
         .ratio_low
         .zip(comparison.ratio_high)
         .map(|(low, high)| format!(" [{low:.3}, {high:.3}]"))
         .unwrap_or_default();
-    let ratio = known(comparison.ratio.map(|ratio| format!("{ratio:.3}{interval}")));
+    let ratio = or_not_measured(comparison.ratio.map(|ratio| format!("{ratio:.3}{interval}")));
     let counted = comparison.pairs.iter().filter_map(PerftestPair::counted).count();
     let pairs = match comparison.pairs.len() {
-        all if all == counted => all.to_string(),
-        all => format!("{counted} of {all}"),
+        pairs if pairs == counted => pairs.to_string(),
+        pairs => format!("{counted} of {pairs}"),
     };
-    [
-        name(metric).to_owned(),
-        figure(comparison.rocebench_median),
-        figure(comparison.perftest_median),
-        ratio,
-        pairs,
-    ]
+    [name(metric).to_owned(), own, theirs, ratio, pairs]
+}
+
+pub(super) fn or_not_measured(text: Option<String>) -> String {
+    text.unwrap_or_else(|| NOT_MEASURED.to_owned())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! A victim alone and beside attackers as a table for a person: a row an attacker. It must not know how the figures came about.
+//! A victim alone and beside attackers as a table for a person: a row an attacker.
 
 use std::io::{self, Write};
 
-use super::against::write_in_turns;
-use crate::observe::format::{NOT_MEASURED, exact, time_text};
+use super::against::{or_not_measured, write_in_turns};
+use crate::observe::format::{exact, time_text};
 use crate::results::model::{BesideAttacker, HarmFactor, ResultFile};
 
 const HEAD: &str =
@@ -25,26 +25,29 @@ pub fn write(result: &ResultFile, out: &mut impl Write) -> io::Result<()> {
     write_in_turns(&rows, &are_words, ("the victim is", &ends), out)
 }
 
-fn cells(told: &BesideAttacker) -> Vec<String> {
-    let known = |text: Option<String>| text.unwrap_or_else(|| NOT_MEASURED.to_owned());
-    let of = |it: &HarmFactor, text: fn(f64) -> String| {
-        [it.alone.map(text), it.beside.map(text), factor_text(it)].map(known)
+fn cells(beside: &BesideAttacker) -> Vec<String> {
+    let rounds = match (beside.counted, beside.rounds) {
+        (counted, rounds) if counted == rounds => rounds.to_string(),
+        (counted, rounds) => format!("{counted} of {rounds}"),
     };
-    let rounds = match (told.counted, told.rounds) {
-        (counted, all) if counted == all => all.to_string(),
-        (counted, all) => format!("{counted} of {all}"),
-    };
-    let first = [told.attacker.clone(), known(told.attacker_gbit_per_s.map(exact))];
-    let factors = [of(&told.gbit_per_s, exact), of(&told.p99_ns, time_text)];
+    let first = [beside.attacker.clone(), or_not_measured(beside.attacker_gbit_per_s.map(exact))];
+    let factors =
+        [factor_cells(&beside.gbit_per_s, exact), factor_cells(&beside.p99_ns, time_text)];
     [&first[..], factors.as_flattened(), &[rounds]].concat()
 }
 
+fn factor_cells(factor: &HarmFactor, text: fn(f64) -> String) -> [String; 3] {
+    [factor.alone.map(text), factor.beside.map(text), factor_text(factor)].map(or_not_measured)
+}
+
 /// `1.52 [1.48, 1.57]`; without an interval where few rounds count.
-pub fn factor_text(told: &HarmFactor) -> Option<String> {
-    let interval =
-        told.factor_low.zip(told.factor_high).map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
-    let factor = told.factor?;
-    Some(format!("{factor:.2}{}", interval.unwrap_or_default()))
+pub fn factor_text(factor: &HarmFactor) -> Option<String> {
+    let interval = factor
+        .factor_low
+        .zip(factor.factor_high)
+        .map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
+    let median = factor.factor?;
+    Some(format!("{median:.2}{}", interval.unwrap_or_default()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A sweep as JSON: the result as it is in a file, and what it says. It must not know where the document goes.
+//! A sweep as JSON: the result as it is in a file, and what it says.
 
 use std::io::{self, Write};
 
@@ -15,9 +15,9 @@ use crate::results::schema;
 ///
 /// # Errors
 /// The stream's.
-pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Result<()> {
+pub fn write_to(result: &ResultFile, report: &Said, mut out: impl Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct Explained<'a> {
         #[serde(flatten)]
         finding: &'a Finding,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,10 +28,10 @@ pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Re
     struct Document<'a> {
         #[serde(flatten)]
         result: &'a ResultFile,
-        findings: Vec<Told<'a>>,
+        findings: Vec<Explained<'a>>,
     }
-    let findings = said.all_findings();
-    let told = findings.iter().map(|finding| Told {
+    let findings = report.all_findings();
+    let explained = findings.iter().map(|finding| Explained {
         finding,
         remedy: match finding {
             Finding::Wrong(problem) => Some(remedy(problem)),
@@ -39,7 +39,7 @@ pub fn write_to(result: &ResultFile, said: &Said, mut out: impl Write) -> io::Re
         },
         sentence: sentence(finding),
     });
-    let document = Document { result, findings: told.collect() };
+    let document = Document { result, findings: explained.collect() };
     serde_json::to_writer_pretty(&mut out, &document)?;
     writeln!(out)
 }

@@ -1,7 +1,8 @@
-//! Matrices, fans and what they say, for a terminal of 80 columns. It must not judge, nor know what writes it.
+//! Matrices, fans and what they say, for a terminal of 80 columns.
 
 mod heads;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use crate::judge::findings::Said;
@@ -29,8 +30,8 @@ const DOUBTFUL: &str = "?";
 ///
 /// # Errors
 /// The stream's.
-pub fn write(said: &Said, out: &mut dyn Write) -> io::Result<()> {
-    for mesh in &said.meshes {
+pub fn write(report: &Said, out: &mut dyn Write) -> io::Result<()> {
+    for mesh in &report.meshes {
         let matrix = &mesh.matrix;
         let is_fan = matrix.is_fan();
         if is_fan && mesh.findings.is_empty() {
@@ -44,7 +45,7 @@ pub fn write(said: &Said, out: &mut dyn Write) -> io::Result<()> {
         }
         write_all(out, &mesh.findings)?;
     }
-    for fan in &said.fans {
+    for fan in &report.fans {
         writeln!(out)?;
         write_all(out, &[NodesFinding::Fan(fan.clone())])?;
     }
@@ -74,13 +75,13 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     if !quantity.higher_is_better() {
         slowest.reverse();
     }
-    let slowest: Vec<&Cell> = slowest.iter().take(SLOWEST).map(|(_, cell)| *cell).collect();
+    let slowest_cells: Vec<&Cell> = slowest.iter().take(SLOWEST).map(|(_, cell)| *cell).collect();
     lines.push(format!("slowest of {flows} flows; all are in the CSV file:"));
-    lines.extend(list(matrix, outliers, &slowest));
+    lines.extend(list(matrix, outliers, &slowest_cells));
     lines
 }
 
-fn told(value: Option<f64>, quantity: Metric) -> String {
+fn figure_or_missing(value: Option<f64>, quantity: Metric) -> String {
     value.map_or_else(|| NOT_MEASURED.to_owned(), |it| number(quantity, it))
 }
 
@@ -97,15 +98,6 @@ fn is_told(outliers: &[Outlier], from: usize, to: usize) -> bool {
 fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
     let quantity = matrix.quantity();
     let (label, width) = (heads.label, heads.cell);
-    let cell = |from: usize, to: usize| {
-        let text = match matrix.cell(from, to) {
-            None if from == to => "·".to_owned(),
-            None => NOT_MEASURED.to_owned(),
-            Some(cell) => text(cell, quantity),
-        };
-        format!("{text:>width$}{}", mark(from != to && is_told(outliers, from, to)))
-    };
-    let median = |value: Option<f64>| told(value, quantity);
     let unit = quantity.heading();
     let head = heads.columns.iter().map(|head| format!("{head:>width$} "));
     let mut lines = vec![format!(
@@ -116,28 +108,36 @@ fn table(matrix: &Matrix, outliers: &[Outlier], heads: &Heads) -> Vec<String> {
     )];
     let sending = matrix.sending(quantity);
     for (from, (name, sends)) in heads.rows.iter().zip(sending).enumerate() {
-        let cells: String = (0..matrix.nodes.len()).map(|to| cell(from, to)).collect();
-        lines.push(format!("{name:<label$} {cells}{:>8}", median(sends)));
+        let cells: String = (0..matrix.nodes.len())
+            .map(|to| {
+                let text = match matrix.cell(from, to) {
+                    None if from == to => "·".to_owned(),
+                    None => NOT_MEASURED.to_owned(),
+                    Some(cell) => text(cell, quantity),
+                };
+                format!("{text:>width$}{}", mark(from != to && is_told(outliers, from, to)))
+            })
+            .collect();
+        lines.push(format!("{name:<label$} {cells}{:>8}", figure_or_missing(sends, quantity)));
     }
     let receiving: String = matrix
         .receiving(quantity)
         .into_iter()
-        .map(|it| format!("{:>width$} ", median(it)))
+        .map(|it| format!("{:>width$} ", figure_or_missing(it, quantity)))
         .collect();
-    let all = median(matrix.median(quantity));
-    lines.push(format!("{:<label$} {receiving}{all:>8}", "median"));
+    let of_all = figure_or_missing(matrix.median(quantity), quantity);
+    lines.push(format!("{:<label$} {receiving}{of_all:>8}", "median"));
     lines.extend(legend(matrix, outliers));
     lines
 }
 
 fn legend(matrix: &Matrix, outliers: &[Outlier]) -> Option<String> {
-    let told = (!outliers.is_empty()).then_some("* slow, see below");
+    let slow = (!outliers.is_empty()).then_some("* slow, see below");
     let quantity = matrix.quantity();
-    let texts = matrix.cells.iter().map(|cell| text(cell, quantity));
-    let has = |text: &str| texts.clone().any(|it| it == text);
-    let lost = has(LOST).then_some("lost: each run failed or was stopped");
-    let doubtful = has(DOUBTFUL).then_some("?: each run is doubtful");
-    let parts: Vec<&str> = [told, lost, doubtful].into_iter().flatten().collect();
+    let texts: BTreeSet<String> = matrix.cells.iter().map(|cell| text(cell, quantity)).collect();
+    let lost = texts.contains(LOST).then_some("lost: each run failed or was stopped");
+    let doubtful = texts.contains(DOUBTFUL).then_some("?: each run is doubtful");
+    let parts: Vec<&str> = [slow, lost, doubtful].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -145,30 +145,28 @@ fn text(cell: &Cell, quantity: Metric) -> String {
     match cell.figures.of(quantity) {
         None if cell.doubtful > 0 => DOUBTFUL.to_owned(),
         None if cell.lost > 0 => LOST.to_owned(),
-        figure => told(figure, quantity),
+        figure => figure_or_missing(figure, quantity),
     }
 }
 
 fn list(matrix: &Matrix, outliers: &[Outlier], cells: &[&Cell]) -> Vec<String> {
-    let name = |cell: &Cell| {
-        if cell.from == cell.to {
-            matrix.name(cell.from).to_owned()
-        } else {
-            format!("{}>{}", matrix.name(cell.from), matrix.name(cell.to))
-        }
-    };
-    let names: Vec<String> = cells.iter().map(|cell| name(cell)).collect();
+    let names: Vec<String> = cells
+        .iter()
+        .map(|cell| {
+            if cell.from == cell.to {
+                matrix.name(cell.from).to_owned()
+            } else {
+                format!("{}>{}", matrix.name(cell.from), matrix.name(cell.to))
+            }
+        })
+        .collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let head = format!("{:<width$} {:>8}  {:>8} {:>8}", "flow", "Gb/s", "p50 µs", "p99 µs");
     let rows = cells.iter().zip(&names).map(|(cell, name)| {
-        let figure = |quantity| text(cell, quantity);
-        format!(
-            "{name:<width$} {:>8}{} {:>8} {:>8}",
-            figure(Metric::GbitPerS),
-            mark(is_told(outliers, cell.from, cell.to)),
-            figure(Metric::P50Ns),
-            figure(Metric::P99Ns),
-        )
+        let [rate, p50, p99] =
+            [Metric::GbitPerS, Metric::P50Ns, Metric::P99Ns].map(|quantity| text(cell, quantity));
+        let mark = mark(is_told(outliers, cell.from, cell.to));
+        format!("{name:<width$} {rate:>8}{mark} {p50:>8} {p99:>8}")
     });
     std::iter::once(head).chain(rows).collect()
 }
@@ -180,23 +178,17 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         (matrix.sending(quantity).into_iter()).zip(matrix.receiving(quantity)).collect();
     let names = heads::cut(&matrix.nodes);
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
-    let marked = |places: [Place; 2]| mark(outliers.iter().any(|it| places.contains(&it.place)));
     let mut nodes: Vec<usize> = (0..matrix.nodes.len()).collect();
     let mut lines = Vec::new();
     if nodes.len() > MOST_NODES {
-        let worse = |node: &usize| {
-            let (sends, receives) = sides.get(*node).copied().unwrap_or_default();
-            let sides = [sends, receives].into_iter().flatten();
-            if quantity.higher_is_better() {
-                sides.fold(f64::INFINITY, f64::min)
-            } else {
-                -sides.fold(0.0, f64::max)
-            }
-        };
-        nodes.sort_by(|one, two| worse(one).total_cmp(&worse(two)));
+        nodes.sort_by(|one, other| {
+            let [one, other] = [one, other]
+                .map(|node| worse_side(quantity, sides.get(*node).copied().unwrap_or_default()));
+            one.total_cmp(&other)
+        });
         nodes.truncate(MOST_FLOWS);
-        let all = matrix.nodes.len();
-        lines.push(format!("the slowest {} of {all} nodes:", nodes.len()));
+        let count = matrix.nodes.len();
+        lines.push(format!("the slowest {} of {count} nodes:", nodes.len()));
     }
     let each = width + 1 + 7 + 2 + 7 + 1;
     let columns = ((COLUMNS + 2) / (each + 2)).clamp(1, nodes.len().max(1));
@@ -214,9 +206,10 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
             .map(|&node| {
                 let (sends, receives) = sides.get(node).copied().unwrap_or_default();
                 let name = names.get(node).map_or("", |name| name);
-                let [sends, receives] = [sends, receives].map(|it| told(it, quantity));
+                let [sends, receives] = [sends, receives].map(|it| figure_or_missing(it, quantity));
                 let [sent, received] = [Place::From(node), Place::To(node)]
-                    .map(|side| marked([side, Place::Node(node)]));
+                    .map(|side| [side, Place::Node(node)])
+                    .map(|places| mark(outliers.iter().any(|it| places.contains(&it.place))));
                 format!("{name:<width$} {sends:>7}{sent} {receives:>7}{received}")
             })
             .collect::<Vec<_>>()
@@ -225,6 +218,16 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     }
     lines.extend(legend(matrix, outliers));
     lines
+}
+
+/// The less, the worse.
+fn worse_side(quantity: Metric, (sends, receives): (Option<f64>, Option<f64>)) -> f64 {
+    let sides = [sends, receives].into_iter().flatten();
+    if quantity.higher_is_better() {
+        sides.fold(f64::INFINITY, f64::min)
+    } else {
+        -sides.fold(0.0, f64::max)
+    }
 }
 
 #[cfg(test)]

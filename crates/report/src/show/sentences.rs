@@ -28,11 +28,14 @@ pub fn sentence(finding: &Finding) -> String {
             metric.range(*low, *high)
         ),
         Finding::FewRuns { chance } => {
-            let chance = chance
+            let shares: Vec<String> = chance
                 .iter()
-                .map(|(metric, share)| format!("{:.0} % in {}", share * 100.0, metric.noun()));
-            let chance = listed(&chance.collect::<Vec<_>>());
-            format!("Use --runs 5: with so few runs, differences up to {chance} may be chance.")
+                .map(|(metric, share)| format!("{:.0} % in {}", share * 100.0, metric.noun()))
+                .collect();
+            format!(
+                "Use --runs 5: with so few runs, differences up to {} may be chance.",
+                listed(&shares)
+            )
         }
         Finding::Scaling { metric, shape, from, to, of } => {
             scaling(*metric, *shape, [from, to], of)
@@ -55,11 +58,11 @@ fn best(
     let range = metric.range(low, high);
     let noun = metric.noun();
     if cases == of {
-        let all = match of {
+        let cases = match of {
             2 => "Both cases".to_owned(),
             of => format!("All {of} cases"),
         };
-        return format!("{all} have about the same {noun}: {range}.");
+        return format!("{cases} have about the same {noun}: {range}.");
     }
     let most = if metric.higher_is_better() { "Most" } else { "Lowest" };
     match names {
@@ -75,9 +78,8 @@ fn scaling(metric: Metric, shape: Shape, [from, to]: [&(String, f64); 2], of: &s
         Metric::GbitPerS => "Throughput".to_owned(),
         other => format!("The number of {}", other.noun()),
     };
-    let at = |(words, value): &(String, f64)| format!("{words} ({})", metric.text(*value));
-    let (from, to) = (at(from), at(to));
-    let told = match shape {
+    let [from, to] = [from, to].map(|(words, value)| format!("{words} ({})", metric.text(*value)));
+    let change = match shape {
         Shape::Level => format!("is about the same from {from} to {to}"),
         Shape::Falls => format!("falls from {from} to {to}"),
         Shape::Grows => format!("grows from {from} to {to}"),
@@ -90,25 +92,27 @@ fn scaling(metric: Metric, shape: Shape, [from, to]: [&(String, f64); 2], of: &s
         "" => String::new(),
         of => format!(" ({of})"),
     };
-    format!("{noun} {told}{of}.")
+    format!("{noun} {change}{of}.")
 }
 
 /// What is wrong, and what helps.
 fn wrong(problem: &Problem) -> String {
     let Problem { kind, count, of, case, most, counts, .. } = problem;
-    let verb = |one: &'static str, many: &'static str| if *count == 1 { one } else { many };
     let runs = format!("{count} of {of} {}", plural(*of, "run"));
-    let counts = counts.iter();
-    let counts: Vec<String> = match kind {
-        ProblemKind::Unreliable => counts.map(|(name, _)| name.clone()).collect(),
-        ProblemKind::Starved => counts.map(|(name, number)| format!("{name} {number}")).collect(),
-        _ => counts.map(|(name, sum)| format!("{sum} {name}")).collect(),
-    };
-    let counts = counts.join(", ");
+    let counts = counts
+        .iter()
+        .map(|(name, count)| match kind {
+            ProblemKind::Unreliable => name.clone(),
+            ProblemKind::Starved => format!("{name} {count}"),
+            _ => format!("{count} {name}"),
+        })
+        .collect::<Vec<_>>()
+        .join(", ");
     let text = match kind {
         ProblemKind::Failed => format!("{runs} failed"),
         ProblemKind::Unreliable => {
-            format!("{runs} {} unreliable: {counts}", verb("is", "are"))
+            let are = if *count == 1 { "is" } else { "are" };
+            format!("{runs} {are} unreliable: {counts}")
         }
         ProblemKind::Overloaded => format!("{runs} served less than was offered"),
         ProblemKind::ReceiverDisagrees => {
@@ -176,9 +180,9 @@ pub(super) fn remedy(problem: &Problem) -> &str {
 pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
     let (wrong, right): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.is_wrong());
-    let mut told: Vec<(bool, String)> = right.iter().map(|it| (false, sentence(it))).collect();
+    let mut sentences: Vec<(bool, String)> = right.iter().map(|it| (false, sentence(it))).collect();
     if let Some((gravest, others)) = wrong.split_first() {
-        told.push((true, sentence(gravest)));
+        sentences.push((true, sentence(gravest)));
         let names: Vec<String> = others
             .iter()
             .map(|finding| match finding {
@@ -189,10 +193,10 @@ pub fn short(findings: &[Finding]) -> Vec<(bool, String)> {
             })
             .collect();
         if !names.is_empty() {
-            told.push((true, format!("Also: {}.", names.join("; "))));
+            sentences.push((true, format!("Also: {}.", names.join("; "))));
         }
     }
-    told
+    sentences
 }
 
 #[cfg(test)]

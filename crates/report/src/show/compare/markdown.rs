@@ -5,13 +5,12 @@ use std::io::{self, Write};
 
 use super::rows::{HEAD, Row, of_case, over_all};
 use super::words;
-use crate::judge::compare::model::{Comparison, Verdict};
+use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::format::counted;
 
 /// Rows of a table, so that the text stays below the 65,536 characters of a comment on GitHub.
 const ROWS: usize = 200;
 
-/// Lines of anything else.
 const LINES: usize = 20;
 
 /// Writes the document.
@@ -53,12 +52,11 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
             let reasons = escape(&case.not_comparable.join("; "));
             not_comparable.push(format!("`{}` is not comparable: {reasons}", case.id));
         }
-        let of_case = |text: &str| format!("`{}`: {}", case.id, escape(text));
         let missing = case.missing.iter().map(words::missing);
-        not_comparable.extend(missing.map(|text| of_case(&text)));
+        not_comparable.extend(missing.map(|text| remark(case, &text)));
         // Where there is nothing to compare, notes add nothing to the reason.
         if case.not_comparable.is_empty() {
-            notes.extend(case.notes.iter().map(|text| of_case(text)));
+            notes.extend(case.notes.iter().map(|text| remark(case, text)));
         }
     }
     list(out, &not_comparable, "that are not comparable")?;
@@ -74,6 +72,10 @@ pub fn write(comparison: &Comparison, mut out: impl Write) -> io::Result<()> {
         writeln!(out, "- {}", escape(&remark))?;
     }
     out.flush()
+}
+
+fn remark(case: &CaseComparison, text: &str) -> String {
+    format!("`{}`: {}", case.id, escape(text))
 }
 
 /// Texts, each with a dot before it; of many the first, and how many more.

@@ -1,5 +1,4 @@
-//! The comparison as text for people and as documents for other programs, all from the same rows. They must
-//! not judge: every word and figure is the comparison's.
+//! The comparison as text for people and as documents for other programs, all from the same rows.
 
 pub mod junit;
 pub mod markdown;

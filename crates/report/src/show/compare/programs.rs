@@ -56,12 +56,12 @@ pub fn action(comparison: &Comparison, bigger_is_better: bool, out: impl Write) 
     let rows =
         new_sides(comparison).filter(|(row, _)| row.figures.higher_is_better == bigger_is_better);
     pretty(out, &rows.map(|(row, new)| {
-        let (it, [.., change, interval, _]) = (row.figures, row.cells());
+        let (figures, [.., change, interval, _]) = (row.figures, row.cells());
         let notes: String = row.case.iter().flat_map(|case| &case.notes).map(|note| format!("\n{note}")).collect();
-        let (word, count, what) = (it.verdict.name(), it.new.len(), row.observation);
-        let unit = Some(it.unit.as_str()).filter(|unit| !unit.is_empty());
+        let (word, count, what) = (figures.verdict.name(), figures.new.len(), row.observation);
+        let unit = Some(figures.unit.as_str()).filter(|unit| !unit.is_empty());
         json!({
-            "name": format!("{}/{}", row.subject(), it.metric.name()),
+            "name": format!("{}/{}", row.subject(), figures.metric.name()),
             "unit": unit.unwrap_or("1"),
             "value": new.median,
             "range": format!("± {}", (new.high - new.low) / 2.0),

@@ -1,5 +1,4 @@
-//! A comparison as rows, one a figure: the names, figures and verdicts that all its documents share. It must not know
-//! documents.
+//! A comparison as rows, one a figure: the names, figures and verdicts that all its documents share.
 
 use serde::Serialize;
 
@@ -14,7 +13,6 @@ pub(super) struct Row<'a> {
     /// Of which case; `None` over all cases.
     pub(super) case: Option<&'a CaseComparison>,
     pub(super) figures: &'a MetricComparison,
-    /// What one figure is.
     pub(super) observation: Observation,
 }
 
@@ -71,24 +69,25 @@ impl<'a> Row<'a> {
 
     /// Name, medians of both sides, change, its interval, and the verdict with what would settle it.
     pub(super) fn cells(&self) -> [String; 6] {
-        let it = self.figures;
-        let [base, new] = [it.base_median, it.new_median].map(|value| match self.case {
-            Some(_) => it.metric.text(value),
+        let figures = self.figures;
+        let [base, new] = [figures.base_median, figures.new_median].map(|value| match self.case {
+            Some(_) => figures.metric.text(value),
             None => String::new(),
         });
-        let word = it.verdict.name();
-        let verdict = match (it.verdict, it.settled_with) {
+        let word = figures.verdict.name();
+        let verdict = match (figures.verdict, figures.settled_with) {
             (Verdict::Unclear, Some(count)) => {
                 format!("{word}, ~{count} {}", self.observation)
             }
             _ => word.to_owned(),
         };
-        let change = it.ratio.map_or_else(|| "-".to_owned(), |it| percent(it) + " %");
-        let interval = match (it.low, it.high) {
+        let change =
+            figures.ratio.map_or_else(|| "-".to_owned(), |figures| percent(figures) + " %");
+        let interval = match (figures.low, figures.high) {
             (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
             _ => "-".to_owned(),
         };
-        [name(it.metric, &it.flow), base, new, change, interval, verdict]
+        [name(figures.metric, &figures.flow), base, new, change, interval, verdict]
     }
 
     /// `12.0 µs -> 13.3 µs, +11.1 %, 95 % interval +10.4 … +11.8 %`; over all cases without medians.
@@ -103,17 +102,17 @@ impl<'a> Row<'a> {
 
     /// What changed for certain; `None` where it is not.
     pub(super) fn change(&self) -> Option<Change<'a>> {
-        let it = self.figures;
+        let figures = self.figures;
         let id = self.case.map_or("over all cases", |case| &case.id);
-        let (name, word) = (name(it.metric, &it.flow), it.verdict.name());
+        let (name, word) = (name(figures.metric, &figures.flow), figures.verdict.name());
         self.has_changed().then(|| Change {
-            finding: it.verdict,
+            finding: figures.verdict,
             case: self.case.map_or("", |case| &case.id),
-            flow: &it.flow,
-            metric: it.metric,
-            ratio: it.ratio,
-            low: it.low,
-            high: it.high,
+            flow: &figures.flow,
+            metric: figures.metric,
+            ratio: figures.ratio,
+            low: figures.low,
+            high: figures.high,
             sentence: format!("{id}, {name} {word}: {}.", self.text()),
         })
     }

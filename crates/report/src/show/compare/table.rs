@@ -92,23 +92,22 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     let mut changed = flows(of_case(case).filter(Row::has_changed));
     changed.truncate(MOST);
     // Of many flows, what has changed.
-    let is_told = |row: &Row<'_>| {
+    let (shown, others): (Vec<Row<'_>>, Vec<Row<'_>>) = of_case(case).partition(|row| {
         names.len() <= MOST || row.has_changed() && changed.contains(&&*row.figures.flow)
-    };
-    let mut told = None;
-    for row in of_case(case).filter(is_told) {
+    });
+    let mut above = None;
+    for row in &shown {
         let own = flow(&row.figures.flow);
-        if own != told {
-            told = own;
+        if own != above {
+            above = own;
             writeln!(out, "  {}", row.figures.flow)?;
         }
-        figures(out, &row)?;
+        figures(out, row)?;
     }
     if names.len() > MOST {
-        let counts =
-            words::counts(of_case(case).filter(|row| !is_told(row)).map(|row| row.figures.verdict));
-        let (flows, all) = (names.len() - changed.len(), names.len());
-        wrapped(out, &format!("  {flows} more of {all} flows: {counts}"))?;
+        let counts = words::counts(others.iter().map(|row| row.figures.verdict));
+        let (flows, of) = (names.len() - changed.len(), names.len());
+        wrapped(out, &format!("  {flows} more of {of} flows: {counts}"))?;
     }
     for missing in case.missing.iter().take(MOST) {
         wrapped(out, &format!("  {}", words::missing(missing)))?;

@@ -94,8 +94,8 @@ pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
         };
         *counts.entry(verdict).or_default() += 1;
     }
-    let told = counts.iter().rev().map(|(it, count)| format!("{count} {}", it.name()));
-    if counts.is_empty() { "no figure".to_owned() } else { told.collect::<Vec<_>>().join(", ") }
+    let words = counts.iter().rev().map(|(it, count)| format!("{count} {}", it.name()));
+    if counts.is_empty() { "no figure".to_owned() } else { words.collect::<Vec<_>>().join(", ") }
 }
 
 /// The cases, worst first; among equals in the order of the base.
@@ -111,12 +111,12 @@ pub(super) fn some<T: AsRef<str>>(names: &[T]) -> String {
 
 /// Why figures are not judged: `one run each: unclear`. Each reason stands once, with its number of cases unless it is all.
 pub(super) fn no_verdicts(comparison: &Comparison) -> Vec<String> {
-    let all = || comparison.cases.iter().filter_map(|case| case.no_verdict.as_deref());
+    let reasons = comparison.cases.iter().filter_map(|case| case.no_verdict.as_deref());
     let word = Verdict::NoVerdict.name();
-    each_once(all())
+    each_once(reasons.clone())
         .into_iter()
         .map(|reason| {
-            let cases = all().filter(|it| *it == reason).count();
+            let cases = reasons.clone().filter(|it| *it == reason).count();
             if cases == comparison.cases.len() {
                 format!("{reason}: {word}")
             } else {
@@ -140,7 +140,7 @@ fn margins(comparison: &Comparison) -> Option<String> {
         let widest = margins.entry(row.figures.metric).or_default();
         *widest = widest.max(row.figures.margin);
     }
-    let told = margins
+    let words = margins
         .iter()
         .map(|(metric, margin)| {
             let percent = (margin * 1e4).round() / 1e2;
@@ -149,7 +149,7 @@ fn margins(comparison: &Comparison) -> Option<String> {
         .collect::<Vec<_>>()
         .join(", ");
     let half = if comparison.over_all.is_empty() { "" } else { "; over all cases half of that" };
-    (!margins.is_empty()).then(|| format!("equal means within: {told}{half}"))
+    (!margins.is_empty()).then(|| format!("equal means within: {words}{half}"))
 }
 
 pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
@@ -170,10 +170,6 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     let refused = comparison.refused.iter();
     remarks.extend(refused.map(|text| format!("refused: {text}")));
-    let is_judged_by_runs = |case: &CaseComparison| {
-        let is_judged = case.not_comparable.is_empty() && case.no_verdict.is_none();
-        case.observation == Observation::Run && is_judged
-    };
     if comparison.cases.iter().any(is_judged_by_runs) {
         remarks.push(
             "note: launch the sweep 10 times a side, in turns. With fewer than 3 launches a side each run counts by \
@@ -182,6 +178,12 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
         );
     }
     remarks
+}
+
+fn is_judged_by_runs(case: &CaseComparison) -> bool {
+    case.observation == Observation::Run
+        && case.not_comparable.is_empty()
+        && case.no_verdict.is_none()
 }
 
 /// Whether a case has an open loop without a figure of its throughput.

@@ -1,5 +1,4 @@
 //! The file of cases: one row for each case, flow and run, with its settings and the figures of all QPs together.
-//! It must not know single QPs.
 
 use std::io::{self, Write};
 
@@ -65,9 +64,9 @@ fn row(
         row.add("connect", connect)?;
         for step in &connect.steps {
             let time = &step.time_ns;
-            let told =
+            let times =
                 json!({ "min": time.min, "mean": time.mean, "p99": time.p99, "max": time.max });
-            row.add(&format!("connect_{}_ns", step.step), told)?;
+            row.add(&format!("connect_{}_ns", step.step), times)?;
         }
     }
     let names = flow.config.map(|it| [&it.from_device, &it.to_device]);
@@ -86,15 +85,17 @@ fn row(
 /// Sums of the workers of the node that posts the flow; they serve all of its flows.
 fn workers(node: Option<&NodeResult>) -> Value {
     let workers = node.map_or(&[][..], |node| &node.workers);
-    let sum = |count: fn(&WorkerResult) -> u64| {
-        (!workers.is_empty()).then(|| rates::sum(workers.iter().map(count)))
-    };
     json!({
         "away_seconds": workers.iter().map(|it| it.away_seconds).sum::<Option<f64>>()
             .filter(|_| !workers.is_empty()),
         "cpu_seconds": node.and_then(NodeResult::cpu_seconds),
-        "polls": sum(|worker| worker.polls),
-        "empty_polls": sum(|worker| worker.empty_polls),
-        "blocked": sum(|worker| worker.blocked),
+        "polls": sum(workers, |worker| worker.polls),
+        "empty_polls": sum(workers, |worker| worker.empty_polls),
+        "blocked": sum(workers, |worker| worker.blocked),
     })
+}
+
+/// `None` without workers.
+fn sum(workers: &[WorkerResult], count: fn(&WorkerResult) -> u64) -> Option<u64> {
+    (!workers.is_empty()).then(|| rates::sum(workers.iter().map(count)))
 }

@@ -54,7 +54,6 @@ fn coarser(histogram: &Histogram<u64>) -> Option<Histogram<u64>> {
 
 /// Kinds carry the unit of `low` and `high`. A distribution that the file does not have, or that is damaged, has no row.
 fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> {
-    let times = |it: &Option<Latency>| it.as_ref()?.histogram().ok();
     let bandwidth = flow.bandwidth_gbit_per_s.as_ref();
     let kinds = [
         ("latency_ns", times(&flow.latency_ns)),
@@ -64,6 +63,10 @@ fn of_flow(flow: &FlowResult) -> impl Iterator<Item = (String, Histogram<u64>)> 
         ("bandwidth_kbit_per_s", bandwidth.and_then(|it| it.histogram_kbit_per_s().ok())),
     ];
     kinds.into_iter().filter_map(|(kind, histogram)| Some((kind.to_owned(), histogram?)))
+}
+
+fn times(latency: &Option<Latency>) -> Option<Histogram<u64>> {
+    latency.as_ref()?.histogram().ok()
 }
 
 /// Times of set-up, at the end that ran the sweep.

@@ -1,5 +1,5 @@
-//! A result as three CSV files: cases, QPs and histograms, so that none has totals and parts in one column. Cells are
-//! the JSON's values under its names, those of nested objects joined with `_`. It must not know where the files go.
+//! A result as three CSV files: cases, QPs and histograms, so that none has totals and parts in one column. Cells
+//! are the JSON's values under its names, those of nested objects joined with `_`.
 
 mod cases;
 mod histograms;

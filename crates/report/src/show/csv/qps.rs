@@ -1,4 +1,4 @@
-//! The file of QPs: one row for each QP of a case, flow and run. It must not know totals.
+//! The file of QPs: one row for each QP of a case, flow and run.
 
 use std::io::{self, Write};
 

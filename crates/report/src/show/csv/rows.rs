@@ -1,5 +1,4 @@
-//! Rows made of what serde makes of the model: a column for each field, in the order of the fields. It must not know
-//! which fields there are.
+//! Rows made of what serde makes of the model: a column for each field, in the order of the fields.
 
 use std::io::{self, Write};
 
@@ -103,10 +102,10 @@ pub(super) fn write(out: impl Write, give: impl Fn(Take<'_>) -> io::Result<()>) 
         columns.add(row);
         Ok(())
     })?;
-    let columns = columns.with_values();
+    let names = columns.with_values();
     let mut writer = ::csv::Writer::from_writer(out);
-    writer.write_record(&columns)?;
-    give(&mut |row| Ok(writer.write_record(columns.iter().map(|column| row.cell(column)))?))?;
+    writer.write_record(&names)?;
+    give(&mut |row| Ok(writer.write_record(names.iter().map(|column| row.cell(column)))?))?;
     writer.flush()
 }
 

@@ -1,4 +1,4 @@
-//! JUnit XML: test cases of each kind, and the document. It must not know what is tested.
+//! JUnit XML: test cases of each kind, and the document.
 
 pub mod sweep;
 
@@ -32,6 +32,20 @@ pub(crate) enum Outcome {
     Failure(String),
     Error(String),
     Skipped(String),
+}
+
+impl Outcome {
+    fn is_failure(&self) -> bool {
+        matches!(self, Outcome::Failure(_))
+    }
+
+    fn is_error(&self) -> bool {
+        matches!(self, Outcome::Error(_))
+    }
+
+    fn is_skipped(&self) -> bool {
+        matches!(self, Outcome::Skipped(_))
+    }
 }
 
 impl TestCase {
@@ -86,8 +100,7 @@ impl TestSuite {
         name: &'static str,
         values: impl IntoIterator<Item = T>,
     ) {
-        let values = values.into_iter().map(|value| (name, value.into()));
-        self.properties.extend(values);
+        self.properties.extend(values.into_iter().map(|value| (name, value.into())));
     }
 
     fn count(&self, is: fn(&Outcome) -> bool) -> usize {
@@ -110,17 +123,16 @@ fn markup(properties: &Properties) -> Markup {
 /// # Errors
 /// The stream's.
 pub(crate) fn write(name: &str, suites: &[TestSuite], mut out: impl Write) -> io::Result<()> {
-    let failed: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Failure(_));
-    let unjudged: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Error(_));
-    let skipped: fn(&Outcome) -> bool = |it| matches!(it, Outcome::Skipped(_));
-    let sum = |of: fn(&Outcome) -> bool| suites.iter().map(|suite| suite.count(of)).sum::<usize>();
+    let tests: usize = suites.iter().map(|suite| suite.tests.len()).sum();
+    let failures: usize = suites.iter().map(|suite| suite.count(Outcome::is_failure)).sum();
+    let errors: usize = suites.iter().map(|suite| suite.count(Outcome::is_error)).sum();
     let document = html! {
         (PreEscaped("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"))
-        testsuites name=(name) tests=(sum(|_| true)) failures=(sum(failed)) errors=(sum(unjudged)) {
+        testsuites name=(name) tests=(tests) failures=(failures) errors=(errors) {
             "\n"
             @for suite in suites {
-                testsuite name=(suite.name) tests=(suite.tests.len()) failures=(suite.count(failed))
-                    errors=(suite.count(unjudged)) skipped=(suite.count(skipped)) {
+                testsuite name=(suite.name) tests=(suite.tests.len()) failures=(suite.count(Outcome::is_failure))
+                    errors=(suite.count(Outcome::is_error)) skipped=(suite.count(Outcome::is_skipped)) {
                     (markup(&suite.properties)) "\n"
                     @for test in &suite.tests { (test.markup()) }
                 }

@@ -14,17 +14,22 @@ use crate::show::sentences::{of_flow, sentence};
 ///
 /// # Errors
 /// The stream's.
-pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write) -> io::Result<()> {
+pub fn write(
+    file: &ResultFile,
+    report: &Said,
+    demands: &Demands,
+    out: impl Write,
+) -> io::Result<()> {
     let mut suites = Vec::new();
-    let findings = said.all_findings();
+    let findings = report.all_findings();
     for judged in judge(file, demands) {
-        let mut suite = of_suite(&judged, demands);
+        let mut suite = test_suite(&judged, demands);
         for (option, value) in demands.options() {
             suite.note(option, [value]);
         }
-        let own = findings.iter().filter(|it| {
+        let own = findings.iter().filter(|finding| {
             let mut names = judged.cases.iter().map(|case| case.id.as_str());
-            let case = it.case();
+            let case = finding.case();
             case.is_some_and(|case| case == judged.title || names.any(|name| name == case))
         });
         suite.note("finding", own.map(sentence));
@@ -33,7 +38,7 @@ pub fn write(file: &ResultFile, said: &Said, demands: &Demands, out: impl Write)
     junit::write("rocebench", &suites, out)
 }
 
-fn of_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
+fn test_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
     let title = judged.title.as_str();
     let mut suite = TestSuite::new(title);
     let is_demanded = !demands.are_none();
@@ -43,8 +48,9 @@ fn of_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
             1 => String::new(),
             _ => format!("{} ", case.id),
         };
-        let name = |run: &Run| format!("{round}run {}", run.run);
-        suite.add(case.runs.iter().map(|run| run_test(title, &name(run), run)));
+        suite.add(
+            case.runs.iter().map(|run| run_test(title, &format!("{round}run {}", run.run), run)),
+        );
     }
     suite
 }
@@ -64,8 +70,8 @@ fn flow_test(class: &str, flow: &Judged, is_demanded: bool) -> TestCase {
 }
 
 fn run_test(class: &str, name: &str, run: &Run) -> TestCase {
-    let hint = run.failure.as_ref().and_then(|it| it.hint.as_ref());
-    let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+    let hint = (run.failure.as_ref().and_then(|it| it.hint.as_ref()))
+        .map_or_else(String::new, |hint| format!("; {hint}"));
     let outcome = match standing::of_run(run) {
         Standing::Counts => Outcome::Passed,
         Standing::Stopped => Outcome::Skipped("stopped by the user".to_owned()),

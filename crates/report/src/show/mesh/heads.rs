@@ -1,4 +1,4 @@
-//! Names of nodes that fit above columns. It must not know figures.
+//! Names of nodes that fit above columns.
 
 use std::collections::BTreeSet;
 
@@ -33,8 +33,7 @@ pub(super) fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
         columns,
     });
     // A figure has a mark behind it.
-    let width = |it: &Heads| it.label + 1 + it.columns.len() * (it.cell + 1) + MEDIAN;
-    heads.into_iter().find(|it| width(it) <= columns)
+    heads.into_iter().find(|it| it.label + 1 + it.columns.len() * (it.cell + 1) + MEDIAN <= columns)
 }
 
 /// Names that are not too wide: of the others the end, which distinguishes nodes.

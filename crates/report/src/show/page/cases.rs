@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
-use crate::results::model::{FlowConfig, LoadVerdict};
+use crate::results::model::LoadVerdict;
 use crate::results::rates;
 use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Table};
@@ -42,58 +42,76 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
             Observed::of_file(&loaded.result).map(move |observed| (file + 1, observed))
         })
         .collect();
-    let mut columns: Vec<String> = Vec::new();
-    let mut rows: Vec<Vec<Cell>> = vec![Vec::new(); flows.len()];
-    let mut add =
-        |name: &str, is_told: fn(&[Cell]) -> bool, cell: &dyn Fn(usize, &Observed<'_>) -> Cell| {
-            let cells: Vec<Cell> = flows.iter().map(|(file, it)| cell(*file, it)).collect();
-            if is_told(&cells) {
-                columns.push(name.to_owned());
-                rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
-            }
-            columns.len()
-        };
-    // Leaves out what no case has, and what all cases share.
-    let differs = |cells: &[Cell]| cells.windows(2).any(|pair| pair[0] != pair[1]);
-    add("case", |_| true, &|_, it| Cell::Text(name(it)));
+    let mut columns =
+        Columns { flows: &flows, names: Vec::new(), rows: vec![Vec::new(); flows.len()] };
+    columns.add("case", |_| true, |_, it| Cell::Text(name(it)));
     // Of closed loops the message rate says it.
     let has_loads = flows.iter().any(|(_, it)| it.median(Metric::OfferedPerS).is_some());
     for metric in Metric::ALL
         .iter()
         .filter(|metric| !metric.is_on_request() && (has_loads || **metric != Metric::AchievedPerS))
     {
-        add(
+        columns.add(
             metric.column().0,
             |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Missing),
-            &|_, it| {
+            |_, it| {
                 let [median, ..] = Cell::of_spread(*metric, it.spread(*metric));
                 median
             },
         );
     }
-    let first = add(
+    let first = columns.add(
         "remarks",
         |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new())),
-        &|_, it| Cell::Text(remarks(it)),
+        |_, it| Cell::Text(remarks(it)),
     );
-    add("file", differs, &|file, _| Cell::Number(file as f64, 0));
+    columns.add("file", differs, |file, _| Cell::Number(file as f64, 0));
     for row in ROWS.iter().filter(|row| !row.title.is_empty()) {
-        add(row.title, differs, &|_, it| of_row(row, &it.flow.settings));
+        columns.add(row.title, differs, |_, it| of_row(row, &it.flow.settings));
     }
-    let of_flow = |it: &Observed<'_>, value: fn(&FlowConfig) -> Option<Cell>| {
-        it.flow.config.and_then(value).unwrap_or(Cell::Missing)
-    };
-    add("MTU", differs, &|_, it| {
-        of_flow(it, |flow: &FlowConfig| Some(Cell::Number(flow.path_mtu?.into(), 0)))
+    columns.add("MTU", differs, |_, it| {
+        let mtu = it.flow.config.and_then(|flow| flow.path_mtu);
+        mtu.map_or(Cell::Missing, |mtu| Cell::Number(mtu.into(), 0))
     });
-    let end = add("device", differs, &|_, it| {
-        of_flow(it, |flow: &FlowConfig| flow.from_device.clone().map(Cell::Text))
+    let end = columns.add("device", differs, |_, it| {
+        let device = it.flow.config.and_then(|flow| flow.from_device.clone());
+        device.map_or(Cell::Missing, Cell::Text)
     });
+    let Columns { names, rows, .. } = columns;
     Cases {
         uncounted: flows.iter().map(|(_, it)| is_uncounted(it)).collect(),
         settings: first..end,
-        table: Table::new("Medians of the runs that count; - was not measured", columns, rows),
+        table: Table::new("Medians of the runs that count; - was not measured", names, rows),
     }
+}
+
+/// The table as it grows, a column at a time.
+struct Columns<'f, 'a> {
+    flows: &'f [(usize, Observed<'a>)],
+    names: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl<'a> Columns<'_, 'a> {
+    /// Adds a column if it is worth showing; returns how many columns there are.
+    fn add(
+        &mut self,
+        name: &str,
+        is_shown: fn(&[Cell]) -> bool,
+        cell: impl Fn(usize, &Observed<'a>) -> Cell,
+    ) -> usize {
+        let cells: Vec<Cell> = self.flows.iter().map(|(file, it)| cell(*file, it)).collect();
+        if is_shown(&cells) {
+            self.names.push(name.to_owned());
+            self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        }
+        self.names.len()
+    }
+}
+
+/// Leaves out what no case has, and what all cases share.
+fn differs(cells: &[Cell]) -> bool {
+    cells.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 fn is_uncounted(observed: &Observed<'_>) -> bool {
@@ -112,7 +130,7 @@ fn name(observed: &Observed<'_>) -> String {
 
 fn remarks(observed: &Observed<'_>) -> String {
     let moved = observed.runs.iter().filter_map(|it| it.moved);
-    let counted = || observed.counted().filter_map(|it| it.moved);
+    let counted: Vec<_> = observed.counted().filter_map(|it| it.moved).collect();
     let mut remarks = Vec::new();
     if !is_uncounted(observed) {
         remarks.push(doubts::remark(&observed.left_out()));
@@ -122,18 +140,18 @@ fn remarks(observed: &Observed<'_>) -> String {
     }
     let counts = [
         (
-            counted().filter(|moved| moved.verdict() == Some(LoadVerdict::Overloaded)).count()
+            counted.iter().filter(|moved| moved.verdict() == Some(LoadVerdict::Overloaded)).count()
                 as u64,
             "overloaded",
         ),
         (rates::sum(moved.map(|moved| moved.totals.errors)), "errors"),
         (
-            counted().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
+            counted.iter().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
             "unsteady",
         ),
     ];
-    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    remarks.extend(counts.map(|(count, what)| format!("{count} {what}")));
+    let some = counts.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(some.map(|(count, what)| format!("{count} {what}")));
     joined(remarks)
 }
 
@@ -160,11 +178,11 @@ pub(super) mod tests {
     fn what_was_measured_comes_first_and_settings_have_a_column_where_they_differ() {
         let mut cases = vec![case("send", 1, 1.0, true), case("send", 4, 2.0, false)];
         cases[1].config.tx_depth = 64;
-        let told = of_results(&[sample::file(cases)]);
-        let names: Vec<&str> = told.table.columns.iter().map(|it| &*it.name).collect();
+        let cases = of_results(&[sample::file(cases)]);
+        let names: Vec<&str> = cases.table.columns.iter().map(|it| &*it.name).collect();
         assert_eq!(names, ["case", "Gb/s", "QPs", "send depth"]);
-        assert_eq!((told.settings, told.uncounted), (2..4, vec![false, true]));
-        let table = told.table;
+        assert_eq!((cases.settings, cases.uncounted), (2..4, vec![false, true]));
+        let table = cases.table;
         assert_eq!(value(&table, 0, "Gb/s"), Cell::Number(1.0, 3));
         assert_eq!(value(&table, 1, "Gb/s"), Cell::Missing);
         let name = Cell::Text("send-4: the run failed".to_owned());

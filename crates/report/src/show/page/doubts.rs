@@ -11,7 +11,7 @@ const BAD: Reason = Reason {
 const STOPPED: Reason =
     Reason { short: "stopped by you", cause: "You stopped them", remedy: "Run again" };
 
-fn all(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtKind>)> + '_ {
+fn reasons_of(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtKind>)> + '_ {
     let doubtful =
         left_out.doubtful.iter().map(|(kind, count)| (*count, reason(*kind), Some(*kind)));
     let others = [(left_out.bad, BAD, None), (left_out.stopped, STOPPED, None)];
@@ -20,27 +20,28 @@ fn all(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtK
 
 /// `1 of 5 runs: CPU too busy`; empty where all count.
 pub(super) fn remark(left_out: &LeftOut) -> String {
-    let mut reasons: Vec<&str> = all(left_out).map(|(_, reason, _)| reason.short).collect();
+    let mut reasons: Vec<&str> = reasons_of(left_out).map(|(_, reason, _)| reason.short).collect();
     reasons.dedup();
     match (left_out.runs - left_out.count(), left_out.runs) {
-        (counted, all) if counted == all => String::new(),
+        (counted, runs) if counted == runs => String::new(),
         (0, _) => reasons.join(", "),
-        (counted, all) => format!("{counted} of {all} runs: {}", reasons.join(", ")),
+        (counted, runs) => format!("{counted} of {runs} runs: {}", reasons.join(", ")),
     }
 }
 
 /// `The CPU was too busy (2 edge missed). Measure longer (-D).`; empty where all count.
 pub(super) fn sentence(left_out: &LeftOut) -> String {
-    let mut told: Vec<(Reason, Vec<String>)> = Vec::new();
-    for (count, reason, kind) in all(left_out) {
+    let mut groups: Vec<(Reason, Vec<String>)> = Vec::new();
+    for (count, reason, kind) in reasons_of(left_out) {
         let name = kind.map_or("", DoubtKind::name);
         let counted = format!("{count} {name}").trim_end().to_owned();
-        match told.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, all)) => all.push(counted),
-            None => told.push((reason, vec![counted])),
+        match groups.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, counts)) => counts.push(counted),
+            None => groups.push((reason, vec![counted])),
         }
     }
-    told.iter()
+    groups
+        .iter()
         .map(|(reason, counted)| {
             let (cause, remedy) = (reason.cause, reason.remedy);
             format!("{cause} ({}). {remedy}.", counted.join(", "))

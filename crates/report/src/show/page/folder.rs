@@ -1,5 +1,5 @@
-//! The folder with the page and its pictures in the width and the formats asked for. Files that are not rocebench's are not
-//! touched: neither replaced nor removed. It must not know what is in the pictures.
+//! The folder with the page and its pictures in the width and the formats asked for. Files that are not rocebench's
+//! are not touched: neither replaced nor removed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,14 +17,11 @@ pub const PAGE_NAME: &str = "index.html";
 /// Turns an SVG into the file of another format, or says why that is not possible and what to do.
 pub type Convert<'c> = dyn Fn(&str, Format) -> Result<Vec<u8>, String> + 'c;
 
-/// How pictures are written.
 #[derive(Clone, Copy)]
 pub struct Written<'w> {
-    /// How wide.
     pub width: Width,
     /// In which formats besides SVG.
     pub formats: &'w [Format],
-    /// What makes them.
     pub convert: &'w Convert<'w>,
 }
 
@@ -33,10 +30,7 @@ pub struct Written<'w> {
 pub enum FolderError {
     /// A file that rocebench did not make is where one of its own should be.
     #[error("{} was not made by rocebench and is left alone; move it away, or name another folder with --out", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A picture has not got its format.
     #[error("cannot write {}: {reason}", path.display())]
     Unconverted {
@@ -65,15 +59,14 @@ pub fn write<'a>(
     prepare_directory(folder)?;
     let page = folder.join(PAGE_NAME);
     let earlier = ids_of_earlier_page(&page)?;
-    let name = |id: &str, extension: &str| format!("{id}.{extension}");
     // All of them before the first file is replaced.
     let mut pictures: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for figure in figures {
         let svg = figure.picture(how.width);
         let file = marked_svg(&as_file(svg)).into_bytes();
-        pictures.insert(name(&figure.id, "svg"), file);
+        pictures.insert(format!("{}.svg", figure.id), file);
         for &format in how.formats {
-            let name = name(&figure.id, format.extension());
+            let name = format!("{}.{}", figure.id, format.extension());
             let file = (how.convert)(svg, format)
                 .map_err(|reason| FolderError::Unconverted { path: folder.join(&name), reason })?;
             pictures.insert(name, file);
@@ -90,7 +83,9 @@ pub fn write<'a>(
     write_whole(&page, |out| out.write_all(html.as_bytes()))?;
     let extensions = Format::ALL.map(Format::extension);
     for name in (earlier.iter())
-        .flat_map(|id| extensions.into_iter().chain(["svg"]).map(|it| name(id, it)))
+        .flat_map(|id| {
+            extensions.into_iter().chain(["svg"]).map(move |extension| format!("{id}.{extension}"))
+        })
         .filter(|name| !pictures.contains_key(name))
     {
         let path = folder.join(name);

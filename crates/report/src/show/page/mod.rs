@@ -1,5 +1,4 @@
-//! The page: one HTML document with everything in it, that asks no network for anything. It must not know how a
-//! figure is drawn, nor where the page is written.
+//! The page: one HTML document with everything in it, that asks no network for anything.
 
 pub(crate) mod cases;
 mod colours;
@@ -46,13 +45,11 @@ pub const FIGURES_NAME: &str = "rocebench-figures";
 /// Everything that the page shows.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Page<'a> {
-    /// The results drawn.
     pub results: &'a [Loaded],
     /// The same with the flows of each case of a pattern as one.
     pub sums: &'a [Loaded],
     /// What they come to beside a base.
     pub comparison: Option<&'a Comparison>,
-    /// The figures.
     pub sections: &'a [Section],
     /// What else is worth knowing, in sentences.
     pub headlines: &'a [String],
@@ -177,8 +174,7 @@ impl Page<'_> {
 
     /// What has no figure, and why; what would make more figures is folded.
     fn left_out(&self, empty: &[&Section]) -> Markup {
-        let empty: Vec<_> = empty.iter().filter(|it| !it.is_capped).collect();
-        let list = |reasons: &[String]| html! { ul { @for reason in reasons { li { (reason) } } } };
+        let undrawn: Vec<_> = empty.iter().filter(|it| !it.is_capped).collect();
         let reasons = self.left_out;
         let (shown, folded) = reasons.split_at(reasons.len().min(SHOWN_REASONS));
         html! {
@@ -190,16 +186,20 @@ impl Page<'_> {
             @if !folded.is_empty() {
                 details.long { summary { (folded.len()) " more" } (list(folded)) }
             }
-            @if !empty.is_empty() {
+            @if !undrawn.is_empty() {
                 details.long {
-                    summary { (empty.len()) " " (plural(empty.len(), "section")) " not drawn, and what they need" }
-                    dl { @for section in empty { dt { (section.heading) } dd { (section.needs) } } }
+                    summary { (undrawn.len()) " " (plural(undrawn.len(), "section")) " not drawn, and what they need" }
+                    dl { @for section in undrawn { dt { (section.heading) } dd { (section.needs) } } }
                 }
             } @else if self.refused.is_empty() && shown.is_empty() {
                 p { "Nothing." }
             }
         }
     }
+}
+
+fn list(reasons: &[String]) -> Markup {
+    html! { ul { @for reason in reasons { li { (reason) } } } }
 }
 
 fn style() -> String {

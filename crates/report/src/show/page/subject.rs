@@ -116,7 +116,7 @@ fn first_and_last(names: &[String]) -> String {
 }
 
 /// What is known of those things, with what stands before it.
-fn told<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
+fn known<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
     facts
         .into_iter()
         .filter_map(|(what, fact)| Some((what, fact.as_ref()?)))
@@ -126,8 +126,8 @@ fn told<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
 
 fn facts(node: &Node) -> String {
     let Host { cpu_model, os, kernel, governor, cores, .. } = &node.host;
-    let host = told([(" of ", cpu_model), (", ", os)]);
-    let governor = told([(", governor ", governor)]);
+    let host = known([(" of ", cpu_model), (", ", os)]);
+    let governor = known([(", governor ", governor)]);
     let devices: String = node.devices.iter().map(device_facts).collect();
     format!("{cores} cores{host}, kernel {kernel}{governor}{devices}")
 }
@@ -137,7 +137,7 @@ fn device_facts(device: &Device) -> String {
     let speed = device.link_gbit_per_s.filter(|_| !device.software);
     let link = speed.map(|speed| format!("link of {speed} Gb/s"));
     let mtu = device.active_mtu_bytes.map(|mtu| format!("MTU {mtu}"));
-    let facts = told([
+    let facts = known([
         (", driver ", &device.driver),
         (", firmware ", &device.firmware),
         (", ", &link),
@@ -149,25 +149,24 @@ fn device_facts(device: &Device) -> String {
 }
 
 fn files(results: &[Loaded]) -> Table {
-    let count = |count: usize| Cell::Number(count as f64, 0);
     let names = "No,file,began (UTC),host,device,program,cases,runs,that do not count";
     let rows = results.iter().enumerate().map(|(index, loaded)| {
         let result = &loaded.result;
-        let runs = || result.cases.iter().flat_map(|case| &case.runs);
-        let left_out = LeftOut::of(runs().map(standing::of_run));
+        let runs = result.cases.iter().flat_map(|case| &case.runs);
+        let left_out = LeftOut::of(runs.map(standing::of_run));
         let tool = &result.tool;
         let git = tool.git.as_ref().map(|git| format!(" ({git})"));
         let host = result.nodes.first().map(|node| node.host.hostname.clone());
         vec![
-            count(index + 1),
+            Cell::Number((index + 1) as f64, 0),
             Cell::Text(text::path(&loaded.path)),
             Cell::Text(minute(&result.started_at)),
             Cell::Text(host.unwrap_or_default()),
             device(result).map_or(Cell::Missing, |device| Cell::Text(device_words(device))),
             Cell::Text(format!("{} {}{}", tool.name, tool.version, git.unwrap_or_default())),
-            count(result.cases.len()),
-            count(left_out.runs),
-            count(left_out.count()),
+            Cell::Number(result.cases.len() as f64, 0),
+            Cell::Number(left_out.runs as f64, 0),
+            Cell::Number(left_out.count() as f64, 0),
         ]
     });
     Table::new("Result files", names.split(','), rows)

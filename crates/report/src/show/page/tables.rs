@@ -1,4 +1,4 @@
-//! Tables as HTML. They must not know of what they are.
+//! Tables as HTML.
 
 use maud::{Markup, html};
 

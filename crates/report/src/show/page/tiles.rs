@@ -23,6 +23,10 @@ impl Tile {
     fn new(label: impl Into<String>, value: String, about: impl Into<String>) -> Tile {
         Tile { label: label.into(), value, about: about.into() }
     }
+
+    fn empty(label: &str, about: &str) -> Tile {
+        Tile::new(label, NOT_MEASURED.to_owned(), about)
+    }
 }
 
 /// A label, flows of which it is, and by which metric.
@@ -50,12 +54,11 @@ pub(super) fn tiles(
 ) -> Markup {
     let flows: Vec<Observed<'_>> =
         sums.iter().flat_map(|loaded| Observed::of_file(&loaded.result)).collect();
-    let least = |of: &[Extreme]| extreme(&flows, of, false);
-    let nothing = |label, about| Tile::new(label, NOT_MEASURED.to_owned(), about);
     let tiles = [
         comparison.map_or_else(|| fastest(&flows), against),
-        least(&TAIL).unwrap_or_else(|| nothing("Lowest p99", NOTHING)),
-        least(&FAIRNESS).unwrap_or_else(|| nothing("Fairness", "no case has two QPs or more")),
+        extreme(&flows, &TAIL, false).unwrap_or_else(|| Tile::empty("Lowest p99", NOTHING)),
+        extreme(&flows, &FAIRNESS, false)
+            .unwrap_or_else(|| Tile::empty("Fairness", "no case has two QPs or more")),
         trust(results),
     ];
     html! {
@@ -108,7 +111,7 @@ fn extreme(flows: &[Observed<'_>], of: &[Extreme], largest: bool) -> Option<Tile
 
 fn fastest(flows: &[Observed<'_>]) -> Tile {
     let tile = searched(flows).or_else(|| extreme(flows, &FASTEST, true));
-    tile.unwrap_or_else(|| Tile::new("Fastest", NOT_MEASURED.to_owned(), NOTHING))
+    tile.unwrap_or_else(|| Tile::empty("Fastest", NOTHING))
 }
 
 fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
@@ -138,22 +141,22 @@ fn trust(results: &[Loaded]) -> Tile {
 
 /// What a comparison came to: cases by verdict, and the worst of them or what would settle it.
 fn against(comparison: &Comparison) -> Tile {
-    let count = |verdict| comparison.cases_with(verdict);
-    let unclear = count(Verdict::Unclear) + count(Verdict::NoVerdict);
+    let unclear =
+        comparison.cases_with(Verdict::Unclear) + comparison.cases_with(Verdict::NoVerdict);
     let counts = [
-        (count(Verdict::Regressed), "slower"),
-        (count(Verdict::Improved), "faster"),
-        (count(Verdict::Equal), "equal"),
+        (comparison.cases_with(Verdict::Regressed), "slower"),
+        (comparison.cases_with(Verdict::Improved), "faster"),
+        (comparison.cases_with(Verdict::Equal), "equal"),
         (unclear, "unclear"),
-        (count(Verdict::NotComparable), "not comparable"),
+        (comparison.cases_with(Verdict::NotComparable), "not comparable"),
     ];
-    let told = counts
+    let words = counts
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"));
-    let value = match told.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => "No case in common".to_owned(),
-        told => told,
+    let value = match words.collect::<Vec<_>>().join(", ") {
+        empty if empty.is_empty() => "No case in common".to_owned(),
+        counts => counts,
     };
     let about =
         worst(comparison).or_else(|| (unclear > 0).then(|| remedy(comparison))).unwrap_or_default();
@@ -167,12 +170,16 @@ fn worst(comparison: &Comparison) -> Option<String> {
         .iter()
         .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)))
         .filter(|(_, metric)| metric.verdict == Verdict::Regressed);
-    let far = |metric: &MetricComparison| metric.ratio.map_or(0.0, |ratio| ratio.ln().abs());
-    let (case, metric) = slower.max_by(|one, other| far(one.1).total_cmp(&far(other.1)))?;
+    let (case, metric) = slower.max_by(|one, other| change(one.1).total_cmp(&change(other.1)))?;
     let percent = (metric.ratio? - 1.0) * 100.0;
     let of = subject(&case.config, &case.id, &metric.flow);
     let name = metric.metric.short_name();
     Some(format!("worst: {name} of {of}, {percent:+.1} %"))
+}
+
+/// How far the ratio is from 1, either way.
+fn change(metric: &MetricComparison) -> f64 {
+    metric.ratio.map_or(0.0, |ratio| ratio.ln().abs())
 }
 
 fn remedy(comparison: &Comparison) -> String {

@@ -1,4 +1,4 @@
-//! Charts of lines: what is drawn of the flows, on which axes. It must not know a single figure.
+//! Charts of lines: what is drawn of the flows, on which axes.
 
 use super::draw::palette::Look;
 use super::draw::{Scale, Unit};
@@ -104,21 +104,22 @@ impl Spec {
     }
 
     fn series(&self, line: &Line<'_>, metric: Metric, rate: Metric, is_last: bool) -> Series {
-        let samples = || line.points.iter().map(|(_, sample)| sample);
+        let samples = line.points.iter().map(|(_, sample)| sample);
         match self.x {
             X::Setting(..) => Series { markers: is_last, ..over_places(line, metric) },
             X::Percentile => {
-                let tail = samples().flat_map(distribution::tail);
+                let tail = samples.clone().flat_map(distribution::tail);
                 Series {
                     points: tail.map(|(x, ns)| Point::at(x, ns)).collect(),
-                    hollow: samples().flat_map(distribution::uncounted).collect(),
+                    hollow: samples.flat_map(distribution::uncounted).collect(),
                     ..Series::default()
                 }
             }
             X::RateOver(_, _, words) => {
                 // A point at 0 is the closed loop: bars show it.
-                let placed = || line.points.iter().filter(|it| it.0 > 0.0);
-                let (points, labels) = placed()
+                let placed = line.points.iter().filter(|it| it.0 > 0.0);
+                let (points, labels) = placed
+                    .clone()
                     .filter_map(|(place, sample)| {
                         let x = sample.spread(rate)?.median;
                         let words = words(*place, sample);
@@ -132,7 +133,7 @@ impl Spec {
                         Some((point, words.unwrap_or_default()))
                     })
                     .unzip();
-                let hollow = placed()
+                let hollow = placed
                     .flat_map(|(_, sample)| sample.uncounted())
                     .filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
                 Series {
@@ -148,7 +149,7 @@ impl Spec {
 
     /// Lines of what the flows are held against; equal limits are one.
     fn beside(&self, groups: &Groups<'_>, group: &Group<'_>, places: &[f64]) -> Vec<Series> {
-        let mut all: Vec<Series> = Vec::new();
+        let mut series: Vec<Series> = Vec::new();
         for beside in self.beside {
             for line in group.lines.iter().filter(|line| !line.is_of_base()) {
                 let points: Vec<Point> = places
@@ -160,11 +161,11 @@ impl Spec {
                     })
                     .collect();
                 if points.is_empty()
-                    || beside.is_limit && all.iter().any(|known| known.points == points)
+                    || beside.is_limit && series.iter().any(|known| known.points == points)
                 {
                     continue;
                 }
-                let rules = all.iter().filter(|it| !it.markers).count();
+                let rules = series.iter().filter(|it| !it.markers).count();
                 let (name, look) = match (beside.is_limit, rules) {
                     (true, 0) => (beside.name.to_owned(), Look::of_rule(0)),
                     (true, rules) => {
@@ -175,7 +176,7 @@ impl Spec {
                         groups.look(line).of_peer(),
                     ),
                 };
-                all.push(Series {
+                series.push(Series {
                     name,
                     look,
                     points,
@@ -184,7 +185,7 @@ impl Spec {
                 });
             }
         }
-        all
+        series
     }
 }
 
@@ -194,8 +195,8 @@ pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     let hollow = points.clone().flat_map(|(place, sample)| {
         sample.uncounted().filter_map(|run| run.value(metric)).map(|value| (*place, value))
     });
-    let points = points.clone().map(|(place, sample)| point(sample.spread(metric), *place));
-    Series { points: points.collect(), hollow: hollow.collect(), ..Series::default() }
+    let medians = points.clone().map(|(place, sample)| point(sample.spread(metric), *place));
+    Series { points: medians.collect(), hollow: hollow.collect(), ..Series::default() }
 }
 
 pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {

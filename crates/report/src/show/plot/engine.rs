@@ -1,5 +1,4 @@
-//! Figures of lines: flows become lines and charts, and the table beside them is made of the same rows. It must not know a
-//! single figure.
+//! Figures of lines: flows become lines and charts, and the table beside them is made of the same rows.
 
 use super::charts::dash;
 use super::draw::palette::{INK, Look, look};
@@ -9,7 +8,6 @@ use super::marks::{Chart, Mark, facets};
 use super::picture::Picture;
 use super::rows::grouping::{Rule, grouped};
 use super::rows::groups::Groups;
-use super::rows::sample::Sample;
 use super::sides::Sides;
 use super::spec::{Spec, X, rate_of};
 use crate::observe::Metric;
@@ -26,13 +24,12 @@ impl Spec {
 
     pub(crate) fn groups<'a>(&self, sides: Sides<'a>) -> Groups<'a> {
         let axis = self.x.setting();
-        let place = |sample: &Sample<'_>| match self.x {
-            X::Percentile => Some(0.0),
-            _ => axis.number(&sample.observed.flow.settings),
-        };
         let rule = Rule {
             axis,
-            place: &place,
+            place: &|sample| match self.x {
+                X::Percentile => Some(0.0),
+                _ => axis.number(&sample.observed.flow.settings),
+            },
             apart: self.apart,
             most_lines: self.most_lines,
             most_charts: MOST_CHARTS / self.y.len().max(1),
@@ -53,23 +50,19 @@ impl Spec {
                 })
             })
             .collect();
-        let is_told = |chart: &Chart| {
-            let mut series = chart.series();
-            let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
-            has_dots || series.any(|it| it.figures() >= self.x.least_places())
-        };
-        if !charts.iter().any(is_told) {
+        if !charts.iter().any(|chart| self.has_figures(chart)) {
             return None;
         }
         let metrics: Vec<Metric> = self.y.iter().flat_map(|y| y.metrics(rate)).collect();
         let mut tables = vec![self.table(groups, &metrics, rate)];
         tables.extend((self.tables)(groups));
-        let has_spread = charts.iter().flat_map(Chart::series).any(|it| {
-            let mut points = it.points.iter();
+        let has_spread = charts.iter().flat_map(Chart::series).any(|series| {
+            let mut points = series.points.iter();
             points.any(|point| point.interval.is_some())
         });
-        let spread = "Points are medians of the runs, whiskers their lowest and highest.";
-        let spread = has_spread.then(|| spread.to_owned());
+        let spread = has_spread.then(|| {
+            "Points are medians of the runs, whiskers their lowest and highest.".to_owned()
+        });
         let picture = Picture {
             subtitle: groups.subtitle(self.x.setting()),
             keys: self.keys(groups, &charts, rate),
@@ -103,10 +96,14 @@ impl Spec {
                 let look = plain.with_dash(dash(index, metrics.len()));
                 Key::new(KeyMark::Line, look, metric.short_name())
             });
-            let lines = lines.into_iter().filter(|_| !is_one);
-            keys.splice(0..0, lines.chain(dashes));
+            keys.splice(0..0, lines.into_iter().filter(|_| !is_one).chain(dashes));
         }
         keys
+    }
+
+    fn has_figures(&self, chart: &Chart) -> bool {
+        let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
+        has_dots || chart.series().any(|it| it.figures() >= self.x.least_places())
     }
 
     fn table(&self, groups: &Groups<'_>, metrics: &[Metric], rate: Metric) -> Table {
@@ -134,11 +131,15 @@ impl Spec {
         }
         names.extend(self.beside.iter().map(|it| it.name));
         let axis = self.x.setting();
-        let row = |name: &str, place: f64, sample: &Sample<'_>| {
+        let mut rows = Vec::new();
+        for (name, (place, sample)) in groups
+            .named_lines()
+            .flat_map(|(name, line)| line.points.iter().map(move |point| (name.clone(), point)))
+        {
             let mut row = vec![Cell::text(name)];
             row.extend(match self.x {
-                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(place as u64))),
-                X::Setting(..) => Some(Cell::Number(place, 0)),
+                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(*place as u64))),
+                X::Setting(..) => Some(Cell::Number(*place, 0)),
                 X::RateOver(..) => Some(Cell::Text(axis.text(&sample.observed.flow.settings))),
                 X::Percentile => None,
             });
@@ -149,11 +150,8 @@ impl Spec {
             }
             let beside = self.beside.iter().map(|it| (it.of)(sample));
             row.extend(beside.map(|it| Cell::number(it, 3)));
-            row
-        };
-        let rows = groups.named_lines().flat_map(|(name, line)| {
-            line.points.iter().map(|(place, sample)| row(&name, *place, sample)).collect::<Vec<_>>()
-        });
+            rows.push(row);
+        }
         Table::new("Medians of the runs that count", names, rows)
     }
 }

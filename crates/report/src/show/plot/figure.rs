@@ -38,7 +38,6 @@ pub struct Section {
     pub id: &'static str,
     /// What the figures show, in a few words.
     pub heading: &'static str,
-    /// How to read them.
     pub intro: String,
     /// What the results say, in sentences that are read before the figures.
     pub sentences: Vec<String>,
@@ -52,7 +51,6 @@ pub struct Section {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// What the rows are.
     pub caption: String,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
@@ -80,8 +78,7 @@ impl Cell {
     }
 
     pub(crate) fn number(value: impl Into<Option<f64>>, digits: usize) -> Cell {
-        let value = value.into();
-        value.map_or(Cell::Missing, |value| Cell::Number(value, digits))
+        value.into().map_or(Cell::Missing, |value| Cell::Number(value, digits))
     }
 
     /// Median, lowest and highest of a metric, as its column has them.
@@ -102,14 +99,15 @@ impl Table {
         rows: impl IntoIterator<Item = Vec<Cell>>,
     ) -> Table {
         let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
-        let is_text = |at: usize| {
-            let mut cells = rows.iter().filter_map(|row| row.get(at));
-            cells.any(|cell| matches!(cell, Cell::Text(_)))
-        };
         let columns = names
             .into_iter()
             .enumerate()
-            .map(|(at, name)| Column { name: name.into(), numeric: !is_text(at) });
-        Table { caption: caption.into(), columns: columns.collect(), rows }
+            .map(|(at, name)| {
+                let mut cells = rows.iter().filter_map(|row| row.get(at));
+                let has_words = cells.any(|cell| matches!(cell, Cell::Text(_)));
+                Column { name: name.into(), numeric: !has_words }
+            })
+            .collect();
+        Table { caption: caption.into(), columns, rows }
     }
 }

@@ -1,5 +1,4 @@
-//! Formats of pictures besides SVG, and the mark by which each file is known as ours. It must not know how a picture gets
-//! its format: a program outside this crate does that.
+//! Formats of pictures besides SVG, and the mark by which each file is known as ours.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +27,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// All.
     pub const ALL: [Format; 2] = [Format::Pdf, Format::Png];
 
     /// How names of its files end.
@@ -55,8 +53,8 @@ pub(crate) fn marked_svg(svg: &str) -> String {
 
 /// Whether rocebench made the file.
 pub(crate) fn is_ours(path: &Path) -> bool {
-    let has = |bytes: &[u8], mark: &str| position(bytes, mark.as_bytes()).is_some();
-    fs::read(path).is_ok_and(|bytes| MARKS.iter().any(|mark| has(&bytes, mark)))
+    fs::read(path)
+        .is_ok_and(|bytes| MARKS.iter().any(|mark| position(&bytes, mark.as_bytes()).is_some()))
 }
 
 fn mark() -> String {

@@ -1,5 +1,4 @@
-//! Results as pictures: SVG figures and one page with all of them. It reads result files only; it must not
-//! know verbs, sockets or how to run anything.
+//! Results as pictures: SVG figures and one page with all of them, from result files only.
 
 mod charts;
 pub mod draw;

@@ -1,4 +1,4 @@
-//! What a figure shows: a legend, charts, notes below them, and tables, the same in each width. It must not know what is drawn.
+//! What a figure shows: a legend, charts, notes below them, and tables, the same in each width.
 
 use super::draw::{Key, Sheet, Width};
 use super::figure::{Figure, Table};

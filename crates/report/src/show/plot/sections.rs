@@ -27,8 +27,7 @@ pub fn sections(
     comparison: Option<&Comparison>,
     racks: &Racks,
 ) -> Vec<Section> {
-    let by_throughput = values::LATENCY_BY_THROUGHPUT;
-    let by_throughput = by_throughput.iter().flat_map(|spec| spec.figures(sums));
+    let by_throughput = values::LATENCY_BY_THROUGHPUT.iter().flat_map(|spec| spec.figures(sums));
     vec![
         section(
             "comparison",
@@ -113,8 +112,8 @@ fn section(
 
 /// Ids of all sections, in the page's order.
 pub fn ids() -> Vec<&'static str> {
-    let all = sections(&[], Sides::default(), None, &Racks::default());
-    all.iter().map(|section| section.id).collect()
+    let sections = sections(&[], Sides::default(), None, &Racks::default());
+    sections.iter().map(|section| section.id).collect()
 }
 
 /// Takes the last figures where there are more than [`MOST_FIGURES`]; returns what is said of them.
@@ -176,32 +175,29 @@ pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Stri
 fn not_compared(comparison: &Comparison) -> Vec<String> {
     let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
     for case in &comparison.cases {
-        let mut add = |what, reason| reasons.entry((what, reason)).or_default().push(&case.id);
-        for missing in &case.missing {
+        let missing = case.missing.iter().map(|missing| {
             let name = subject(&case.config, missing.metric.short_name(), &missing.flow);
-            let reason = format!("{name}: {}", missing.reason);
-            add("Not compared with the base", reason);
-        }
-        if let Some(reason) = &case.no_verdict {
-            add("Unclear", reason.clone());
-        }
-        if !case.not_comparable.is_empty() {
-            let reasons = case.not_comparable.join("; ");
-            add("Not comparable with the base", reasons);
+            ("Not compared with the base", format!("{name}: {}", missing.reason))
+        });
+        let unclear = case.no_verdict.iter().map(|reason| ("Unclear", reason.clone()));
+        let not_comparable = (!case.not_comparable.is_empty())
+            .then(|| ("Not comparable with the base", case.not_comparable.join("; ")));
+        for key in missing.chain(unclear).chain(not_comparable) {
+            reasons.entry(key).or_default().push(&case.id);
         }
     }
-    let told = reasons
+    let of_cases = reasons
         .into_iter()
         .map(|((what, why), cases)| format!("{what}: {} ({why}).", some_of(&cases, NAMED)));
     let alone = [
         (&comparison.only_in_base, "the base"),
         (&comparison.only_in_new, "the results, not in the base"),
     ];
-    let alone = alone
+    let of_one_side = alone
         .into_iter()
         .filter(|(cases, _)| !cases.is_empty())
         .map(|(cases, side)| format!("Only in {side}: {}.", some_of(cases, NAMED)));
-    told.chain(alone).collect()
+    of_cases.chain(of_one_side).collect()
 }
 
 /// What other figures than those of nodes leave out.

@@ -1,4 +1,4 @@
-//! A figure of lines as a value: which flows, over what, which metrics. It must not know a single figure, nor how it is drawn.
+//! A figure of lines as a value: which flows, over what, which metrics.
 
 use super::draw::Unit;
 use super::figure::Table;

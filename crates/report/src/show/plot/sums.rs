@@ -1,5 +1,5 @@
-//! Cases of a pattern with all their flows as one, so that figures of lines have one line for them, and tables one row. It
-//! must not know figures.
+//! Cases of a pattern with all their flows as one, so that figures of lines have one line for them, and tables one
+//! row.
 
 use std::borrow::Cow;
 
@@ -50,14 +50,12 @@ fn sum(case: &CaseResult) -> CaseResult {
         _ => {}
     }
     let first = flows.first().cloned().unwrap_or_default();
-    let shared = |of: fn(&FlowConfig) -> &Option<String>| {
-        let is_shared = flows.iter().all(|flow| of(flow) == of(&first));
-        of(&first).clone().filter(|_| is_shared)
-    };
+    let has_one_source = flows.iter().all(|flow| flow.from_device == first.from_device);
+    let has_one_target = flows.iter().all(|flow| flow.to_device == first.to_device);
     let config = FlowConfig {
         name: ALL_FLOWS.to_owned(),
-        from_device: shared(|flow| &flow.from_device),
-        to_device: shared(|flow| &flow.to_device),
+        from_device: first.from_device.clone().filter(|_| has_one_source),
+        to_device: first.to_device.clone().filter(|_| has_one_target),
         ..first.clone()
     };
     let runs = case.runs.iter().map(|run| sum_of_run(run, &config));

@@ -9,8 +9,8 @@ const MOST: usize = 5;
 
 /// Every reason why a flow failed; `None` if it passed.
 pub(in crate::show) fn of_flow(failures: &[Failure]) -> Option<String> {
-    let failures: Vec<String> = failures.iter().map(failure).collect();
-    (!failures.is_empty()).then(|| failures.join(", and "))
+    let texts: Vec<String> = failures.iter().map(failure).collect();
+    (!texts.is_empty()).then(|| texts.join(", and "))
 }
 
 fn failure(failure: &Failure) -> String {

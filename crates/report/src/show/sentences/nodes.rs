@@ -1,8 +1,8 @@
-//! Sentences about nodes and the paths between them. It must not know matrices.
+//! Sentences about nodes and the paths between them.
 
 use settings::listed;
 
-use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Slow, Why};
+use crate::judge::mesh::{Fan, Look, NodesFinding, Part, Rest, Slow, Why};
 use crate::observe::Metric;
 use crate::observe::format::{NOT_MEASURED, exact, plural, some_of};
 
@@ -149,21 +149,16 @@ fn fan(fan: &Fan) -> String {
         return String::new();
     };
     let (who, way) = if fan.is_in { ("sender", "to") } else { ("receiver", "from") };
-    let list = |of: &dyn Fn(&FanPoint) -> String| {
-        let all: Vec<String> = points.iter().map(of).collect();
-        all.join(", ")
-    };
-    let figures = |metric: Metric, of: fn(&FanPoint) -> Option<f64>| {
-        list(&|point| of(point).map_or_else(|| NOT_MEASURED.to_owned(), |it| number(metric, it)))
-    };
+    let fans: Vec<String> = points.iter().map(|point| point.fan.to_string()).collect();
+    let rates = figures(Metric::GbitPerS, points.iter().map(|point| point.gbit_per_s));
     let mut text = format!(
-        "{} {} {way} {node}: together {} Gb/s",
-        list(&|point| point.fan.to_string()),
-        plural(last.fan, who),
-        figures(Metric::GbitPerS, |point| point.gbit_per_s)
+        "{} {} {way} {node}: together {rates} Gb/s",
+        fans.join(", "),
+        plural(last.fan, who)
     );
     if points.iter().any(|point| point.p99_ns.is_some()) {
-        text += &format!("; p99 {} µs", figures(Metric::P99Ns, |point| point.p99_ns));
+        let latencies = figures(Metric::P99Ns, points.iter().map(|point| point.p99_ns));
+        text += &format!("; p99 {latencies} µs");
     }
     let fall = fan.fall.map(|fall| fall.map(|place| &points[place]));
     if let Some([best, worst]) = fall
@@ -185,6 +180,13 @@ fn fan(fan: &Fan) -> String {
         }
     }
     text + "."
+}
+
+fn figures(metric: Metric, values: impl Iterator<Item = Option<f64>>) -> String {
+    values
+        .map(|it| it.map_or_else(|| NOT_MEASURED.to_owned(), |it| number(metric, it)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// `9.410 Gb/s`, `p50 12.30 µs`.
@@ -214,9 +216,11 @@ fn percent(share: f64) -> String {
 
 /// How a figure compares with the usual one, by their ratio: `41 % less than`, `3.1 times as long as`.
 pub(super) fn than(metric: Metric, ratio: f64) -> String {
-    match metric.higher_is_better() {
-        true => format!("{} less than", percent(1.0 - ratio)),
-        false if ratio < 2.0 => format!("{} longer than", percent(ratio - 1.0)),
-        false => format!("{ratio:.1} times as long as"),
+    if metric.higher_is_better() {
+        format!("{} less than", percent(1.0 - ratio))
+    } else if ratio < 2.0 {
+        format!("{} longer than", percent(ratio - 1.0))
+    } else {
+        format!("{ratio:.1} times as long as")
     }
 }

@@ -1,4 +1,4 @@
-//! Sentences about rails. It must not know how they are compared.
+//! Sentences about rails.
 
 use settings::listed;
 

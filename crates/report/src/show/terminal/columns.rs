@@ -1,5 +1,4 @@
-//! The columns of a sweep's table: each setting in which its flows differ has one; the others stand once, above. It
-//! must not know rows to come.
+//! The columns of a sweep's table: each setting in which its flows differ has one; the others stand once, above.
 
 use settings::{Row, Settings, Timestamps, telling_apart};
 
@@ -43,7 +42,7 @@ pub(super) struct Column {
 
 impl Column {
     fn new(head: impl Into<String>, is_word: bool, (cell, width, rank): Figure) -> Column {
-        let head = head.into();
+        let head: String = head.into();
         Column { width: width.max(head.chars().count()), head, is_word, rank, cell }
     }
 
@@ -70,10 +69,10 @@ impl Column {
         matches!(self.cell, Cell::Metric(_) | Cell::Schedule)
     }
 
-    fn of_setting(row: &'static Row, all: &[Settings]) -> Column {
-        let widths = all.iter().map(|settings| cell(row, settings).chars().count());
+    fn of_setting(row: &'static Row, cases: &[Settings]) -> Column {
+        let widths = cases.iter().map(|settings| cell(row, settings).chars().count());
         let of_row = (Cell::Setting(row), widths.max().unwrap_or(0), 0);
-        let is_word = all.iter().all(|settings| row.number(settings).is_none());
+        let is_word = cases.iter().all(|settings| row.number(settings).is_none());
         Column::new(row.heading_of_column(), is_word, of_row)
     }
 
@@ -89,7 +88,7 @@ impl Column {
 const REMARK: usize = " window length".len();
 
 pub(super) struct Columns {
-    pub(super) all: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     /// What all rows have alike, in words.
     pub(super) same: String,
     /// There are open loops, and columns of them, which say whether the schedule was kept.
@@ -103,57 +102,59 @@ impl Columns {
     /// first run, of the first case,
     /// shows what no setting does: the path MTU, and whether the link's speed is known.
     pub(super) fn of(
-        (all, asked): (&[Settings], &[Metric]),
+        (cases, requested): (&[Settings], &[Metric]),
         first: (&CaseConfig, &Run),
         characters: usize,
     ) -> Columns {
-        let has = |is_it: fn(&Settings) -> bool| all.iter().any(is_it);
-        let are_of_loads = has(|it| !it.is_closed_loop());
-        let are_of_set_up = !has(|it| !it.is_set_up()) && !all.is_empty();
+        let are_of_loads = cases.iter().any(|it| !it.is_closed_loop());
+        let are_of_set_up = cases.iter().all(Settings::is_set_up) && !cases.is_empty();
         let of_kind: &[Figure] = match (are_of_loads, are_of_set_up) {
             (_, true) => &SET_UP,
             (true, _) => &OPEN,
             _ => &CLOSED,
         };
-        let told = telling_apart(all);
-        let mut columns: Vec<Column> = told
+        let differing = telling_apart(cases);
+        let mut columns: Vec<Column> = differing
             .iter()
             .filter(|row| row.field != "bidirectional")
-            .map(|row| Column::of_setting(row, all))
+            .map(|row| Column::of_setting(row, cases))
             .collect();
-        if has(|it| it.bidirectional) {
+        if cases.iter().any(|it| it.bidirectional) {
             columns.push(Column::new("dir", true, (Cell::Direction, 3, 0)));
         }
-        if has(|it| it.runs > 1) {
+        if cases.iter().any(|it| it.runs > 1) {
             columns.push(Column::new("run", false, (Cell::Run, 3, 0)));
         }
-        let seen = has(|it| it.timestamps == Timestamps::Device).then_some(&SEEN);
+        let seen = cases.iter().any(|it| it.timestamps == Timestamps::Device).then_some(&SEEN);
         let figures = of_kind.iter().chain(seen).filter(|(cell, ..)| match cell {
             Cell::Metric(Metric::PercentOfLimit) => has_limit(first.1),
             Cell::Metric(Metric::MachineCpuSecondsPerGb) => has_machine(first.1),
-            Cell::Metric(metric) => !metric.is_of_latency() || has(|it| !it.no_latency),
+            Cell::Metric(metric) => {
+                !metric.is_of_latency() || cases.iter().any(|it| !it.no_latency)
+            }
             _ => true,
         });
         // Those that are there anyway stay too.
-        let is_asked = |cell: Cell| matches!(cell, Cell::Metric(it) if asked.contains(&it));
-        let figures: Vec<Figure> = figures
-            .map(|&(cell, width, rank)| (cell, width, if is_asked(cell) { 0 } else { rank }))
+        let ranked: Vec<Figure> = figures
+            .map(|&(cell, width, rank)| match cell {
+                Cell::Metric(it) if requested.contains(&it) => (cell, width, 0),
+                _ => (cell, width, rank),
+            })
             .collect();
-        let is_there = |metric: &&Metric| {
-            let mut cells = figures.iter().map(|(cell, ..)| cell);
-            cells.any(|cell| matches!(cell, Cell::Metric(it) if it == *metric))
-        };
-        let more = asked
+        let more = requested
             .iter()
-            .filter(|metric| !is_there(metric))
+            .filter(|metric| {
+                let mut cells = ranked.iter().map(|(cell, ..)| cell);
+                !cells.any(|cell| matches!(cell, Cell::Metric(it) if it == *metric))
+            })
             .map(|metric| (Cell::Metric(*metric), 9, 0));
-        columns.extend(figures.iter().copied().chain(more).map(|it| Column::of_figure(&it)));
+        columns.extend(ranked.iter().copied().chain(more).map(|it| Column::of_figure(&it)));
         fit(&mut columns, characters.saturating_sub(REMARK));
-        Columns { all: columns, same: same(all, first.0, &told), are_of_loads, are_of_set_up }
+        Columns { columns, same: same(cases, first.0, &differing), are_of_loads, are_of_set_up }
     }
 
     pub(super) fn have_runs(&self) -> bool {
-        let mut columns = self.all.iter();
+        let mut columns = self.columns.iter();
         columns.any(|column| matches!(column.cell, Cell::Run))
     }
 }
@@ -186,14 +187,16 @@ fn has_limit(first: &Run) -> bool {
 }
 
 /// What all have alike, in words, but for what rows say themselves; and the path MTU.
-fn same(all: &[Settings], first: &CaseConfig, told: &[&Row]) -> String {
-    let mut words = alike(all, false);
-    if let (Some(row), Some(one)) = (Settings::row("verify"), all.first()) {
+fn same(settings: &[Settings], first: &CaseConfig, differing: &[&Row]) -> String {
+    let mut words = alike(settings, false);
+    if let (Some(row), Some(one)) = (Settings::row("verify"), settings.first()) {
         words.retain(|it| *it != row.words(one, "true"));
     }
     let mtu = first.flows.first().and_then(|flow| flow.path_mtu);
-    let mtu = mtu.filter(|_| first.flows.iter().all(|flow| flow.path_mtu == mtu));
-    if let Some(mtu) = mtu.filter(|_| !all.is_empty() && told.iter().all(|row| row.flag != "mtu")) {
+    let has_one = first.flows.iter().all(|flow| flow.path_mtu == mtu);
+    if let Some(mtu) = mtu.filter(|_| {
+        has_one && !settings.is_empty() && differing.iter().all(|row| row.flag != "mtu")
+    }) {
         words.push(format!("MTU {mtu}"));
     }
     words.join(" · ")
@@ -205,7 +208,7 @@ mod tests {
     use crate::results::sample::{self, rows};
 
     fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
-        let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).all;
+        let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).columns;
         let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
         heads.join(", ")
     }
@@ -271,7 +274,7 @@ mod tests {
             let columns = Columns::of((&all, &[]), (&CaseConfig::default(), &Run::default()), 80);
             let cell = |settings: &Settings| {
                 let nothing = (&Run::default(), &FlowResult::default());
-                columns.all[0].cell(&RowOf::of(settings, nothing, Standing::Counts))
+                columns.columns[0].cell(&RowOf::of(settings, nothing, Standing::Counts))
             };
             assert_eq!([&all[0], &all[1]].map(cell), cells);
         }

@@ -1,5 +1,4 @@
-//! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps. It must not
-//! know the table above.
+//! What a run of `connect` measured, in lines for a person below its row of the table: a table of the steps.
 
 use std::collections::HashSet;
 
@@ -26,14 +25,10 @@ pub(super) fn lines(config: &CaseConfig, connect: &Connect, has_columns: bool) -
 /// Each step of either end, in the order in which this end makes them; none where there are none.
 fn steps(connect: &Connect) -> Vec<String> {
     let ends = [&connect.steps, &connect.peer_steps];
-    let row = |step: &str, per: &str, times: [&str; 4]| {
-        let [mean, p99, other_mean, other_p99] = times;
-        format!("{INDENT}{step:<9} {per:<9} {mean:>8} {p99:>8} {other_mean:>15} {other_p99:>8}")
-    };
     let mut lines = Vec::new();
-    let mut told = HashSet::new();
+    let mut seen = HashSet::new();
     for step in ends.into_iter().flatten() {
-        if !told.insert(&step.step) {
+        if !seen.insert(&step.step) {
             continue;
         }
         // Those of rdma_cm's calls contain the changes of state that it asks for.
@@ -51,6 +46,11 @@ fn steps(connect: &Connect) -> Vec<String> {
         lines.insert(0, row("step", "of", head));
     }
     lines
+}
+
+fn row(step: &str, per: &str, times: [&str; 4]) -> String {
+    let [mean, p99, other_mean, other_p99] = times;
+    format!("{INDENT}{step:<9} {per:<9} {mean:>8} {p99:>8} {other_mean:>15} {other_p99:>8}")
 }
 
 fn times(step: Option<&ConnectStep>) -> [String; 2] {

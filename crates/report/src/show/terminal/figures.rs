@@ -1,4 +1,4 @@
-//! What a column may have, and which figures stay where a line is short. It must not know which settings have columns.
+//! What a column may have, and which figures stay where a line is short.
 
 use settings::Row;
 

@@ -1,5 +1,5 @@
-//! The result as a table for a person: a row a finished run, written as runs finish, aligned without
-//! knowing the rows to come. It must not know what writes it, nor where to.
+//! The result as a table for a person: a row a finished run, written as runs finish, aligned without knowing the
+//! rows to come.
 
 mod columns;
 mod connect_text;
@@ -30,7 +30,7 @@ pub struct Table<W> {
     out: W,
     screen: Screen,
     settings: Vec<Settings>,
-    asked: Vec<Metric>,
+    extra: Vec<Metric>,
     /// Known from the first run on.
     columns: Option<Columns>,
 }
@@ -38,13 +38,13 @@ pub struct Table<W> {
 impl<W: Write> Table<W> {
     /// A table without rows, for flows with these settings; the header comes with the first.
     pub fn new(out: W, screen: Screen, settings: &[Settings]) -> Self {
-        Table { out, screen, settings: settings.to_vec(), asked: Vec::new(), columns: None }
+        Table { out, screen, settings: settings.to_vec(), extra: Vec::new(), columns: None }
     }
 
     /// With columns of these metrics besides, which are not left out where a line is short.
     #[must_use]
-    pub fn with_columns_of(self, asked: &[Metric]) -> Self {
-        Table { asked: asked.to_vec(), ..self }
+    pub fn with_columns_of(self, metrics: &[Metric]) -> Self {
+        Table { extra: metrics.to_vec(), ..self }
     }
 
     /// Adds a finished run: one row for each flow, and one of set-up alone. Those of a bidirectional case are `out` and
@@ -62,10 +62,10 @@ impl<W: Write> Table<W> {
             None => self.head(config, run)?,
         };
         let nothing = FlowResult { from: CLIENT.to_owned(), ..FlowResult::default() };
-        let all = config.pattern.as_ref().map(|_| together::together(&run.flows));
-        let flows = match (&run.flows[..], &all) {
+        let sum = config.pattern.as_ref().map(|_| together::together(&run.flows));
+        let flows = match (&run.flows[..], &sum) {
             ([], _) => std::slice::from_ref(&nothing),
-            (_, Some(all)) => std::slice::from_ref(all),
+            (_, Some(sum)) => std::slice::from_ref(sum),
             (flows, None) => flows,
         };
         for (index, flow) in flows.iter().enumerate() {
@@ -78,19 +78,19 @@ impl<W: Write> Table<W> {
                 Some(_) => counted(run.flows.len(), "flow"),
                 None => remarks::name(config, flow),
             };
-            let mut told = remarks::of_row(&row, &columns);
+            let mut row_remarks = remarks::of_row(&row, &columns);
             if index == 0 {
-                told.extend(remarks::of_path(run));
+                row_remarks.extend(remarks::of_path(run));
             }
-            self.row(&columns, &row, &name, &told)?;
+            self.row(&columns, &row, &name, &row_remarks)?;
         }
-        let over_rails = match &all {
+        let over_rails = match &sum {
             Some(_) => Vec::new(),
             None => together::over_rails(config, run),
         };
-        for (place, all, rails) in &over_rails {
+        for (place, sum, rails) in &over_rails {
             let settings = config.shown(*place);
-            let row = RowOf::of(&settings, (run, all), standing::of_flow(run, all));
+            let row = RowOf::of(&settings, (run, sum), standing::of_flow(run, sum));
             let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
             let name = format!("{name}, {}", counted(*rails, "rail"));
             self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
@@ -101,12 +101,13 @@ impl<W: Write> Table<W> {
 
     fn head(&mut self, config: &CaseConfig, run: &Run) -> io::Result<Columns> {
         let settings = std::mem::take(&mut self.settings);
-        let shown = (&settings[..], &self.asked[..]);
+        let shown = (&settings[..], &self.extra[..]);
         let columns = Columns::of(shown, (config, run), self.screen.columns);
         if !columns.same.is_empty() {
             self.paragraph(Mark::Plain, &columns.same)?;
         }
-        let heads = columns.all.iter().map(|it| padded(it, &it.head)).collect::<Vec<_>>().join(" ");
+        let heads =
+            columns.columns.iter().map(|it| padded(it, &it.head)).collect::<Vec<_>>().join(" ");
         writeln!(self.out, "{}", heads.trim_end())?;
         Ok(columns)
     }
@@ -116,7 +117,12 @@ impl<W: Write> Table<W> {
     ///
     /// # Errors
     /// The stream's.
-    pub fn summary(&mut self, result: &ResultFile, said: &Said, files: &[&Path]) -> io::Result<()> {
+    pub fn summary(
+        &mut self,
+        result: &ResultFile,
+        report: &Said,
+        files: &[&Path],
+    ) -> io::Result<()> {
         let has_columns = self.columns.as_ref().is_some_and(|it| it.are_of_set_up);
         for case in &result.cases {
             for connect in case.runs.iter().filter_map(|run| run.connect.as_ref()) {
@@ -132,7 +138,7 @@ impl<W: Write> Table<W> {
         for note in notes::of(result) {
             self.paragraph(Mark::Plain, &note)?;
         }
-        for (is_wrong, text) in sentences::short(&said.findings) {
+        for (is_wrong, text) in sentences::short(&report.findings) {
             let mark = if is_wrong { Mark::Doubtful } else { Mark::Good };
             self.paragraph(mark, &text)?;
         }
@@ -168,36 +174,34 @@ impl<W: Write> Table<W> {
         columns: &Columns,
         row: &RowOf<'_>,
         name: &str,
-        told: &[Remark],
+        row_remarks: &[Remark],
     ) -> io::Result<()> {
-        let of = |columns: &[Column]| -> String {
+        let at = columns.columns.iter().position(Column::is_figure);
+        let (measured, figures) = columns.columns.split_at(at.unwrap_or(columns.columns.len()));
+        let [mut line, figures] = [measured, figures].map(|columns| -> String {
             columns.iter().map(|column| padded(column, &column.cell(row)) + " ").collect()
-        };
-        let at = columns.all.iter().position(Column::is_figure);
-        let (measured, figures) = columns.all.split_at(at.unwrap_or(columns.all.len()));
-        let figures = of(figures);
-        let mut line = of(measured);
+        });
         match row.standing {
             Standing::Counts => line += &figures,
             _ => line = bracketed(line, figures.trim_end()),
         }
         line.truncate(line.trim_end().len());
         let names = [(Mark::Plain, name.to_owned())];
-        let mut told: Vec<Remark> =
-            names.iter().filter(|(_, name)| !name.is_empty()).chain(told).cloned().collect();
-        let length = |told: &[Remark]| -> usize {
-            told.iter().map(|(_, text)| text.chars().count() + 2).sum()
-        };
+        let mut remarks: Vec<Remark> =
+            names.iter().filter(|(_, name)| !name.is_empty()).chain(row_remarks).cloned().collect();
+        let length: usize = remarks.iter().map(|(_, text)| text.chars().count() + 2).sum();
         let room = self.screen.columns.saturating_sub(line.chars().count());
-        if length(&told) > room.saturating_add(1) && told.len() > 1 {
-            let gravest =
-                told.iter().enumerate().max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
+        if length > room.saturating_add(1) && remarks.len() > 1 {
+            let gravest = remarks
+                .iter()
+                .enumerate()
+                .max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
             let (mark, text) =
-                gravest.map_or((Mark::Plain, String::new()), |(_, told)| told.clone());
-            told = vec![(mark, format!("{text} +{}", told.len() - 1))];
+                gravest.map_or((Mark::Plain, String::new()), |(_, remark)| remark.clone());
+            remarks = vec![(mark, format!("{text} +{}", remarks.len() - 1))];
         }
-        if !told.is_empty() {
-            let painted = told.iter().map(|(mark, text)| self.screen.painted(*mark, text));
+        if !remarks.is_empty() {
+            let painted = remarks.iter().map(|(mark, text)| self.screen.painted(*mark, text));
             line += " ";
             line += &painted.collect::<Vec<_>>().join(", ");
         }
@@ -220,15 +224,15 @@ fn bracketed(mut line: String, figures: &str) -> String {
 
 /// Names of files, those of one stem as one: `a.json, .csv`.
 fn together(files: &[&Path]) -> String {
-    let mut files: Vec<String> = files.iter().map(|file| path(file)).collect();
-    let stem = files
+    let mut names: Vec<String> = files.iter().map(|file| path(file)).collect();
+    let stem = names
         .first()
         .map_or("", |first| first.rsplit_once('.').map_or(first, |it| it.0))
         .to_owned();
-    for other in files.iter_mut().skip(1) {
+    for other in names.iter_mut().skip(1) {
         *other = other.strip_prefix(&stem).unwrap_or(other).to_owned();
     }
-    files.join(", ")
+    names.join(", ")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Notes on all figures, below the table: which messages were timed, send queues that were full, devices that do not show
-//! lost packets or are software. It must not know the table.
+//! Notes on all figures, below the table: which messages were timed, send queues that were full, devices that do
+//! not show lost packets or are software.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,30 +23,30 @@ pub(super) fn of(result: &ResultFile) -> Vec<String> {
 
 /// Messages that met a full send queue, and those that were never sent. The system causes this wait: latency includes it.
 fn full_queues(result: &ResultFile) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for observed in Observed::of_file(result) {
-        for it in &observed.runs {
-            let load = it.moved.and_then(|moved| moved.load.as_ref());
+        for observation in &observed.runs {
+            let load = observation.moved.and_then(|moved| moved.load.as_ref());
             let Some(text) = load.and_then(full_queue) else {
                 continue;
             };
             let number = match observed.runs.len() {
                 1 => String::new(),
-                _ => format!(", run {}", it.run.run),
+                _ => format!(", run {}", observation.run.run),
             };
-            told.push(format!("  {}{number}: {text}", observed.flow.subject()));
+            lines.push(format!("  {}{number}: {text}", observed.flow.subject()));
         }
     }
-    let more = told.len().saturating_sub(MOST);
-    told.truncate(MOST);
-    if !told.is_empty() {
+    let more = lines.len().saturating_sub(MOST);
+    lines.truncate(MOST);
+    if !lines.is_empty() {
         let head = "send queues were full; latency includes the wait for them:";
-        told.insert(0, head.to_owned());
+        lines.insert(0, head.to_owned());
     }
     if more > 0 {
-        told.push(format!("  and in {more} more {}", plural(more, "run")));
+        lines.push(format!("  and in {more} more {}", plural(more, "run")));
     }
-    told
+    lines
 }
 
 /// `40.0 % of messages waited, 1.900 s summed over QPs; 5000 of 2280000 were never sent`; `None` if neither happened.
@@ -58,16 +58,17 @@ fn full_queue(load: &Load) -> Option<String> {
     let lost = format!("{never} of {offered} were never sent");
     [(full > 0, waited), (never > 0, lost)]
         .into_iter()
-        .filter_map(|(is_told, text)| is_told.then_some(text))
+        .filter_map(|(is_so, text)| is_so.then_some(text))
         .reduce(|one, other| format!("{one}; {other}"))
 }
 
 /// For each case with exchanges: the share that succeeded, over all its runs and flows.
 fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().filter_map(|case| {
-        let flows = || case.runs.iter().flat_map(|run| &run.flows);
-        let made = rates::sum(flows().map(|flow| flow.swaps_made).collect::<Option<Vec<_>>>()?);
-        let messages = rates::sum(flows().map(|flow| flow.totals.messages));
+        let flows = case.runs.iter().flat_map(|run| &run.flows);
+        let made =
+            rates::sum(flows.clone().map(|flow| flow.swaps_made).collect::<Option<Vec<_>>>()?);
+        let messages = rates::sum(flows.map(|flow| flow.totals.messages));
         (messages > 0).then(|| {
             let share = made as f64 / messages as f64 * 100.0;
             format!("{}: {share:.1} % of the exchanges succeeded", case.id)
@@ -91,18 +92,18 @@ fn moderation(result: &ResultFile) -> Option<String> {
         every.extend(timed.into_iter().filter(|it| *it > 1));
     }
     let of_cases = of_cases(count, with_latency);
-    let every: Vec<String> = every.iter().map(u32::to_string).collect();
+    let numbers: Vec<String> = every.iter().map(u32::to_string).collect();
     (count > 0).then(|| {
         format!(
             "latency is measured on the last of every {} messages, which waits longest{of_cases}; -Q 1 measures it on all",
-            every.join(" or ")
+            numbers.join(" or ")
         )
     })
 }
 
 /// ` (2 of 3 cases)`; empty for all cases.
-fn of_cases(count: usize, all: usize) -> String {
-    if count == all { String::new() } else { format!(" ({count} of {all} cases)") }
+fn of_cases(count: usize, of: usize) -> String {
+    if count == of { String::new() } else { format!(" ({count} of {of} cases)") }
 }
 
 /// Whether latencies are those of ping-pongs.

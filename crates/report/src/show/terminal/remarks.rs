@@ -1,4 +1,4 @@
-//! Remarks behind the figures of a row, and how grave they are. It must not know columns.
+//! Remarks behind the figures of a row, and how grave they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,23 +33,22 @@ pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
 /// How the run went, and what its figures do not say.
 pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
     let (settings, run, flow) = (row.settings, row.run, row.flow);
-    let mut told = Vec::new();
-    let mut tell = |mark, text: &str| told.push((mark, text.to_owned()));
+    let mut remarks: Vec<Remark> = Vec::new();
     if run.interrupted {
-        tell(Mark::Bad, "interrupted");
+        remarks.push((Mark::Bad, "interrupted".to_owned()));
     } else if run.failure.is_some() {
-        tell(Mark::Bad, "failed");
+        remarks.push((Mark::Bad, "failed".to_owned()));
     } else if !run.complete {
-        tell(Mark::Bad, "incomplete");
+        remarks.push((Mark::Bad, "incomplete".to_owned()));
     }
     let errors = flow.totals.errors;
     if errors > 0 {
-        tell(Mark::Bad, &counted(errors as usize, "error"));
+        remarks.push((Mark::Bad, counted(errors as usize, "error")));
     } else if settings.verify && run.complete {
-        tell(Mark::Good, "verify ok");
+        remarks.push((Mark::Good, "verify ok".to_owned()));
     }
     if flow.window.warmup_steady == Some(false) {
-        tell(Mark::Doubtful, "unsteady");
+        remarks.push((Mark::Doubtful, "unsteady".to_owned()));
     }
     let mut doubts: Vec<DoubtKind> = flow
         .window
@@ -60,27 +59,27 @@ pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
         .collect();
     doubts.dedup();
     for kind in doubts {
-        tell(Mark::Doubtful, kind.name());
+        remarks.push((Mark::Doubtful, kind.name().to_owned()));
     }
     if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
         let share = fixed(delivery.lost_share * 100.0, 1);
-        tell(Mark::Doubtful, &format!("lost {share} %"));
+        remarks.push((Mark::Doubtful, format!("lost {share} %")));
     } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
-        tell(Mark::Plain, "losses not known");
+        remarks.push((Mark::Plain, "losses not known".to_owned()));
     }
     if let Some(share) = flow.received_otherwise() {
-        tell(Mark::Doubtful, &format!("received {share:.2}×"));
+        remarks.push((Mark::Doubtful, format!("received {share:.2}×")));
     }
     let fairness = flow.fairness.as_ref().filter(|_| settings.qps > 1);
     if let Some(fairness) =
         fairness.filter(|it| it.jain < TOLD_BELOW && settings.qp_weights.is_none())
     {
-        tell(Mark::Doubtful, &format!("Jain {:.2}", fairness.jain));
+        remarks.push((Mark::Doubtful, format!("Jain {:.2}", fairness.jain)));
     }
     if run.run > 1 && !columns.have_runs() {
-        tell(Mark::Plain, &format!("run {}", run.run));
+        remarks.push((Mark::Plain, format!("run {}", run.run)));
     }
-    told
+    remarks
 }
 
 /// Path events of all nodes' devices. Congestion is normal, so it is left out.

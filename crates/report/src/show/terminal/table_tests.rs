@@ -291,7 +291,7 @@ fn a_run_without_figures_shows_none() {
     for settings in [Settings::default(), open, set_up] {
         let columns =
             Columns::of((&[settings], &[]), (&CaseConfig::default(), &Run::default()), 80);
-        let cells: Vec<String> = columns.all.iter().map(|column| column.cell(&row)).collect();
+        let cells: Vec<String> = columns.columns.iter().map(|column| column.cell(&row)).collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
     }
 }

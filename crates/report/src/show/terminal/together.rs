@@ -1,4 +1,4 @@
-//! All flows of a pattern's run as one row: what they move together. It must not know which nodes they are between.
+//! All flows of a pattern's run as one row: what they move together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,29 +16,25 @@ pub(super) fn over_rails(config: &CaseConfig, run: &Run) -> Vec<(usize, FlowResu
             known.push(moved.clone());
         }
     }
-    let mut all: Vec<_> = flows
+    let mut sums: Vec<_> = flows
         .into_values()
         .filter(|(_, flows)| flows.len() > 1)
         .map(|(place, flows)| {
             let first = &flows[0];
             let (from, to) = (first.from.clone(), first.to.clone());
-            let all = together(&flows);
-            (place, FlowResult { from, to, ..all }, flows.len())
+            (place, FlowResult { from, to, ..together(&flows) }, flows.len())
         })
         .collect();
-    all.sort_by_key(|(place, ..)| *place);
-    all
+    sums.sort_by_key(|(place, ..)| *place);
+    sums
 }
 
 /// What these flows moved together.
 pub(super) fn together(flows: &[FlowResult]) -> FlowResult {
-    let merged = |of: fn(&FlowResult) -> Option<&Latency>| {
-        let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows)?;
-        Latency::merged(few, of)
-    };
+    let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows);
     FlowResult {
-        latency_ns: merged(|flow| flow.latency_ns.as_ref()),
-        notice_ns: merged(|flow| flow.notice_ns.as_ref()),
+        latency_ns: few.and_then(|few| Latency::merged(few, |flow| flow.latency_ns.as_ref())),
+        notice_ns: few.and_then(|few| Latency::merged(few, |flow| flow.notice_ns.as_ref())),
         window: window(flows),
         ..FlowResult::together(flows)
     }
@@ -46,12 +42,15 @@ pub(super) fn together(flows: &[FlowResult]) -> FlowResult {
 
 /// What makes figures doubtful, each kind once.
 fn window(flows: &[FlowResult]) -> Window {
-    let windows = || flows.iter().map(|flow| &flow.window);
-    let mut told = BTreeSet::new();
-    let doubts = windows().flat_map(|window| &window.doubts);
+    let windows = flows.iter().map(|flow| &flow.window);
+    let mut seen = BTreeSet::new();
+    let doubts = windows.clone().flat_map(|window| &window.doubts);
     Window {
-        warmup_steady: windows().any(|window| window.warmup_steady == Some(false)).then_some(false),
-        doubts: doubts.filter(|doubt| told.insert(doubt.kind)).cloned().collect(),
+        warmup_steady: windows
+            .clone()
+            .any(|window| window.warmup_steady == Some(false))
+            .then_some(false),
+        doubts: doubts.filter(|doubt| seen.insert(doubt.kind)).cloned().collect(),
         ..Window::default()
     }
 }

@@ -1,4 +1,4 @@
-//! Shapes and text as SVG elements in the order in which they are drawn. It must not know scales or charts.
+//! Shapes and text as SVG elements in the order in which they are drawn.
 
 use std::fmt::Write as _;
 
@@ -99,17 +99,18 @@ impl Paint {
     fn attributes(&self) -> String {
         let fill = self.fill.map_or("none", |colour| colour.light);
         let mut text = format!(" fill=\"{fill}\"");
-        let mut add = |is_told: bool, name: &str, value: &str| {
-            if is_told {
-                text += &format!(" {name}=\"{value}\"");
+        if let Some(stroke) = self.stroke {
+            text += &format!(" stroke=\"{}\"", stroke.light);
+            if self.width > 0.0 {
+                text += &format!(" stroke-width=\"{}\"", px(self.width));
             }
-        };
-        let is_line = self.stroke.is_some();
-        add(is_line, "stroke", self.stroke.map_or("", |it| it.light));
-        add(is_line && self.width > 0.0, "stroke-width", &px(self.width));
-        add(!self.dash.is_empty(), "stroke-dasharray", self.dash);
-        let opacity = px(1.0 - self.transparency);
-        add(self.transparency > 0.0, "opacity", &opacity);
+        }
+        if !self.dash.is_empty() {
+            text += &format!(" stroke-dasharray=\"{}\"", self.dash);
+        }
+        if self.transparency > 0.0 {
+            text += &format!(" opacity=\"{}\"", px(1.0 - self.transparency));
+        }
         text
     }
 }
@@ -172,10 +173,12 @@ impl Canvas {
 
     /// The same of its line, whose figures are `points`: x and y of each, for a page that shows them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
+        let name = printable(name);
         let points = points
             .filter(|(x, y)| x.is_finite() && y.is_finite())
-            .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)));
-        let (name, points) = (printable(name), points.collect::<Vec<_>>().join(","));
+            .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
+            .collect::<Vec<_>>()
+            .join(",");
         self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
     }
 

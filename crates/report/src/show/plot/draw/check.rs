@@ -1,5 +1,4 @@
-//! For tests: is a drawn figure well-formed, and does no text leave the frame or touch another? It reads the
-//! document and must not know how it was made.
+//! For tests: is a drawn figure well-formed, and does no text leave the frame or touch another?
 
 use roxmltree::{Document, Node};
 
@@ -36,27 +35,28 @@ pub fn faults(svg: &str) -> Vec<String> {
     assert!(root.has_tag_name(("http://www.w3.org/2000/svg", "svg")));
     assert_eq!(root.attribute("role"), Some("img"));
     for id in root.attribute("aria-labelledby").unwrap().split(' ') {
-        let named = |node: &Node<'_, '_>| node.attribute("id") == Some(id);
-        assert!(root.children().any(|node| named(&node)), "{id}");
+        assert!(root.children().any(|node| node.attribute("id") == Some(id)), "{id}");
     }
     for node in root.descendants() {
         assert!(!node.has_tag_name("script"));
         // Words may be anything; places and lengths are numbers.
-        let is_place = |name: &str| !name.starts_with("data-");
-        for value in
-            node.attributes().filter(|it| is_place(it.name())).map(|attribute| attribute.value())
+        for value in node
+            .attributes()
+            .filter(|it| !it.name().starts_with("data-"))
+            .map(|attribute| attribute.value())
         {
             assert!(!value.contains("NaN") && !value.contains("inf"), "{value}");
         }
     }
     for node in root.descendants().filter(|it| it.has_attribute("class")) {
         // A renderer that knows no style sheet draws the same.
-        let colour = |what| node.attribute(what).unwrap_or_default();
-        let is_coloured = |what| colour(what) == "none" || colour(what).starts_with('#');
+        let [has_fill, has_stroke] = ["fill", "stroke"]
+            .map(|what| node.attribute(what).unwrap_or_default())
+            .map(|colour| colour == "none" || colour.starts_with('#'));
         let classes = node.attribute("class").unwrap_or_default();
         let is_shape = ["path", "rect", "text"].contains(&node.tag_name().name());
-        assert!(!is_shape || is_coloured("fill"), "{node:?}");
-        assert!(!classes.contains("s-") || is_coloured("stroke"), "{node:?}");
+        assert!(!is_shape || has_fill, "{node:?}");
+        assert!(!classes.contains("s-") || has_stroke, "{node:?}");
     }
     let (width, height) = (number(&root, "width"), number(&root, "height"));
     let labels: Vec<(&str, Rect)> =

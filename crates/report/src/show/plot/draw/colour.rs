@@ -1,5 +1,5 @@
-//! A colour as a CSS custom property with a value for light and one for dark ground, and how well two can be
-//! told apart. It must not know what has which colour.
+//! A colour as a CSS custom property with a value for light and one for dark ground, and how well two can be told
+//! apart.
 
 /// A colour: its CSS custom property and what it is on light and on dark ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

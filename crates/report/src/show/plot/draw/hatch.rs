@@ -1,4 +1,4 @@
-//! Strokes aslant, for what nothing is known of. It must not know what that is.
+//! Strokes aslant, for what nothing is known of.
 
 use super::canvas::{Canvas, Paint, Rect};
 use super::palette::MUTED;

@@ -1,4 +1,4 @@
-//! Words within a chart, beside what they name, as far as they have room. It must not know what they say.
+//! Words within a chart, beside what they name, as far as they have room.
 
 use super::canvas::{Anchor, Canvas, Paint, Rect, Style};
 use super::palette::GROUND;

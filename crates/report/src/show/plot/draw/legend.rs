@@ -1,4 +1,4 @@
-//! A legend: what each line, area or marker is, in as many rows as it takes. It must not know charts.
+//! A legend: what each line, area or marker is, in as many rows as it takes.
 
 use super::canvas::{Canvas, Paint, Rect, Style};
 use super::hatch::hatch;
@@ -24,8 +24,7 @@ pub struct Key {
 
 impl Key {
     pub fn new(mark: KeyMark, look: Look, label: impl Into<String>) -> Key {
-        let label = label.into();
-        Key { look, mark, label }
+        Key { look, mark, label: label.into() }
     }
 }
 

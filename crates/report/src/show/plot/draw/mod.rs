@@ -1,4 +1,5 @@
-//! Drawing of figures as SVG: text that is measured before it is set, scales and their ticks, legends, and the sheet that carries them. It must not know results, cases or metrics.
+//! Drawing of figures as SVG: text that is measured before it is set, scales and their ticks, legends, and the
+//! sheet that carries them.
 
 pub(crate) mod canvas;
 #[cfg(test)]

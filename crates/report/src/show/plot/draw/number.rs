@@ -1,4 +1,4 @@
-//! Figures as short text, the same on axes, in words and in tables. It must not know what they are of.
+//! Figures as short text, the same on axes, in words and in tables.
 
 use crate::observe::format::{human_size, time_text};
 

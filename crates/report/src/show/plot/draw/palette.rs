@@ -1,6 +1,6 @@
-//! Colours, line patterns and markers. Colours are attributes with classes, so that a page, or a reader of the file, can
-//! have others for dark; series differ by marker and pattern as well, for readers who cannot distinguish the colours. It must not
-//! know what is drawn.
+//! Colours, line patterns and markers. Colours are attributes with classes, so that a page, or a reader of the
+//! file, can have others for dark; series differ by marker and pattern as well, for readers who cannot distinguish
+//! the colours.
 
 use super::colour::{Colour, colour};
 

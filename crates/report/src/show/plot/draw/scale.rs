@@ -1,4 +1,4 @@
-//! From a figure to its place on an axis. It must not know pixels or labels.
+//! From a figure to its place on an axis.
 
 /// How figures lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +80,12 @@ impl Scale {
     /// Where `value` lies: 0 is the lower end, 1 the upper one, others are outside; `None` for what has no
     /// place, such as 0 on a logarithmic axis.
     pub fn fraction(&self, value: f64) -> Option<f64> {
-        let on = |value: f64| match self.kind {
+        let [at, min, max] = [value, self.min, self.max].map(|value| match self.kind {
             Kind::Linear => value,
             // Of 0 and below it is not finite.
             Kind::Log2 | Kind::Log10 => value.ln(),
-        };
-        let fraction = (on(value) - on(self.min)) / (on(self.max) - on(self.min));
+        });
+        let fraction = (at - min) / (max - min);
         fraction.is_finite().then_some(fraction)
     }
 }

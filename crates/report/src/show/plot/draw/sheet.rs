@@ -1,5 +1,5 @@
-//! The sheet of a figure: title and subtitle above, then what is put on it from the top down, notes below,
-//! and all of it as one SVG document. It must not know charts or results.
+//! The sheet of a figure: title and subtitle above, then what is put on it from the top down, notes below, and all
+//! of it as one SVG document.
 
 use maud::html;
 
@@ -23,7 +23,6 @@ pub enum Width {
 }
 
 impl Width {
-    /// Both.
     pub const ALL: [Width; 2] = [Width::Page, Width::Column];
 
     /// In pixels of a 96th of an inch.
@@ -93,15 +92,17 @@ impl Sheet {
     }
 
     pub fn width_beside(&self, count: usize) -> f64 {
-        let count = count.max(1) as f64;
-        (self.room_px() - BETWEEN * (count - 1.0)) / count
+        let columns = count.max(1) as f64;
+        (self.room_px() - BETWEEN * (columns - 1.0)) / columns
     }
 
     pub fn take_beside(&mut self, count: usize, height: f64) -> Vec<Rect> {
         let width = self.width_beside(count);
         let Rect { x, y, .. } = self.take(height);
-        let left = |index: usize| x + index as f64 * (width + BETWEEN);
-        (0..count.max(1)).map(|index| Rect::new(left(index), y, width, height)).collect()
+        (0..count.max(1))
+            .map(|index| x + index as f64 * (width + BETWEEN))
+            .map(|left| Rect::new(left, y, width, height))
+            .collect()
     }
 
     /// Small text over the whole width: what to know about the figures.
@@ -122,8 +123,7 @@ impl Sheet {
         };
         let [title_id, description_id] = ["title", "desc"].map(|it| format!("{id}{narrow}-{it}"));
         let mut ground = Canvas::default();
-        let all = Rect::new(0.0, 0.0, width, height);
-        ground.rect(all, Paint::area(GROUND), None);
+        ground.rect(Rect::new(0.0, 0.0, width, height), Paint::area(GROUND), None);
         html! {
             svg xmlns="http://www.w3.org/2000/svg" class="rb-figure" viewBox=(format!("0 0 {width} {height}"))
                 width=(px(width)) height=(px(height)) font-family=(FONTS) role="img"

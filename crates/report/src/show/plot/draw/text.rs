@@ -1,5 +1,4 @@
 //! How wide text is at most, whichever common sans-serif font it is set in, and how it is cut into lines.
-//! It must not know where text stands.
 
 /// Size of small text: ticks, notes, legends.
 pub const SMALL_PX: f64 = 12.0;
@@ -84,18 +83,16 @@ pub fn shortened(text: &str, size_px: f64, bold: bool, width: f64) -> String {
 /// `text` in lines of at most `width` pixels, cut at blanks (not at those that do not break), and within
 /// words that are longer.
 pub fn wrapped(text: &str, size_px: f64, bold: bool, width: f64) -> Vec<String> {
-    let fits = |line: &str| width_px(line, size_px, bold) <= width;
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_ascii_whitespace() {
-        let longer = format!("{line} {word}");
-        let longer = longer.trim_start_matches(' ');
-        if fits(longer) {
-            line = longer.to_owned();
+        let longer = format!("{line} {word}").trim_start_matches(' ').to_owned();
+        if width_px(&longer, size_px, bold) <= width {
+            line = longer;
             continue;
         }
         lines.push(std::mem::take(&mut line));
         for letter in word.chars() {
-            if !line.is_empty() && !fits(&format!("{line}{letter}")) {
+            if !line.is_empty() && width_px(&format!("{line}{letter}"), size_px, bold) > width {
                 lines.push(std::mem::take(&mut line));
             }
             line.push(letter);

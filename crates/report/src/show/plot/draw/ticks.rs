@@ -1,5 +1,4 @@
-//! Where an axis has ticks and what is written at them. It must not know pixels: who draws an axis asks for
-//! fewer until their labels fit.
+//! Where an axis has ticks and what is written at them. Who draws an axis asks for as many as have room.
 
 use super::number;
 use super::scale::{Kind, Scale, round_step};
@@ -69,22 +68,24 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     let (factor, name) = written_in(unit, min.abs().max(max.abs()));
     let (min, max) = (min / factor, max / factor);
     let step = round_step((max - min) / wanted as f64);
-    let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
+    let whole = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
     // 2.5 needs one digit more than its power of ten.
-    let is_short = digits < 12 && (step * 10f64.powi(digits as i32)).fract().abs() > 1e-6;
-    let digits = digits + usize::from(is_short);
+    let is_short = whole < 12 && (step * 10f64.powi(whole as i32)).fract().abs() > 1e-6;
+    let digits = whole + usize::from(is_short);
     let first = (min / step - 1e-9).ceil();
     let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
-    let tick = |index: usize| {
-        let value = (first + index as f64) * step;
-        let figure = if (1e-9..1e9).contains(&step) {
-            number::fixed(value, digits)
-        } else {
-            number::short(value)
-        };
-        Tick { value: value * factor, label: named(&figure, name) }
-    };
-    (0..=count).map(tick).filter(|tick| within(scale, tick.value)).collect()
+    (0..=count)
+        .map(|index| (first + index as f64) * step)
+        .map(|value| {
+            let figure = if (1e-9..1e9).contains(&step) {
+                number::fixed(value, digits)
+            } else {
+                number::short(value)
+            };
+            Tick { value: value * factor, label: named(&figure, name) }
+        })
+        .filter(|tick| within(scale, tick.value))
+        .collect()
 }
 
 fn tick(value: f64, unit: Unit) -> Tick {
@@ -120,9 +121,9 @@ fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
     let last = (scale.max.ln() / base.ln() + 1e-9).floor();
     let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
     // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
-    let first = (first / stride).ceil();
+    let first_stride = (first / stride).ceil();
     (0..400)
-        .map(|index| (first + f64::from(index)) * stride)
+        .map(|index| (first_stride + f64::from(index)) * stride)
         .take_while(|exponent| *exponent <= last)
         .map(|it| tick(base.powf(it), unit))
         .collect()
@@ -148,14 +149,13 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
 fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
     let ends = (scale.max.log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
     let named = if wanted > ends as usize { ends } else { 4 };
-    let tick = |(value, nines): (f64, i32)| Tick {
-        value,
-        label: format!("{:.*}", (nines - 2).max(0) as usize, 100.0 - 100.0 / value),
-    };
     let nines = (1..=named).map(|nines| (10f64.powi(nines), nines));
     std::iter::once((2.0, 0))
         .chain(nines)
-        .map(tick)
+        .map(|(value, nines)| Tick {
+            value,
+            label: format!("{:.*}", (nines - 2).max(0) as usize, 100.0 - 100.0 / value),
+        })
         .filter(|tick| within(scale, tick.value))
         .collect()
 }

@@ -27,44 +27,52 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
     ];
     sides
         .into_iter()
-        .flat_map(|(all, of)| {
-            let (drawn, said) = telling(all);
-            let mut said: Vec<String> =
-                said.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
+        .flat_map(|(ratios, of)| {
+            let (drawn, others) = telling(ratios);
+            let mut notes: Vec<String> =
+                others.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
             drawn
                 .iter()
-                .map(|ratios| figure(ratios, of, std::mem::take(&mut said)))
+                .map(|ratios| figure(ratios, of, std::mem::take(&mut notes)))
                 .collect::<Vec<_>>()
         })
         .collect()
 }
 
-/// The metrics that are drawn, in their order, and those that are said.
-fn telling(all: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
-    let changed = |ratios: &Ratios| {
-        ratios.rows.iter().filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
-    };
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(changed(&all[*at])));
-    let did_change = all.iter().filter(|it| changed(it) > 0).count();
+/// The metrics that are drawn, in their order, and those that are said in a note.
+fn telling(ratios: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
+    let changed: Vec<usize> = ratios.iter().map(changed).collect();
+    let mut order: Vec<usize> = (0..ratios.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(changed[*at]));
+    let did_change = changed.iter().filter(|count| **count > 0).count();
     order.truncate(did_change.clamp(1, MOST_METRICS));
-    let all = all.into_iter().enumerate();
-    let (drawn, said): (Vec<_>, Vec<_>) = all.partition(|(at, _)| order.contains(at));
-    let plain = |all: Vec<(usize, Ratios)>| all.into_iter().map(|it| it.1).collect();
-    (plain(drawn), plain(said))
+    let (mut drawn, mut others) = (Vec::new(), Vec::new());
+    for (at, ratios) in ratios.into_iter().enumerate() {
+        if order.contains(&at) {
+            drawn.push(ratios);
+        } else {
+            others.push(ratios);
+        }
+    }
+    (drawn, others)
+}
+
+/// Cases that changed.
+fn changed(ratios: &Ratios) -> usize {
+    ratios.rows.iter().filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
 }
 
 fn counts(ratios: &Ratios) -> String {
     let tones = [Tone::Better, Tone::Worse, Tone::Equal, Tone::Unclear];
     let [better, worse, equal, unclear] =
         tones.map(|tone| ratios.rows.iter().filter(|row| row.tone == tone).count());
-    let all = ratios.rows.len();
+    let count = ratios.rows.len();
     format!(
-        "of {all} cases {better} are better, {worse} worse, {equal} equal and {unclear} unclear."
+        "of {count} cases {better} are better, {worse} worse, {equal} equal and {unclear} unclear."
     )
 }
 
-fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
+fn figure(ratios: &Ratios, of: &str, notes: Vec<String>) -> Figure {
     let (title, [base, new]) = (ratios.metric.title(), &ratios.sides);
     let devices: Vec<&str> = ratios.devices.iter().map(String::as_str).collect();
     let on = match devices.len() {
@@ -78,13 +86,13 @@ fn figure(ratios: &Ratios, of: &str, said: Vec<String>) -> Figure {
         ratios.rows.len()
     );
     let rows = &ratios.rows[..ratios.rows.len().min(MOST_ROWS)];
-    let more = ratios.rows.len() - rows.len();
-    let more = (more > 0).then(|| format!("{more} more are in the table."));
+    let undrawn = ratios.rows.len() - rows.len();
+    let more = (undrawn > 0).then(|| format!("{undrawn} more are in the table."));
     let picture = Picture {
         subtitle,
         keys: keys(rows),
         charts: vec![chart(ratios, rows)],
-        notes: more.into_iter().chain(said).collect(),
+        notes: more.into_iter().chain(notes).collect(),
         tables: vec![table(ratios)],
     };
     picture.named(
@@ -103,9 +111,9 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
         .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
     // Intervals do not dwarf the ratios.
     let span = (most / least).sqrt().max(1.1);
-    let ends = || rows.iter().filter_map(|row| row.interval);
-    let low = ends().map(|it| it.0).fold(least, f64::min);
-    let high = ends().map(|it| it.1).fold(most, f64::max);
+    let intervals = rows.iter().filter_map(|row| row.interval);
+    let low = intervals.clone().map(|it| it.0).fold(least, f64::min);
+    let high = intervals.map(|it| it.1).fold(most, f64::max);
     let (low, high) = (low.max(least / span), high.min(most * span));
     let better =
         if ratios.metric.higher_is_better() { "right is better" } else { "left is better" };
@@ -156,10 +164,9 @@ fn keys(rows: &[RatioRow]) -> Vec<Key> {
         (Tone::Equal, "equal"),
         (Tone::Unclear, "unclear"),
     ];
-    let has = |tone: Tone| rows.iter().any(|row| row.tone == tone);
     tones
         .into_iter()
-        .filter(|it| has(it.0))
+        .filter(|(tone, _)| rows.iter().any(|row| row.tone == *tone))
         .map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label))
         .collect()
 }

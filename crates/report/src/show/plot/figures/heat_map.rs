@@ -56,7 +56,7 @@ impl Grid {
     }
 
     /// With two numbers of QPs at a size, by device, operation and layout.
-    fn all(results: &[Loaded]) -> Vec<([String; 3], Grid)> {
+    fn of_results(results: &[Loaded]) -> Vec<([String; 3], Grid)> {
         let mut rows: BTreeMap<_, Vec<CaseFlow<'_>>> = BTreeMap::new();
         for flow in
             results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(CaseResult::flows)
@@ -167,20 +167,21 @@ fn shades() -> Vec<Shade> {
 
 /// The figure; none without two numbers of QPs at a size.
 pub fn figures(results: &[Loaded]) -> Vec<Figure> {
-    figure(&Grid::all(results)).into_iter().collect()
+    figure(&Grid::of_results(results)).into_iter().collect()
 }
 
-fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
-    let least = |grid: &Grid| grid.shares().fold(1.0, f64::min);
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by(|one, other| least(&all[*one].1).total_cmp(&least(&all[*other].1)));
+fn figure(grids: &[([String; 3], Grid)]) -> Option<Figure> {
+    let mut order: Vec<usize> = (0..grids.len()).collect();
+    order.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|at| grids[*at].1.shares().fold(1.0, f64::min));
+        one.total_cmp(&other)
+    });
     order.truncate(MOST_MAPS);
     order.sort_unstable();
-    let drawn: Vec<_> = order.iter().filter_map(|at| all.get(*at)).collect();
-    let grids = || drawn.iter().map(|(_, grid)| grid);
+    let drawn: Vec<_> = order.iter().filter_map(|at| grids.get(*at)).collect();
     let devices: Vec<&str> =
         distinct(drawn.iter().map(|(words, _)| or_unknown(&words[1]))).into_iter().collect();
-    let cases = grids().flat_map(|grid| grid.cells.values().map(|cell| cell.1));
+    let cases = drawn.iter().flat_map(|(_, grid)| grid.cells.values().map(|cell| cell.1));
     let best_of = match cases.max()? {
         1 => String::new(),
         most => format!("; each cell is the best of up to {most} cases"),
@@ -194,10 +195,10 @@ fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
         grid.chart(heading, &shades)
     });
     let mut keys = Shade::keys(&shades);
-    if grids().any(|grid| grid.cells.len() < grid.qps.len() * grid.sizes.len()) {
+    if drawn.iter().any(|(_, grid)| grid.cells.len() < grid.qps.len() * grid.sizes.len()) {
         keys.push(Key::new(KeyMark::Hatched, Look::default(), NOT_MEASURED));
     }
-    let left_out = all.len() - drawn.len();
+    let left_out = grids.len() - drawn.len();
     let note = (left_out > 0).then(|| {
         format!("The figure has the {MOST_MAPS} maps whose cells differ most; {left_out} more are in the table.")
     });
@@ -206,7 +207,7 @@ fn figure(all: &[([String; 3], Grid)]) -> Option<Figure> {
         keys,
         charts: charts.collect(),
         notes: note.into_iter().collect(),
-        tables: vec![table(all)],
+        tables: vec![table(grids)],
     };
     Some(picture.named(
         "heat-map",
@@ -244,7 +245,7 @@ mod tests {
     }
 
     fn grids_of(cases: impl Into<Vec<CaseResult>>) -> Vec<Grid> {
-        let all = Grid::all(&[file(cases.into())]);
+        let all = Grid::of_results(&[file(cases.into())]);
         all.into_iter().map(|(_, grid)| grid).collect()
     }
 

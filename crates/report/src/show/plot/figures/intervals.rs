@@ -1,5 +1,5 @@
-//! Throughput of a run in intervals: as many as have room, the slowest one, the longest stall, and how steady it was: 1 is
-//! steady, 0 stood still for a hundredth of it. It must not know how it is drawn.
+//! Throughput of a run in intervals: as many as have room, the slowest one, the longest stall, and how steady it
+//! was: 1 is steady, 0 stood still for a hundredth of it.
 
 /// Columns of a chart; more intervals than that are drawn with their least and most.
 pub(super) const COLUMNS: usize = 150;
@@ -12,6 +12,12 @@ pub(super) struct Interval {
     pub(super) gbit_per_s: f64,
 }
 
+impl Interval {
+    pub(super) fn middle_ns(&self) -> f64 {
+        f64::midpoint(self.from, self.to) * 1e9
+    }
+}
+
 /// Intervals side by side as one where there are too many: throughput over all of them, the least, the most.
 pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
     let each = intervals.len().div_ceil(COLUMNS).max(1);
@@ -20,9 +26,10 @@ pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
         .filter_map(|part| {
             let (from, to) = (part.first()?.from, part.last()?.to);
             let moved: f64 = part.iter().map(|one| one.gbit_per_s * (one.to - one.from)).sum();
-            let rates = || part.iter().map(|one| one.gbit_per_s);
-            let all = Interval { from, to, gbit_per_s: moved / (to - from) };
-            Some((all, rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max)))
+            let rates = part.iter().map(|one| one.gbit_per_s);
+            let whole = Interval { from, to, gbit_per_s: moved / (to - from) };
+            let least = rates.clone().fold(f64::INFINITY, f64::min);
+            Some((whole, least, rates.fold(0.0, f64::max)))
         })
         .collect()
 }
@@ -55,8 +62,9 @@ pub(super) fn steadiness_of_arrivals(messages: &[u64]) -> f64 {
 
 fn middle_and_slow(mut values: Vec<f64>) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
-    let at = |index: usize| values.get(index).copied().unwrap_or(0.0);
-    (at(values.len() / 2), at(values.len() / 100))
+    let [middle, slow] =
+        [values.len() / 2, values.len() / 100].map(|at| values.get(at).copied().unwrap_or(0.0));
+    (middle, slow)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Figures that are more than lines over an axis, one kind a file. They must not know where they are shown or written.
+//! Figures that are more than lines over an axis, one kind a file.
 
 pub(crate) mod comparison;
 pub(crate) mod heat_map;

@@ -1,4 +1,4 @@
-//! What each QP of a flow got, medians over its case's runs that count. It must not know how it is drawn.
+//! What each QP of a flow got, medians over its case's runs that count.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +30,7 @@ impl QpShares {
     pub(super) fn of(flow: CaseFlow<'_>) -> Option<QpShares> {
         let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
         let observed = Observed::of(flow);
-        let counted = || observed.counted().filter_map(|it| it.moved);
-        for qps in counted().map(|moved| &moved.qps) {
+        for qps in observed.counted().filter_map(|it| it.moved).map(|moved| &moved.qps) {
             let bytes = rates::sum(qps.iter().map(|qp| qp.bytes));
             for qp in qps.iter().filter(|_| bytes > 0) {
                 let (share, p99_ns) = shares.entry(qp.index).or_default();
@@ -51,7 +50,8 @@ impl QpShares {
             })
             .collect();
         qps.sort_by(|one, other| other.share.total_cmp(&one.share));
-        let mut fairness = counted().filter_map(|moved| moved.fairness.as_ref());
+        let mut fairness =
+            observed.counted().filter_map(|it| it.moved).filter_map(|it| it.fairness.as_ref());
         (qps.len() > 1).then(|| QpShares {
             qps,
             jain: observed.median(Metric::Fairness),

@@ -1,5 +1,4 @@
-//! Figure: what each QP got of its share from interval to interval, a map for each of the least even runs. It must not know
-//! how evenness is judged.
+//! Figure: what each QP got of its share from interval to interval, a map for each of the least even runs.
 
 use super::shades::Shade;
 use super::timeline::subjects;
@@ -59,10 +58,10 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         .flat_map(|(sample, subject)| uneven(sample, &subject))
         .collect();
     // Stalls of one QP hardly change the mean index of many.
-    let key = |run: &Uneven<'_, '_>| (-run.over_time.longest_alone_seconds(), run.over_time.jain);
     runs.sort_by(|one, other| {
-        let (one, other) = (key(one), key(other));
-        one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1))
+        let (one, other) = (&one.over_time, &other.over_time);
+        let by_stall = other.longest_alone_seconds().total_cmp(&one.longest_alone_seconds());
+        by_stall.then(one.jain.total_cmp(&other.jain))
     });
     figure(&runs).into_iter().collect()
 }
@@ -126,10 +125,10 @@ fn qp_words(qp: &QpOverTime) -> String {
     }
 }
 
-fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
-    let runs = &all[..all.len().min(MOST_MAPS)];
+fn figure(uneven: &[Uneven<'_, '_>]) -> Option<Figure> {
+    let runs = &uneven[..uneven.len().min(MOST_MAPS)];
     runs.first()?;
-    let (drawn, of_all) = (runs.len(), all.len());
+    let (drawn, of_all) = (runs.len(), uneven.len());
     let in_table = of_all.min(MOST_TABLE_ROWS / WORST_QPS);
     let notes = [
         (true, "100 % is the mean of all QPs over the whole run.".to_owned()),
@@ -162,7 +161,7 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
         keys: Shade::keys(&shades),
         charts: runs.iter().map(|run| chart(run, &shades)).collect(),
         notes: notes.into_iter().filter(|it| it.0).map(|it| it.1).collect(),
-        tables: vec![table(all)],
+        tables: vec![table(uneven)],
     };
     Some(picture.named(
         "qp-time",
@@ -172,22 +171,22 @@ fn figure(all: &[Uneven<'_, '_>]) -> Option<Figure> {
 }
 
 fn chart(run: &Uneven<'_, '_>, shades: &[Shade]) -> Chart {
-    let colour = |share: &f64| Shade::of(shades, *share).colour;
     let rows = run.rows();
     let ends = &run.over_time.ends_seconds;
     let window = ends.last().copied().unwrap_or(0.0) * 1e9;
-    let begin = |interval: usize| match interval {
-        0 => 0.0,
-        later => ends[later - 1] * 1e9,
-    };
+    // Where each interval begins.
+    let edges: Vec<f64> = std::iter::once(0.0).chain(ends.iter().map(|end| end * 1e9)).collect();
     let (mut cells, mut whole) = (Vec::new(), Vec::new());
     for (row, qp) in rows.iter().enumerate() {
         let y = -(row as f64);
         let mut from = 0;
-        for same in qp.cells.chunk_by(|one, next| colour(one) == colour(next)) {
+        for same in qp
+            .cells
+            .chunk_by(|one, next| Shade::of(shades, *one).colour == Shade::of(shades, *next).colour)
+        {
             let to = from + same.len();
-            let fill = Fill::Plain(colour(&same[0]));
-            cells.push(Tile::new(y, (begin(from), begin(to)), fill, ""));
+            let fill = Fill::Plain(Shade::of(shades, same[0]).colour);
+            cells.push(Tile::new(y, (edges[from], edges[to]), fill, ""));
             from = to;
         }
         whole.push(Tile::new(y, (0.0, window), Fill::Nothing, qp_words(qp)));
@@ -204,19 +203,6 @@ fn chart(run: &Uneven<'_, '_>, shades: &[Shade]) -> Chart {
 }
 
 fn table(runs: &[Uneven<'_, '_>]) -> Table {
-    let row = |run: &Uneven<'_, '_>, qp: &QpOverTime| {
-        let cells = || qp.cells.iter().map(|share| share * 100.0);
-        vec![
-            Cell::text(&run.subject),
-            Cell::text(run.run.to_string()),
-            Cell::number(qp.index as f64, 0),
-            Cell::number(qp.share * 100.0, 1),
-            Cell::number(qp.stall_seconds() * 1e3, 1),
-            Cell::number(qp.stall.map(|stall| stall.from_seconds), 3),
-            Cell::number(cells().reduce(f64::min), 1),
-            Cell::number(cells().reduce(f64::max), 1),
-        ]
-    };
     let rows = runs.iter().flat_map(|run| {
         run.over_time
             .worst_first()
@@ -239,4 +225,18 @@ fn table(runs: &[Uneven<'_, '_>]) -> Table {
         "{WORST_QPS} QPs of each run: first the longest stalls, then the QPs furthest from their shares"
     );
     Table::new(caption, names, rows.take(MOST_TABLE_ROWS))
+}
+
+fn row(run: &Uneven<'_, '_>, qp: &QpOverTime) -> Vec<Cell> {
+    let cells = qp.cells.iter().map(|share| share * 100.0);
+    vec![
+        Cell::text(&run.subject),
+        Cell::text(run.run.to_string()),
+        Cell::number(qp.index as f64, 0),
+        Cell::number(qp.share * 100.0, 1),
+        Cell::number(qp.stall_seconds() * 1e3, 1),
+        Cell::number(qp.stall.map(|stall| stall.from_seconds), 3),
+        Cell::number(cells.clone().reduce(f64::min), 1),
+        Cell::number(cells.reduce(f64::max), 1),
+    ]
 }

@@ -1,5 +1,4 @@
-//! Ratios with their intervals, from a comparison of results or from perftest's figures in them, in rows. It must
-//! not know how they are drawn.
+//! Ratios with their intervals, from a comparison of results or from perftest's figures in them, in rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,40 +106,39 @@ pub(super) fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
             .beside
             .iter()
             .flat_map(|it| {
-                let turned = |factor: f64| 1.0 / factor;
                 [
-                    (Metric::GbitPerS, it, &it.gbit_per_s, turned as fn(f64) -> f64),
+                    (Metric::GbitPerS, it, &it.gbit_per_s, f64::recip as fn(f64) -> f64),
                     (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
                 ]
             })
-            .filter_map(|(metric, it, told, ratio)| {
+            .filter_map(|(metric, it, factor, ratio)| {
                 let case = loaded.result.cases.iter().find(|case| case.id == it.beside)?;
-                let [low, high] = [told.factor_low, told.factor_high].map(|end| end.map(ratio));
+                let [low, high] = [factor.factor_low, factor.factor_high].map(|end| end.map(ratio));
                 let row = RatioRow {
                     case: it.attacker.clone(),
-                    medians: [told.alone?, told.beside?],
-                    ratio: ratio(told.factor?),
+                    medians: [factor.alone?, factor.beside?],
+                    ratio: ratio(factor.factor?),
                     interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
-                    verdict: told.verdict.clone(),
-                    tone: match told.verdict.as_str() {
+                    verdict: factor.verdict.clone(),
+                    tone: match factor.verdict.as_str() {
                         "harmed" => Tone::Worse,
                         "not harmed" => Tone::Equal,
                         _ => Tone::Unclear,
                     },
                 };
-                Some((metric, told.margin, &case.config, row))
+                Some((metric, factor.margin, &case.config, row))
             })
     });
     by_metric(found, ["alone", "beside the attacker"])
 }
 
 fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Vec<Ratios> {
-    let mut all: BTreeMap<Metric, Ratios> = BTreeMap::new();
+    let mut of_metrics: BTreeMap<Metric, Ratios> = BTreeMap::new();
     for (metric, margin, config, row) in found {
         if !(row.ratio.is_finite() && row.ratio > 0.0) {
             continue;
         }
-        let ratios = all.entry(metric).or_insert_with(|| Ratios {
+        let ratios = of_metrics.entry(metric).or_insert_with(|| Ratios {
             metric,
             margin,
             sides: sides.map(str::to_owned),
@@ -152,7 +150,8 @@ fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Ve
         ratios.devices.extend(device);
         ratios.rows.push(row);
     }
-    all.into_values()
+    of_metrics
+        .into_values()
         .map(|mut ratios| {
             let is_higher = ratios.metric.higher_is_better();
             ratios.rows.sort_by(|one, other| {

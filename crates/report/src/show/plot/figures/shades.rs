@@ -1,4 +1,4 @@
-//! Colours of cells by how large a share is. They must not know of what.
+//! Colours of cells by how large a share is.
 
 use crate::show::plot::draw::colour::Colour;
 use crate::show::plot::draw::palette::{GROUND, INK, Look};

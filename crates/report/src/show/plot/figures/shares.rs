@@ -71,7 +71,7 @@ pub fn shares(results: &[Loaded]) -> Shares {
             row.name = format!("{}, {}", row.name, row.on);
         }
     }
-    let told = even.first().map(|row| {
+    let sentence = even.first().map(|row| {
         let flows = match even.len() {
             1 => "The QPs of 1 flow are".to_owned(),
             many => format!("The QPs of {many} flows are"),
@@ -82,7 +82,7 @@ pub fn shares(results: &[Loaded]) -> Shares {
     });
     Shares {
         figures: figure(&uneven, &devices, older).into_iter().collect(),
-        sentences: told.into_iter().collect(),
+        sentences: sentence.into_iter().collect(),
     }
 }
 
@@ -91,8 +91,10 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     let flows = &uneven[..uneven.len().min(MOST_FLOWS)];
     flows.first()?;
     let left_out = uneven.len() - flows.len();
-    let left_out = (left_out > 0).then(|| format!("{left_out} more are in the table."));
-    let older = (older > 0).then(|| "Of several files with a case the newest is drawn.".to_owned());
+    let notes = [
+        (left_out > 0).then(|| format!("{left_out} more are in the table.")),
+        (older > 0).then(|| "Of several files with a case the newest is drawn.".to_owned()),
+    ];
     let even = Look::of_rule(0).with_dash("2 4");
     let picture = Picture {
         subtitle: format!(
@@ -105,7 +107,7 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
             Key::new(KeyMark::Line, even, "even share"),
         ],
         charts: vec![chart(flows)],
-        notes: left_out.into_iter().chain(older).collect(),
+        notes: notes.into_iter().flatten().collect(),
         tables: vec![table(uneven)],
     };
     Some(picture.named(
@@ -158,7 +160,7 @@ fn table(flows: &[Row]) -> Table {
         names,
         flows.iter().map(|flow| {
             let p99s = flow.shares.qps.iter().filter_map(|qp| qp.p99_ns);
-            let us = |ns: Option<f64>| Cell::number(ns.map(|ns| ns / 1e3), 2);
+            let (least, most) = (p99s.clone().reduce(f64::min), p99s.reduce(f64::max));
             let mut row = vec![
                 Cell::text(&flow.name),
                 Cell::number(flow.shares.qps.len() as f64, 0),
@@ -170,8 +172,7 @@ fn table(flows: &[Row]) -> Table {
                     [index, Cell::number(qp.map(|qp| qp.share), 3)]
                 },
             ));
-            row.push(us(p99s.clone().reduce(f64::min)));
-            row.push(us(p99s.reduce(f64::max)));
+            row.extend([least, most].map(|ns| Cell::number(ns.map(|ns| ns / 1e3), 2)));
             row
         }),
     )

@@ -1,4 +1,4 @@
-//! Whether a metric stepped from one result file to the next. It must not know how it is drawn.
+//! Whether a metric stepped from one result file to the next.
 
 use crate::observe::Metric;
 use crate::show::plot::draw::number;
@@ -19,13 +19,10 @@ pub(super) struct Step {
 
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
 pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
-    let values = |sample: &Sample<'_>| {
-        sample.values(metric).filter(|value| value.is_finite()).collect::<Vec<f64>>()
-    };
     let mut before: Vec<f64> = Vec::new();
     let mut steps = Vec::with_capacity(samples.len());
     for sample in samples {
-        let now = values(sample);
+        let now: Vec<f64> = sample.values(metric).filter(|value| value.is_finite()).collect();
         steps.push(step(&before, &now, metric));
         if !now.is_empty() {
             before = now;
@@ -49,14 +46,10 @@ fn step(before: &[f64], now: &[f64], metric: Metric) -> Option<Step> {
 impl Step {
     /// The change in percent with its interval, and the word for it.
     pub(super) fn words(&self, metric: Metric) -> String {
-        let percent = |ratio: f64| {
-            let change = (ratio - 1.0) * 100.0;
-            let sign = if change >= 0.05 { "+" } else { "" };
-            format!("{sign}{}\u{a0}%", number::fixed(change, 1))
-        };
         let RatioEstimate { ratio, low, high, .. } = self.estimate;
+        let [ratio, low, high] = [ratio, low, high].map(change_in_percent);
         if self.few {
-            return format!("{} (too few runs to judge)", percent(ratio));
+            return format!("{ratio} (too few runs to judge)");
         }
         let word = match self.better {
             Some(true) => "better",
@@ -64,8 +57,14 @@ impl Step {
             None => "no clear step",
         };
         let name = metric.short_name();
-        format!("{name} {} ({} to {}), {word}", percent(ratio), percent(low), percent(high))
+        format!("{name} {ratio} ({low} to {high}), {word}")
     }
+}
+
+fn change_in_percent(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let sign = if change >= 0.05 { "+" } else { "" };
+    format!("{sign}{}\u{a0}%", number::fixed(change, 1))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Result files on an axis: by the time at which they were begun, or by revision where they were all made on
-//! one day, as when two revisions are measured in turns. It must not know metrics.
+//! Result files on an axis: by the time at which they were begun, or by revision where they were all made on one
+//! day, as when two revisions are measured in turns.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -52,7 +52,7 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
             revisions.iter().position(|other| *other == own)
         });
     }
-    let files = files
+    let places = files
         .into_iter()
         .enumerate()
         .map(|(index, (loaded, at))| {
@@ -64,7 +64,7 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
             (place, loaded)
         })
         .collect();
-    Some(Moments { order, files })
+    Some(Moments { order, files: places })
 }
 
 impl Moments<'_> {
@@ -89,8 +89,9 @@ impl Moments<'_> {
     }
 
     pub(super) fn scale(&self) -> Scale {
-        let place = |file: Option<&(f64, &Loaded)>| file.map_or(0.0, |file| file.0);
-        Scale::linear(place(self.files.first()), place(self.files.last())).widened(0.03)
+        let [first, last] =
+            [self.files.first(), self.files.last()].map(|file| file.map_or(0.0, |file| file.0));
+        Scale::linear(first, last).widened(0.03)
     }
 
     /// The first file of each label has it.
@@ -104,8 +105,7 @@ impl Moments<'_> {
                 Order::Minutes => minute.chars().skip(11).collect(),
             };
             if ticks.last().is_none_or(|last| last.label != label) {
-                let value = *value;
-                ticks.push(Tick { value, label });
+                ticks.push(Tick { value: *value, label });
             }
         }
         ticks

@@ -1,5 +1,5 @@
-//! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each of the
-//! least steady flows. It must not know where the figures are shown.
+//! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each
+//! of the least steady flows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -106,16 +106,15 @@ fn subtitle(flows: &[Flow<'_, '_>]) -> String {
 
 /// The flow of each sample, with its file where another file has it too.
 pub(super) fn subjects(samples: &[Sample<'_>]) -> Vec<String> {
-    let plain = |sample: &Sample<'_>| sample.observed.flow.subject();
     let mut files: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
     for sample in samples {
-        let of_flow = files.entry(plain(sample)).or_default();
+        let of_flow = files.entry(sample.observed.flow.subject()).or_default();
         of_flow.insert(&sample.loaded.path);
     }
     samples
         .iter()
         .map(|sample| {
-            let subject = plain(sample);
+            let subject = sample.observed.flow.subject();
             if files.get(&subject).is_none_or(|files| files.len() == 1) {
                 return subject;
             }
@@ -127,15 +126,15 @@ pub(super) fn subjects(samples: &[Sample<'_>]) -> Vec<String> {
         .collect()
 }
 
-fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
-    let flows = &all[..all.len().min(MOST_FLOWS)];
+fn figure(sampled: &[Flow<'_, '_>]) -> Option<Figure> {
+    let flows = &sampled[..sampled.len().min(MOST_FLOWS)];
     flows.first()?;
-    let first_runs = || flows.iter().filter_map(|flow| flow.runs.first());
+    let first_runs = flows.iter().filter_map(|flow| flow.runs.first());
     let interval = number::time(
-        first_runs().map(|run| run.timeline.interval_seconds).fold(0.0, f64::max) * 1e9,
+        first_runs.clone().map(|run| run.timeline.interval_seconds).fold(0.0, f64::max) * 1e9,
     );
-    let joined = first_runs().any(|run| run.intervals.len() > COLUMNS);
-    let (of_all, runs) = (all.len(), all.iter().map(|flow| flow.runs.len()).sum::<usize>());
+    let joined = first_runs.clone().any(|run| run.intervals.len() > COLUMNS);
+    let (of_all, runs) = (sampled.len(), sampled.iter().map(|flow| flow.runs.len()).sum::<usize>());
     let notes = [
         Some(format!(
             "Intervals of about {interval}. Short ones scatter, since completions come in groups."
@@ -146,13 +145,13 @@ fn figure(all: &[Flow<'_, '_>]) -> Option<Figure> {
             format!("The table has {MOST_ROWS} of {runs} runs, those of the least steady flows.")
         }),
     ];
-    let charts = flows.iter().zip(first_runs());
+    let charts = flows.iter().zip(first_runs);
     let picture = Picture {
         subtitle: subtitle(flows),
         keys: keys(joined),
         charts: charts.map(|(flow, run)| chart(flow.subject.clone(), run)).collect(),
         notes: notes.into_iter().flatten().collect(),
-        tables: vec![table(all)],
+        tables: vec![table(sampled)],
     };
     Some(picture.named(
         "timeline",
@@ -169,8 +168,8 @@ fn keys(joined: bool) -> Vec<Key> {
         Key::new(KeyMark::Marker, slowest_look(), SLOWEST),
         Key::new(KeyMark::Area, slowest_look(), STALL),
     ];
-    let joined = joined.then(|| Key::new(KeyMark::Area, look(5), "least to most in a column"));
-    keys.into_iter().chain(joined).collect()
+    let spread = joined.then(|| Key::new(KeyMark::Area, look(5), "least to most in a column"));
+    keys.into_iter().chain(spread).collect()
 }
 
 /// Names of the line, of the slowest interval, and of a stall.
@@ -183,11 +182,9 @@ fn slowest_look() -> Look {
 }
 
 fn chart(heading: String, run: &Sampled<'_>) -> Chart {
-    let intervals = || run.intervals.iter();
-    let most = intervals().map(|it| it.gbit_per_s).fold(0.0, f64::max);
-    let longest = intervals().map(|it| it.to).fold(0.0, f64::max);
+    let most = run.intervals.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
+    let longest = run.intervals.iter().map(|it| it.to).fold(0.0, f64::max);
     let columns = columns(&run.intervals);
-    let middle = |interval: &Interval| f64::midpoint(interval.from, interval.to) * 1e9;
     let p1 = run
         .bandwidth
         .and_then(|it| it.p1)
@@ -201,10 +198,10 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
             hint: STALL.to_owned(),
         })
     });
-    let spread = columns.iter().map(|(one, least, most)| (middle(one), *least, *most));
+    let spread = columns.iter().map(|(one, least, most)| (one.middle_ns(), *least, *most));
     let area = (run.intervals.len() > COLUMNS)
         .then(|| Mark::Area(Area { look: look(5), points: spread.collect() }));
-    let points = columns.iter().map(|(one, ..)| Point::at(middle(one), one.gbit_per_s));
+    let points = columns.iter().map(|(one, ..)| Point::at(one.middle_ns(), one.gbit_per_s));
     let line = Mark::Line(Series {
         name: THROUGHPUT.to_owned(),
         points: points.collect(),
@@ -213,7 +210,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let slowest = slowest(&run.intervals).map(|slowest| {
         Mark::Dot(Dot {
             name: SLOWEST.to_owned(),
-            at: (middle(&slowest), slowest.gbit_per_s),
+            at: (slowest.middle_ns(), slowest.gbit_per_s),
             look: slowest_look(),
             hint: format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s)),
             ..Dot::default()
@@ -227,19 +224,6 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
 }
 
 fn table(flows: &[Flow<'_, '_>]) -> Table {
-    let row = |flow: &Flow<'_, '_>, sampled: &Sampled<'_>| {
-        let stall = sampled.timeline.longest_stall_seconds;
-        let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
-        vec![
-            Cell::text(&flow.subject),
-            Cell::text(sampled.run.to_string()),
-            Cell::number(sampled.intervals.len() as f64, 0),
-            Cell::number(sampled.bandwidth.map(|it| it.min), 3),
-            Cell::number(sampled.bandwidth.and_then(|it| it.p1), 3),
-            Cell::number(stall.map(|seconds| seconds * 1e3), 2),
-            Cell::number(slowest, 3),
-        ]
-    };
     let rows = flows
         .iter()
         .flat_map(|flow| flow.runs.iter().map(move |run| row(flow, run)).collect::<Vec<_>>());
@@ -255,4 +239,18 @@ fn table(flows: &[Flow<'_, '_>]) -> Table {
     let caption = "Each run's slowest interval, slowest 1 % and longest time without a completion; the least steady \
                    flow first";
     Table::new(caption, names, rows.take(MOST_ROWS))
+}
+
+fn row(flow: &Flow<'_, '_>, sampled: &Sampled<'_>) -> Vec<Cell> {
+    let stall = sampled.timeline.longest_stall_seconds;
+    let slowest = slowest(&sampled.intervals).map(|interval| interval.from);
+    vec![
+        Cell::text(&flow.subject),
+        Cell::text(sampled.run.to_string()),
+        Cell::number(sampled.intervals.len() as f64, 0),
+        Cell::number(sampled.bandwidth.map(|it| it.min), 3),
+        Cell::number(sampled.bandwidth.and_then(|it| it.p1), 3),
+        Cell::number(stall.map(|seconds| seconds * 1e3), 2),
+        Cell::number(slowest, 3),
+    ]
 }

@@ -1,5 +1,5 @@
-//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric that
-//! stepped, and words for the others. It must not know where the figures are shown.
+//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric
+//! that stepped, and words for the others.
 
 use super::steps::{Step, steps};
 use super::time_axis::{Moments, moments};
@@ -25,8 +25,8 @@ const WIDE: f64 = 20.0;
 
 /// The figure; none without a case that is in two files.
 pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let results = results.into();
-    let Some(moments) = moments(results.new) else {
+    let new = results.into().new;
+    let Some(moments) = moments(new) else {
         return Vec::new();
     };
     let rule = Rule {
@@ -39,7 +39,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         least_places: 2,
     };
     // The base is a file as others are here.
-    let groups = grouped(Sample::of_sides(results.new.into()), &rule);
+    let groups = grouped(Sample::of_sides(new.into()), &rule);
     let trends = groups.groups.iter().flat_map(|group| {
         Metric::ALL.iter().filter_map(|metric| Trend::of(&groups, group, *metric))
     });
@@ -148,19 +148,23 @@ fn ring(name: &str, place: f64, step: Step, metric: Metric) -> Option<Dot> {
 }
 
 /// The figure of the metrics that stepped most; without a step of the first.
-fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -> Option<Figure> {
+fn figure(
+    groups: &Groups<'_>,
+    mut trends: Vec<Trend<'_>>,
+    moments: &Moments<'_>,
+) -> Option<Figure> {
     let steady: Vec<&str> = Metric::ALL
         .iter()
         .filter(|metric| {
-            let mut same = all.iter().filter(|trend| trend.metric == **metric).peekable();
+            let mut same = trends.iter().filter(|trend| trend.metric == **metric).peekable();
             same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
         })
         .map(|it| it.title())
         .collect();
-    let stepped = all.iter().filter(|trend| trend.largest_step() > 0.0).count();
-    all.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
-    all.truncate(stepped.clamp(1, MOST_CHARTS));
-    let charts: Vec<Chart> = all.iter().filter_map(|trend| trend.chart(moments)).collect();
+    let stepped = trends.iter().filter(|trend| trend.largest_step() > 0.0).count();
+    trends.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
+    trends.truncate(stepped.clamp(1, MOST_CHARTS));
+    let charts: Vec<Chart> = trends.iter().filter_map(|trend| trend.chart(moments)).collect();
     charts.first()?;
     let revisions: Vec<String> = moments.changes().map(|(_, revision)| revision).collect();
     let change = Look::of_rule(0).with_dash("2 4");
@@ -180,13 +184,13 @@ fn figure(groups: &Groups<'_>, mut all: Vec<Trend<'_>>, moments: &Moments<'_>) -
         (!revisions.is_empty())
             .then(|| format!("Revisions from left to right: {}.", revisions.join(", "))),
     ];
-    let notes = notes.into_iter().flatten().chain(groups.notes.clone());
+    let notes = notes.into_iter().flatten().chain(groups.notes.clone()).collect();
     let picture = Picture {
         subtitle: groups.subtitle(Setting::Sitting),
         keys: [facets::keys(&charts, &groups.names), keys.into()].concat(),
         charts,
-        notes: notes.collect(),
-        tables: all.iter().map(Trend::table).collect(),
+        notes,
+        tables: trends.iter().map(Trend::table).collect(),
     };
     Some(picture.named("trend-of-metrics", format!("Trend over {}", moments.kind()), CAPTION))
 }

@@ -1,5 +1,4 @@
-//! Two axes around the place for a chart, with their ticks, grid and titles. It must not know what is
-//! drawn between them.
+//! Two axes around the place for a chart, with their ticks, grid and titles.
 
 use std::collections::BTreeSet;
 
@@ -65,12 +64,23 @@ impl Axis {
             return ticks.clone();
         }
         loop {
-            let all = ticks(&self.scale, self.unit, wanted);
-            if wanted == 1 || fit(&all) {
-                return all;
+            let chosen = ticks(&self.scale, self.unit, wanted);
+            if wanted == 1 || fit(&chosen) {
+                return chosen;
             }
             wanted -= 1;
         }
+    }
+
+    /// How far the label of the first or last tick reaches over the end of an axis that is so wide.
+    fn stands_out(&self, ticks: &[Tick], at: usize, is_last: bool, width: f64) -> f64 {
+        let fraction = ticks.get(at).and_then(|tick| self.scale.fraction(tick.value));
+        let to_edge = match (&self.ticks, is_last) {
+            (None, _) => 0.0,
+            (_, false) => fraction.unwrap_or(0.0),
+            (_, true) => 1.0 - fraction.unwrap_or(1.0),
+        };
+        self.label_width(ticks, at) / 2.0 - to_edge * width
     }
 
     fn style(&self, at: usize, anchor: Anchor) -> Style {
@@ -171,18 +181,9 @@ impl AxisFrame {
         let mut right = area.right() - 10.0 - beside;
         // Labels of both ends may stand out by half their width, which there is room for on few.
         let mut x_ticks = x_ticks(x, right - left);
-        let stands_out = |at: usize, is_last: bool| {
-            let tick = x_ticks.get(at);
-            let fraction = tick.and_then(|tick| x.scale.fraction(tick.value));
-            let to_edge = match (&x.ticks, is_last) {
-                (None, _) => 0.0,
-                (_, false) => fraction.unwrap_or(0.0),
-                (_, true) => 1.0 - fraction.unwrap_or(1.0),
-            };
-            x.label_width(&x_ticks, at) / 2.0 - to_edge * (right - left)
-        };
-        let last = x_ticks.len().saturating_sub(1);
-        let (first, last) = (stands_out(0, false), stands_out(last, true));
+        let last_at = x_ticks.len().saturating_sub(1);
+        let first = x.stands_out(&x_ticks, 0, false, right - left);
+        let last = x.stands_out(&x_ticks, last_at, true, right - left);
         left = left.max(area.x + first.min(area.width / 4.0));
         right -= (last - 10.0).clamp(0.0, area.width / 4.0);
         let frame = AxisFrame {
@@ -338,9 +339,10 @@ impl AxisFrame {
 /// Which names are written, so that none is nearer to another than `gap`: those that stand out first; of names evenly apart,
 /// if not all have room, every so many.
 fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bool) -> Vec<usize> {
-    let middle = |at: usize| f64::midpoint(spans[at].0, spans[at].1);
-    let (least, most) = (1..spans.len())
-        .map(|at| (middle(at) - middle(at - 1)).abs())
+    let middles: Vec<f64> = spans.iter().map(|span| f64::midpoint(span.0, span.1)).collect();
+    let (least, most) = middles
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]).abs())
         .fold((f64::INFINITY, 0.0_f64), |(least, most), pitch| (least.min(pitch), most.max(pitch)));
     let widest = spans.iter().map(|span| span.1 - span.0).fold(0.0, f64::max);
     let every = if by_turns && most < least * 1.01 {
@@ -352,11 +354,8 @@ fn written(spans: &[(f64, f64)], gap: f64, first: &BTreeSet<usize>, by_turns: bo
     for at in
         first.iter().copied().filter(|at| *at < spans.len()).chain((0..spans.len()).step_by(every))
     {
-        let touches = |other: &usize| {
-            let (one, other) = (spans[at], spans[*other]);
-            one.0 < other.1 + gap && other.0 < one.1 + gap
-        };
-        if !written.iter().any(touches) {
+        let (from, to) = spans[at];
+        if !written.iter().any(|other| from < spans[*other].1 + gap && spans[*other].0 < to + gap) {
             written.push(at);
         }
     }
@@ -392,9 +391,10 @@ fn x_ticks(axis: &Axis, width: f64) -> Vec<Tick> {
 
 fn fit(ticks: &[Tick], scale: &Scale, room: f64) -> bool {
     ticks.windows(2).all(|pair| {
-        let at = |tick: &Tick| scale.fraction(tick.value).unwrap_or(0.0) * room;
+        let [one, other] =
+            [&pair[0], &pair[1]].map(|tick| scale.fraction(tick.value).unwrap_or(0.0) * room);
         let needed = (width(&pair[0].label) + width(&pair[1].label)) / 2.0 + BETWEEN;
-        at(&pair[1]) - at(&pair[0]) >= needed
+        other - one >= needed
     })
 }
 

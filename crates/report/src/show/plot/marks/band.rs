@@ -1,4 +1,4 @@
-//! Bands, areas and upright lines. They must not know what they are of.
+//! Bands, areas and upright lines.
 
 use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::{Look, RULE};

@@ -1,5 +1,4 @@
-//! Small multiples: the charts of one figure beside each other, each under its own heading. It must not know
-//! what the charts show.
+//! Small multiples: the charts of one figure beside each other, each under its own heading.
 
 use super::Chart;
 use super::line::hollow;
@@ -90,8 +89,7 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
             keys.push(key);
         }
     }
-    let rank = |label: &str| names.iter().position(|name| name == label);
-    keys.sort_by_key(|key| rank(&key.label).unwrap_or(names.len()));
+    keys.sort_by_key(|key| names.iter().position(|name| *name == key.label).unwrap_or(names.len()));
     if keys.len() < 2 {
         // Nothing to distinguish.
         keys.clear();

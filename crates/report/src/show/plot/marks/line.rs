@@ -1,4 +1,4 @@
-//! Lines over two axes. What is missing is a gap in its line. It must not know what the lines are of.
+//! Lines over two axes. What is missing is a gap in its line.
 
 use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::{Look, MUTED, Marker};
@@ -110,25 +110,25 @@ impl Series {
         let places: Vec<_> = self.points.iter().map(|it| it.place(frame)).collect();
         let paint = Paint::line(self.look.colour, self.look.width()).dashed(self.look.dash);
         for stretch in places.split(Option::is_none) {
-            let stretch: Vec<_> = stretch.iter().flatten().copied().collect();
-            for part in clipped(&stretch, frame.plot) {
+            let corners: Vec<_> = stretch.iter().flatten().copied().collect();
+            for part in clipped(&corners, frame.plot) {
                 canvas.polyline(&part, paint);
             }
-            if let ([alone], false) = (stretch.as_slice(), self.markers)
+            if let ([alone], false) = (corners.as_slice(), self.markers)
                 && frame.contains(*alone)
             {
                 canvas.marker(*alone, self.look, None);
             }
         }
-        let placed = || {
-            self.points.iter().zip(&places).filter_map(|(point, place)| Some((point, (*place)?)))
-        };
-        for (point, (x, _)) in placed() {
+        let placed: Vec<_> = (self.points.iter().zip(places))
+            .filter_map(|(point, place)| Some((point, place?)))
+            .collect();
+        for &(point, (x, _)) in &placed {
             if let Some(interval) = point.interval {
                 self.whisker(canvas, frame, x, interval);
             }
         }
-        for (point, place) in placed().filter(|_| self.markers) {
+        for (point, place) in placed.into_iter().filter(|_| self.markers) {
             if let (Some(y), true) = (point.y.map(number::short), frame.contains(place)) {
                 let interval = point
                     .interval
@@ -165,10 +165,11 @@ fn clipped(points: &[(f64, f64)], within: Rect) -> Vec<Vec<(f64, f64)>> {
         let Some((enter, leave)) = overlap(from, to, within) else {
             continue;
         };
-        let at = |t: f64| (from.0 + (to.0 - from.0) * t, from.1 + (to.1 - from.1) * t);
+        let [first, last] =
+            [enter, leave].map(|t| (from.0 + (to.0 - from.0) * t, from.1 + (to.1 - from.1) * t));
         match parts.last_mut() {
-            Some(part) if enter == 0.0 && part.last() == Some(&from) => part.push(at(leave)),
-            _ => parts.push(vec![at(enter), if leave == 1.0 { to } else { at(leave) }]),
+            Some(part) if enter == 0.0 && part.last() == Some(&from) => part.push(last),
+            _ => parts.push(vec![first, if leave == 1.0 { to } else { last }]),
         }
     }
     parts

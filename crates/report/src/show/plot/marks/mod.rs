@@ -1,5 +1,4 @@
-//! Marks between two axes: lines, points, bands and tiles, and the charts that carry them. They must not know what they are
-//! of.
+//! Marks between two axes: lines, points, bands and tiles, and the charts that carry them.
 
 mod axis;
 mod band;
@@ -141,8 +140,7 @@ impl Chart {
                     Mark::Band(it) => (it.look, KeyMark::Area, it.name),
                     _ => return None,
                 };
-                let label = label.to_owned();
-                Some(Key { look, mark, label })
+                Some(Key { look, mark, label: label.to_owned() })
             })
             .collect()
     }
@@ -150,11 +148,10 @@ impl Chart {
     /// Words at points, at rules, and names of lines at their ends.
     fn words(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let mut labels = Labels::within(frame.plot);
-        let place = |point: &Point| point.place(frame);
         for series in self.series().filter(|series| series.markers) {
-            let all: Vec<_> = series.points.iter().filter_map(place).collect();
-            all.iter().for_each(|at| labels.keep_free_of_marker(*at));
-            for pair in all.windows(2).filter(|_| series.labels.is_empty()) {
+            let places: Vec<_> = series.points.iter().filter_map(|it| it.place(frame)).collect();
+            places.iter().for_each(|at| labels.keep_free_of_marker(*at));
+            for pair in places.windows(2).filter(|_| series.labels.is_empty()) {
                 labels.keep_free_of_line(pair[0], pair[1]);
             }
         }
@@ -162,7 +159,7 @@ impl Chart {
             match mark {
                 Mark::Line(series) => {
                     for (label, point) in series.labels.iter().zip(&series.points) {
-                        if let (Some(at), false) = (place(point), label.is_empty()) {
+                        if let (Some(at), false) = (point.place(frame), label.is_empty()) {
                             labels.beside(canvas, at, label, Style::default());
                         }
                     }
@@ -179,7 +176,7 @@ impl Chart {
         for series in self.series().filter(|_| !is_labelled) {
             let name = &series.name;
             let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
-            let end = series.points.iter().filter_map(place).next_back();
+            let end = series.points.iter().filter_map(|it| it.place(frame)).next_back();
             if let (Some(end), true, false) = (end, is_short, name.is_empty()) {
                 canvas.begin_series(name);
                 labels.beside(canvas, end, name, Style::default());

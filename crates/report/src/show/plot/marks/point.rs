@@ -1,4 +1,4 @@
-//! Single points with words. They must not know what they are of.
+//! Single points with words.
 
 use super::axis::AxisFrame;
 use crate::show::plot::draw::palette::Look;

@@ -1,5 +1,4 @@
-//! Tiles: parts of rows over the horizontal axis, such as the cells of a map, bars, and intervals. They must not know what
-//! they are of.
+//! Tiles: parts of rows over the horizontal axis, such as the cells of a map, bars, and intervals.
 
 use super::axis::AxisFrame;
 use crate::show::plot::draw::colour::Colour;

@@ -1,5 +1,5 @@
-//! The distribution of a flow's latencies: the samples of all runs that count in one, as few points. Percentiles are
-//! read from all samples, never averaged. It must not know how it is drawn.
+//! The distribution of a flow's latencies: the samples of all runs that count in one, as few points. Percentiles
+//! are read from all samples, never averaged.
 
 use hdrhistogram::Histogram;
 
@@ -19,36 +19,40 @@ pub(crate) fn tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
         .filter(|it| it.count > 0)
         .collect();
     let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
-    let Some(mut all) = histograms.next().filter(|all| !all.is_empty()) else {
+    let Some(mut merged) = histograms.next().filter(|it| !it.is_empty()) else {
         return of_percentiles(latencies);
     };
     // Those of other bounds are left out; one case's runs have none.
     for histogram in histograms {
-        let _ = all.add(&histogram);
+        let _ = merged.add(&histogram);
     }
-    points(&all)
+    points(&merged)
 }
 
 /// The same of each run that does not count, a few percentiles.
 pub(crate) fn uncounted(sample: &Sample<'_>) -> Vec<(f64, f64)> {
-    let told = [(2.0, Metric::P50Ns), (100.0, Metric::P99Ns), (1000.0, Metric::P99_9Ns)];
+    let percentiles = [(2.0, Metric::P50Ns), (100.0, Metric::P99Ns), (1000.0, Metric::P99_9Ns)];
     let runs = sample.uncounted();
-    runs.flat_map(|run| told.map(|(x, metric)| Some((x, run.value(metric)?)))).flatten().collect()
+    runs.flat_map(|run| percentiles.map(|(x, metric)| Some((x, run.value(metric)?))))
+        .flatten()
+        .collect()
 }
 
 /// The run in the middle by its p99, with the percentiles that it has.
 fn of_percentiles(mut latencies: Vec<&Latency>) -> Vec<(f64, f64)> {
     latencies.sort_by_key(|latency| latency.p99);
-    let Some(it) = latencies.get(latencies.len() / 2) else {
+    let Some(latency) = latencies.get(latencies.len() / 2) else {
         return Vec::new();
     };
-    let place = |quantile: f64| (1.0 / (1.0 - quantile)).round();
-    it.percentiles().filter_map(|(of, ns)| Some((place(of.quantile), ns? as f64))).collect()
+    latency
+        .percentiles()
+        .filter_map(|(of, ns)| Some(((1.0 / (1.0 - of.quantile)).round(), ns? as f64)))
+        .collect()
 }
 
 /// Quantiles evenly over log(1 / (1 - q)), as far as there are enough samples.
-fn points(all: &Histogram<u64>) -> Vec<(f64, f64)> {
-    let last = all.len() as f64 / BEYOND as f64;
+fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
+    let last = histogram.len() as f64 / BEYOND as f64;
     let places = (0..)
         .map(|step| 10f64.powf(f64::from(step) / POINTS_A_DECADE))
         .take_while(|x| *x < last)
@@ -56,7 +60,7 @@ fn points(all: &Histogram<u64>) -> Vec<(f64, f64)> {
     let mut points: Vec<(f64, f64)> = std::iter::once(2.0)
         .chain(places)
         .chain([last])
-        .filter_map(|x| Some((x, percentile(all, 1.0 - 1.0 / x)? as f64)))
+        .filter_map(|x| Some((x, percentile(histogram, 1.0 - 1.0 / x)? as f64)))
         .collect();
     points.dedup();
     points

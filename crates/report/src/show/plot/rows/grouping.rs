@@ -1,5 +1,5 @@
-//! Cases become lines, and lines charts of at most so many: files of one revision with the same cases are launches of them. It
-//! must not know what is drawn of a case.
+//! Cases become lines, and lines charts of at most so many: files of one revision with the same cases are launches
+//! of them.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::groups::{Group, Groups, Line, distinct, joined, name_by, plain, without_side};
 use super::sample::Sample;
 use super::settings::{Setting, minute};
-use crate::observe::format::plural;
+use crate::observe::format::{each_once, plural};
 use crate::results::load::Loaded;
 
 pub(crate) struct Rule<'r> {
@@ -60,9 +60,9 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         let (cases, are) = (plural(hidden, "repeated case"), are(hidden));
         notes.push(format!("{hidden} {cases} {are} hidden."));
     }
-    let all = lines.len();
+    let count = lines.len();
     lines.retain(|line| line.points.len() >= rule.least_places);
-    let alone = all - lines.len();
+    let alone = count - lines.len();
     if rule.axis == Setting::Sitting && alone > 0 {
         let (cases, are) = (plural(alone, "case"), are(alone));
         notes.push(format!("{alone} {cases} {are} not drawn: only one file has these settings."));
@@ -72,7 +72,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         charts =
             charts.into_iter().flat_map(|lines| parted_by(lines, Setting::of(setting))).collect();
     }
-    let mut charts: Vec<Vec<Line<'a>>> = charts
+    charts = charts
         .into_iter()
         .flat_map(|lines| split(lines, &key, rule.most_lines))
         .filter(|lines| !lines.is_empty())
@@ -87,18 +87,16 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     }
     let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
         .partition(|setting| charts.iter().any(|lines| differs(lines, *setting)));
-    let mut all: Vec<&Line<'a>> = charts.iter().flatten().collect();
-    let telling: Vec<Setting> =
-        shared.iter().filter(|setting| differs(all.iter().copied(), **setting)).copied().collect();
-    all.sort_by(|a, b| by_settings(a, b, &key));
-    let distinct_by = |settings: &[Setting]| {
-        let mut seen = BTreeSet::new();
-        all.iter()
-            .map(|line| name_by(line, settings))
-            .filter(|name| seen.insert(name.clone()))
-            .collect()
-    };
-    let (names, looks) = (distinct_by(&inside), distinct_by(&without_side(&inside)));
+    let mut drawn: Vec<&Line<'a>> = charts.iter().flatten().collect();
+    let telling: Vec<Setting> = shared
+        .iter()
+        .filter(|setting| differs(drawn.iter().copied(), **setting))
+        .copied()
+        .collect();
+    drawn.sort_by(|a, b| by_settings(a, b, &key));
+    let names = each_once(drawn.iter().map(|line| name_by(line, &inside)));
+    let others = without_side(&inside);
+    let looks = each_once(drawn.iter().map(|line| name_by(line, &others)));
     Groups {
         groups: charts
             .into_iter()
@@ -118,53 +116,61 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
 /// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
 /// the others.
 fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
-    let differs = |setting: &Setting| {
-        distinct(placed.iter().map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
-    };
     let mut key = Setting::all();
-    key.retain(|setting| *setting != axis && !setting.may_differ() && differs(setting));
+    key.retain(|setting| {
+        *setting != axis
+            && !setting.may_differ()
+            && distinct(placed.iter().map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
+    });
     if axis == Setting::Sitting {
         // A trend is of equal settings: none of them follows from the file.
         return without(&key, &[Setting::Revision, Setting::Link]);
     }
-    let places = |key: &[Setting]| {
-        placed
-            .iter()
-            .map(|(place, sample)| (place.to_bits(), words(sample, key)))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
-    let all = places(&key);
+    let count = places(placed, &key);
     for setting in key.clone().into_iter().rev() {
         let others = without(&key, &[setting]);
-        if setting.may_follow() && places(&others) == all {
+        if setting.may_follow() && places(placed, &others) == count {
             key = others;
         }
     }
     key
 }
 
+/// How many places and lines there are if these settings make a line.
+fn places(placed: &[Placed<'_>], key: &[Setting]) -> usize {
+    let places = placed.iter().map(|placed| case_of(placed, key));
+    places.collect::<BTreeSet<_>>().len()
+}
+
+/// What distinguishes a case from the others.
+fn case_of((place, sample): &Placed<'_>, key: &[Setting]) -> (u64, Vec<String>) {
+    (place.to_bits(), words(sample, key))
+}
+
+fn revision_of(sample: &Sample<'_>) -> String {
+    sample.value(Setting::Revision).words.clone()
+}
+
 /// Leaves each case of the newest revisions that have it, and of the base; returns how many revisions lost one.
 fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
-    let revision = |sample: &Sample<'_>| sample.value(Setting::Revision).words.clone();
-    let new = || placed.iter().filter(|(_, sample)| !sample.is_base);
+    let new = placed.iter().filter(|(_, sample)| !sample.is_base);
     let mut begun: BTreeMap<String, &str> = BTreeMap::new();
-    for (_, sample) in new() {
-        let newest = begun.entry(revision(sample)).or_default();
+    for (_, sample) in new.clone() {
+        let newest = begun.entry(revision_of(sample)).or_default();
         *newest = (*newest).max(sample.loaded.result.started_at.as_str());
     }
     let key = without(key, &[Setting::Revision, Setting::Side]);
-    let case = |(place, sample): &Placed<'_>| (place.to_bits(), words(sample, &key));
     let mut revisions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for placed in new() {
-        let revision = revision(&placed.1);
-        let of_case = revisions.entry(case(placed)).or_default();
+    for placed in new {
+        let revision = revision_of(&placed.1);
+        let of_case = revisions.entry(case_of(placed, &key)).or_default();
         of_case.insert((Reverse(begun.get(&revision).copied()), revision));
     }
     let mut gone = BTreeSet::new();
     placed.retain(|placed| {
-        let own = revision(&placed.1);
-        let mut newest = revisions.get(&case(placed)).into_iter().flatten().take(MOST_REVISIONS);
+        let own = revision_of(&placed.1);
+        let mut newest =
+            revisions.get(&case_of(placed, &key)).into_iter().flatten().take(MOST_REVISIONS);
         let is_kept = placed.1.is_base || newest.any(|(_, revision)| *revision == own);
         gone.extend((!is_kept).then_some(own));
         is_kept
@@ -217,20 +223,19 @@ fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
 /// Names sittings by their first files, and by their begin if that is not enough.
 fn name(sittings: &mut [Vec<Placed<'_>>]) {
     sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
-    let named = |loaded: &Loaded| {
-        let name = loaded.path.file_stem().unwrap_or_default();
-        name.to_string_lossy().into_owned()
-    };
-    let dated = |loaded: &Loaded| {
-        let begun = minute(&loaded.result.started_at);
-        format!("{} of {begun}", named(loaded))
-    };
     let files: Vec<&Loaded> = sittings.iter().filter_map(|it| first(it)).collect();
-    let short: Vec<String> = files.iter().map(|it| named(it)).collect();
+    let short: Vec<String> = files
+        .iter()
+        .map(|loaded| loaded.path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
+        .collect();
     let names = if distinct(short.iter().map(String::as_str)).len() == files.len() {
         short
     } else {
-        files.iter().map(|it| dated(it)).collect()
+        short
+            .iter()
+            .zip(&files)
+            .map(|(name, loaded)| format!("{name} of {}", minute(&loaded.result.started_at)))
+            .collect()
     };
     for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
         points
@@ -260,10 +265,12 @@ fn line<'a>(mut points: Vec<Placed<'a>>, hidden: &mut usize) -> Line<'a> {
 
 /// Leaves the charts with the most cases, in their order; of equal ones, some from all over.
 fn keep_largest(charts: &mut Vec<Vec<Line<'_>>>, most: usize) {
-    let cases = |lines: &[Line<'_>]| lines.iter().map(|line| line.points.len()).sum::<usize>();
     let stride = charts.len().div_ceil(most.max(1));
     let mut order: Vec<usize> = (0..charts.len()).collect();
-    order.sort_by_key(|&index| (Reverse(cases(&charts[index])), index % stride, index));
+    order.sort_by_key(|&index| {
+        let cases: usize = charts[index].iter().map(|line| line.points.len()).sum();
+        (Reverse(cases), index % stride, index)
+    });
     let kept = &order[..most.min(order.len())];
     let mut index = 0..;
     charts.retain(|_| index.next().is_some_and(|index| kept.contains(&index)));
@@ -277,9 +284,9 @@ fn by_settings(a: &Line<'_>, b: &Line<'_>, key: &[Setting]) -> Ordering {
 }
 
 /// Parts of what is alike, in the order in which they first come.
-fn parted<T>(all: Vec<T>, is_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
+fn parted<T>(ones: Vec<T>, is_alike: impl Fn(&T, &T) -> bool) -> Vec<Vec<T>> {
     let mut parts: Vec<Vec<T>> = Vec::new();
-    for one in all {
+    for one in ones {
         match parts.iter_mut().find(|part| is_alike(&part[0], &one)) {
             Some(part) => part.push(one),
             None => parts.push(vec![one]),
@@ -301,7 +308,7 @@ fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize) -> Vec<Vec<Line
     }
     let [qps, rate] = ["qps", "rate"].map(Setting::of);
     let together = [qps, rate, Setting::Revision, Setting::Side];
-    let rank = |setting: &Setting| {
+    let parting = key.iter().copied().filter(|it| differs(&lines, *it)).min_by_key(|setting| {
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
         for line in &lines {
             *sizes.entry(line.value(*setting)).or_default() += 1;
@@ -310,9 +317,8 @@ fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize) -> Vec<Vec<Line
         let is_large = largest > most;
         let charts = if is_large { largest } else { sizes.len() };
         (together.contains(setting), is_large, charts)
-    };
-    let parting = key.iter().copied().filter(|it| differs(&lines, *it));
-    match parting.min_by_key(rank) {
+    });
+    match parting {
         Some(setting) => {
             parted_by(lines, setting).into_iter().flat_map(|part| split(part, key, most)).collect()
         }

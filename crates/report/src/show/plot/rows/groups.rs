@@ -1,5 +1,4 @@
-//! Charts of lines: differences name the lines and head the charts, and what all share stands once. It
-//! must not know what is drawn of a case, nor how lines were chosen.
+//! Charts of lines: differences name the lines and head the charts, and what all share stands once.
 
 use std::collections::BTreeSet;
 
@@ -99,13 +98,12 @@ impl<'a> Groups<'a> {
 
     /// All lines, by the heading of their chart and their name.
     pub(crate) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
-        let name = move |group: &Group<'a>, line| match (&*group.heading, self.name(line)) {
-            ("", name) => name,
-            (heading, name) => format!("{heading}: {name}"),
-        };
-        self.groups
-            .iter()
-            .flat_map(move |group| group.lines.iter().map(move |it| (name(group, it), it)))
+        let lines =
+            self.groups.iter().flat_map(|group| group.lines.iter().map(move |it| (group, it)));
+        lines.map(|(group, line)| match (&*group.heading, self.name(line)) {
+            ("", name) => (name, line),
+            (heading, name) => (format!("{heading}: {name}"), line),
+        })
     }
 
     pub(crate) fn samples(&self) -> impl Iterator<Item = &Sample<'a>> {

@@ -1,4 +1,4 @@
-//! Rows of figures: flows of cases, put together into lines and charts. They must not know what is drawn of them.
+//! Rows of figures: flows of cases, put together into lines and charts.
 
 pub mod distribution;
 pub mod grouping;

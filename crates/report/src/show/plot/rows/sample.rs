@@ -1,5 +1,4 @@
-//! A flow of a case with what it was measured with, in all files that are launches of it. It must not know figures of any
-//! kind.
+//! A flow of a case with what it was measured with, in all files that are launches of it.
 
 use std::collections::BTreeMap;
 
@@ -66,8 +65,8 @@ impl<'a> Sample<'a> {
 
     /// Runs that count, of all, as a cell.
     pub(crate) fn runs_cell(&self) -> Cell {
-        let (all, counted) = (self.observed.runs.len(), self.counted().count());
-        Cell::Text(if counted == all { all.to_string() } else { format!("{counted} of {all}") })
+        let (runs, counted) = (self.observed.runs.len(), self.counted().count());
+        Cell::Text(if counted == runs { runs.to_string() } else { format!("{counted} of {runs}") })
     }
 
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
@@ -90,24 +89,25 @@ impl<'a> Sample<'a> {
     /// All flows of all cases of all files, the base's first; but for those of pairs, which are each of two nodes of many
     /// and never run all at once: a line says nothing of them.
     pub(crate) fn of_sides(sides: Sides<'a>) -> Vec<Sample<'a>> {
-        let of = |(loaded, is_base): (&'a Loaded, bool)| {
-            loaded
-                .result
-                .cases
-                .iter()
-                .filter(|case| case.config.pattern != Some(Pattern::Pairs))
-                .flat_map(CaseResult::flows)
-                .map(move |flow| Sample::new(loaded, flow, is_base))
-        };
         let base = sides.base.iter().map(|loaded| (loaded, true));
         let new = sides.only_new().map(|loaded| (loaded, false));
-        base.chain(new).flat_map(of).collect()
+        base.chain(new)
+            .flat_map(|(loaded, is_base)| {
+                loaded
+                    .result
+                    .cases
+                    .iter()
+                    .filter(|case| case.config.pattern != Some(Pattern::Pairs))
+                    .flat_map(CaseResult::flows)
+                    .map(move |flow| Sample::new(loaded, flow, is_base))
+            })
+            .collect()
     }
 
-    fn some(sides: impl Into<Sides<'a>>, is_told: fn(&Sample<'a>) -> bool) -> Vec<Sample<'a>> {
-        let mut all = Sample::of_sides(sides.into());
-        all.retain(is_told);
-        all
+    fn some(sides: impl Into<Sides<'a>>, is_wanted: fn(&Sample<'a>) -> bool) -> Vec<Sample<'a>> {
+        let mut samples = Sample::of_sides(sides.into());
+        samples.retain(is_wanted);
+        samples
     }
 
     /// Those that moved data for its own sake.
@@ -127,22 +127,22 @@ impl<'a> Sample<'a> {
 
     /// Those that moved data and recorded latencies.
     pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        let mut all = Sample::transfers(sides);
-        all.retain(|sample| {
+        let mut samples = Sample::transfers(sides);
+        samples.retain(|sample| {
             sample.observed.runs.iter().any(|run| {
                 let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
                 run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
             })
         });
-        all
+        samples
     }
 
     /// Those that posted at planned times, and those for which a load was searched.
     pub(crate) fn loads(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
-        Sample::some(sides, |it| {
-            let flow = &it.observed.flow;
+        Sample::some(sides, |sample| {
+            let flow = &sample.observed.flow;
             let is_searched = flow.is_first() && !flow.case.searches.is_empty();
-            !it.is_set_up() && (!it.is_closed_loop() || is_searched)
+            !sample.is_set_up() && (!sample.is_closed_loop() || is_searched)
         })
     }
 

@@ -1,5 +1,5 @@
-//! What a case was measured with, setting by setting, so that figures can say what differs between their lines
-//! and what does not. It must not know figures of any kind.
+//! What a case was measured with, setting by setting, so that figures can say what differs between their lines and
+//! what does not.
 
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, Device, ResultFile};
@@ -30,8 +30,9 @@ impl Setting {
     pub(crate) fn all() -> Vec<Setting> {
         use Setting::{Device, Faults, Flow, Link, Machine, PathMtu, Revision, Side};
         // The path's MTU stands for the requested one: it is also known where none was requested.
-        let is_told = |row: &Row| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu";
-        let rows = (0..ROWS.len()).filter(|number| is_told(&ROWS[*number]));
+        let rows = (ROWS.iter().enumerate())
+            .filter(|(_, row)| (!row.title.is_empty() || !row.may_differ) && row.flag != "mtu")
+            .map(|(number, _)| number);
         let before = [Machine, Device, Link, Faults].into_iter();
         let behind = [PathMtu, Flow, Revision, Side];
         before.chain(rows.map(Setting::Row)).chain(behind).collect()
@@ -45,8 +46,7 @@ impl Setting {
 
     /// Its value as a place on an axis; `None` of words, of 0, and where it does not apply; a closed loop is at 0.
     pub(crate) fn number(self, settings: &Settings) -> Option<f64> {
-        let row = self.row();
-        let row = row.filter(|row| row.has_effect(settings))?;
+        let row = self.row().filter(|row| row.has_effect(settings))?;
         match row.flag {
             "rate" => Some(rate(settings).unwrap_or(0.0)),
             _ => row.number(settings).filter(|number| *number > 0.0),
@@ -240,13 +240,11 @@ fn machines(file: &ResultFile) -> String {
 
 fn devices(file: &ResultFile, flow: &CaseFlow<'_>) -> String {
     let [here, there] = flow.devices(file);
-    let words = |device: Option<&Device>, name: Option<&String>| match device {
-        Some(device) => Some(device_words(device)),
-        None => name.cloned(),
-    };
-    let here = words(here, flow.config.and_then(|it| it.from_device.as_ref()));
-    let there = words(there, flow.config.and_then(|it| it.to_device.as_ref()));
-    match (here, there) {
+    let here_words =
+        here.map(device_words).or_else(|| flow.config.and_then(|it| it.from_device.clone()));
+    let there_words =
+        there.map(device_words).or_else(|| flow.config.and_then(|it| it.to_device.clone()));
+    match (here_words, there_words) {
         (Some(here), Some(there)) if here != there => format!("{here} → {there}"),
         (here, there) => here.or(there).unwrap_or_default(),
     }
@@ -263,23 +261,23 @@ pub(crate) fn device_words(device: &Device) -> String {
 }
 
 fn faults(file: &ResultFile) -> String {
-    let mut told: Vec<(String, &String)> = Vec::new();
+    let mut found: Vec<(String, &String)> = Vec::new();
     for (number, node) in file.nodes.iter().enumerate() {
         let whose = match number {
             0 => String::new(),
             _ => format!("at the {} ", node.name),
         };
         for faults in node.devices.iter().filter_map(|it| it.faults.as_ref()) {
-            if !told.iter().any(|(_, known)| *known == faults) {
-                told.push((whose.clone(), faults));
+            if !found.iter().any(|(_, known)| *known == faults) {
+                found.push((whose.clone(), faults));
             }
         }
     }
-    let told = told.iter().map(|(whose, faults)| format!("{whose}{faults}"));
-    match told.collect::<Vec<_>>().join("; ") {
-        told if told.is_empty() => told,
-        told => format!("FAULTS ON PURPOSE {told}"),
+    if found.is_empty() {
+        return String::new();
     }
+    let words: Vec<String> = found.iter().map(|(whose, it)| format!("{whose}{it}")).collect();
+    format!("FAULTS ON PURPOSE {}", words.join("; "))
 }
 
 /// The first characters of a time as the file has it, such as `2026-11-20 12:00`.

@@ -47,10 +47,10 @@ fn extra<'a>(groups: &Groups<'a>, group: &Group<'a>, sides: Sides<'a>, rate: Met
     for line in &group.lines {
         let name = groups.name(line);
         let look = groups.look(line).with_dash("");
-        let samples = || line.points.iter().map(|(_, sample)| sample);
-        let own = samples().find(|sample| sample.is_closed_loop());
+        let mut samples = line.points.iter().map(|(_, sample)| sample);
+        let own = samples.clone().find(|sample| sample.is_closed_loop());
         if let Some(sample) =
-            own.or_else(|| samples().find_map(|sample| same_but_closed(sample, &closed)))
+            own.or_else(|| samples.find_map(|sample| same_but_closed(sample, &closed)))
         {
             marks.extend(closed_loop(sample, &name, look, rate).map(Mark::Dot));
         }
@@ -101,12 +101,10 @@ fn same_but_closed<'s, 'a>(
         seed: usual.seed,
         ..sample.observed.flow.settings.clone()
     };
-    let path = |sample: &Sample<'a>| {
-        [Setting::Flow, Setting::Device, Setting::PathMtu].map(|it| sample.value(it).clone())
-    };
+    let path = [Setting::Flow, Setting::Device, Setting::PathMtu];
     closed.iter().find(|other| {
         std::ptr::eq(other.loaded, sample.loaded)
-            && path(other) == path(sample)
+            && path.iter().all(|it| other.value(*it) == sample.value(*it))
             && other.observed.flow.settings == wanted
     })
 }

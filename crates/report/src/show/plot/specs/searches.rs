@@ -35,9 +35,8 @@ pub(super) fn limit_words(limit: &LatencyLimit) -> String {
 }
 
 /// What was searched for: `p99 < 20 µs`, or `knee 3 (p99 < 12 µs)`.
-fn asked_words(search: &LoadSearch) -> String {
-    let limits: Vec<String> = search.limits.iter().map(limit_words).collect();
-    let limits = limits.join(", ");
+fn request_words(search: &LoadSearch) -> String {
+    let limits = search.limits.iter().map(limit_words).collect::<Vec<_>>().join(", ");
     match (search.reference_p99_ns.is_some(), limits.is_empty()) {
         (true, false) => format!("{} ({limits})", search.asked),
         (false, false) => limits,
@@ -47,24 +46,24 @@ fn asked_words(search: &LoadSearch) -> String {
 
 /// What was searched for, and what came of it.
 pub(super) fn words(search: &LoadSearch, rate: Metric, factor: f64) -> String {
-    let told = |load: f64| number::short(load * factor);
     let unit = rate.unit();
-    let found = match (search.lower_per_second, search.upper_per_second) {
-        (Some(lower), Some(upper)) => format!("{} to {}\u{a0}{unit}", told(lower), told(upper)),
-        (Some(lower), None) => format!("{}\u{a0}{unit} or more", told(lower)),
-        (None, Some(upper)) => format!("less than {}\u{a0}{unit}", told(upper)),
+    let [lower, upper] = [search.lower_per_second, search.upper_per_second]
+        .map(|bound| bound.map(|load| number::short(load * factor)));
+    let found = match (lower, upper) {
+        (Some(lower), Some(upper)) => format!("{lower} to {upper}\u{a0}{unit}"),
+        (Some(lower), None) => format!("{lower}\u{a0}{unit} or more"),
+        (None, Some(upper)) => format!("less than {upper}\u{a0}{unit}"),
         (None, None) => "not known".to_owned(),
     };
-    let asked = asked_words(search);
+    let request = request_words(search);
     match search.end {
-        SearchEnd::Found => format!("{asked}: {found}"),
-        end => format!("{asked}: {found} ({end})"),
+        SearchEnd::Found => format!("{request}: {found}"),
+        end => format!("{request}: {found} ({end})"),
     }
 }
 
 /// The searches, and their trials in the order in which they ran.
 pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
-    let us = |ns: Option<u64>| Cell::number(ns.map(|ns| ns as f64 / 1e3), 2);
     let (mut searches, mut trials) = (Vec::new(), Vec::new());
     for (name, line) in groups.named_lines() {
         for (_, search) in of(line) {
@@ -72,7 +71,7 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
             let percent = lower.map(|load| load / search.maximum_per_second * 100.0);
             searches.push(vec![
                 Cell::text(&name),
-                Cell::text(asked_words(search)),
+                Cell::text(request_words(search)),
                 Cell::number(lower, 0),
                 Cell::number(upper, 0),
                 Cell::number(percent, 1),
@@ -88,10 +87,10 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
                     Cell::number(trial.asked_per_second, 0),
                     Cell::number(trial.achieved_per_second, 0),
                     Cell::number(trial.seconds, 2),
-                    us(trial.p50_ns),
-                    us(trial.p99_ns),
-                    us(trial.p99_9_ns),
-                    us(trial.lateness_p99_ns),
+                    in_us(trial.p50_ns),
+                    in_us(trial.p99_ns),
+                    in_us(trial.p99_9_ns),
+                    in_us(trial.lateness_p99_ns),
                     Cell::text(trial.outcome.name()),
                 ]
             }));
@@ -117,11 +116,15 @@ pub(super) fn tables(groups: &Groups<'_>) -> Vec<Table> {
         "late p99 (µs)",
         "Outcome",
     ];
-    let all = [
+    let tables = [
         Table::new("Searches for the highest load", bounds, searches),
         Table::new("Trials of the searches", of_trials, trials),
     ];
-    all.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn in_us(ns: Option<u64>) -> Cell {
+    Cell::number(ns.map(|ns| ns as f64 / 1e3), 2)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub const SPEC: Spec = Spec {
 };
 
 pub fn figures<'a>(sides: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let sides = sides.into();
+    let sides: Sides<'_> = sides.into();
     let groups = SPEC.groups(sides);
     let steps = set_up_steps::figure(&groups);
     SPEC.figure(&groups, sides).into_iter().chain(steps).collect()

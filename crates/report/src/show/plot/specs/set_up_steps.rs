@@ -21,8 +21,8 @@ const BAR: f64 = 0.7;
 
 /// The figure; `None` where no case has steps.
 pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
-    let steps = each_once(groups.samples().flat_map(told));
-    let all: Vec<(String, &Sample<'_>)> = groups
+    let steps = each_once(groups.samples().flat_map(step_names));
+    let cases: Vec<(String, &Sample<'_>)> = groups
         .named_lines()
         .flat_map(|(name, line)| {
             line.points
@@ -34,7 +34,7 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
                 .collect::<Vec<_>>()
         })
         .collect();
-    let drawn: Vec<_> = all
+    let drawn: Vec<_> = cases
         .iter()
         .filter(|(_, sample)| steps.iter().any(|step| time_ns(sample, step) > 0.0))
         .take(MOST_BARS)
@@ -58,13 +58,13 @@ pub(super) fn figure(groups: &Groups<'_>) -> Option<Figure> {
     let x = Scale::from_zero(longest * 1.2);
     let x = Axis::new("mean time of a connection", x, Unit::Nanoseconds);
     let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));
-    let more = (drawn.len() < all.len()).then(|| "More are in the table.".to_owned());
+    let more = (drawn.len() < cases.len()).then(|| "More are in the table.".to_owned());
     let picture = Picture {
         subtitle: groups.subtitle(Setting::of("qps")),
         keys: keys.collect(),
         charts: vec![Chart::of_rows(ROW_PX, x, y, vec![Mark::Tiles(bars)])],
         notes: more.into_iter().collect(),
-        tables: vec![table(&all)],
+        tables: vec![table(&cases)],
     };
     Some(picture.named("set-up-steps", "Steps of a connection’s set-up", CAPTION))
 }
@@ -75,11 +75,17 @@ fn connect<'a>(sample: &Sample<'a>) -> Option<&'a Connect> {
 }
 
 /// Steps of a set-up that are one after the other: what `connect` contains is in it, and destroying is none.
-fn told(sample: &Sample<'_>) -> Vec<String> {
+fn step_names(sample: &Sample<'_>) -> Vec<String> {
     let steps = connect(sample).map_or(&[][..], |connect| &connect.steps);
     let by_cm = steps.iter().any(|step| step.step == "connect");
-    let is_part = |step: &str| by_cm && ["init", "rtr", "rts"].contains(&step) || step == "destroy";
-    steps.iter().map(|step| step.step.clone()).filter(|step| !is_part(step)).collect()
+    steps
+        .iter()
+        .map(|step| step.step.clone())
+        .filter(|step| {
+            let is_of_connect = by_cm && ["init", "rtr", "rts"].contains(&step.as_str());
+            !is_of_connect && step != "destroy"
+        })
+        .collect()
 }
 
 /// Mean time of a step for one connection, the median of the runs; 0 of a step that there is not.
@@ -102,17 +108,17 @@ fn table(cases: &[(String, &Sample<'_>)]) -> Table {
     for (name, sample) in cases {
         for (end, steps_of) in ends {
             for step in connect(sample).map_or(&[][..], |connect| steps_of(connect)) {
-                let figure = |of: fn(&Latency) -> Option<f64>| {
-                    let value = sample.observed.median_of(|run| {
+                let figures: [fn(&Latency) -> Option<f64>; 2] =
+                    [|time| Some(time.mean), |time| time.p99.map(|ns| ns as f64)];
+                let mut row = [name, end, &step.step, &step.per].map(Cell::text).to_vec();
+                row.extend(figures.map(|figure| {
+                    let median = sample.observed.median_of(|run| {
                         let steps = steps_of(run.connect.as_ref()?);
                         let same = steps.iter().find(|it| it.step == step.step)?;
-                        Some(of(&same.time_ns)? / 1e3)
+                        Some(figure(&same.time_ns)? / 1e3)
                     });
-                    Cell::number(value, 2)
-                };
-                let mut row = [name, end, &step.step, &step.per].map(Cell::text).to_vec();
-                row.push(figure(|time| Some(time.mean)));
-                row.push(figure(|time| time.p99.map(|ns| ns as f64)));
+                    Cell::number(median, 2)
+                }));
                 rows.push(row);
             }
         }

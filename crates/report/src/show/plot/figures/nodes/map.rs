@@ -1,7 +1,7 @@
 //! Figure: what each node moved to each other one, as a map of rows FROM and columns TO, coloured by how far a cell is
 //! from the median of all.
 
-use super::steps::{Told, shades};
+use super::steps::{Norm, shades};
 use super::subject::Subject;
 use crate::observe::Metric;
 use crate::show::plot::draw::palette::{INK, Look};
@@ -34,7 +34,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
         subject,
         quantity,
         count: subject.matrix.nodes.len(),
-        told: Told::around(subject.matrix.median(quantity), quantity)?,
+        norm: Norm::around(subject.matrix.median(quantity), quantity)?,
     };
     let (what, shades) = (quantity.title(), shades(quantity));
     let tiles = map.tiles(&shades);
@@ -48,13 +48,13 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
         charts: vec![map.chart(tiles)],
         notes: vec![format!(
             "Share of the median, {}: worse is orange, better is blue.",
-            map.told.with_unit(map.told.median)
+            map.norm.with_unit(map.norm.median)
         )],
         tables: vec![map.table()],
     };
     Some(picture.named(
         id,
-        subject.title(&format!("{what} from node to node ({})", map.told.unit)),
+        subject.title(&format!("{what} from node to node ({})", map.norm.unit)),
         CAPTION,
     ))
 }
@@ -63,7 +63,7 @@ struct Map<'m> {
     subject: &'m Subject<'m>,
     quantity: Metric,
     count: usize,
-    told: Told,
+    norm: Norm,
 }
 
 impl Map<'_> {
@@ -85,8 +85,8 @@ impl Map<'_> {
             1 => "; 1 run does not count".to_owned(),
             many => format!("; {many} runs do not count"),
         };
-        let value = self.value(row, column);
-        let value = value.map_or(UNKNOWN.to_owned(), |value| self.told.with_share(value));
+        let value = (self.value(row, column))
+            .map_or(UNKNOWN.to_owned(), |value| self.norm.with_share(value));
         format!("{from} to {to}: {value}{lost}")
     }
 
@@ -96,12 +96,12 @@ impl Map<'_> {
             .filter(|it| self.subject.has(it.0, it.1))
             .map(|(row, column)| {
                 let value =
-                    self.value(row, column).map(|it| (it, Shade::of(shades, self.told.share(it))));
+                    self.value(row, column).map(|it| (it, Shade::of(shades, self.norm.share(it))));
                 let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
                 let hint = if is_single { self.hint(row, column) } else { String::new() };
                 let text = value.filter(|_| is_single);
                 Tile {
-                    within: text.map(|(value, shade)| (self.told.plain(value), shade.ink)),
+                    within: text.map(|(value, shade)| (self.norm.plain(value), shade.ink)),
                     ..block((row, 1), (column, 1), fill, hint)
                 }
             })
@@ -112,18 +112,22 @@ impl Map<'_> {
     fn chart(&self, tiles: Vec<Tile>) -> Chart {
         let subject = self.subject;
         let marks = subject.marks(self.quantity);
-        let names = |what: &str| (subject.names.title(what), subject.names.labels.clone());
-        let ((from, rows), (to, columns)) = (names("from"), names("to"));
+        let [from, to] = ["from", "to"].map(|what| subject.names.title(what));
+        let labels = &subject.names.labels;
         let flipped = subject.order.parts().map(|(from, to, name)| (-from, -to, name));
-        let y = Axis { marked: marks.rows(), parts: flipped.collect(), ..Axis::rows(from, rows) };
+        let y = Axis {
+            marked: marks.rows(),
+            parts: flipped.collect(),
+            ..Axis::rows(from, labels.clone())
+        };
         let x = Axis {
             marked: marks.columns(),
             parts: subject.order.parts().collect(),
-            ..Axis::columns(to, columns)
+            ..Axis::columns(to, labels.clone())
         };
-        let (all, frame) = ((0, self.count), Fill::Frame(INK));
-        let from = marks.from.iter().map(|row| block((*row, 1), all, frame, ""));
-        let to = marks.to.iter().map(|column| block(all, (*column, 1), frame, ""));
+        let (line, frame) = ((0, self.count), Fill::Frame(INK));
+        let from = marks.from.iter().map(|row| block((*row, 1), line, frame, ""));
+        let to = marks.to.iter().map(|column| block(line, (*column, 1), frame, ""));
         let paths =
             marks.paths.iter().map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
         let frames = Mark::Tiles(from.chain(to).chain(paths).collect());
@@ -133,11 +137,9 @@ impl Map<'_> {
     }
 
     fn table(&self) -> Table {
-        let typical = self.told.median / self.told.divisor;
+        let typical = self.norm.median / self.norm.divisor;
         let digits = (2.0 - typical.abs().max(1e-6).log10().floor()).clamp(0.0, 6.0) as usize;
-        let cell = |value: f64| Cell::Number(value / self.told.divisor, digits);
-        let unit = self.told.unit;
-        let name = |place: usize| Cell::text(self.subject.name(place));
+        let unit = self.norm.unit;
         if self.count <= MOST_SINGLE {
             let names = (0..self.count).map(|place| self.subject.name(place));
             return Table::new(
@@ -145,8 +147,10 @@ impl Map<'_> {
                 ["from"].into_iter().chain(names),
                 (0..self.count).map(|from| {
                     let to = 0..self.count;
-                    let cells = to.map(|to| self.value(from, to).map_or(Cell::Missing, cell));
-                    [name(from)].into_iter().chain(cells).collect()
+                    let values = to.map(|to| self.value(from, to));
+                    let cells =
+                        values.map(|it| Cell::number(it.map(|it| it / self.norm.divisor), digits));
+                    [Cell::text(self.subject.name(from))].into_iter().chain(cells).collect()
                 }),
             );
         }
@@ -162,12 +166,16 @@ impl Map<'_> {
             }
         });
         let rows = worst.into_iter().take(WORST_ROWS).map(|(from, to, value)| {
-            let share = Cell::Number(self.told.share(value) * 100.0, 1);
-            vec![name(from), name(to), cell(value), share]
+            vec![
+                Cell::text(self.subject.name(from)),
+                Cell::text(self.subject.name(to)),
+                Cell::Number(value / self.norm.divisor, digits),
+                Cell::Number(self.norm.share(value) * 100.0, 1),
+            ]
         });
-        let all = self.subject.matrix.cells.len();
+        let count = self.subject.matrix.cells.len();
         Table::new(
-            format!("The worst {WORST_ROWS} of {all} cells; the CSV file has all"),
+            format!("The worst {WORST_ROWS} of {count} cells; the CSV file has all"),
             ["from", "to", unit, "of the median (%)"],
             rows,
         )

@@ -1,5 +1,5 @@
-//! Figures of many nodes: maps of who moved how much to whom, strips of nodes, and curves over how many send at once.
-//! They must not know where they are shown.
+//! Figures of many nodes: maps of who moved how much to whom, strips of nodes, and curves over how many send at
+//! once.
 
 mod map;
 mod names;
@@ -45,12 +45,11 @@ pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nod
     let sentences = subjects.iter().flat_map(|it| sentences(it, is_one));
     let of_subjects =
         (1..).zip(&subjects).flat_map(|(number, subject)| of_subject(subject, number));
-    let fans = values::FANS;
-    let fans = fans.iter().flat_map(|spec| spec.figures(sums));
+    let of_fans = values::FANS.iter().flat_map(|spec| spec.figures(sums));
     Nodes {
         matrices: (count, subjects.len()),
         sentences: sentences.collect(),
-        figures: of_subjects.chain(fans).collect(),
+        figures: of_subjects.chain(of_fans).collect(),
     }
 }
 
@@ -63,8 +62,13 @@ fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
         points.any(|point| matrix.cases.contains(&point.case))
     });
     let title = if is_one { String::new() } else { format!("{}: ", matrix.title) };
-    let fan = fan.map(NodesFinding::Fan);
-    subject.findings.iter().chain(&fan).map(|said| title.clone() + &of_nodes(said)).collect()
+    let fan_finding = fan.map(NodesFinding::Fan);
+    subject
+        .findings
+        .iter()
+        .chain(&fan_finding)
+        .map(|finding| title.clone() + &of_nodes(finding))
+        .collect()
 }
 
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
@@ -73,10 +77,9 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     let quantity = if is_closed { Metric::GbitPerS } else { Metric::P99Ns };
     let is_map = map::is_worth_a_map(subject);
     let has_late = is_map && is_closed && subject.has_slow(Metric::P99Ns);
-    let map = |quantity, id| map::figure(subject, quantity, format!("nodes-{id}-{number}"));
     let drawn = [
-        is_map.then(|| map(quantity, "map")),
-        has_late.then(|| map(Metric::P99Ns, "p99-map")),
+        is_map.then(|| map::figure(subject, quantity, format!("nodes-map-{number}"))),
+        has_late.then(|| map::figure(subject, Metric::P99Ns, format!("nodes-p99-map-{number}"))),
         Some(strip::figure(subject, quantity, format!("nodes-strip-{number}"))),
     ];
     drawn.into_iter().flatten().flatten().collect()
@@ -90,10 +93,10 @@ fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
     for loaded in newest {
         for matrix in without_smaller_fans(Matrix::of_file(&loaded.result)) {
             let has_figures = matrix.cells.iter().any(|cell| !cell.runs.is_empty());
-            let is_newer = |(_, known): &(&Loaded, Matrix)| {
-                known.settings == matrix.settings && known.nodes == matrix.nodes
-            };
-            if has_figures && !matrices.iter().any(is_newer) {
+            let has_newer = matrices
+                .iter()
+                .any(|(_, newer)| newer.settings == matrix.settings && newer.nodes == matrix.nodes);
+            if has_figures && !has_newer {
                 matrices.push((loaded, matrix));
             }
         }
@@ -102,15 +105,13 @@ fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
 }
 
 fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
-    let but_for_fan =
-        |settings: &Settings| Settings { fan_in: None, fan_out: None, ..settings.clone() };
     let mut kept: Vec<Matrix> = Vec::new();
     for matrix in matrices {
         let is_fan = matches!(matrix.pattern, Pattern::Incast(_) | Pattern::Outcast(_));
-        let is_alike = |other: &&mut Matrix| {
-            is_fan && but_for_fan(&other.settings) == but_for_fan(&matrix.settings)
-        };
-        match kept.iter_mut().find(is_alike) {
+        let alike = kept
+            .iter_mut()
+            .find(|other| is_fan && but_for_fan(&other.settings) == but_for_fan(&matrix.settings));
+        match alike {
             Some(other) if other.nodes.len() < matrix.nodes.len() => *other = matrix,
             Some(_) => {}
             None => kept.push(matrix),
@@ -119,16 +120,18 @@ fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
     kept
 }
 
+fn but_for_fan(settings: &Settings) -> Settings {
+    Settings { fan_in: None, fan_out: None, ..settings.clone() }
+}
+
 /// Says of each what it does not share with all others.
 fn tell_apart(subjects: &mut [Subject<'_>]) {
-    let words = subjects.iter().map(|it| words(it.loaded, &it.matrix));
-    let words: Vec<_> = words.collect();
-    let is_own = |told: &&(Setting, String)| {
-        let is_shared = words.iter().all(|words| words.contains(told));
-        !is_shared && told.0 != Setting::of("pattern")
-    };
-    for (subject, words) in subjects.iter_mut().zip(&words) {
-        let own = words.iter().filter(is_own).map(|(_, words)| words.as_str());
-        subject.apart = own.collect::<Vec<_>>().join(", ");
+    let words: Vec<_> = subjects.iter().map(|it| words(it.loaded, &it.matrix)).collect();
+    for (subject, words_of_subject) in subjects.iter_mut().zip(&words) {
+        let own = words_of_subject.iter().filter(|word| {
+            let is_shared = words.iter().all(|words| words.contains(word));
+            !is_shared && word.0 != Setting::of("pattern")
+        });
+        subject.apart = own.map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(", ");
     }
 }

@@ -1,4 +1,4 @@
-//! Names of many nodes beside an axis: short where all begin or end alike. It must not know what the axis is of.
+//! Names of many nodes beside an axis: short where all begin or end alike.
 
 /// Nodes from which on names are shortened.
 const SHORTENED_FROM: usize = 9;
@@ -14,13 +14,16 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(names: &[&str]) -> Names {
-        let whole = || Names {
+    fn whole(names: &[&str]) -> Names {
+        Names {
             shared: String::new(),
             labels: names.iter().map(|name| (*name).to_owned()).collect(),
-        };
+        }
+    }
+
+    pub(super) fn of(names: &[&str]) -> Names {
         if names.len() < SHORTENED_FROM {
-            return whole();
+            return Names::whole(names);
         }
         // A number is never cut.
         let begins = names
@@ -30,14 +33,15 @@ impl Names {
         let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
         let ends = rests.iter().fold(rests[0], |shared, name| end(shared, name));
         // Nor is a part of a domain's name.
-        let ends = ends.find('.').map_or("", |dot| &ends[dot..]);
-        let labels: Vec<&str> = rests.iter().map(|rest| &rest[..rest.len() - ends.len()]).collect();
-        let is_worth_it = begins.len() + ends.len() >= LEAST_SHARED;
+        let domain = ends.find('.').map_or("", |dot| &ends[dot..]);
+        let labels: Vec<&str> =
+            rests.iter().map(|rest| &rest[..rest.len() - domain.len()]).collect();
+        let is_worth_it = begins.len() + domain.len() >= LEAST_SHARED;
         if !is_worth_it || labels.iter().any(|label| label.is_empty()) {
-            return whole();
+            return Names::whole(names);
         }
         Names {
-            shared: format!("{begins}…{ends}"),
+            shared: format!("{begins}…{domain}"),
             labels: labels.into_iter().map(str::to_owned).collect(),
         }
     }

@@ -1,4 +1,4 @@
-//! In which order nodes are drawn: by name, or by rack and then by name. It must not know what is drawn of them.
+//! In which order nodes are drawn: by name, or by rack and then by name.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,6 @@ impl Racks {
         rack.map(String::as_str)
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

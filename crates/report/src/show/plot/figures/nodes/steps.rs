@@ -1,4 +1,4 @@
-//! How far a figure is from the median of its kind, as a colour, and how it is written. It must not know nodes.
+//! How far a figure is from the median of its kind, as a colour, and how it is written.
 
 use crate::observe::Metric;
 use crate::show::plot::draw::number;
@@ -33,16 +33,16 @@ pub(super) fn shades(quantity: Metric) -> Vec<Shade> {
 
 /// How the figures of a quantity are written: all in one unit, and as shares of their median.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Norm {
     pub(super) unit: &'static str,
     /// What a figure is divided by to be in it.
     pub(super) divisor: f64,
     pub(super) median: f64,
 }
 
-impl Told {
+impl Norm {
     /// `None` without a median to compare with.
-    pub(super) fn around(median: Option<f64>, quantity: Metric) -> Option<Told> {
+    pub(super) fn around(median: Option<f64>, quantity: Metric) -> Option<Norm> {
         let median = median.filter(|median| median.is_finite() && *median > 0.0)?;
         let (unit, divisor) = match quantity.unit() {
             "ns" => {
@@ -51,7 +51,7 @@ impl Told {
             }
             unit => (unit, 1.0),
         };
-        Some(Told { unit, divisor, median })
+        Some(Norm { unit, divisor, median })
     }
 
     pub(super) fn share(&self, value: f64) -> f64 {
@@ -80,19 +80,19 @@ mod tests {
     #[test]
     fn worse_is_a_lower_step_whichever_way_is_worse() {
         let steps = |quantity, values: [f64; 7]| {
-            let told = Told::around(Some(10.0), quantity).unwrap();
+            let norm = Norm::around(Some(10.0), quantity).unwrap();
             let shades = shades(quantity);
             can_be_read(&shades);
             values
-                .map(|value| Shade::of(&shades, told.share(value)).colour)
+                .map(|value| Shade::of(&shades, norm.share(value)).colour)
                 .map(|colour| DIVERGING.iter().position(|it| *it == colour).unwrap())
         };
         let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];
         assert_eq!(steps(Metric::GbitPerS, rates), [0, 1, 4, 5, 5, 6, 8]);
         let times = [99.0, 21.0, 11.5, 10.0, 9.5, 8.5, 1.0];
         assert_eq!(steps(Metric::P99Ns, times), [0, 1, 4, 5, 5, 6, 8]);
-        for none in [None, Some(0.0), Some(f64::NAN)] {
-            assert_eq!(Told::around(none, Metric::P99Ns), None);
+        for missing in [None, Some(0.0), Some(f64::NAN)] {
+            assert_eq!(Norm::around(missing, Metric::P99Ns), None);
         }
     }
 }

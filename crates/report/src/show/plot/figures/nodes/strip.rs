@@ -1,6 +1,6 @@
 //! Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
-use super::steps::Told;
+use super::steps::Norm;
 use super::subject::Subject;
 use crate::observe::Metric;
 use crate::show::plot::charts::unit;
@@ -12,8 +12,8 @@ use crate::show::plot::picture::Picture;
 
 /// The strip of a quantity; `None` where no flow has it.
 pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
-    let told = Told::around(subject.matrix.median(quantity), quantity)?;
-    let strip = Strip::new(subject, quantity, told);
+    let norm = Norm::around(subject.matrix.median(quantity), quantity)?;
+    let strip = Strip::new(subject, quantity, norm);
     let what = quantity.title();
     let sides = strip.sides.iter().map(|side| Key::new(KeyMark::Marker, side.look, side.label()));
     let rule = Key::new(KeyMark::Line, Look::of_rule(1), "median of all flows");
@@ -26,7 +26,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
     };
     Some(picture.named(
         id,
-        subject.title(&format!("{what} of each node ({})", strip.told.unit)),
+        subject.title(&format!("{what} of each node ({})", strip.norm.unit)),
         "Medians of each node: of the flows that it posts, and of the flows to it.",
     ))
 }
@@ -34,7 +34,7 @@ pub(super) fn figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Opt
 struct Strip<'s> {
     subject: &'s Subject<'s>,
     quantity: Metric,
-    told: Told,
+    norm: Norm,
     /// By place of the order.
     sides: [Side; 2],
 }
@@ -58,39 +58,31 @@ impl Side {
 }
 
 impl Strip<'_> {
-    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, told: Told) -> Strip<'s> {
+    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, norm: Norm) -> Strip<'s> {
         let matrix = &subject.matrix;
-        let side = |name, look: Look, beside, medians: Vec<Option<f64>>| Side {
-            name,
-            look,
-            beside,
-            medians: subject
-                .order
-                .nodes
-                .iter()
-                .map(|index| medians.get(*index).copied().flatten())
-                .collect(),
-        };
+        let [from, to] = [matrix.sending(quantity), matrix.receiving(quantity)].map(|medians| {
+            let order = subject.order.nodes.iter();
+            order.map(|index| medians.get(*index).copied().flatten()).collect()
+        });
         let up = Look { marker: Marker::Up, ..look(0) };
         let ring = Look { colour: SERIES[1], hollow: true, ..look(0) };
         Strip {
             subject,
             quantity,
-            told,
+            norm,
             sides: [
-                side("from the node", up, -0.15, matrix.sending(quantity)),
-                side("to the node", ring, 0.15, matrix.receiving(quantity)),
+                Side { name: "from the node", look: up, beside: -0.15, medians: from },
+                Side { name: "to the node", look: ring, beside: 0.15, medians: to },
             ],
         }
     }
 
     fn chart(&self) -> Chart {
         let subject = self.subject;
-        let sides = || self.sides.iter();
-        let largest = sides()
+        let largest = (self.sides.iter())
             .flat_map(|side| side.medians.iter().flatten())
             .copied()
-            .fold(self.told.median, f64::max);
+            .fold(self.norm.median, f64::max);
         let x = Axis {
             parts: subject.order.parts().collect(),
             ..Axis::columns(subject.names.title("node"), subject.names.labels.clone())
@@ -98,12 +90,13 @@ impl Strip<'_> {
         let y = Scale::from_zero(largest);
         let y = Axis::new(self.quantity.axis(), y, unit(self.quantity));
         let rule =
-            Mark::Rule(Rule { look: Look::of_rule(1), y: self.told.median, ..Rule::default() });
+            Mark::Rule(Rule { look: Look::of_rule(1), y: self.norm.median, ..Rule::default() });
         let count = subject.matrix.nodes.len();
-        let dots = sides().flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
+        let dots = (self.sides.iter())
+            .flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
         // What is slow.
         let marks = subject.marks(self.quantity);
-        let slow = sides().zip([("from", marks.from), ("to", marks.to)]).flat_map(
+        let slow = self.sides.iter().zip([("from", marks.from), ("to", marks.to)]).flat_map(
             |(side, (end, places))| {
                 places
                     .into_iter()
@@ -120,8 +113,8 @@ impl Strip<'_> {
                     .collect::<Vec<_>>()
             },
         );
-        let dots = dots.chain(slow).map(Mark::Dot);
-        Chart::new(x, y, [rule].into_iter().chain(dots).collect())
+        let marks = [rule].into_iter().chain(dots.chain(slow).map(Mark::Dot));
+        Chart::new(x, y, marks.collect())
     }
 
     fn dot(&self, side: &Side, place: usize) -> Option<Dot> {
@@ -131,7 +124,7 @@ impl Strip<'_> {
             name: side.label(),
             at: (place as f64 + side.beside, value),
             look: side.look,
-            hint: format!("{node}: {label} {}", self.told.with_share(value)),
+            hint: format!("{node}: {label} {}", self.norm.with_share(value)),
             ..Dot::default()
         })
     }
@@ -142,7 +135,7 @@ impl Strip<'_> {
         let mut names = vec!["node".to_owned()];
         names.extend((!racks.is_empty()).then(|| "rack".to_owned()));
         for side in &self.sides {
-            names.push(format!("{} ({})", side.name, self.told.unit));
+            names.push(format!("{} ({})", side.name, self.norm.unit));
             names.push("of the median (%)".to_owned());
         }
         let rows = (0..subject.matrix.nodes.len()).map(|place| {
@@ -151,8 +144,8 @@ impl Strip<'_> {
             row.extend(rack.map(|rack| Cell::text(&rack.name)));
             for side in &self.sides {
                 let value = side.median(place);
-                row.push(Cell::number(value.map(|it| it / self.told.divisor), 3));
-                row.push(Cell::number(value.map(|it| self.told.share(it) * 100.0), 1));
+                row.push(Cell::number(value.map(|it| it / self.norm.divisor), 3));
+                row.push(Cell::number(value.map(|it| self.norm.share(it) * 100.0), 1));
             }
             row
         });

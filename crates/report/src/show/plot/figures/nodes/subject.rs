@@ -1,5 +1,4 @@
-//! A matrix that is drawn: its nodes in order, what is marked in it, and the words for it. It must not know how it is
-//! drawn.
+//! A matrix that is drawn: its nodes in order, what is marked in it, and the words for it.
 
 use std::collections::BTreeSet;
 
@@ -73,8 +72,8 @@ impl<'a> Subject<'a> {
     }
 
     fn indices(&self, from: usize, to: usize) -> Option<(usize, usize)> {
-        let index = |place: usize| self.order.nodes.get(place).copied();
-        index(from).zip(index(to))
+        let nodes = &self.order.nodes;
+        nodes.get(from).copied().zip(nodes.get(to).copied())
     }
 
     pub(super) fn cell(&self, from: usize, to: usize) -> Option<&Cell> {
@@ -97,18 +96,21 @@ impl<'a> Subject<'a> {
         self.outliers.iter().filter(move |outlier| outlier.quantity.higher_is_better() == kind)
     }
 
+    fn place(&self, index: usize) -> Option<usize> {
+        self.order.nodes.iter().position(|it| *it == index)
+    }
+
     pub(super) fn marks(&self, quantity: Metric) -> Marks {
-        let place = |index: usize| self.order.nodes.iter().position(|it| *it == index);
         let mut marks = Marks::default();
         for outlier in self.slow(quantity) {
             match outlier.place {
                 Place::Node(node) => {
-                    marks.from.extend(place(node));
-                    marks.to.extend(place(node));
+                    marks.from.extend(self.place(node));
+                    marks.to.extend(self.place(node));
                 }
-                Place::From(node) => marks.from.extend(place(node)),
-                Place::To(node) => marks.to.extend(place(node)),
-                Place::Path(from, to) => marks.paths.extend(place(from).zip(place(to))),
+                Place::From(node) => marks.from.extend(self.place(node)),
+                Place::To(node) => marks.to.extend(self.place(node)),
+                Place::Path(from, to) => marks.paths.extend(self.place(from).zip(self.place(to))),
             }
         }
         marks
