@@ -1,7 +1,6 @@
 //! The page's colours, light and dark. Contrast is at least WCAG AA: 4.5 for text, 3 for lines that tell.
 
-use crate::show::plot::draw::colour::{Colour, colour};
-use crate::show::plot::draw::palette;
+use crate::show::plot::draw::palette::{self, Colour, colour};
 
 /// The page's own, beside those of the figures.
 const OWN: [Colour; 5] = [
@@ -23,7 +22,7 @@ pub fn declarations() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::plot::draw::colour::wcag::contrast;
+    use crate::show::plot::draw::palette::wcag::contrast;
 
     #[test]
     fn text_can_be_read_on_what_it_stands_on() {

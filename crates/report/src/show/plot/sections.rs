@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::figure::{Figure, Section};
 use super::figures::nodes::{self, Nodes, Racks};
 use super::figures::{comparison, heat_map, qp_time, shares, timeline, trend};
-use super::sides::Sides;
-use super::specs::{bandwidth_by_size, latency_by_load, set_up, values};
 use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
 use crate::observe::format::some_of;
 use crate::observe::standing::{self, LeftOut};
 use crate::results::load::Loaded;
 use crate::results::model::subject;
+use crate::show::plot::specs::{latency_by_load, set_up, values};
+use crate::show::plot::sums::Sides;
 
 const NAMED: usize = 5;
 
@@ -74,7 +74,7 @@ pub fn sections(
             "two cases that differ in message size only",
             "The cost of a message limits small messages, which rise along a straight line; the link limits \
              large ones.",
-            bandwidth_by_size::SPEC.figures(sums),
+            values::BANDWIDTH_BY_SIZE.figures(sums),
         ),
         section(
             "workers",

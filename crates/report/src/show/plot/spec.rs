@@ -1,13 +1,15 @@
-//! A figure of lines as a value: which flows, over what, which metrics.
+//! A figure of lines as a value: which flows, over what, which metrics. Charts of lines: what is drawn of the flows, on
+//! which axes. Figures of lines: flows become lines and charts, and the table beside them is made of the same rows.
 
-use super::draw::Unit;
-use super::figure::Table;
-use super::marks::Mark;
-use super::rows::groups::{Group, Groups};
-use super::rows::sample::Sample;
-use super::rows::settings::Setting;
-use super::sides::Sides;
-use crate::observe::Metric;
+use crate::observe::{Metric, Spread};
+use crate::show::plot::draw::palette::{INK, Look, look};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
+use crate::show::plot::figure::{Cell, Figure, Picture, Table};
+use crate::show::plot::marks::{Axis, Chart, Mark, Point, Series, facets};
+use crate::show::plot::rows::groups::{Group, Groups, Line, Rule, grouped};
+use crate::show::plot::rows::sample::{Sample, latency_tail, uncounted_tail};
+use crate::show::plot::rows::settings::Setting;
+use crate::show::plot::sums::Sides;
 
 pub struct Spec {
     /// Name of its file and of its place on the page.
@@ -112,4 +114,403 @@ impl Y {
 pub(crate) fn rate_of(groups: &Groups<'_>) -> Metric {
     let mut sizes = groups.samples().map(|it| it.observed.flow.settings.mean_bytes());
     if sizes.any(|bytes| bytes >= LARGE_BYTES) { Metric::GbitPerS } else { Metric::MmsgPerS }
+}
+
+/// Words at a load beyond what the system moves, whose latency grows as long as a run lasts.
+pub(crate) const OVERLOADED: &str = "overloaded";
+
+/// What does not count, and limits, are on the axis up to so many times the largest figure.
+const BEYOND: f64 = 3.0;
+const LIMIT_BEYOND: f64 = 10.0;
+
+impl Spec {
+    /// What is drawn of a metric, or some percentiles, of a group of lines; `None` without a figure.
+    pub(crate) fn chart(
+        &self,
+        groups: &Groups<'_>,
+        group: &Group<'_>,
+        y: &Y,
+        rate: Metric,
+        extra: Vec<Mark>,
+    ) -> Option<Chart> {
+        let metrics = y.metrics(rate);
+        let count = metrics.len();
+        let own: Vec<Series> = metrics
+            .iter()
+            .enumerate()
+            .flat_map(|(index, metric)| {
+                group.lines.iter().map(move |line| {
+                    let (name, look) = (groups.name(line), groups.look(line));
+                    let series = self.series(line, *metric, rate, index + 1 == count);
+                    let (name, look) = match count {
+                        1 => (name, look),
+                        _ => (
+                            format!("{name}, {}", metric.short_name()),
+                            look.with_dash(dash(index, count)),
+                        ),
+                    };
+                    Series { name, look, ..series }
+                })
+            })
+            .filter(|series| series.figures() > 0)
+            .collect();
+        let places = group.places();
+        let beside = self.beside(groups, group, &places);
+        let marked = extra.iter().filter_map(Mark::y);
+        let (least, most) = together(
+            extent(own.iter().chain(beside.iter().filter(|it| it.markers))),
+            ends(marked.collect()),
+        )?;
+        let most = beside
+            .iter()
+            .filter(|it| !it.markers)
+            .flat_map(|it| &it.points)
+            .filter_map(|point| point.y)
+            .filter(|y| *y <= most * LIMIT_BEYOND)
+            .fold(most, f64::max);
+        let (scale, log) = match y {
+            Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
+            Y::Log(_) | Y::Percentiles(_) => (Scale::log10(least, most).widened(0.06), " (log)"),
+        };
+        let metric = *metrics.last()?;
+        let title = match (metric.unit(), &self.x) {
+            ("ns", X::Setting(..)) => "time",
+            ("ns", _) => "latency",
+            _ => metric.axis(),
+        };
+        let heading = match self.y.len() {
+            1 => group.heading.clone(),
+            _ => heading(metric, group),
+        };
+        let most_x = own
+            .iter()
+            .flat_map(Series::xs)
+            .chain(extra.iter().filter_map(Mark::x))
+            .filter(|x| x.is_finite())
+            .fold(0.0, f64::max);
+        let x = self.x_axis(&places, most_x, rate)?;
+        let (above, below): (Vec<Mark>, Vec<Mark>) =
+            extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
+        let lines = beside.into_iter().chain(own).map(Mark::Line);
+        let y = Axis::new(format!("{title}{log}"), scale, unit(metric));
+        let marks = below.into_iter().chain(lines).chain(above);
+        Some(Chart { heading, ..Chart::new(x, y, marks.collect()) })
+    }
+
+    fn x_axis(&self, places: &[f64], most: f64, rate: Metric) -> Option<Axis> {
+        Some(match self.x {
+            X::Setting(_, title, unit) => {
+                let scale = Scale::log2(*places.first()?, *places.last()?);
+                Axis::new(title, scale.widened(0.03), unit)
+            }
+            X::RateOver(..) => Axis::new(rate.axis(), Scale::linear(0.0, most * 1.06), Unit::Plain),
+            X::Percentile => {
+                let scale = Scale::log10(1.8, most.max(10.0) * 1.15);
+                Axis::new("percentile", scale, Unit::Tail)
+            }
+        })
+    }
+
+    fn series(&self, line: &Line<'_>, metric: Metric, rate: Metric, is_last: bool) -> Series {
+        let samples = line.points.iter().map(|(_, sample)| sample);
+        match self.x {
+            X::Setting(..) => Series { markers: is_last, ..over_places(line, metric) },
+            X::Percentile => {
+                let tail = samples.clone().flat_map(latency_tail);
+                Series {
+                    points: tail.map(|(x, ns)| Point::at(x, ns)).collect(),
+                    hollow: samples.flat_map(uncounted_tail).collect(),
+                    ..Series::default()
+                }
+            }
+            X::RateOver(_, _, words) => {
+                // A point at 0 is the closed loop: bars show it.
+                let placed = line.points.iter().filter(|it| it.0 > 0.0);
+                let (points, labels) = placed
+                    .clone()
+                    .filter_map(|(place, sample)| {
+                        let x = sample.spread(rate)?.median;
+                        let words = words(*place, sample);
+                        let point = point(sample.spread(metric), x);
+                        let point = Point {
+                            // More than one whisker at a place cannot be distinguished.
+                            interval: point.interval.filter(|_| is_last),
+                            may_be_beyond: words.as_deref() == Some(OVERLOADED),
+                            ..point
+                        };
+                        Some((point, words.unwrap_or_default()))
+                    })
+                    .unzip();
+                let hollow = placed
+                    .flat_map(|(_, sample)| sample.uncounted())
+                    .filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
+                Series {
+                    points,
+                    hollow: hollow.collect(),
+                    markers: is_last,
+                    labels: if is_last { labels } else { Vec::new() },
+                    ..Series::default()
+                }
+            }
+        }
+    }
+
+    /// Lines of what the flows are held against; equal limits are one.
+    fn beside(&self, groups: &Groups<'_>, group: &Group<'_>, places: &[f64]) -> Vec<Series> {
+        let mut series: Vec<Series> = Vec::new();
+        for beside in self.beside {
+            for line in group.lines.iter().filter(|line| !line.is_of_base()) {
+                let points: Vec<Point> = places
+                    .iter()
+                    .filter_map(|&place| {
+                        let found = line.points.iter().find(|(x, _)| *x == place);
+                        let y = found.and_then(|(_, sample)| (beside.of)(sample));
+                        Some(Point::at(place, y?))
+                    })
+                    .collect();
+                if points.is_empty()
+                    || beside.is_limit && series.iter().any(|known| known.points == points)
+                {
+                    continue;
+                }
+                let rules = series.iter().filter(|it| !it.markers).count();
+                let (name, look) = match (beside.is_limit, rules) {
+                    (true, 0) => (beside.name.to_owned(), Look::of_rule(0)),
+                    (true, rules) => {
+                        (format!("{}, {}", beside.name, groups.name(line)), Look::of_rule(rules))
+                    }
+                    (false, _) => (
+                        format!("{}: {}", beside.name, groups.name(line)),
+                        groups.look(line).of_peer(),
+                    ),
+                };
+                series.push(Series {
+                    name,
+                    look,
+                    points,
+                    markers: !beside.is_limit,
+                    ..Series::default()
+                });
+            }
+        }
+        series
+    }
+}
+
+/// The medians of a line's cases at their places, and what does not count.
+pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
+    let points = line.points.iter();
+    let hollow = points.clone().flat_map(|(place, sample)| {
+        sample.uncounted().filter_map(|run| run.value(metric)).map(|value| (*place, value))
+    });
+    let medians = points.clone().map(|(place, sample)| point(sample.spread(metric), *place));
+    Series { points: medians.collect(), hollow: hollow.collect(), ..Series::default() }
+}
+
+pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
+    match &*group.heading {
+        "" => metric.title().to_owned(),
+        heading => format!("{}: {heading}", metric.title()),
+    }
+}
+
+pub(crate) fn unit(metric: Metric) -> Unit {
+    match metric.unit() {
+        "ns" => Unit::Nanoseconds,
+        _ => Unit::Plain,
+    }
+}
+
+/// The dashes of a percentile of so many; the last one's line is whole.
+pub(crate) fn dash(index: usize, count: usize) -> &'static str {
+    match (index + 1 == count, index) {
+        (true, _) => "",
+        (false, 0) => "2 3",
+        (false, _) => "8 4",
+    }
+}
+
+/// A point at `x`; one run alone has no interval.
+fn point(spread: Option<Spread>, x: f64) -> Point {
+    let interval = spread.filter(|spread| spread.count > 1);
+    Point {
+        x,
+        y: spread.map(|spread| spread.median),
+        interval: interval.map(|spread| (spread.low, spread.high)),
+        ..Point::default()
+    }
+}
+
+/// The least figure above 0 and the largest, intervals included, and what may be beyond the axis as far as it is near; `None`
+/// without a figure.
+pub(crate) fn extent<'s>(series: impl Iterator<Item = &'s Series>) -> Option<(f64, f64)> {
+    let (mut counted, mut beyond) = (Vec::new(), Vec::new());
+    for series in series {
+        for point in &series.points {
+            let (low, high) = point.interval.unzip();
+            let into = if point.may_be_beyond { &mut beyond } else { &mut counted };
+            into.extend([point.y, low, high].into_iter().flatten());
+        }
+        beyond.extend(series.hollow.iter().map(|it| it.1));
+    }
+    let (counted, beyond) = (ends(counted), ends(beyond));
+    let near = counted
+        .zip(beyond)
+        .map(|((least, most), (low, high))| (low.max(least / BEYOND), high.min(most * BEYOND)));
+    together(counted, near.or(beyond))
+}
+
+fn together(one: Option<(f64, f64)>, other: Option<(f64, f64)>) -> Option<(f64, f64)> {
+    let both = one.zip(other).map(|(one, other)| (one.0.min(other.0), one.1.max(other.1)));
+    both.or(one).or(other)
+}
+
+fn ends(values: Vec<f64>) -> Option<(f64, f64)> {
+    let least = values.iter().copied().filter(|it| *it > 0.0).reduce(f64::min);
+    let most = values.into_iter().reduce(f64::max)?;
+    Some((least.unwrap_or(most), most))
+}
+
+const MOST_CHARTS: usize = 9;
+
+impl Spec {
+    /// The figure; none without a line.
+    pub fn figures<'a>(&self, sides: impl Into<Sides<'a>>) -> Vec<Figure> {
+        let sides = sides.into();
+        let figure = self.figure(&self.groups(sides), sides);
+        figure.into_iter().collect()
+    }
+
+    pub(crate) fn groups<'a>(&self, sides: Sides<'a>) -> Groups<'a> {
+        let axis = self.x.setting();
+        let rule = Rule {
+            axis,
+            place: &|sample| match self.x {
+                X::Percentile => Some(0.0),
+                _ => axis.number(&sample.observed.flow.settings),
+            },
+            apart: self.apart,
+            most_lines: self.most_lines,
+            most_charts: MOST_CHARTS / self.y.len().max(1),
+            least_places: self.x.least_places(),
+        };
+        grouped((self.rows)(sides), &rule)
+    }
+
+    pub(crate) fn figure<'a>(&self, groups: &Groups<'a>, sides: Sides<'a>) -> Option<Figure> {
+        let rate = rate_of(groups);
+        let charts: Vec<Chart> = self
+            .y
+            .iter()
+            .flat_map(|y| {
+                groups.groups.iter().filter_map(move |group| {
+                    let extra = (self.extra)(groups, group, sides, rate);
+                    self.chart(groups, group, y, rate, extra)
+                })
+            })
+            .collect();
+        if !charts.iter().any(|chart| self.has_figures(chart)) {
+            return None;
+        }
+        let metrics: Vec<Metric> = self.y.iter().flat_map(|y| y.metrics(rate)).collect();
+        let mut tables = vec![self.table(groups, &metrics, rate)];
+        tables.extend((self.tables)(groups));
+        let has_spread = charts.iter().flat_map(Chart::series).any(|series| {
+            let mut points = series.points.iter();
+            points.any(|point| point.interval.is_some())
+        });
+        let spread = has_spread.then(|| {
+            "Points are medians of the runs, whiskers their lowest and highest.".to_owned()
+        });
+        let picture = Picture {
+            subtitle: groups.subtitle(self.x.setting()),
+            keys: self.keys(groups, &charts, rate),
+            charts,
+            notes: spread.into_iter().chain(groups.notes.clone()).collect(),
+            tables,
+        };
+        Some(picture.named(
+            self.id,
+            self.title.replace("{y}", metrics.first()?.title()),
+            self.caption,
+        ))
+    }
+
+    fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
+        let mut keys = facets::keys(charts, &groups.names);
+        for metrics in self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1) {
+            // Colours distinguish lines, and dashes percentiles.
+            keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
+            let mut lines: Vec<Key> = Vec::new();
+            for line in groups.lines() {
+                let look = groups.look(line).with_dash("");
+                let key = Key::new(KeyMark::LineAndMarker, look, groups.name(line));
+                if !lines.iter().any(|known| known.label == key.label) {
+                    lines.push(key);
+                }
+            }
+            let is_one = lines.len() < 2;
+            let plain = Look { colour: if is_one { look(0).colour } else { INK }, ..look(0) };
+            let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| {
+                let look = plain.with_dash(dash(index, metrics.len()));
+                Key::new(KeyMark::Line, look, metric.short_name())
+            });
+            keys.splice(0..0, lines.into_iter().filter(|_| !is_one).chain(dashes));
+        }
+        keys
+    }
+
+    fn has_figures(&self, chart: &Chart) -> bool {
+        let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
+        has_dots || chart.series().any(|it| it.figures() >= self.x.least_places())
+    }
+
+    fn table(&self, groups: &Groups<'_>, metrics: &[Metric], rate: Metric) -> Table {
+        let mut metrics = metrics.to_vec();
+        metrics.sort();
+        match self.x {
+            X::RateOver(..) => metrics.insert(0, rate),
+            X::Percentile => {
+                metrics = vec![Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs];
+            }
+            X::Setting(..) => {}
+        }
+        metrics.extend(self.columns);
+        let has_spread = metrics.len() < 3
+            && groups.samples().any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
+        let shown = if has_spread { 3 } else { 1 };
+        let mut names = vec!["Line"];
+        names.extend(match self.x {
+            X::Setting(_, title, _) | X::RateOver(_, title, _) => Some(title),
+            X::Percentile => None,
+        });
+        names.push("Runs");
+        for metric in &metrics {
+            names.extend([metric.column().0, "lowest", "highest"].iter().take(shown));
+        }
+        names.extend(self.beside.iter().map(|it| it.name));
+        let axis = self.x.setting();
+        let mut rows = Vec::new();
+        for (name, (place, sample)) in groups
+            .named_lines()
+            .flat_map(|(name, line)| line.points.iter().map(move |point| (name.clone(), point)))
+        {
+            let mut row = vec![Cell::text(name)];
+            row.extend(match self.x {
+                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(*place as u64))),
+                X::Setting(..) => Some(Cell::Number(*place, 0)),
+                X::RateOver(..) => Some(Cell::Text(axis.text(&sample.observed.flow.settings))),
+                X::Percentile => None,
+            });
+            row.push(sample.runs_cell());
+            for metric in &metrics {
+                let cells = Cell::of_spread(*metric, sample.spread(*metric));
+                row.extend(cells.into_iter().take(shown));
+            }
+            let beside = self.beside.iter().map(|it| (it.of)(sample));
+            row.extend(beside.map(|it| Cell::number(it, 3)));
+            rows.push(row);
+        }
+        Table::new("Medians of the runs that count", names, rows)
+    }
 }

@@ -1,5 +1,5 @@
-//! Cases of a pattern with all their flows as one, so that figures of lines have one line for them, and tables one
-//! row.
+//! Cases of a pattern with all their flows as one, so that figures of lines have one line for them, and tables one row.
+//! The results that are drawn, and those that they are held against.
 
 use std::borrow::Cow;
 
@@ -56,7 +56,7 @@ fn sum(case: &CaseResult) -> CaseResult {
         name: ALL_FLOWS.to_owned(),
         from_device: first.from_device.clone().filter(|_| has_one_source),
         to_device: first.to_device.clone().filter(|_| has_one_target),
-        ..first.clone()
+        ..first
     };
     let runs = case.runs.iter().map(|run| sum_of_run(run, &config));
     CaseResult {
@@ -93,12 +93,41 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
     }
 }
 
+/// What figures are drawn from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sides<'a> {
+    pub new: &'a [Loaded],
+    /// What they are compared with; empty without a base.
+    pub base: &'a [Loaded],
+}
+
+impl<'a> Sides<'a> {
+    /// The files of the new side that are not of the base too.
+    pub(super) fn only_new(self) -> impl Iterator<Item = &'a Loaded> {
+        self.new.iter().filter(move |loaded| !self.base.iter().any(|base| is_same(base, loaded)))
+    }
+}
+
+fn is_same(one: &Loaded, other: &Loaded) -> bool {
+    one.path.file_name() == other.path.file_name()
+        && one.result.started_at == other.result.started_at
+        && one.result.nodes == other.result.nodes
+}
+
+impl<'a, T: AsRef<[Loaded]> + ?Sized> From<&'a T> for Sides<'a> {
+    fn from(new: &'a T) -> Sides<'a> {
+        let (new, base) = (new.as_ref(), &[][..]);
+        Sides { new, base }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::results::model::LoadVerdict;
     use crate::results::sample::mesh::{ALONE_GBIT_PER_S, Mesh};
     use crate::results::sample::{loaded, mixed};
+
+    use super::*;
 
     #[test]
     fn a_case_of_a_pattern_is_one_flow_of_all() {

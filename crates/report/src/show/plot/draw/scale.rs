@@ -1,4 +1,6 @@
-//! From a figure to its place on an axis.
+//! From a figure to its place on an axis, and where the axis has ticks and what is written at them.
+
+use crate::show::plot::draw::number;
 
 /// How figures lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +110,163 @@ fn ordered(min: f64, max: f64, default: (f64, f64)) -> (f64, f64) {
     (ends.clone().reduce(f64::min)).zip(ends.reduce(f64::max)).unwrap_or(default)
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tick {
+    pub value: f64,
+    pub label: String,
+}
+
+/// The kind of an axis' figures, which decides how they are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Plain figures; the axis' title has their unit.
+    Plain,
+    /// Bytes, written with B, KiB, MiB and GiB.
+    Bytes,
+    /// Nanoseconds, written with ns, µs, ms and s.
+    Nanoseconds,
+    /// 1 / (1 - q), written as the percentile q.
+    Tail,
+}
+
+/// About as many ticks as `wanted`, seldom more.
+pub(crate) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let wanted = wanted.max(1);
+    match (unit, scale.kind) {
+        (Unit::Tail, _) => tail(scale, wanted),
+        (_, Kind::Linear) => linear(scale, unit, wanted),
+        (_, Kind::Log2) => or_linear(powers(scale, unit, wanted, 2.0), scale, unit, wanted),
+        (_, Kind::Log10) => or_linear(decades(scale, unit, wanted), scale, unit, wanted),
+    }
+}
+
+/// A logarithmic axis so short that it has less than two powers has round figures as ticks.
+fn or_linear(ticks: Vec<Tick>, scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    if ticks.len() >= 2 || wanted < 2 || scale.max / scale.min > 100.0 {
+        ticks
+    } else {
+        linear(scale, unit, wanted)
+    }
+}
+
+fn within(scale: &Scale, value: f64) -> bool {
+    scale.fraction(value).is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
+}
+
+/// What figures of so many are divided by, and what stands behind them.
+fn written_in(unit: Unit, most: f64) -> (f64, &'static str) {
+    match unit {
+        Unit::Nanoseconds => {
+            let unit = number::time_unit(most);
+            (unit.ns, unit.name)
+        }
+        Unit::Bytes => (1.0, "B"),
+        Unit::Plain | Unit::Tail => (1.0, ""),
+    }
+}
+
+fn named(figure: &str, name: &str) -> String {
+    let blank = if name.is_empty() { "" } else { "\u{a0}" };
+    format!("{figure}{blank}{name}")
+}
+
+fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let (min, max) = (scale.min, scale.max);
+    let (factor, name) = written_in(unit, min.abs().max(max.abs()));
+    let (min, max) = (min / factor, max / factor);
+    let step = round_step((max - min) / wanted as f64);
+    let whole = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
+    // 2.5 needs one digit more than its power of ten.
+    let is_short = whole < 12 && (step * 10f64.powi(whole as i32)).fract().abs() > 1e-6;
+    let digits = whole + usize::from(is_short);
+    let first = (min / step - 1e-9).ceil();
+    let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
+    (0..=count)
+        .map(|index| (first + index as f64) * step)
+        .map(|value| {
+            let figure = if (1e-9..1e9).contains(&step) {
+                number::fixed(value, digits)
+            } else {
+                number::short(value)
+            };
+            Tick { value: value * factor, label: named(&figure, name) }
+        })
+        .filter(|tick| within(scale, tick.value))
+        .collect()
+}
+
+fn tick(value: f64, unit: Unit) -> Tick {
+    let (factor, name) = written_in(unit, value);
+    let label = match unit {
+        Unit::Bytes if (1.0..=1e18).contains(&value) => number::bytes(value as u64),
+        Unit::Bytes => plain(value),
+        _ => named(&plain(value / factor), name),
+    };
+    Tick { value, label }
+}
+
+fn plain(value: f64) -> String {
+    if (1.0..1e6).contains(&value) && value.fract() == 0.0 {
+        return number::fixed(value, 0);
+    }
+    if (1e-4..1e6).contains(&value) {
+        let text = number::short(value);
+        return if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        };
+    }
+    let exponent = value.log10().floor();
+    let mantissa = value / 10f64.powf(exponent);
+    let power = format!("10^{exponent}").replace('-', "−");
+    if (mantissa - 1.0).abs() < 1e-6 { power } else { format!("{mantissa:.0}×{power}") }
+}
+
+fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
+    let first = (scale.min.ln() / base.ln() - 1e-9).ceil();
+    let last = (scale.max.ln() / base.ln() + 1e-9).floor();
+    let stride = (((last - first + 1.0) / wanted as f64).ceil()).max(1.0);
+    // Multiples of the stride, so that 1 KiB and 1 MiB keep their ticks while others go.
+    let first_stride = (first / stride).ceil();
+    (0..400)
+        .map(|index| (first_stride + f64::from(index)) * stride)
+        .take_while(|exponent| *exponent <= last)
+        .map(|it| tick(base.powf(it), unit))
+        .collect()
+}
+
+fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
+    let span = (scale.max / scale.min).log10();
+    let between: &[f64] = match wanted as f64 / span.max(1e-9) {
+        room if room >= 3.0 => &[1.0, 2.0, 5.0],
+        room if room >= 2.0 => &[1.0, 3.0],
+        _ => return powers(scale, unit, wanted, 10.0),
+    };
+    let first = scale.min.log10().floor() as i32;
+    let decades = first..=first + 1 + span.ceil() as i32;
+    decades
+        .flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)))
+        .filter(|&value| within(scale, value))
+        .map(|value| tick(value, unit))
+        .collect()
+}
+
+/// The percentiles that people name, always; further ones where there is room.
+fn tail(scale: &Scale, wanted: usize) -> Vec<Tick> {
+    let ends = (scale.max.log10() + 1e-9).floor().clamp(0.0, 9.0) as i32;
+    let named = if wanted > ends as usize { ends } else { 4 };
+    let nines = (1..=named).map(|nines| (10f64.powi(nines), nines));
+    std::iter::once((2.0, 0))
+        .chain(nines)
+        .map(|(value, nines)| Tick {
+            value,
+            label: format!("{:.*}", (nines - 2).max(0) as usize, 100.0 - 100.0 / value),
+        })
+        .filter(|tick| within(scale, tick.value))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -137,6 +296,63 @@ mod tests {
                 prop_assert!(scale.min < scale.max, "{scale:?}");
                 for (end, place) in [(scale.min, 0.0), (scale.max, 1.0)] {
                     prop_assert!(scale.fraction(end).is_some_and(|at| (at - place).abs() < 1e-6), "{scale:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ticks_are_round_and_as_many_as_there_is_room_for() {
+        let (linear, log10) = (Scale::linear, Scale::log10);
+        let sizes = Scale::log2(64.0, 1_048_576.0);
+        let tail = log10(1.0, 1e5);
+        let (round, ns) = (Scale::from_zero(93.4), Unit::Nanoseconds);
+        let nines = "50; 90; 99; 99.9; 99.99";
+        let all = "50; 90; 99; 99.9; 99.99; 99.999";
+        for (scale, unit, wanted, told) in [
+            (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
+            (linear(0.0, 1.0), Unit::Plain, 2, "0.0; 0.5; 1.0"),
+            (linear(0.0, 10.0), Unit::Plain, 4, "0.0; 2.5; 5.0; 7.5; 10.0"),
+            (linear(0.0, 3000.0), ns, 3, "0 µs; 1 µs; 2 µs; 3 µs"),
+            // Powers of two.
+            (sizes, Unit::Bytes, 5, "64 B; 512 B; 4 KiB; 32 KiB; 256 KiB"),
+            (sizes, Unit::Bytes, 2, "256 B; 64 KiB"),
+            // Decades are filled where there is room.
+            (log10(1e3, 1e6), ns, 4, "1 µs; 10 µs; 100 µs; 1 ms"),
+            (log10(10.0, 100.0), Unit::Plain, 4, "10; 20; 50; 100"),
+            (log10(3.1, 3.9), Unit::Plain, 4, "3.2; 3.4; 3.6; 3.8"),
+            // The percentiles that people name are always there.
+            (tail, Unit::Tail, 8, all),
+            (tail, Unit::Tail, 3, nines),
+        ] {
+            let labels: Vec<String> =
+                ticks(&scale, unit, wanted).into_iter().map(|tick| tick.label).collect();
+            assert_eq!(labels.join("; ").replace('\u{a0}', " "), told);
+        }
+        assert_eq!(ticks(&sizes, Unit::Bytes, 20).len(), 15);
+    }
+
+    proptest! {
+        #[test]
+        fn ticks_lie_on_the_axis_and_are_few(
+            a in -1e9..1e9f64, b in -1e9..1e9f64, exponent in -30..30i32, wanted in 1usize..20,
+        ) {
+            let factor = 10f64.powi(exponent);
+            let (a, b) = (a * factor, b * factor);
+            for (scale, unit) in [
+                (Scale::linear(a, b), Unit::Plain),
+                (Scale::linear(a, b), Unit::Nanoseconds),
+                (Scale::log2(a, b), Unit::Bytes),
+                (Scale::log10(a, b), Unit::Nanoseconds),
+                (Scale::log10(a, b), Unit::Tail),
+            ] {
+                let ticks = ticks(&scale, unit, wanted);
+                prop_assert!(ticks.len() <= 4 * wanted + 4, "{scale:?} {unit:?} {wanted}: {ticks:?}");
+                for tick in &ticks {
+                    prop_assert!(within(&scale, tick.value), "{tick:?} {scale:?}");
+                }
+                for pair in ticks.windows(2) {
+                    prop_assert!(pair[0].value < pair[1].value);
                 }
             }
         }

@@ -1,20 +1,19 @@
-//! Figure: what more QPs bring at each size, a map for each operation, device and layout of CQs: throughput as a share of the
-//! best number of QPs.
+//! Figure: what more QPs bring at each size, a map for each operation, device and layout of CQs: throughput as a share
+//! of the best number of QPs. Colours of cells by how large a share is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::shades::Shade;
+use settings::{CqMode, ROWS, Settings, Workload};
+
 use crate::observe::format::human_size;
 use crate::observe::{Metric, Observed};
 use crate::results::load::Loaded;
 use crate::results::model::{CaseFlow, CaseResult};
-use crate::show::plot::draw::palette::{Look, MAP};
+use crate::show::plot::draw::palette::{Colour, GROUND, INK, Look, MAP};
 use crate::show::plot::draw::{Key, KeyMark};
-use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
-use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::groups::distinct;
-use settings::{CqMode, ROWS, Settings, Workload};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
@@ -234,10 +233,43 @@ fn table(grids: &[([String; 3], Grid)]) -> Table {
     Table::new(caption, names, rows)
 }
 
+/// The colour of shares up to one.
+pub(super) struct Shade {
+    up_to: f64,
+    pub(super) colour: Colour,
+    /// That of words on it.
+    pub(super) ink: Colour,
+    label: String,
+}
+
+impl Shade {
+    pub(super) fn new(up_to: f64, colour: Colour, is_dark: bool, label: String) -> Shade {
+        Shade { up_to, colour, ink: if is_dark { GROUND } else { INK }, label }
+    }
+
+    /// That of a share; the last one for all that is larger.
+    pub(super) fn of(shades: &[Shade], share: f64) -> &Shade {
+        let found = shades.iter().find(|shade| share <= shade.up_to);
+        found.unwrap_or(&shades[shades.len() - 1])
+    }
+
+    pub(super) fn keys(shades: &[Shade]) -> Vec<Key> {
+        shades
+            .iter()
+            .map(|shade| {
+                let look = Look { colour: shade.colour, ..Look::default() };
+                Key::new(KeyMark::Area, look, &shade.label)
+            })
+            .collect()
+    }
+}
+
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod tests {
     use crate::results::sample::{file, moved};
+    use crate::show::plot::draw::palette::wcag::contrast;
+
+    use super::*;
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
         let settings = Settings { qps, size_bytes, ..Settings::default() };
@@ -277,7 +309,7 @@ mod tests {
 
     #[test]
     fn words_can_be_read() {
-        super::super::shades::tests::can_be_read(&shades());
+        can_be_read(&shades());
     }
 
     #[test]
@@ -287,6 +319,13 @@ mod tests {
         assert!(mix.config.size_mix.is_some());
         for other in [mix, case(1, 4096, Some(20.0))] {
             assert!(grids_of([case(1, 64, Some(10.0)), other]).is_empty());
+        }
+    }
+
+    pub(in super::super) fn can_be_read(shades: &[Shade]) {
+        for Shade { colour, ink, label, .. } in shades {
+            assert!(contrast(colour.light, ink.light) >= 4.5, "{label}");
+            assert!(contrast(colour.dark, ink.dark) >= 4.5, "{label}");
         }
     }
 }

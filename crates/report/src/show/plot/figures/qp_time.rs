@@ -1,6 +1,5 @@
 //! Figure: what each QP got of its share from interval to interval, a map for each of the least even runs.
 
-use super::shades::Shade;
 use super::timeline::subjects;
 use crate::judge::evenness::{OverTime, QpOverTime};
 use crate::observe::Observed;
@@ -8,11 +7,11 @@ use crate::results::load::Loaded;
 use crate::results::model::{FlowResult, QpTimeline, Run};
 use crate::show::plot::draw::palette::{DIVERGING, INK};
 use crate::show::plot::draw::{Scale, Unit, number};
-use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::figure::{Cell, Figure, Picture, Table};
+use crate::show::plot::figures::heat_map::Shade;
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
-use crate::show::plot::picture::Picture;
 use crate::show::plot::rows::sample::Sample;
-use crate::show::plot::sides::Sides;
+use crate::show::plot::sums::Sides;
 
 const CAPTION: &str = "Each row is a QP, each column an interval. If a column differs, all QPs were slow at that time; if a \
     row differs, its QP got less or more than the others.";

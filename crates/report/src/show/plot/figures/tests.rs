@@ -10,22 +10,20 @@ use crate::results::model::*;
 use crate::results::sample::{self, cases, has, limits, node, window};
 use crate::show::plot::draw::check::faults;
 use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::sides::Sides;
-use crate::show::plot::specs::{bandwidth_by_size, latency_by_load, values};
+use crate::show::plot::specs::{latency_by_load, values};
+use crate::show::plot::sums::Sides;
 
-mod flows;
 mod launches;
 mod loads;
 mod meshes;
 mod qps;
-mod searches;
 
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
 const KINDS: [(&str, Maker); 13] = [
     ("latency-by-load", |it| latency_by_load::SPEC.figures(it)),
     ("latency-by-throughput-", |it| paths(it)),
-    ("bandwidth-by-size", |it| bandwidth_by_size::SPEC.figures(it)),
+    ("bandwidth-by-size", |it| values::BANDWIDTH_BY_SIZE.figures(it)),
     ("rate-by-qps", |it| values::RATE_BY_QPS.figures(it)),
     ("rate-by-workers", |it| values::RATE_BY_WORKERS.figures(it)),
     ("latency", |it| values::LATENCY.figures(it)),
@@ -261,7 +259,7 @@ fn a_case() -> impl Strategy<Value = CaseResult> {
                     lower_per_second,
                     upper_per_second,
                     end: SearchEnd::ALL[end],
-                    ..searches::search()
+                    ..loads::search()
                 })
                 .into_iter()
                 .collect();
@@ -343,7 +341,7 @@ fn a_run_that_is_not_complete_is_no_figure() {
         case("size=1024", &[broken]),
         at("size=4096", 3.0),
     ]);
-    let figure = only(bandwidth_by_size::SPEC.figures(&results));
+    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     has(&figure.subtitle, [", left out: 2 failed"]);
@@ -364,7 +362,7 @@ fn what_does_not_count_is_hollow() {
         run.flows[0].window.doubts.push(doubt);
     }
     let results = one_file(vec![mixed, doubtful.clone(), at("size=4096", 2.0)]);
-    let figure = only(bandwidth_by_size::SPEC.figures(&results));
+    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(2.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     assert_eq!(texts(&figure, 0, 2), ["2 of 3", "0 of 1", "1"]);
@@ -375,7 +373,7 @@ fn what_does_not_count_is_hollow() {
     // Without a run that counts there are rings only.
     let mut larger = doubtful.clone();
     larger.config.settings.size_bytes = 4096;
-    let figure = only(bandwidth_by_size::SPEC.figures(&one_file(vec![doubtful, larger])));
+    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&one_file(vec![doubtful, larger])));
     assert_eq!(figure.svg.matches(", does not count").count(), 2);
     has(&figure.svg, ["data-points=\"\"", ">a run that does not count<"]);
 }
@@ -385,7 +383,7 @@ fn what_follows_from_the_size_does_not_part_a_line() {
     let flags =
         ["size=64 signal-every=100", "size=1024 signal-every=100", "size=65536 signal-every=1"];
     let cases = flags.map(|flags| at(flags, 1.0));
-    let figures = bandwidth_by_size::SPEC.figures(&one_file(cases.to_vec()));
+    let figures = values::BANDWIDTH_BY_SIZE.figures(&one_file(cases.to_vec()));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
     has(&figures[0].subtitle, ["signalled 1 in 1 or signalled 1 in 100"]);
 }
@@ -412,7 +410,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
             cases.push(at(&flags, f64::from(qps * factor)));
         }
     }
-    let figure = only(bandwidth_by_size::SPEC.figures(&one_file(cases)));
+    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&one_file(cases)));
     for heading in ["send", "write", "read"] {
         let heading = format!("font-weight=\"bold\">{heading}<");
         assert_eq!(figure.svg.matches(&heading).count(), 1, "{heading}");
@@ -434,7 +432,7 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
         .enumerate()
         .map(|(index, rate)| sizes(index, "a", rate))
         .collect();
-    let figure = &bandwidth_by_size::SPEC.figures(&results)[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(&results)[0];
     assert_eq!(figure.tables[0].rows.len(), 2);
     let spread = [5.0, 3.0, 10.0].map(|value| Cell::Number(value, 3));
     assert_eq!(figure.tables[0].rows[0][3..6], spread);
@@ -445,7 +443,7 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
 fn the_base_is_drawn_beside_the_new_results() {
     let (base, new) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
     let lines = |new, base| {
-        let figures = bandwidth_by_size::SPEC.figures(Sides { new, base });
+        let figures = values::BANDWIDTH_BY_SIZE.figures(Sides { new, base });
         texts(&figures[0], 0, 0)
     };
     assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);

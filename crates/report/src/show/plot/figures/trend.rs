@@ -1,20 +1,24 @@
-//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric
-//! that stepped, and words for the others.
+//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric that
+//! stepped, and words for the others. Whether a metric stepped from one result file to the next. Result files on an
+//! axis: by the time at which they were begun, or by revision where they were all made on one day, as when two
+//! revisions are measured in turns.
 
-use super::steps::{Step, steps};
-use super::time_axis::{Moments, moments};
+use statistics::{RatioEstimate, Verdict, ratio, verdict};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
 use crate::observe::Metric;
-use crate::show::plot::charts::{extent, heading, over_places, unit};
+use crate::observe::format::each_once;
+use crate::results::load::Loaded;
 use crate::show::plot::draw::palette::{BETTER, Look, Marker, WORSE};
-use crate::show::plot::draw::{Key, KeyMark, Scale};
-use crate::show::plot::figure::{Cell, Figure, Table};
+use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, number};
+use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Series, Upright, facets};
-use crate::show::plot::picture::Picture;
-use crate::show::plot::rows::grouping::{Rule, grouped};
-use crate::show::plot::rows::groups::{Group, Groups, Line};
+use crate::show::plot::rows::groups::{Group, Groups, Line, Rule, grouped};
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, minute, revision};
-use crate::show::plot::sides::Sides;
+use crate::show::plot::spec::{extent, heading, over_places, unit};
+use crate::show::plot::sums::Sides;
 
 const CAPTION: &str = "Lines join cases with equal settings only. A mark is a step: its 95 % interval, compared with the \
     previous file, is beyond the metric’s margin.";
@@ -215,4 +219,234 @@ fn scale(metric: Metric, least: f64, most: f64) -> Scale {
 fn step_look(better: bool) -> Look {
     let (colour, marker) = if better { (BETTER, Marker::Circle) } else { (WORSE, Marker::Square) };
     Look { colour, marker, hollow: true, ..Look::default() }
+}
+
+/// Runs that an interval needs on each side.
+const LEAST_RUNS: usize = 3;
+
+/// From a file to the next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) estimate: RatioEstimate,
+    /// Better or worse beyond the metric's margin; `None` if neither, or if there are too few runs.
+    pub(super) better: Option<bool>,
+    few: bool,
+}
+
+/// The step to each sample from the one before with figures; `None` where there is nothing to compare.
+pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
+    let mut before: Vec<f64> = Vec::new();
+    let mut steps = Vec::with_capacity(samples.len());
+    for sample in samples {
+        let now: Vec<f64> = sample.values(metric).filter(|value| value.is_finite()).collect();
+        steps.push(step(&before, &now, metric));
+        if !now.is_empty() {
+            before = now;
+        }
+    }
+    steps
+}
+
+fn step(before: &[f64], now: &[f64], metric: Metric) -> Option<Step> {
+    let estimate = ratio(before, now, 0.95)?;
+    let few = before.len() < LEAST_RUNS || now.len() < LEAST_RUNS;
+    let word = verdict(&estimate, metric.default_margin(), metric.higher_is_better());
+    let better = match word {
+        Verdict::Better if !few => Some(true),
+        Verdict::Worse if !few => Some(false),
+        _ => None,
+    };
+    Some(Step { estimate, better, few })
+}
+
+impl Step {
+    /// The change in percent with its interval, and the word for it.
+    pub(super) fn words(&self, metric: Metric) -> String {
+        let RatioEstimate { ratio, low, high, .. } = self.estimate;
+        let [ratio, low, high] = [ratio, low, high].map(change_in_percent);
+        if self.few {
+            return format!("{ratio} (too few runs to judge)");
+        }
+        let word = match self.better {
+            Some(true) => "better",
+            Some(false) => "worse",
+            None => "no clear step",
+        };
+        let name = metric.short_name();
+        format!("{name} {ratio} ({low} to {high}), {word}")
+    }
+}
+
+fn change_in_percent(ratio: f64) -> String {
+    let change = (ratio - 1.0) * 100.0;
+    let sign = if change >= 0.05 { "+" } else { "" };
+    format!("{sign}{}\u{a0}%", number::fixed(change, 1))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Days,
+    Minutes,
+    Revisions,
+}
+
+#[derive(Debug)]
+pub(super) struct Moments<'a> {
+    order: Order,
+    files: Vec<(f64, &'a Loaded)>,
+}
+
+fn begun(loaded: &Loaded) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(&loaded.result.started_at, &Rfc3339).ok()
+}
+
+fn revision_of(loaded: &Loaded) -> String {
+    revision(&loaded.result).unwrap_or_else(|| "no revision".to_owned())
+}
+
+/// Places for files; `None` for less than two. Files whose time cannot be read have no place by date.
+pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
+    let mut files: Vec<(&Loaded, OffsetDateTime)> =
+        results.iter().filter_map(|loaded| Some((loaded, begun(loaded)?))).collect();
+    files.sort_by(|a, b| (a.1, &a.0.path).cmp(&(b.1, &b.0.path)));
+    let (first, last) = (files.first()?.1, files.last()?.1);
+    if files.len() < 2 {
+        return None;
+    }
+    let revisions = each_once(files.iter().map(|(loaded, _)| revision_of(loaded)));
+    let order = match (first.date() == last.date(), revisions.len()) {
+        (false, _) => Order::Days,
+        (true, 1) => Order::Minutes,
+        (true, _) => Order::Revisions,
+    };
+    // Within a revision files stand side by side, in the order in which they were made.
+    if order == Order::Revisions {
+        files.sort_by_key(|(loaded, _)| {
+            let own = revision_of(loaded);
+            revisions.iter().position(|other| *other == own)
+        });
+    }
+    let places = files
+        .into_iter()
+        .enumerate()
+        .map(|(index, (loaded, at))| {
+            let place = match order {
+                // Files of the same second stay apart and in order.
+                Order::Days => (at - first).as_seconds_f64() + index as f64 * 1e-3,
+                _ => index as f64,
+            };
+            (place, loaded)
+        })
+        .collect();
+    Some(Moments { order, files: places })
+}
+
+impl Moments<'_> {
+    pub(super) fn place(&self, loaded: &Loaded) -> Option<f64> {
+        let found = self.files.iter().find(|file| file.1.path == loaded.path);
+        found.map(|file| file.0)
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        match self.order {
+            Order::Revisions => "revisions",
+            _ => "time",
+        }
+    }
+
+    pub(super) fn axis_title(&self) -> &'static str {
+        match self.order {
+            Order::Revisions => "git revision, files side by side in order of time",
+            Order::Days => "begun on (UTC)",
+            Order::Minutes => "begun at (UTC), files side by side",
+        }
+    }
+
+    pub(super) fn scale(&self) -> Scale {
+        let [first, last] =
+            [self.files.first(), self.files.last()].map(|file| file.map_or(0.0, |file| file.0));
+        Scale::linear(first, last).widened(0.03)
+    }
+
+    /// The first file of each label has it.
+    pub(super) fn ticks(&self) -> Vec<Tick> {
+        let mut ticks: Vec<Tick> = Vec::new();
+        for (value, loaded) in &self.files {
+            let minute = minute(&loaded.result.started_at);
+            let label = match self.order {
+                Order::Revisions => revision_of(loaded),
+                Order::Days => minute.chars().take(10).collect(),
+                Order::Minutes => minute.chars().skip(11).collect(),
+            };
+            if ticks.last().is_none_or(|last| last.label != label) {
+                ticks.push(Tick { value: *value, label });
+            }
+        }
+        ticks
+    }
+
+    /// Where the revision changed, half way between the two files, and to what.
+    pub(super) fn changes(&self) -> impl Iterator<Item = (f64, String)> {
+        self.files
+            .windows(2)
+            .map(|pair| (pair, [pair[0].1, pair[1].1].map(revision_of)))
+            .filter(|(_, [before, after])| before != after)
+            .map(|(pair, [_, after])| (f64::midpoint(pair[0].0, pair[1].0), after))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::results::sample;
+
+    use super::*;
+
+    #[test]
+    fn a_step_needs_runs_and_a_margin() {
+        let of = |before: &[f64], now: &[f64]| step(before, now, Metric::GbitPerS).unwrap().better;
+        assert_eq!(of(&[100.0, 101.0, 100.5], &[90.0, 90.5, 91.0]), Some(false));
+        assert_eq!(of(&[90.0, 90.5, 91.0], &[100.0, 101.0, 100.5]), Some(true));
+        assert_eq!(of(&[100.0, 101.0, 100.5], &[100.2, 101.0, 100.4]), None);
+        assert_eq!(of(&[100.0, 101.0], &[50.0, 50.5]), None);
+        assert_eq!(step(&[], &[1.0], Metric::GbitPerS), None);
+    }
+
+    fn file(name: &str, started_at: &str, git: &str) -> Loaded {
+        let mut file = sample::file(Vec::new());
+        file.path = name.into();
+        file.result.started_at = started_at.to_owned();
+        file.result.tool.git = Some(git.to_owned());
+        file
+    }
+
+    #[test]
+    fn several_days_are_an_axis_of_time() {
+        let files = [
+            file("b", "2026-11-03T00:00:00Z", "bbb"),
+            file("a", "2026-11-01T00:00:00Z", "aaa"),
+            file("c", "2026-11-04T00:00:00Z", "bbb"),
+            file("broken", "yesterday", "bbb"),
+        ];
+        let moments = moments(&files).unwrap();
+        let places =
+            files.each_ref().map(|file| moments.place(file).map(|place| (place / 86400.0).round()));
+        assert_eq!(places, [Some(2.0), Some(0.0), Some(3.0), None]);
+        assert_eq!(moments.changes().count(), 1);
+        assert_eq!(moments.kind(), "time");
+    }
+
+    #[test]
+    fn one_day_of_two_revisions_is_an_axis_of_revisions() {
+        let files = [
+            file("a", "2026-11-01T00:00:00Z", "aaa"),
+            file("b", "2026-11-01T00:10:00Z", "bbb"),
+            file("c", "2026-11-01T00:20:00Z", "aaa-dirty"),
+            file("d", "2026-11-01T00:30:00Z", "aaa"),
+        ];
+        let moments = moments(&files).unwrap();
+        let labels: Vec<_> = moments.ticks().into_iter().map(|tick| tick.label).collect();
+        assert_eq!(labels, ["aaa", "bbb", "aaa-dirty"]);
+        assert_eq!(moments.place(&files[3]), Some(1.0));
+        assert!(super::moments(&files[..1]).is_none());
+    }
 }

@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::show::plot::draw::canvas::{Anchor, Canvas, Paint, Rect, Style};
-use crate::show::plot::draw::colour::Colour;
-use crate::show::plot::draw::palette::{GRID, INK, MUTED, WORSE};
-use crate::show::plot::draw::scale::{Kind, Scale};
+use crate::show::plot::draw::palette::{Colour, GRID, INK, MUTED, WORSE};
+use crate::show::plot::draw::scale::{Kind, Scale, Tick, Unit, ticks};
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
-use crate::show::plot::draw::ticks::{Tick, Unit, ticks};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {

@@ -1,10 +1,10 @@
 //! Small multiples: the charts of one figure beside each other, each under its own heading.
 
 use super::Chart;
-use super::line::hollow;
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, printable, shortened, wrapped};
 use crate::show::plot::draw::{Key, KeyMark, Rect, Sheet, Style, Width};
+use crate::show::plot::marks::shapes::hollow;
 
 /// A line of a heading, and lines that it has at most.
 const HEADING_PX: f64 = 16.0;

@@ -1,19 +1,13 @@
 //! Marks between two axes: lines, points, bands and tiles, and the charts that carry them.
 
 mod axis;
-mod band;
 pub mod facets;
-mod line;
-mod point;
+mod shapes;
 #[cfg(test)]
 mod tests;
-mod tile;
 
 pub use axis::{Axis, AxisFrame};
-pub use band::{Area, Band, Upright};
-pub use line::{Point, Rule, Series};
-pub use point::Dot;
-pub use tile::{Fill, Tile};
+pub use shapes::{Area, Band, Dot, Fill, Point, Rule, Series, Tile, Upright};
 
 use crate::show::plot::draw::text::{SMALL_PX, width_px};
 use crate::show::plot::draw::{Canvas, Key, KeyMark, Labels, Rect, Style};

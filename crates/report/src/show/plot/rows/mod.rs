@@ -1,7 +1,5 @@
 //! Rows of figures: flows of cases, put together into lines and charts.
 
-pub mod distribution;
-pub mod grouping;
 pub mod groups;
 pub mod sample;
 pub mod settings;

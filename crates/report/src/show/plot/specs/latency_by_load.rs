@@ -1,18 +1,19 @@
-//! Latency against load: percentiles from the planned time over what was achieved, what the closed loop says of the same
-//! settings, and what searches for a load found.
+//! Latency against load: percentiles from the planned time over what was achieved, what the closed loop says of the
+//! same settings, and what searches for a load found. Searches for a load in words and rows.
 
-use super::searches;
+use settings::Settings;
+
 use crate::observe::Metric;
-use crate::results::model::{LoadVerdict, SearchEnd, TrialOutcome};
-use crate::show::plot::charts::OVERLOADED;
+use crate::results::model::{LatencyLimit, LoadSearch, LoadVerdict, SearchEnd, TrialOutcome};
+use crate::show::plot::draw::number;
 use crate::show::plot::draw::palette::{Look, Marker};
+use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::marks::{Band, Dot, Mark, Rule};
 use crate::show::plot::rows::groups::{Group, Groups, Line};
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
-use crate::show::plot::sides::Sides;
-use crate::show::plot::spec::{Spec, X, Y};
-use settings::Settings;
+use crate::show::plot::spec::{OVERLOADED, Spec, X, Y};
+use crate::show::plot::sums::Sides;
 
 pub const SPEC: Spec = Spec {
     id: "latency-by-load",
@@ -26,7 +27,7 @@ pub const SPEC: Spec = Spec {
     apart: &["size", "size-mix"],
     most_lines: 4,
     extra,
-    tables: searches::tables,
+    tables: search_tables,
     ..Spec::USUAL
 };
 
@@ -113,8 +114,8 @@ fn same_but_closed<'s, 'a>(
 fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mark> {
     let has_loads = line.points.iter().any(|(place, _)| *place > 0.0);
     let mut marks = Vec::new();
-    for (sample, search) in searches::of(line) {
-        let factor = searches::factor(sample, rate);
+    for (sample, search) in searches_of(line) {
+        let factor = rate_factor(sample, rate);
         let (lower, upper) = (search.lower_per_second, search.upper_per_second);
         let ends = match search.end {
             // What lies above is not known, or nothing does.
@@ -128,14 +129,14 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
                 look,
                 transparency: 0.65,
                 ends: (from * factor, to * factor),
-                hint: format!("{name}, {}", searches::words(search, rate, factor)),
+                hint: format!("{name}, {}", search_words(search, rate, factor)),
             })
         }));
         marks.extend(search.limits.iter().map(|limit| {
             Mark::Rule(Rule {
                 look: Look::of_rule(0),
                 y: limit.below_ns as f64,
-                label: searches::limit_words(limit),
+                label: limit_words(limit),
                 ..Rule::default()
             })
         }));
@@ -157,4 +158,151 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
         }));
     }
     marks
+}
+
+pub(super) fn searches_of<'l, 'a>(
+    line: &'l Line<'a>,
+) -> impl Iterator<Item = (&'l Sample<'a>, &'a LoadSearch)> {
+    line.points
+        .iter()
+        .map(|(_, sample)| sample)
+        .filter(|sample| sample.is_closed_loop() && sample.observed.flow.is_first())
+        .flat_map(|sample| {
+            sample.cases().flat_map(|case| &case.searches).map(move |search| (sample, search))
+        })
+}
+
+/// What a message a second is in a rate.
+pub(super) fn rate_factor(sample: &Sample<'_>, rate: Metric) -> f64 {
+    match rate {
+        Metric::GbitPerS => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e9,
+        _ => 1e-6,
+    }
+}
+
+/// `p99 < 20 µs`.
+pub(super) fn limit_words(limit: &LatencyLimit) -> String {
+    let unit = number::time_unit(limit.below_ns as f64);
+    let time = limit.below_ns as f64 / unit.ns;
+    format!("p{} < {time} {}", limit.percentile, unit.name).replace(' ', "\u{a0}")
+}
+
+/// What was searched for: `p99 < 20 µs`, or `knee 3 (p99 < 12 µs)`.
+fn request_words(search: &LoadSearch) -> String {
+    let limits = search.limits.iter().map(limit_words).collect::<Vec<_>>().join(", ");
+    match (search.reference_p99_ns.is_some(), limits.is_empty()) {
+        (true, false) => format!("{} ({limits})", search.asked),
+        (false, false) => limits,
+        (_, true) => search.asked.clone(),
+    }
+}
+
+/// What was searched for, and what came of it.
+pub(super) fn search_words(search: &LoadSearch, rate: Metric, factor: f64) -> String {
+    let unit = rate.unit();
+    let [lower, upper] = [search.lower_per_second, search.upper_per_second]
+        .map(|bound| bound.map(|load| number::short(load * factor)));
+    let found = match (lower, upper) {
+        (Some(lower), Some(upper)) => format!("{lower} to {upper}\u{a0}{unit}"),
+        (Some(lower), None) => format!("{lower}\u{a0}{unit} or more"),
+        (None, Some(upper)) => format!("less than {upper}\u{a0}{unit}"),
+        (None, None) => "not known".to_owned(),
+    };
+    let request = request_words(search);
+    match search.end {
+        SearchEnd::Found => format!("{request}: {found}"),
+        end => format!("{request}: {found} ({end})"),
+    }
+}
+
+/// The searches, and their trials in the order in which they ran.
+pub(super) fn search_tables(groups: &Groups<'_>) -> Vec<Table> {
+    let (mut searches, mut trials) = (Vec::new(), Vec::new());
+    for (name, line) in groups.named_lines() {
+        for (_, search) in searches_of(line) {
+            let (lower, upper) = (search.lower_per_second, search.upper_per_second);
+            let percent = lower.map(|load| load / search.maximum_per_second * 100.0);
+            searches.push(vec![
+                Cell::text(&name),
+                Cell::text(request_words(search)),
+                Cell::number(lower, 0),
+                Cell::number(upper, 0),
+                Cell::number(percent, 1),
+                Cell::Text(match &search.note {
+                    Some(note) => format!("{}: {note}", search.end),
+                    None => search.end.name().to_owned(),
+                }),
+            ]);
+            trials.extend(search.trials.iter().map(|trial| {
+                vec![
+                    Cell::text(&name),
+                    Cell::text(&search.asked),
+                    Cell::number(trial.asked_per_second, 0),
+                    Cell::number(trial.achieved_per_second, 0),
+                    Cell::number(trial.seconds, 2),
+                    in_us(trial.p50_ns),
+                    in_us(trial.p99_ns),
+                    in_us(trial.p99_9_ns),
+                    in_us(trial.lateness_p99_ns),
+                    Cell::text(trial.outcome.name()),
+                ]
+            }));
+        }
+    }
+    let bounds = [
+        "Line",
+        "Searched for",
+        "kept up to (msg/s)",
+        "broken from (msg/s)",
+        "kept, of the closed loop (%)",
+        "End",
+    ];
+    let of_trials = [
+        "Line",
+        "Searched for",
+        "offered (msg/s)",
+        "achieved (msg/s)",
+        "window (s)",
+        "p50 (µs)",
+        "p99 (µs)",
+        "p99.9 (µs)",
+        "late p99 (µs)",
+        "Outcome",
+    ];
+    let tables = [
+        Table::new("Searches for the highest load", bounds, searches),
+        Table::new("Trials of the searches", of_trials, trials),
+    ];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn in_us(ns: Option<u64>) -> Cell {
+    Cell::number(ns.map(|ns| ns as f64 / 1e3), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_search_came_to_is_said_in_words() {
+        let (low, high) = (Some(0.5e6), Some(0.75e6));
+        let (found, none, stopped) = (SearchEnd::Found, SearchEnd::NoneKeeps, SearchEnd::Stopped);
+        for (end, lower_per_second, upper_per_second, wanted) in [
+            (found, low, high, "0.500 to 0.750 Mmsg/s"),
+            (none, None, low, "less than 0.500 Mmsg/s (no load keeps it)"),
+            (stopped, low, None, "0.500 Mmsg/s or more (stopped)"),
+        ] {
+            let search = LoadSearch {
+                asked: "p99<20us".to_owned(),
+                lower_per_second,
+                upper_per_second,
+                end,
+                ..LoadSearch::default()
+            };
+            let told = search_words(&search, Metric::MmsgPerS, 1e-6);
+            let wanted = format!("p99<20us: {wanted}");
+            assert_eq!(told.replace('\u{a0}', " "), wanted);
+        }
+    }
 }

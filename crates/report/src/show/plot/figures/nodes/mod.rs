@@ -1,16 +1,11 @@
 //! Figures of many nodes: maps of who moved how much to whom, strips of nodes, and curves over how many send at
 //! once.
 
-mod map;
-mod names;
-mod order;
-mod steps;
-mod strip;
+mod maps;
 mod subject;
 
 use settings::{Pattern, Settings};
 
-pub use self::order::Racks;
 use self::subject::{Subject, words};
 use crate::judge::mesh::{Fan, Matrix, NodesFinding};
 use crate::observe::Metric;
@@ -19,6 +14,8 @@ use crate::show::plot::figure::Figure;
 use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::specs::values;
 use crate::show::sentences::of_nodes;
+
+pub use subject::Racks;
 
 const MOST_MATRICES: usize = 2;
 
@@ -75,12 +72,13 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     // In an open loop all have the rate that they were offered.
     let is_closed = subject.matrix.settings.is_closed_loop();
     let quantity = if is_closed { Metric::GbitPerS } else { Metric::P99Ns };
-    let is_map = map::is_worth_a_map(subject);
+    let is_map = maps::is_worth_a_map(subject);
     let has_late = is_map && is_closed && subject.has_slow(Metric::P99Ns);
     let drawn = [
-        is_map.then(|| map::figure(subject, quantity, format!("nodes-map-{number}"))),
-        has_late.then(|| map::figure(subject, Metric::P99Ns, format!("nodes-p99-map-{number}"))),
-        Some(strip::figure(subject, quantity, format!("nodes-strip-{number}"))),
+        is_map.then(|| maps::map_figure(subject, quantity, format!("nodes-map-{number}"))),
+        has_late
+            .then(|| maps::map_figure(subject, Metric::P99Ns, format!("nodes-p99-map-{number}"))),
+        Some(maps::strip_figure(subject, quantity, format!("nodes-strip-{number}"))),
     ];
     drawn.into_iter().flatten().flatten().collect()
 }

@@ -15,7 +15,7 @@ fn with(index: usize, flags: &str) -> Loaded {
 #[test]
 fn files_may_differ_in_their_number_of_runs() {
     let files = [with(0, "runs=3"), with(1, "runs=5")];
-    let figure = &bandwidth_by_size::SPEC.figures(&files)[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(&files)[0];
     assert_eq!(texts(figure, 0, 2), ["2", "2"]);
     has(&figure.subtitle, ["2 launches"]);
 }
@@ -23,7 +23,7 @@ fn files_may_differ_in_their_number_of_runs() {
 #[test]
 fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
     let files = [with(0, "warmup=auto:5s"), with(1, "warmup=2s")];
-    let lines = texts(&bandwidth_by_size::SPEC.figures(&files)[0], 0, 0);
+    let lines = texts(&values::BANDWIDTH_BY_SIZE.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
     let files = [with(0, "duration=5s"), with(1, "duration=9s")];
     let figure = &values::LATENCY.figures(&files)[0];
@@ -35,7 +35,7 @@ fn a_case_at_the_place_of_another_one_is_told() {
     let mut file = sizes(0, "a", 1.0);
     let again = CaseResult { id: "again".to_owned(), ..file.result.cases[0].clone() };
     file.result.cases.push(again);
-    let figure = &bandwidth_by_size::SPEC.figures(&[file])[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[file])[0];
     assert!(figure.svg.contains("1 repeated case is hidden"));
 }
 
@@ -48,7 +48,7 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
         .cases
         .extend([64, 1024].map(|size| at(&format!("op=write size={size}"), f64::from(size))));
     let base = &[sizes(0, "old", 2.0)];
-    let figure = &bandwidth_by_size::SPEC.figures(Sides { new: &new, base })[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(Sides { new: &new, base })[0];
     let lines = texts(figure, 0, 0).join("; ");
     for (told, is_drawn) in [
         ("send: rev old, base", true),
@@ -133,7 +133,7 @@ fn a_line_is_of_one_sitting() {
         file(index, "host", "a", cases.to_vec())
     };
     let (slow, fast) = (of(0, [64, 4096], 1.0), of(1, [512, 1024], 9.0));
-    let figure = &bandwidth_by_size::SPEC.figures(&[slow.clone(), fast.clone()])[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[slow.clone(), fast.clone()])[0];
     let lines = texts(figure, 0, 0);
     assert_eq!(lines, ["host-0", "host-0", "host-1", "host-1"]);
     for (name, points) in [("host-0", "64 1,4096 1"), ("host-1", "512 9,1024 9")] {
@@ -143,7 +143,7 @@ fn a_line_is_of_one_sitting() {
     // A single case of another sitting is no peak of a line.
     let mut peak = fast;
     peak.result.cases.truncate(1);
-    let figure = &bandwidth_by_size::SPEC.figures(&[slow, peak])[0];
+    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];
     has(&figure.svg, ["data-points=\"64 1,4096 1\""]);
 }
 

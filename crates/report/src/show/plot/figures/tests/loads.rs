@@ -1,6 +1,6 @@
-//! Figures of open loops.
+//! Figures of open loops. Figures of searches for a load.
 
-use super::*;
+use crate::show::plot::figures::tests::*;
 
 /// A case of these settings whose latencies are so long.
 fn open(flags: &str, verdict: LoadVerdict, latencies: &[u64]) -> CaseResult {
@@ -125,7 +125,7 @@ fn open_loops_are_in_no_figure_of_throughput() {
     };
     let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
     let of_throughput: [Maker; 5] = [
-        |it| bandwidth_by_size::SPEC.figures(it),
+        |it| values::BANDWIDTH_BY_SIZE.figures(it),
         |it| values::RATE_BY_QPS.figures(it),
         |it| values::RATE_BY_WORKERS.figures(it),
         heat_map::figures,
@@ -159,4 +159,70 @@ fn a_path_has_its_numbers_in_their_order() {
     assert_eq!(unfit(figure), [""; 0]);
     assert_eq!(texts(figure, 0, 1), ["1", "4", "16", "64"]);
     has(&figure.svg, [">-t 1<", ">-t 4<", ">-t 16<", ">-t 64<"]);
+}
+
+pub(super) fn search() -> LoadSearch {
+    let trial = |asked_per_second: f64, outcome, p99_ns| Trial {
+        asked_per_second,
+        achieved_per_second: asked_per_second,
+        outcome,
+        p50_ns: Some(2_000),
+        p99_ns: Some(p99_ns),
+        seconds: 1.0,
+        ..Trial::default()
+    };
+    let steering = Trial { seconds: 0.25, ..trial(618_000.0, TrialOutcome::Broke, 99_000) };
+    let told = "maximum_per_second=1e6; lower_per_second=600000.0; upper_per_second=620000.0";
+    LoadSearch {
+        trials: vec![
+            steering,
+            trial(500_000.0, TrialOutcome::Kept, 12_000),
+            trial(900_000.0, TrialOutcome::NotKept, 90_000),
+            trial(620_000.0, TrialOutcome::Broke, 22_000),
+            trial(610_000.0, TrialOutcome::Kept, 18_000),
+            trial(700_000.0, TrialOutcome::Failed, 1),
+        ],
+        ..sample::with(&sample::search(0), told)
+    }
+}
+
+#[test]
+fn a_search_has_its_band_its_limit_and_its_trials() {
+    let mut case = closed();
+    case.searches = vec![search()];
+    let figure = &drawn(vec![case.clone()])[0];
+    assert_eq!(texts(figure, 1, 2), ["600000"]);
+    assert_eq!(texts(figure, 2, 9).len(), 6);
+    // A point a trial, without those that only steered or failed before they had a figure.
+    assert_eq!(figure.svg.matches(", trial: p99 ").count(), 5);
+    let words = "p99\u{a0}&lt;\u{a0}20\u{a0}µs: 0.600 to 0.620\u{a0}Mmsg/s</title></rect>";
+    has(&figure.svg, [words, ">p99\u{a0}&lt;\u{a0}20\u{a0}µs</text>"]);
+    // With rates of its own the line is theirs.
+    let figure = &drawn(vec![case, kept("10%", 2_000)])[0];
+    assert!(texts(figure, 0, 1).contains(&"10%".to_owned()));
+    has(&figure.svg, [words]);
+}
+
+#[test]
+fn a_band_is_where_the_highest_load_must_be() {
+    for (end, bands, least, most) in [
+        (SearchEnd::Found, 1, 6.0, 60.0),
+        (SearchEnd::AllKeep, 1, 3.0, 3.0),
+        (SearchEnd::ScheduleNotKept, 1, 3.0, 3.0),
+        (SearchEnd::NoneKeeps, 0, 0.0, 0.0),
+    ] {
+        let mut case = closed();
+        case.searches = vec![LoadSearch { end, ..search() }];
+        let figures = drawn(vec![case]);
+        let document = parsed(&figures[0]);
+        let widths: Vec<f64> = document
+            .descendants()
+            .filter(|it| it.has_tag_name((SVG, "rect")))
+            .filter(|it| it.children().any(|it| it.has_tag_name((SVG, "title"))))
+            .map(|it| it.attribute("width").unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(widths.len(), bands, "{end}");
+        let are_wide = widths.iter().all(|width| (least..=most).contains(width));
+        assert!(are_wide, "{end}: {widths:?}");
+    }
 }

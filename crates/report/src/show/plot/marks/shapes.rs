@@ -1,8 +1,11 @@
-//! Lines over two axes. What is missing is a gap in its line.
+//! What stands between two axes: lines, in which a gap is what is missing; bands, areas and upright lines; single
+//! points with words; and tiles, such as the cells of a map, bars, and intervals.
 
-use super::axis::AxisFrame;
-use crate::show::plot::draw::palette::{Look, MUTED, Marker};
-use crate::show::plot::draw::{Canvas, Labels, Paint, Rect, Style, number};
+use crate::show::plot::draw::canvas::hatch;
+use crate::show::plot::draw::palette::{Colour, GROUND, Look, MUTED, Marker, RULE};
+use crate::show::plot::draw::text::{SMALL_PX, width_px};
+use crate::show::plot::draw::{Anchor, Canvas, Labels, Paint, Rect, Style, number};
+use crate::show::plot::marks::axis::AxisFrame;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
@@ -197,6 +200,211 @@ fn overlap(from: (f64, f64), to: (f64, f64), within: Rect) -> Option<(f64, f64)>
         }
     }
     (enter < leave).then_some((enter, leave))
+}
+
+const NARROWEST_PX: f64 = 3.0;
+
+/// A part of the horizontal axis, over the whole height.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// What it is, for a legend.
+    pub name: &'static str,
+    pub look: Look,
+    /// How much of what is behind shows through, 0 to 1.
+    pub transparency: f64,
+    pub ends: (f64, f64),
+    pub hint: String,
+}
+
+/// What lies between the least and the most at each place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Area {
+    pub look: Look,
+    /// Place, least and most.
+    pub points: Vec<(f64, f64, f64)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upright {
+    pub x: f64,
+}
+
+impl Band {
+    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        let (Some(from), Some(to)) = (frame.x(self.ends.0), frame.x(self.ends.1)) else {
+            return;
+        };
+        let width = (to - from).max(NARROWEST_PX);
+        let left = f64::midpoint(from, to) - width / 2.0;
+        let rect = Rect {
+            x: left.clamp(frame.plot.x, frame.plot.right() - NARROWEST_PX),
+            width: width.min(frame.plot.right() - left),
+            ..frame.plot
+        };
+        let paint = Paint::area(self.look.colour).see_through(self.transparency);
+        canvas.rect(rect, paint, Some(&self.hint));
+    }
+}
+
+impl Area {
+    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        let points = self.points.iter();
+        let above = points.clone().filter_map(|it| frame.place(it.0, it.2));
+        let below = points.rev().filter_map(|it| frame.place(it.0, it.1));
+        let outline: Vec<_> = above.chain(below).collect();
+        canvas.polygon(&outline, Paint::area(self.look.colour).see_through(0.5));
+    }
+}
+
+impl Upright {
+    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        if let Some(x) = frame.x(self.x) {
+            let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
+            canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Dot {
+    pub name: String,
+    /// Where it is; what lies above or below the chart is at its edge.
+    pub at: (f64, f64),
+    pub look: Look,
+    /// Whether it is a ring around something: round for better, square for worse.
+    pub ring: Option<bool>,
+    pub hint: String,
+    /// Words beside it; none where empty.
+    pub label: String,
+}
+
+impl Dot {
+    fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
+        let (x, y) = frame.place(self.at.0, self.at.1)?;
+        Some((x, y.clamp(frame.plot.y, frame.plot.bottom())))
+    }
+
+    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
+        let Some(place) = self.place(frame) else {
+            return;
+        };
+        canvas.begin_series(&self.name);
+        match self.ring {
+            Some(better) => canvas.ring(place, self.look.colour, better, &self.hint),
+            None => canvas.marker(place, self.look, Some(&self.hint)),
+        }
+        canvas.end_group();
+    }
+
+    pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
+        if let Some(place) = self.place(frame) {
+            labels.keep_free_of_marker(place);
+            let plain = Style::default();
+            let style = match self.ring {
+                Some(_) => Style { bold: true, colour: self.look.colour, ..plain },
+                None => plain,
+            };
+            if !self.label.is_empty() {
+                labels.beside(canvas, place, &self.label, style);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile {
+    /// Its middle on the vertical axis, and its height there: rows are 1 apart.
+    pub y: f64,
+    pub height: f64,
+    /// Its ends on the horizontal axis.
+    pub ends: (f64, f64),
+    pub fill: Fill,
+    /// Words for who points at it. Tiles without are drawn as one shape.
+    pub hint: String,
+    /// Words in it if they have room, and their colour.
+    pub within: Option<(String, Colour)>,
+    /// Words behind its end; none where empty.
+    pub behind: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    Plain(Colour),
+    /// Strokes aslant: nothing is known of it.
+    Hatched,
+    Frame(Colour),
+    Nothing,
+}
+
+impl Tile {
+    /// The whole height of a row.
+    pub fn new(y: f64, ends: (f64, f64), fill: Fill, hint: impl Into<String>) -> Tile {
+        Tile { y, height: 1.0, ends, fill, hint: hint.into(), within: None, behind: String::new() }
+    }
+
+    fn rect(&self, frame: &AxisFrame) -> Option<Rect> {
+        let (left, top) = frame.place(self.ends.0, self.y + self.height / 2.0)?;
+        let (right, bottom) = frame.place(self.ends.1, self.y - self.height / 2.0)?;
+        Some(Rect { x: left, y: top, width: right - left, height: bottom - top })
+    }
+
+    pub(super) fn draw_all(tiles: &[Tile], canvas: &mut Canvas, frame: &AxisFrame) {
+        let mut plain: Vec<(Colour, Vec<Rect>)> = Vec::new();
+        for tile in tiles.iter().filter(|tile| tile.hint.is_empty()) {
+            if let (Fill::Plain(colour), Some(rect)) = (tile.fill, tile.rect(frame)) {
+                match plain.iter_mut().find(|(known, _)| *known == colour) {
+                    Some((_, rects)) => rects.push(rect),
+                    None => plain.push((colour, vec![rect])),
+                }
+            }
+        }
+        for (colour, rects) in plain {
+            canvas.tiles(&rects, colour);
+        }
+        for tile in tiles {
+            if let Some(rect) = tile.rect(frame) {
+                tile.draw(canvas, rect);
+            }
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, rect: Rect) {
+        let hint = (!self.hint.is_empty()).then_some(self.hint.as_str());
+        match (self.fill, hint) {
+            // Half a pixel of the ground shows around it.
+            (Fill::Plain(colour), Some(_)) => {
+                let inner = Rect {
+                    x: rect.x + 0.5,
+                    y: rect.y + 0.5,
+                    width: rect.width - 1.0,
+                    height: rect.height - 1.0,
+                };
+                canvas.rect(inner, Paint::area(colour), hint);
+            }
+            (Fill::Frame(colour), _) => canvas.rect(rect, Paint::line(colour, 2.0), hint),
+            (Fill::Hatched | Fill::Nothing, Some(_)) => {
+                canvas.rect(rect, Paint::area(GROUND).see_through(1.0), hint);
+            }
+            _ => {}
+        }
+        if self.fill == Fill::Hatched {
+            hatch(canvas, rect);
+        }
+        if let Some((text, colour)) = &self.within
+            && rect.height >= SMALL_PX * 1.3
+            && rect.width >= width_px(text, SMALL_PX, false) + 4.0
+        {
+            let style = Style { anchor: Anchor::Middle, colour: *colour, ..Style::default() };
+            let (x, y) = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0 + 4.0);
+            canvas.text(x, y, text, style);
+        }
+    }
+
+    pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
+        if let (Some((x, y)), false) = (frame.place(self.ends.1, self.y), self.behind.is_empty()) {
+            labels.at(canvas, (x + 10.0, y + 4.0), &self.behind, Style::default());
+        }
+    }
 }
 
 #[cfg(test)]
