@@ -2,6 +2,8 @@
 //! help; and which settings go together (in `rules`). Flags, configuration files, cases on the wire, results and their
 //! headings are made from it.
 
+#![warn(missing_docs)]
+
 mod derived;
 mod differing;
 mod given;
