@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::coordinator::at_once::at_once;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::ranks::Ranks;
-use crate::coordinator::session::{Address, LocalServer, reach};
+use crate::coordinator::session::{Address, LocalServer};
 use crate::coordinator::unconnected::Unconnected;
 use crate::node::common_network::{common, rdma_address, take_facts};
 use crate::node::resources::Route;
@@ -107,8 +106,7 @@ impl NodePlaces {
         }
     }
 
-    /// Connects to all nodes; those of this process are started the first time. Asks again for so long where a server
-    /// says that it is busy.
+    /// Connects to all nodes; those of this process are started the first time.
     ///
     /// # Errors
     /// A node cannot be started or reached, or has no device.
@@ -117,9 +115,8 @@ impl NodePlaces {
         ends: &Ends,
         facts: &Value,
         stop: &AtomicBool,
-        busy_limit: Duration,
     ) -> Result<Vec<Node>, Unconnected> {
-        let others = self.reach_others(ends, facts, stop, busy_limit)?;
+        let others = self.reach_others(ends, facts, stop)?;
         if self.locals.is_empty() {
             self.start_locals(ends, facts, route_to(&others)?)?;
         }
@@ -130,7 +127,7 @@ impl NodePlaces {
             .iter()
             .enumerate()
             .map(|(number, place)| match place {
-                Place::Local(_) => self.reach_local(number, facts, stop, busy_limit).map(Some),
+                Place::Local(_) => self.reach_local(number, facts, stop).map(Some),
                 Place::Remote(..) | Place::Rank => Ok(None),
             })
             .collect();
@@ -216,7 +213,6 @@ impl NodePlaces {
         ends: &Ends,
         facts: &Value,
         stop: &AtomicBool,
-        busy_limit: Duration,
     ) -> Result<Vec<Option<Reached>>, Unconnected> {
         let mut ranks = match &self.ranks {
             Some(ranks) => ranks.take(stop)?,
@@ -226,7 +222,7 @@ impl NodePlaces {
         let remote = at_once(AT_A_TIME, &self.places, |place| match place {
             Place::Remote(host, port) => {
                 let address = Address { host, port: *port, token: ends.token.as_ref() };
-                Some(reach(&address, facts, stop, busy_limit))
+                Some(address.reach(facts, stop))
             }
             Place::Local(_) | Place::Rank => None,
         });
@@ -297,7 +293,6 @@ impl NodePlaces {
         number: usize,
         facts: &Value,
         stop: &AtomicBool,
-        busy_limit: Duration,
     ) -> Result<Node, Unconnected> {
         let local = match self.places.get(number) {
             Some(Place::Local(index)) => self.locals.get(*index),
@@ -308,7 +303,7 @@ impl NodePlaces {
                 format!("node {number} is not in this process: this is a fault of rocebench");
             return Err(RunFailure::new(text, None).into());
         };
-        let (link, peer) = reach(&local.address(), facts, stop, busy_limit)?;
+        let (link, peer) = local.address().reach(facts, stop)?;
         let node_facts = self
             .ask_facts(number, &link)
             .and_then(|()| take_facts(&link, stop))

@@ -5,7 +5,6 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -118,24 +117,17 @@ pub(crate) struct Address<'a> {
 
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Connects to a server; for so long again where it says that it is busy.
-///
-/// # Errors
-/// It cannot be reached, or does not take this end.
-pub(crate) fn reach(
-    address: &Address<'_>,
-    facts: &Value,
-    stop: &AtomicBool,
-    busy_limit: Duration,
-) -> Result<(Link, PeerInfo), ConnectError> {
-    let started = Instant::now();
-    loop {
-        match connect(address.host, address.port, address.token, facts, stop) {
-            Err(ConnectError::Busy { .. }) if started.elapsed() < busy_limit => {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            other => return other,
-        }
+impl Address<'_> {
+    /// Connects to the server.
+    ///
+    /// # Errors
+    /// It cannot be reached, or does not take this end.
+    pub(crate) fn reach(
+        &self,
+        facts: &Value,
+        stop: &AtomicBool,
+    ) -> Result<(Link, PeerInfo), ConnectError> {
+        connect(self.host, self.port, self.token, facts, stop)
     }
 }
 
@@ -152,12 +144,12 @@ impl Session {
         let (local, (link, peer)) = match &ends.target {
             Target::Remote(host, port) => {
                 let address = Address { host, port: *port, token: ends.token.as_ref() };
-                (None, reach(&address, facts, stop, Duration::ZERO)?)
+                (None, address.reach(facts, stop)?)
             }
             Target::Local => {
                 let other = ends.resources.of_the_other_end();
                 let local = LocalServer::start(other, facts, None, "at the server: ".to_owned())?;
-                let reached = reach(&local.address(), facts, stop, Duration::ZERO)?;
+                let reached = local.address().reach(facts, stop)?;
                 (Some(local), reached)
             }
         };

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use crate::node::resources::NodeResources;
 use crate::plan::Nodes;
@@ -44,7 +43,7 @@ pub fn run_sweep(
         version = pairs::prepare(options, &resources)?;
     }
     let mut places = NodePlaces::of(options);
-    let nodes = places.connect(&options.ends, &facts, stop, Duration::ZERO)?;
+    let nodes = places.connect(&options.ends, &facts, stop)?;
     let sweep = over_rails(options, &nodes, observer)?;
     pairs::ask_server(options, &nodes, stop)?;
     admission::check_sweep(&sweep, &nodes)?;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -52,9 +51,6 @@ impl From<Unconnected> for Halt {
     }
 }
 
-/// How long a server that is still clearing up the last session is asked again.
-const BUSY_LIMIT: Duration = Duration::from_secs(5);
-
 /// A sweep on its way.
 pub(crate) struct Sweeper<'a> {
     pub(crate) options: &'a SweepOptions,
@@ -83,13 +79,13 @@ impl Sweeper<'_> {
             return Ok(nodes);
         }
         let ends = &self.options.ends;
-        let connected = self.places.connect(ends, &self.facts, self.stop, BUSY_LIMIT);
+        let connected = self.places.connect(ends, &self.facts, self.stop);
         connected.map_err(Halt::from)
     }
 
     /// This end's node, with which the session was ended.
     pub(crate) fn reach_own(&self) -> Result<Node, Halt> {
-        let own = self.places.reach_local(0, &self.facts, self.stop, BUSY_LIMIT);
+        let own = self.places.reach_local(0, &self.facts, self.stop);
         own.map_err(Halt::from)
     }
 

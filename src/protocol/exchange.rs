@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::error::{ExchangeError, FrameError, LinkError};
 use crate::protocol::frame::{self, FrameReader, MAX_HANDSHAKE_BYTES, Step};
-use crate::protocol::link::Link;
+use crate::protocol::link::{Link, has_hung_up};
 use crate::protocol::message::{Message, NodeFailure};
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, part, write_frame};
 
@@ -72,6 +72,19 @@ impl<'a> Exchange<'a> {
                 Err(error) => return Err(ExchangeError::Frame(error)),
             }
         }
+    }
+
+    /// Whether there is somebody to go on with, while this end waits for something else than a message.
+    pub(crate) fn check(&self) -> Result<(), ExchangeError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(ExchangeError::Interrupted);
+        }
+        if has_hung_up(&self.stream) { Err(ExchangeError::Closed) } else { Ok(()) }
+    }
+
+    /// Gives both ends so much more time.
+    pub(crate) fn prolong(&mut self, time: Duration) {
+        self.limit += time;
     }
 
     /// Ends the conversation, so that the other end reads the last word.

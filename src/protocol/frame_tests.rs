@@ -135,6 +135,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::PerftestEnded(Box::new(PerftestEnd { success, status, output }))
         }),
         any_value().prop_map(|host| Message::Introduce { host }),
+        Just(Message::Wait),
         (text(), any::<u64>())
             .prop_map(|(client, since_seconds)| Message::Busy(BusyInfo { client, since_seconds })),
         any::<(u32, u32)>().prop_map(|(run, node)| Message::Prepare {

@@ -2,13 +2,13 @@
 //! has one deadline, and nothing is given to a peer before its proof but this end's version. It must
 //! not know what a session does.
 //!
-//! Client `hello` → server `challenge` → client `proof` → server `welcome`, `busy` or `abort` → client
-//! `introduce`.
+//! Client `hello` → server `challenge` → client `proof` → server (perhaps `wait`, and then) `welcome`, `busy` or `abort` →
+//! client `introduce`.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -19,10 +19,14 @@ use crate::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameErro
 use crate::protocol::exchange::Exchange;
 use crate::protocol::link::Link;
 use crate::protocol::message::{BusyInfo, Message, NodeFailure};
+use crate::protocol::newcomer::END_LIMIT;
 use crate::protocol::token::{self, Nonce, Role, Token};
 
 /// Time for a whole handshake, and for connecting before it.
 pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A client that waits for the end of the last session for so long is told.
+const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
 /// What is known about the other end after a handshake.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +52,8 @@ pub struct ServerTerms {
     pub host: Value,
     /// Time for a whole handshake.
     pub limit: Duration,
+    /// A client that waits for the end of the last session for so long is told.
+    pub wait_untold: Duration,
     /// Whether this server receives files.
     pub receives_files: bool,
 }
@@ -55,8 +61,25 @@ pub struct ServerTerms {
 impl ServerTerms {
     /// Terms with the usual [`HANDSHAKE_LIMIT`].
     pub fn new(token: Option<Token>, host: Value) -> Self {
-        ServerTerms { token, host, limit: HANDSHAKE_LIMIT, receives_files: false }
+        ServerTerms {
+            token,
+            host,
+            limit: HANDSHAKE_LIMIT,
+            wait_untold: WAIT_UNTOLD,
+            receives_files: false,
+        }
     }
+}
+
+/// Why a client does not get the session slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The session that has it ends: ask again.
+    Ending,
+    /// Another client has it.
+    Busy(BusyInfo),
+    /// There are no more sessions.
+    Over,
 }
 
 /// A client that the server has taken. The slot is given back when the guard is dropped.
@@ -74,7 +97,8 @@ pub struct Accepted<G> {
 /// this host go to the server. All addresses of `host` are tried.
 ///
 /// # Errors
-/// [`ConnectError`], at the latest after twice [`HANDSHAKE_LIMIT`], at once when `stop` is set.
+/// [`ConnectError`], at the latest after twice [`HANDSHAKE_LIMIT`] and the wait for the end of the server's last session; at
+/// once when `stop` is set.
 pub fn connect(
     host: &str,
     port: u16,
@@ -128,7 +152,13 @@ pub(super) fn greet(
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
     let asked_ns = wall_clock_ns();
     exchange.send(&Message::Proof { mac }).map_err(broken)?;
-    let (mac, host, receives_files, theirs_ns) = match exchange.recv().map_err(broken)? {
+    let mut answer = exchange.recv().map_err(broken)?;
+    if answer == Message::Wait {
+        tracing::warn!("{server}: waiting for the last sweep to end");
+        exchange.prolong(END_LIMIT);
+        answer = exchange.recv().map_err(broken)?;
+    }
+    let (mac, host, receives_files, theirs_ns) = match answer {
         Message::Welcome { mac, host, receives_files, clock_ns } => {
             (mac, host, receives_files, clock_ns)
         }
@@ -147,9 +177,9 @@ pub(super) fn greet(
     Ok(PeerInfo { address: server, version, host, receives_files, clock })
 }
 
-/// Does the server's half of the handshake with a client that has just connected. `acquire` is called once
-/// the client has proved the token, and returns the session slot's guard, or who has it. Run this on a thread of
-/// its own: a slow client takes [`ServerTerms::limit`].
+/// Does the server's half of the handshake with a client that has just connected. `acquire` is called once the client
+/// has proved the token, and returns the session slot's guard, or why not; after [`Taken::Ending`] again and again, so
+/// it is to wait a moment itself. Run this on a thread of its own: a slow client takes [`ServerTerms::limit`].
 ///
 /// # Errors
 /// [`AcceptError`]; the client has been told, where it can understand it, and the server goes on.
@@ -157,7 +187,7 @@ pub fn accept<G>(
     stream: TcpStream,
     terms: &ServerTerms,
     stop: &AtomicBool,
-    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
 ) -> Result<Accepted<G>, AcceptError> {
     let client =
         stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
@@ -171,7 +201,7 @@ pub(super) fn accept_on<G>(
     mut exchange: Exchange<'_>,
     client: SocketAddr,
     terms: &ServerTerms,
-    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
 ) -> Result<Accepted<G>, AcceptError> {
     match admit(&mut exchange, client, terms, acquire) {
         Ok((slot, peer)) => {
@@ -195,7 +225,7 @@ fn admit<G>(
     exchange: &mut Exchange<'_>,
     client: SocketAddr,
     terms: &ServerTerms,
-    acquire: impl FnOnce(SocketAddr) -> Result<G, BusyInfo>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
 ) -> Result<(G, PeerInfo), AcceptError> {
     let broken = |source| AcceptError::Handshake { client, source };
     let token = terms.token.as_ref();
@@ -223,7 +253,7 @@ fn admit<G>(
     if !proven(token, Role::Client, &theirs, &ours, mac.as_deref()) {
         return Err(AcceptError::Unproven { client });
     }
-    let slot = acquire(client).map_err(|busy| AcceptError::Busy { client, busy })?;
+    let slot = slot(exchange, client, terms.wait_untold, acquire)?;
     let mac = token.map(|token| token.prove(Role::Server, &theirs, &ours));
     exchange
         .send(&Message::Welcome {
@@ -239,6 +269,33 @@ fn admit<G>(
             PeerInfo { address: client, version, host, receives_files: false, clock: None },
         )),
         other => Err(broken(unexpected("introduce", &other))),
+    }
+}
+
+/// The session slot. A session that ends is waited for, which a client hears of after `wait_untold`.
+fn slot<G>(
+    exchange: &mut Exchange<'_>,
+    client: SocketAddr,
+    wait_untold: Duration,
+    mut acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
+) -> Result<G, AcceptError> {
+    let broken = |source| AcceptError::Handshake { client, source };
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        match acquire(client) {
+            Ok(slot) => {
+                exchange.prolong(began.elapsed());
+                return Ok(slot);
+            }
+            Err(Taken::Busy(busy)) => return Err(AcceptError::Busy { client, busy }),
+            Err(Taken::Over) => return Err(broken(ExchangeError::Interrupted)),
+            Err(Taken::Ending) => exchange.check().map_err(broken)?,
+        }
+        if !is_told && began.elapsed() >= wait_untold {
+            exchange.send(&Message::Wait).map_err(broken)?;
+            is_told = true;
+        }
     }
 }
 

@@ -19,12 +19,14 @@ use crate::protocol::frame::{self};
 use crate::protocol::message::{Message, NodeFailure};
 use crate::protocol::patience::Patience;
 use crate::protocol::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
+pub(crate) use pulse::{Pulse, Signs, has_hung_up};
 pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
 use shared::{
     MAX_UNREAD_FRAMES, READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error,
 };
 use threads::{beat_until_end, read_until_end};
 
+mod pulse;
 mod shared;
 mod threads;
 
@@ -62,6 +64,8 @@ impl Link {
             writing: Mutex::new(()),
             failure: OnceLock::new(),
             unread_bytes: AtomicUsize::new(0),
+            heard: AtomicU64::new(0),
+            is_parting: AtomicBool::new(false),
             progress: AtomicU64::new(0),
             peer_progress: AtomicU64::new(0),
         });
@@ -98,6 +102,11 @@ impl Link {
     /// The other end's address.
     pub fn peer(&self) -> SocketAddr {
         self.shared.peer
+    }
+
+    /// What shows to others whether it lives.
+    pub(crate) fn pulse(&self) -> Pulse {
+        Pulse(Arc::clone(&self.shared))
     }
 
     /// Whether both ends are on one host, as far as addresses tell.

@@ -75,6 +75,8 @@ pub enum Message {
         /// Facts about the client's host, for the server's log.
         host: Value,
     },
+    /// The server's last session ends; the answer comes when that is over.
+    Wait,
     /// Another client has the server.
     Busy(BusyInfo),
     /// Coordinator to node: what can your device do, and what memory is there?
@@ -265,6 +267,7 @@ impl Message {
             Message::Proof { .. } => "proof",
             Message::Welcome { .. } => "welcome",
             Message::Introduce { .. } => "introduce",
+            Message::Wait => "wait",
             Message::Busy(_) => "busy",
             Message::AskLimits { .. } => "ask_limits",
             Message::Limits(_) => "limits",

@@ -24,6 +24,7 @@ pub mod link;
 pub mod memory_offer;
 pub mod message;
 pub mod mistake;
+pub(crate) mod newcomer;
 pub mod node_report;
 pub(crate) mod patience;
 pub mod posts;

@@ -1,10 +1,10 @@
-//! Accepts one coordinator after another, for ever. A second one is told that the server is busy; one that fails ends
-//! its own session only.
+//! Accepts one coordinator after another, for ever. A second one is told that the server is busy, or waits for the end of a
+//! session that ends; one that fails ends its own session only.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,11 @@ use crate::protocol::exchange::tell_last;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::handshake::{Accepted, ServerTerms, accept};
 use crate::protocol::handshakes::{Handshake, Handshakes, Most};
-use crate::protocol::message::BusyInfo;
+use crate::protocol::newcomer::Newcomer;
 use crate::server::events::{ServerEvent, ServerLog};
 use crate::server::options::ServerOptions;
 use crate::server::session::session;
+use crate::server::slot::{Slot, SlotGuard};
 use machine::threads;
 
 /// How often an idle server looks whether it should stop.
@@ -29,18 +30,6 @@ pub struct Server {
     listener: TcpListener,
     options: Arc<ServerOptions>,
     log: ServerLog,
-}
-
-/// Who has the session.
-type Slot = Arc<Mutex<Option<(SocketAddr, Instant)>>>;
-
-/// The session, given back when dropped.
-struct SlotGuard(Slot);
-
-impl Drop for SlotGuard {
-    fn drop(&mut self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
 }
 
 impl Server {
@@ -59,7 +48,7 @@ impl Server {
     /// # Errors
     /// The socket failed.
     pub fn run(&self, stop: &Arc<AtomicBool>) -> io::Result<Option<RunFailure>> {
-        let slot = Slot::default();
+        let slot = Slot::new(self.options.once);
         let handshakes = Handshakes::new(Most::SERVER);
         // How the first session ended.
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
@@ -147,28 +136,21 @@ fn take(
     stream: TcpStream,
     handshake: &Handshake,
     options: &ServerOptions,
-    slot: &Slot,
+    slot: &Arc<Slot>,
     stop: &AtomicBool,
 ) -> Result<Accepted<SlotGuard>, AcceptError> {
     let mut terms = ServerTerms::new(options.token.clone(), options.host.clone());
     terms.receives_files = options.files.is_some();
-    accept(stream, &terms, stop, |client| {
-        let mut taken = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        match *taken {
-            None => {
-                *taken = Some((client, Instant::now()));
-                Ok(SlotGuard(Arc::clone(slot)))
-            }
-            Some((other, since)) => Err(BusyInfo {
-                client: other.to_string(),
-                since_seconds: since.elapsed().as_secs(),
-            }),
-        }
+    let mut newcomer = None;
+    let accepted = accept(stream, &terms, stop, |client| {
+        slot.enter(client, newcomer.get_or_insert_with(|| Newcomer::new(Instant::now())))
     })
     .map_err(|error| match error {
         AcceptError::Handshake { client, .. } if handshake.is_ended() => {
             AcceptError::Crowded { client }
         }
         error => error,
-    })
+    })?;
+    accepted.slot.serves(&accepted.link);
+    Ok(accepted)
 }

@@ -12,3 +12,4 @@ pub mod rank;
 mod run;
 mod session;
 mod set_up;
+mod slot;

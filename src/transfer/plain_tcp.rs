@@ -139,10 +139,11 @@ pub(super) fn receive(
         return Err(RunFailure::new(text, None));
     }
     let incoming = folder.incoming(&hello.name, hello.size_bytes)?;
-    let listener = TcpListener::bind((link.local()?.ip(), 0)).map_err(not_listening)?;
-    let key = token::nonce().map_err(not_listening)?;
+    let listener =
+        TcpListener::bind((link.local()?.ip(), 0)).map_err(|error| not_listening(&error))?;
+    let key = token::nonce().map_err(|error| not_listening(&error))?;
     link.send(&Message::TcpAccept(TcpAccept {
-        port: listener.local_addr().map_err(not_listening)?.port(),
+        port: listener.local_addr().map_err(|error| not_listening(&error))?.port(),
         key: token::to_hex(&key),
     }))?;
     let mut stream = accept(&listener, &key, link, stop)
@@ -242,6 +243,6 @@ fn broken(error: &io::Error) -> RunFailure {
     )
 }
 
-fn not_listening(error: io::Error) -> RunFailure {
+fn not_listening(error: &io::Error) -> RunFailure {
     RunFailure::new(format!("listening for the comparison with TCP: {error}"), None)
 }

@@ -9,7 +9,7 @@ use std::thread;
 use rocebench::protocol::PROTOCOL_VERSION;
 use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use rocebench::protocol::frame;
-use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, accept, connect};
+use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, Taken, accept, connect};
 use rocebench::protocol::link::Link;
 use rocebench::protocol::message::{BusyInfo, Message};
 use rocebench::protocol::token::{Token, to_hex};
@@ -221,7 +221,8 @@ fn a_busy_server_says_with_whom() {
     thread::scope(|scope| {
         let server = scope.spawn(|| {
             let busy = BusyInfo { client: "192.0.2.7:4000".into(), since_seconds: 12 };
-            accept(listener.accept().unwrap().0, &terms(None), &GO_ON, |_| Err::<(), _>(busy))
+            let stream = listener.accept().unwrap().0;
+            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(Taken::Busy(busy.clone())))
         });
         let error = client(None)(port).unwrap_err();
         let says = "is busy: it has served 192.0.2.7:4000 for 12 s";
@@ -232,15 +233,77 @@ fn a_busy_server_says_with_whom() {
     });
 }
 
+/// A client's socket that has proved itself.
+fn proven(port: u16) -> TcpStream {
+    let stream = raw(port);
+    send(&stream, &hello(PROTOCOL_VERSION));
+    recv(&stream).unwrap();
+    send(&stream, &Message::Proof { mac: None });
+    stream
+}
+
+/// A server whose session ends once `is_over`, and tells at once that one waits for that.
+fn serve_when(is_over: &AtomicBool, client: impl FnOnce(u16) + Send) -> Outcome {
+    let (listener, port) = listen();
+    let terms = ServerTerms { wait_untold: SECOND * 0, ..terms(None) };
+    thread::scope(|scope| {
+        scope.spawn(|| client(port));
+        accept(listener.accept().unwrap().0, &terms, &GO_ON, |_| {
+            thread::yield_now();
+            if is_over.load(Ordering::Relaxed) { Ok(Arc::default()) } else { Err(Taken::Ending) }
+        })
+    })
+}
+
+#[test]
+fn a_client_that_waits_for_the_end_of_a_session_is_told_and_taken() {
+    let is_over = AtomicBool::new(false);
+    let accepted = serve_when(&is_over, |port| {
+        let stream = proven(port);
+        assert_eq!(recv(&stream).unwrap(), Message::Wait);
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(recv(&stream).unwrap().kind(), "welcome");
+        send(&stream, &Message::Introduce { host: json!(null) });
+    });
+    accepted.unwrap();
+}
+
+#[test]
+fn a_client_that_leaves_while_it_waits_is_not_waited_with() {
+    let accepted = serve_when(&AtomicBool::new(false), |port| drop(proven(port)));
+    assert!(matches!(handshake(accepted), ExchangeError::Closed));
+}
+
+#[test]
+fn a_client_is_asked_to_wait_once_only() {
+    let error = against(None, |stream| {
+        recv(&stream).unwrap();
+        send(&stream, &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), false));
+        recv(&stream).unwrap();
+        send(&stream, &Message::Wait);
+        send(&stream, &Message::Wait);
+    });
+    let ConnectError::Handshake { source, .. } = &error else { panic!("{error}") };
+    assert!(matches!(source, ExchangeError::Unexpected { got: "wait", .. }), "{error}");
+}
+
+#[test]
+fn a_server_without_further_sessions_says_that_it_ends() {
+    let (listener, port) = listen();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let stream = listener.accept().unwrap().0;
+            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(Taken::Over)).unwrap_err()
+        });
+        let error = client(None)(port).unwrap_err();
+        assert!(error.to_string().ends_with("the server is shutting down"), "{error}");
+    });
+}
+
 #[test]
 fn a_client_that_dies_after_its_proof_gives_the_slot_back() {
     let slot = Arc::new(());
-    let (accepted, (), asked) = serve_one(&terms(None), &slot, |port| {
-        let stream = raw(port);
-        send(&stream, &hello(PROTOCOL_VERSION));
-        recv(&stream).unwrap();
-        send(&stream, &Message::Proof { mac: None });
-    });
+    let (accepted, (), asked) = serve_one(&terms(None), &slot, |port| drop(proven(port)));
     handshake(accepted);
     assert_eq!((asked, Arc::strong_count(&slot)), (1, 1));
 }

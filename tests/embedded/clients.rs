@@ -1,7 +1,13 @@
 //! Who gets a session: one client at a time, and with a token only those that have it.
 
-use testing::program::Signal;
+use std::sync::mpsc::channel;
+
+use serde_json::json;
+
+use testing::program::{Program, Signal};
+use testing::proxy::{From, Proxy, Step};
 use testing::server::{Server, call};
+use testing::wire::{Wire, case};
 
 const SHORT: &str = "-n 5 --warmup 0 -s 64 --timeout 18";
 
@@ -17,6 +23,85 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     let first = first.wait().exits(1);
     assert!(first.runs()[0].interrupted, "the first one was not disturbed");
     server.serves_the_next();
+}
+
+const LONG: &str = "-D 60s --warmup 0 -t 8 -s 64";
+
+#[test]
+fn who_comes_when_a_client_has_just_closed_is_served() {
+    let server = Server::embedded("-d soft0");
+    for _ in 0..50 {
+        let mut wire = Wire::session(&server.name);
+        wire.create(&case([("qps", "16"), ("cq", "per-qp")]));
+        wire.close();
+    }
+    for _ in 0..50 {
+        Wire::session(&server.name).send(&json!({"type": "goodbye"}));
+    }
+    server.serves_the_next();
+    server.end();
+}
+
+/// The next client is started as soon as `end` has ended one that measures.
+fn next_of_one_that(end: impl Fn(&Program)) {
+    let server = Server::embedded("-d soft0");
+    for _ in 0..3 {
+        let client = server.call(LONG).start();
+        client.has_moved(0, "measure", 0);
+        end(&client);
+        server.serves_the_next();
+        client.wait();
+    }
+    server.end();
+}
+
+#[test]
+fn who_comes_when_a_client_was_killed_is_served() {
+    next_of_one_that(|client| client.signal(Signal::Kill));
+}
+
+#[test]
+fn who_comes_after_a_second_ctrl_c_is_served() {
+    next_of_one_that(|client| {
+        // Both together: the first one's drain may otherwise be over before the second comes.
+        client.signal(Signal::Stop);
+        client.signal(Signal::Interrupt);
+        client.signal(Signal::Terminate);
+        client.signal(Signal::Continue);
+    });
+}
+
+#[test]
+fn who_comes_when_a_cable_was_pulled_is_served() {
+    let server = Server::embedded("-d soft0");
+    let (pull, is_pulled) = channel();
+    let (plug, is_plugged) = channel::<()>();
+    let step = Step::first(From::Client, "open");
+    let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), step, move || {
+        pull.send(()).unwrap();
+        // Until then nothing passes in either direction, and nothing ends.
+        let _ = is_plugged.recv();
+    });
+    let client = call(&format!("{} -d soft0 --timeout 18 {LONG}", proxy.address)).start();
+    is_pulled.recv().unwrap();
+    server.serves_the_next();
+    server.says(0, "silent");
+    client.signal(Signal::Kill);
+    client.wait();
+    drop(plug);
+    server.end();
+}
+
+#[test]
+fn who_comes_while_the_only_session_ends_is_told_that_it_was_the_only_one() {
+    let server = Server::embedded("-d soft0 --once");
+    let client = server.call(LONG).start();
+    client.has_moved(0, "measure", 0);
+    client.signal(Signal::Kill);
+    client.wait();
+    // It comes before the port is closed, or after.
+    server.call(SHORT).fails(&["rocebench: error: "]);
+    server.program.wait().exits(1).says(&["the session of --once ended early"]);
 }
 
 #[test]

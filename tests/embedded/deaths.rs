@@ -167,15 +167,17 @@ fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
     for &death in deaths {
         let lines = server.program.lines().len();
         let client = client_until(death, (&server, more), (signal, Program::pid));
-        server.says(lines, words_of(signal));
         if signal == Signal::Interrupt {
             let run = client.wait().exits(1).says(&["interrupted"]).runs().remove(0);
             assert!(run.interrupted, "{death:?} {more:?}");
             assert!(run.flows[0].totals.messages > 0, "{death:?} {more:?}");
         } else {
+            // One that has fallen silent is still there.
+            server.serves_the_next();
             client.signal(Signal::Kill);
             assert_eq!(client.wait().signal, Some(9), "{death:?}");
         }
+        server.says(lines, words_of(signal));
         server.serves_the_next();
     }
     server.end();

@@ -4,7 +4,6 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 
 use crate::program::STEP;
-use crate::wait::wait_for;
 
 use rocebench::plan::{Case, Sweep};
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
@@ -26,15 +25,18 @@ impl Wire {
         Wire(stream)
     }
 
-    /// Connects and does the handshake, once the session before is over.
+    /// Connects and does the handshake; the server waits for the end of the session before.
+    #[track_caller]
     pub fn session(server: &str) -> Wire {
-        let mut wire = wait_for("a server that is not busy", STEP, || {
-            let mut wire = Wire::connect(server);
-            wire.hello();
-            assert_eq!(wire.recv().unwrap()["type"], "challenge");
-            wire.send(&json!({"type": "proof", "body": {"mac": null}}));
-            (wire.recv().unwrap()["type"] == "welcome").then_some(wire)
-        });
+        let mut wire = Wire::connect(server);
+        wire.hello();
+        assert_eq!(wire.recv().unwrap()["type"], "challenge");
+        wire.send(&json!({"type": "proof", "body": {"mac": null}}));
+        let mut answer = wire.recv().unwrap();
+        if answer["type"] == "wait" {
+            answer = wire.recv().unwrap();
+        }
+        assert_eq!(answer["type"], "welcome", "{answer}");
         wire.send(&json!({"type": "introduce", "body": {"host": {}}}));
         wire
     }

@@ -6,7 +6,7 @@ use crate::cli::commands::devices::not_there;
 use crate::cli::endpoint::{check_one_device, resources};
 use crate::cli::ends::{check_has_own_node, server, servers};
 use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::{Failure, start_logging};
+use crate::cli::terminal::errors::{Failure, start_logging_beside_findings};
 use crate::cli::terminal::stdout::{print, print_json};
 use crate::cli::token::token;
 use crate::doctor::examine::ExaminationEvent;
@@ -26,8 +26,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     check_one_device(&args.endpoint, "doctor")?;
     let resources = resources(args.endpoint)?;
     let token = token(args.connection.token)?;
-    // Findings say what is wrong; with -v the log says more.
-    start_logging(args.speech.verbose, args.speech.verbose == 0);
+    start_logging_beside_findings(args.speech.verbose);
     let examination = Examination {
         machine: Machine::this(),
         resources,
@@ -99,7 +98,7 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
         })
         .collect();
     let token = token(args.connection.token)?;
-    start_logging(args.speech.verbose, args.speech.verbose == 0);
+    start_logging_beside_findings(args.speech.verbose);
     let stop = stop_flag().map_err(Failure::failed)?;
     let report = examine_nodes(&addresses, token.as_ref(), &stop);
     if args.json {

@@ -171,6 +171,19 @@ pub fn start_logging(verbose: u8, quiet: bool) {
         (false, 2) => LevelFilter::DEBUG,
         (false, _) => LevelFilter::TRACE,
     };
+    start_logging_with(Targets::new().with_default(level));
+}
+
+/// For a command whose findings say what is wrong: without `-v` only what it waits for is logged.
+pub fn start_logging_beside_findings(verbose: u8) {
+    if verbose > 0 {
+        return start_logging(verbose, false);
+    }
+    let errors = Targets::new().with_default(LevelFilter::ERROR);
+    start_logging_with(errors.with_target("rocebench::protocol::handshake", LevelFilter::WARN));
+}
+
+fn start_logging_with(usual: Targets) {
     let given = std::env::var(LOG_VARIABLE).ok();
     let filter: Option<Targets> = given.and_then(|text| text.parse().ok());
     let lines = tracing_subscriber::fmt::layer()
@@ -178,7 +191,7 @@ pub fn start_logging(verbose: u8, quiet: bool) {
         .with_ansi(false)
         .without_time()
         .with_target(false)
-        .with_filter(filter.unwrap_or_else(|| Targets::new().with_default(level)));
+        .with_filter(filter.unwrap_or(usual));
     // A second start (in tests) keeps the first.
     let _ = tracing_subscriber::registry().with(lines).try_init();
 }

@@ -14,6 +14,7 @@ use crate::protocol::handshakes::{Handshakes, Most};
 use crate::protocol::join::Joining;
 use crate::protocol::join_message::Join;
 use crate::protocol::link::Link;
+use crate::protocol::newcomer::Newcomer;
 use crate::protocol::token::Token;
 use machine::threads;
 
@@ -25,9 +26,6 @@ pub(super) const AGAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Interval between two looks at the port and the ranks.
 pub(super) const TICK: Duration = Duration::from_millis(10);
-
-/// Once a rank has connected again, how long this end may take to see the end of its old connection.
-const OLD_LINK_LIMIT: Duration = Duration::from_millis(500);
 
 /// Missing ranks that an error names.
 const MOST_NAMED: usize = 8;
@@ -198,12 +196,13 @@ impl Slots {
         }
     }
 
-    /// Looks whether a rank is to be taken, and where it has come with its link, takes that.
+    /// Looks whether a rank is to be taken, and where it has come with its link, takes that; waits where the link that it had
+    /// may be over.
     ///
     /// # Errors
     /// Why not. Before all are there, that ends the job.
     fn admit(&self, join: &Join, joined: &mut Option<Joined>) -> Result<(), RunFailure> {
-        let started = Instant::now();
+        let mut newcomer = Newcomer::new(Instant::now());
         loop {
             let mut state = self.lock();
             if let Some(why) = &state.over {
@@ -215,8 +214,8 @@ impl Slots {
                 return Err(why);
             }
             let slot = &mut state.slots[join.rank as usize - 1];
-            let other = slot.link.as_ref();
-            if other.is_none_or(|(link, _)| link.check().is_err()) {
+            let other = slot.link.as_ref().map(|(link, _)| link.pulse().signs());
+            if other.is_none_or(|other| other.is_ending) {
                 if joined.is_some() {
                     slot.was_here = true;
                     slot.host = Some(join.host.clone());
@@ -224,7 +223,7 @@ impl Slots {
                 }
                 return Ok(());
             }
-            if started.elapsed() >= OLD_LINK_LIMIT {
+            if !newcomer.may_wait(other, Instant::now()) {
                 let first = slot.host.as_deref().unwrap_or_default();
                 let text =
                     format!("rank {} joined twice, from {first} and from {}", join.rank, join.host);

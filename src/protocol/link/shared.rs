@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,10 @@ pub(super) struct Shared {
     /// The first thing that ended the link.
     pub(super) failure: OnceLock<LinkError>,
     pub(super) unread_bytes: AtomicUsize,
+    /// How often something came from the peer.
+    pub(super) heard: AtomicU64,
+    /// The peer has said goodbye.
+    pub(super) is_parting: AtomicBool,
     /// How often this end's work has moved.
     pub(super) progress: AtomicU64,
     /// How often the peer's has, as its last heart-beat told.

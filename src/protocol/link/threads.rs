@@ -55,6 +55,7 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
             Err(error) => return shared.frame_failure(error),
         };
         silence.heard();
+        shared.heard.fetch_add(1, Ordering::Relaxed);
         match message {
             None => {}
             Some(Message::Heartbeat { progress }) => {
@@ -66,6 +67,9 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
             }
             Some(Message::Progress(_)) if deliver.len() >= MOST_BEFORE_PROGRESS => {}
             Some(message) => {
+                if matches!(message, Message::Goodbye) {
+                    shared.is_parting.store(true, Ordering::Relaxed);
+                }
                 let bytes = reader.message_bytes();
                 let queued = shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 let full = queued > MAX_UNREAD_BYTES

@@ -203,11 +203,7 @@ impl Player<'_> {
 const _: () = assert!(2 * MOST_PAIRS * 8 <= COUNTER_BYTES);
 
 impl Player<'_> {
-    fn place(
-        &mut self,
-        end: usize,
-        request: &Request,
-    ) -> (Placed, Option<PlacedReceive>) {
+    fn place(&mut self, end: usize, request: &Request) -> (Placed, Option<PlacedReceive>) {
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
         let capacities = endpoint.capacities;
