@@ -1,9 +1,12 @@
 //! Who gets a session: one client at a time, and with a token only those that have it.
 
+use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
+use rocebench::protocol::PROTOCOL_VERSION;
 use serde_json::json;
 
+use crate::hostile::challenge;
 use testing::program::{Program, Signal};
 use testing::proxy::{From, Proxy, Step};
 use testing::server::{Server, call};
@@ -102,6 +105,26 @@ fn who_comes_while_the_only_session_ends_is_told_that_it_was_the_only_one() {
     // It comes before the port is closed, or after.
     server.call(SHORT).fails(&["rocebench: error: "]);
     server.program.wait().exits(1).says(&["the session of --once ended early"]);
+}
+
+#[test]
+fn a_client_says_that_it_waits_for_the_last_sweep_to_end() {
+    for command in ["-n 5 --warmup 0 -s 64", "doctor"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        let client = call(&format!("{command} -d soft0 {server}")).start();
+        let mut session = Wire(listener.accept().unwrap().0);
+        session.recv();
+        session.send(&challenge("0.1.0", PROTOCOL_VERSION));
+        session.recv();
+        session.send(&json!({"type": "wait"}));
+        client.has_said("waiting for the last sweep to end");
+        let last = json!({"client": "192.0.2.7:4000", "since_seconds": 9});
+        session.send(&json!({"type": "busy", "body": last}));
+        let ended = client.wait().exits(1);
+        let text = format!("{}{}", ended.stdout, ended.stderr());
+        assert!(text.contains("has served 192.0.2.7:4000 for 9 s"), "{text}");
+    }
 }
 
 #[test]

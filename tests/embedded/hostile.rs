@@ -84,7 +84,7 @@ fn is_over(server: JoinHandle<()>) {
     server.join().unwrap();
 }
 
-fn challenge(version: &str, protocol: u32) -> Value {
+pub fn challenge(version: &str, protocol: u32) -> Value {
     json!({"type": "challenge", "body": {
         "protocol": protocol, "version": version, "nonce": "1f".repeat(32), "token_required": false
     }})
