@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use report::results::model::{CaseConfig, ResultFile, Run};
+use results::model::{CaseConfig, ResultFile, Run};
 use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;

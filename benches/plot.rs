@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use report::results::json;
-use report::results::model::ResultFile;
-use report::results::sample_mesh::{Mesh, Slow};
+use results::json;
+use results::model::ResultFile;
+use results::sample_mesh::{Mesh, Slow};
 use testing::synthetic_results::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.

@@ -2,8 +2,8 @@
 
 use crate::plan::Flow;
 use crate::protocol::node_report::EndReport;
-use report::results::model::{Delivery, FlowResult};
-use report::results::rates::{gbit_per_s, mmsg_per_s};
+use results::model::{Delivery, FlowResult};
+use results::rates::{gbit_per_s, mmsg_per_s};
 
 /// What came from one end of a flow to the other.
 pub(super) struct Arrived {
@@ -56,7 +56,7 @@ impl Arrived {
 mod tests {
     use super::*;
     use crate::plan::Side;
-    use report::results::model::{Limits, QpResult, Received, Totals};
+    use results::model::{Limits, QpResult, Received, Totals};
 
     fn end(side: Side, counts: [&[u64]; 2]) -> EndReport {
         EndReport {

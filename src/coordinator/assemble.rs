@@ -11,7 +11,7 @@ use crate::plan::{Case, Flow, Side};
 use crate::protocol::failure::RunFailure;
 use crate::protocol::message::WarmUp;
 use crate::protocol::node_report::{EndReport, NodeReport, SetUpReport};
-use report::results::model::{
+use results::model::{
     CaseConfig, Connect, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
 };
 use settings::ConnectMode;

@@ -1,5 +1,5 @@
 //! The nodes' clocks: how far each is from the coordinator's, when windows are to open by each, and how much of their
-//! windows the nodes had together. It must not know what is measured in a window.
+//! windows the nodes had together.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::protocol::error::LinkError;
 use crate::protocol::message::Message;
 use crate::protocol::time_limits::ANSWER_LIMIT;
 use metrics::Clock;
-use report::results::model::NodeClock;
+use results::model::NodeClock;
 
 use super::members::Member;
 

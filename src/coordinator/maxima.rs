@@ -3,7 +3,7 @@
 use crate::plan::{Case, Flow};
 use crate::protocol::failure::RunFailure;
 use report::observe::standing::{self, Standing};
-use report::results::model::{ResultFile, Run};
+use results::model::{ResultFile, Run};
 use statistics::median;
 
 /// A case that nodes can run, and what its shares are of.
@@ -86,7 +86,7 @@ impl Rated {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use report::results::model::{Doubt, DoubtKind, FlowResult};
+    use results::model::{Doubt, DoubtKind, FlowResult};
 
     #[test]
     fn runs_in_doubt_are_asked_where_none_counts_and_failed_ones_never() {

@@ -21,7 +21,7 @@ use crate::protocol::handshake::PeerInfo;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::node_report::NodeFacts;
-use report::results::model::SERVER;
+use results::model::SERVER;
 use verbs::{Network, VerbsLibrary};
 
 /// A node of a session.

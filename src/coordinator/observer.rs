@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
-use report::results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 
 /// A trial of a search over loads, as it starts.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,7 +4,7 @@ use crate::plan::Sweep;
 use crate::plan::flow::FlowDevice;
 use crate::plan::rails::{self, NodeRails};
 use crate::protocol::failure::RunFailure;
-use report::text::printable;
+use results::text::printable;
 
 use super::nodes::Node;
 use super::observer::Observer;

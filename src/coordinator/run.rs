@@ -23,8 +23,8 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::message::{Message, WarmUp};
 use crate::protocol::node_report::NodeReport;
 use crate::protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
-use report::results::model::Run;
-use report::results::utc_now;
+use results::model::Run;
+use results::utc_now;
 
 /// Longest time for a measurement or a drain: nodes judge by themselves whether something is lost.
 const WORK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);

@@ -9,8 +9,8 @@ use crate::protocol;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use machine::host;
-use report::results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
-use report::results::utc_now;
+use results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
+use results::utc_now;
 
 use super::admission;
 use super::against::{beside, pairs};

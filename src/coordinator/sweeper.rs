@@ -9,7 +9,7 @@ use crate::node::cores::sharing_warning;
 use crate::plan::{Case, Sweep};
 use crate::protocol::error::ConnectError;
 use crate::protocol::failure::RunFailure;
-use report::results::model::{CaseResult, NodeResult, ResultFile, Run};
+use results::model::{CaseResult, NodeResult, ResultFile, Run};
 
 use super::assemble::{Assembled, PathFacts, config};
 use super::maxima::Rated;

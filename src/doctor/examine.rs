@@ -11,7 +11,7 @@ use crate::node::resources::NodeOptions;
 use crate::protocol;
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
-use report::results::model::{Host, Tool};
+use results::model::{Host, Tool};
 use verbs::{Port, Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, SETUP_RXE, Subject};
@@ -113,7 +113,7 @@ pub fn examine(
         report: Report {
             schema_version: SCHEMA_VERSION,
             tool: protocol::tool(),
-            started_at: report::results::utc_now(),
+            started_at: results::utc_now(),
             host: inventory.host.clone(),
             target: examination.host.as_ref().map(|host| target_text(host, examination.port)),
             choice: None,

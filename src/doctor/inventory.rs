@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use crate::protocol::failure::RunFailure;
-use report::results::model::Host;
+use results::model::Host;
 use verbs::{
     Adapter, AdapterPort, Adapters, Port, PortRequest, Refused, Route, VerbsError, VerbsLibrary,
     embedded_devices, select_or_embedded,

@@ -5,7 +5,7 @@ use crate::node::resources::NodeOptions;
 use crate::plan::flow::FlowDevice;
 use crate::protocol::examination::NodeExamination;
 use machine::cpu;
-use report::results::model::Device;
+use results::model::Device;
 use verbs::{PortRequest, Route, VerbsError, select_or_embedded};
 
 use super::checks::{self, Subject};

@@ -13,7 +13,7 @@ use crate::protocol::handshake::{PeerInfo, connect};
 use crate::protocol::link::Link;
 use crate::protocol::token::Token;
 use crate::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
-use report::results::model::{Device, Host, ResultFile};
+use results::model::{Device, Host, ResultFile};
 use verbs::{Gid, Route};
 
 use crate::protocol::finding::{Finding, State};

@@ -12,7 +12,7 @@ use crate::node::resources::NodeOptions;
 use crate::plan::Sweep;
 use crate::protocol::failure::RunFailure;
 use crate::protocol::token::Token;
-use report::results::model::{Failure, ResultFile};
+use results::model::{Failure, ResultFile};
 use settings::{Given, Op};
 
 use crate::protocol::finding::{Finding, State};

@@ -8,7 +8,7 @@ use super::text::{Key, Language};
 use super::topics::{self, by_access};
 use crate::lesson::{Begin, End, Event, Outcome, Part, Step, Topic};
 use crate::protocol::mistake::Mistake;
-use report::text::printable;
+use results::text::printable;
 use settings::Op;
 use verbs::{QpState, RecordedPacket};
 

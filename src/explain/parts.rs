@@ -8,7 +8,7 @@ use super::text::{Key, Language};
 use super::topics;
 use crate::lesson::{Array, Call, End, Field, Note};
 use crate::protocol::endpoints::QpEndpoint;
-use report::text::printable;
+use results::text::printable;
 use verbs::wire::{Packet, Syndrome};
 use verbs::{Gid, RecordedPacket};
 

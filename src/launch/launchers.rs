@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
         let number = text.parse().map_err(|_| LaunchError::NoNumber {
             launcher,
             name,
-            value: report::text::printable(text, 40),
+            value: results::text::printable(text, 40),
         })?;
         Ok(Some(number))
     }

@@ -146,7 +146,7 @@ impl<'a> Store<'a> {
         self.stream.write_all(line.as_bytes()).map_err(|error| PmiError::Io(Arc::new(error)))?;
         let line = self.line()?;
         Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused()).ok_or_else(
-            || PmiError::Unexpected { expected, got: report::text::printable(&line, 100) },
+            || PmiError::Unexpected { expected, got: results::text::printable(&line, 100) },
         )
     }
 

@@ -6,7 +6,7 @@ use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, Verb
 use super::step::{Call, End, Note, Part};
 use super::transfer::{Connection, Transfer};
 use crate::protocol::lesson_message::{OtherEnd, PostedReceive, SeenCompletion};
-use report::text::printable;
+use results::text::printable;
 
 fn hex(value: u32) -> String {
     format!("{value:#x}")

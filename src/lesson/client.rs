@@ -10,7 +10,7 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use machine::device;
-use report::text::printable;
+use results::text::printable;
 use verbs::{Driver, Port, WcStatus};
 
 use super::objects::{LessonObjects, Tell};

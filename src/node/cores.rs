@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use machine::core_list::CoreList;
 use machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
-use report::results::model::WorkerResult;
+use results::model::WorkerResult;
 use settings::PollMode;
 
 /// The cores to choose from and those reserved: one per worker, kept from run to run until the session ends.

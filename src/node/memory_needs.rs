@@ -11,7 +11,7 @@ use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use machine::memory::{available, text};
 use metrics::histogram::digits_for;
 use metrics::{qp_timeline, timeline};
-use report::results::model::QpResult;
+use results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
 use verbs::{Pages, QpCapacity};
 

@@ -3,10 +3,8 @@
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
 use metrics::clock::Clock;
 use metrics::histogram::Recorder;
-use report::results::model::{
-    Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals,
-};
-use report::results::percentile::percentile;
+use results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals};
+use results::percentile::percentile;
 use settings::Settings;
 use statistics::gaps_p_value;
 

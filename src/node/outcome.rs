@@ -9,11 +9,11 @@ use metrics::drift::drift;
 use metrics::histogram::Recorder;
 use metrics::limits::protocol_efficiency;
 use metrics::{self, clock::Clock};
-use report::results::model::{
+use results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
     QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
 };
-use report::results::rates::gbit_per_s;
+use results::rates::gbit_per_s;
 use settings::{Access, Settings, Stop};
 use verbs::{Driver, Port, kernel_driver};
 

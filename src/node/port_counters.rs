@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use metrics::counters::{CounterWatch, Growth, Reading, why_loss_is_unknown};
-use report::results::model::LossUnknown;
+use results::model::LossUnknown;
 use verbs::{Port, kernel_driver};
 
 /// Watches the counters of a port.

@@ -2,8 +2,8 @@
 
 use datapath::{WindowEdges, WorkerReport};
 use metrics::clock::Clock;
-use report::results::model::{Doubt, DoubtKind};
-use report::text::seconds_text;
+use results::model::{Doubt, DoubtKind};
+use results::text::seconds_text;
 use settings::{Settings, Stop};
 
 use crate::node::flow_end::FinishedEnd;

@@ -3,7 +3,7 @@
 //! is not measured in a timed run, the other two are computed wrongly.
 
 use super::program::Program;
-use report::text::printable;
+use results::text::printable;
 
 /// Resolutions with which it prints, as half the last digit: Gb/s with two decimals, or six below 0.1, and
 /// 10^6 messages a second with six.

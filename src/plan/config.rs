@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use settings::{Given, ROWS, Settings, nearest};
 use toml::de::{DeTable, DeValue};
 
-use report::text::{MAX_CHARS, printable};
+use results::text::{MAX_CHARS, printable};
 
 use super::error::PlanError;
 use super::flow_table::{self, FlowTable};

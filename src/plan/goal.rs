@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use report::results::model::{LatencyLimit, Percentile};
+use results::model::{LatencyLimit, Percentile};
 use settings::TimeSpan;
 
 /// What the highest load is searched for.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::str::FromStr;
 
-use report::results::model::{CLIENT, SERVER};
+use results::model::{CLIENT, SERVER};
 use settings::nearest;
 
 use super::flow::FlowDevice;

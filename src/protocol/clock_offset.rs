@@ -1,4 +1,4 @@
-//! How far two machines' clocks are apart. It must not know what is sent between them.
+//! How far two machines' clocks are apart.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

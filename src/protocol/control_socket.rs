@@ -1,5 +1,5 @@
-//! TCP sockets of control connections. Their segments are small: a path that drops large frames, which is what a person wants
-//! to be told of, must not stall the connection that tells. It must not know what is sent.
+//! TCP sockets of control connections. Their segments are small: a path that drops large frames, which is what a person
+//! wants to be told of, must not stall the connection that tells.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What the device of a node can do, as the node tells the coordinator. It must not know what a case takes.
+//! What the device of a node can do, as the node tells the coordinator.
 
 use serde::{Deserialize, Serialize};
 use settings::Service;

@@ -1,5 +1,4 @@
-//! A TCP connection to a host by name: resolving and connecting under one deadline, interruptible. It
-//! must not know what is spoken on it.
+//! A TCP connection to a host by name: resolving and connecting under one deadline, interruptible.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};

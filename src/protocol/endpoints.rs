@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use report::text::printable;
+use results::text::printable;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -1,5 +1,4 @@
-//! What can go wrong on a link, as types. Each text names the operation and the peer; each
-//! `hint` says what to do next. It must not know sessions or cases.
+//! What can go wrong on a link, as types. Each text names the operation and the peer; each `hint` says what to do next.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,11 +1,10 @@
-//! What a node tells of itself where many are examined: facts that can be compared, and its own findings. It must not
-//! know how they are found, nor what of them matters.
+//! What a node tells of itself where many are examined: facts that can be compared, and its own findings.
 
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
 use machine::lossless::Lossless;
-use report::results::model::Device;
+use results::model::Device;
 
 /// Facts of a node. What it cannot read, as without root or of another driver, is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

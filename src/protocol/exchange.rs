@@ -1,5 +1,4 @@
-//! Turn-by-turn messages under one deadline, before there is a link: what a handshake is made of. It
-//! must not know which messages those are.
+//! Turn-by-turn messages under one deadline, before there is a link: what a handshake is made of.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

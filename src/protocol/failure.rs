@@ -2,7 +2,7 @@
 
 use datapath::{FailedCompletion, Trouble, WorkerPoolError};
 use machine::threads::{self, ThreadError};
-use report::results::model::Failure;
+use results::model::Failure;
 use verbs::{AsyncEvent, VerbsError};
 
 use crate::protocol::endpoints::EndpointsError;

@@ -1,4 +1,4 @@
-//! Bodies of the messages by which files are sent. It must not know sockets, verbs or disks.
+//! Bodies of the messages by which files are sent.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The result of a check of `doctor`, as it is told and as a node sends it. It must not know what is checked.
+//! The result of a check of `doctor`, as it is told and as a node sends it.
 
 use std::borrow::Cow;
 

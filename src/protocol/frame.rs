@@ -1,6 +1,5 @@
-//! Frames: a `u32` little-endian length, then one message as JSON. Whatever the bytes, reading them
-//! ends in a message or a typed error, memory grows only with bytes that have come, by a bounded factor, and every text
-//! in a message is printable. It must not know who sends what when.
+//! Frames: a `u32` little-endian length, then one message as JSON. Whatever the bytes, reading them ends in a message or a
+//! typed error, memory grows only with bytes that have come, by a bounded factor, and every text in a message is printable.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use crate::protocol::error::FrameError;
 use crate::protocol::json_bounds;
 use crate::protocol::message::Message;
-use report::text;
+use results::text;
 
 /// The largest message, in bytes of JSON.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;

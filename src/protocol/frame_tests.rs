@@ -12,8 +12,8 @@ use crate::protocol::message::{
 };
 use crate::protocol::node_report::NodeReport;
 use crate::protocol::posts::Posts;
-use report::results::model::WorkerResult;
-use report::text::{MAX_CHARS, printable};
+use results::model::WorkerResult;
+use results::text::{MAX_CHARS, printable};
 
 /// A stream that gives at most `piece` bytes a read, and has nothing to read before each of them.
 struct Pieces {

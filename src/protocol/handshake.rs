@@ -1,6 +1,5 @@
-//! How two ends become a pair: versions, proof of the token, the session slot, facts about the hosts. All of it
-//! has one deadline, and nothing is given to a peer before its proof but this end's version. It must
-//! not know what a session does.
+//! How two ends become a pair: versions, proof of the token, the session slot, facts about the hosts. All of it has one
+//! deadline, and nothing is given to a peer before its proof but this end's version.
 //!
 //! Client `hello` → server `challenge` → client `proof` → server (perhaps `wait`, and then) `welcome`, `busy` or `abort` →
 //! client `introduce`.

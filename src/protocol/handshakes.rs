@@ -1,5 +1,5 @@
-//! Connections to a port of which it is not known yet whether they become a session or a rank: how many there may be, and the
-//! oldest to end when there are too many. It must not know what a handshake says.
+//! Connections to a port of which it is not known yet whether they become a session or a rank: how many there may be, and
+//! the oldest to end when there are too many.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpStream};

@@ -1,6 +1,5 @@
 //! How a node becomes a pair with a coordinator that it has connected to, where launchers start both: the node says `join`,
-//! and from then on the handshake is the usual one, with the coordinator as its client. It must not know what a session
-//! does.
+//! and from then on the handshake is the usual one, with the coordinator as its client.
 
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;

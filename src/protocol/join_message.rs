@@ -1,4 +1,4 @@
-//! The word by which a rank of a launcher joins rank 0. It must not know sockets.
+//! The word by which a rank of a launcher joins rank 0.
 
 use serde::{Deserialize, Serialize};
 

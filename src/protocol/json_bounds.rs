@@ -1,5 +1,5 @@
 //! Bounds on what a JSON text may become in memory, found before it is parsed: an object of 7 bytes can take a hundred
-//! times as much. It must not know messages.
+//! times as much.
 
 /// Objects and arrays within each other; messages of the protocol have 8.
 const MAX_DEPTH: u64 = 24;

@@ -1,4 +1,4 @@
-//! A lesson as it travels: what is done, and what the other end tells of itself. It must not know how it is given.
+//! A lesson as it travels: what is done, and what the other end tells of itself.
 
 use serde::{Deserialize, Serialize};
 

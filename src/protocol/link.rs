@@ -1,5 +1,5 @@
-//! An established connection to the other end: messages in and out, heart-beats, and the news of the
-//! peer's death within two seconds. It must not know what the messages are for.
+//! An established connection to the other end: messages in and out, heart-beats, and the news of the peer's death within
+//! two seconds.
 //!
 //! One thread reads all the time, another sends [`Message::Heartbeat`]; so the link stays alive however
 //! long its owner computes, and a peer's death is known without the owner reading.

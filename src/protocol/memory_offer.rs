@@ -1,4 +1,4 @@
-//! What a node has of memory for a run, as it tells the coordinator. It must not know what runs take.
+//! What a node has of memory for a run, as it tells the coordinator.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The messages of the control protocol. It must not know sockets, and of verbs what an IP network is.
+//! The messages of the control protocol.
 //!
 //! The client of a connection is a coordinator, or whoever sends files; its server is a node.
 //!
@@ -24,7 +24,7 @@ use crate::plan::case::Case;
 use crate::plan::flow::{FlowDevice, Side};
 use crate::plan::rails::Devices;
 use crate::protocol::posts::Posts;
-use report::results::model::QpResult;
+use results::model::QpResult;
 use verbs::Network;
 
 /// One control message.

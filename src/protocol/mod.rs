@@ -1,5 +1,5 @@
-//! What travels between a coordinator and its nodes: frames, links with heart-beats, the handshake, messages, and
-//! failures as they are told. It must not know what they do.
+//! What travels between a coordinator and its nodes: frames, links with heart-beats, the handshake, messages, and failures
+//! as they are told.
 
 pub mod clock_offset;
 pub mod control_socket;

@@ -1,4 +1,4 @@
-//! What a node tells of itself and of its part of a run. It must not know how that is measured.
+//! What a node tells of itself and of its part of a run.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
 use crate::plan::flow::{FlowDevice, Side};
 use machine::lossless::Lossless;
-use report::results::model::{
+use results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
     Received, WorkerResult,
 };
@@ -145,7 +145,7 @@ mod tests {
     use crate::protocol::frame::tests::first;
     use crate::protocol::message::Message;
     use metrics::histogram::HIGHEST_NS;
-    use report::results::model::QpTimeline;
+    use results::model::QpTimeline;
 
     /// Long in all its figures.
     fn qp(index: u32) -> QpResult {

@@ -1,6 +1,6 @@
 //! Which program this is, as peers and result files name it.
 
-use report::results::model::Tool;
+use results::model::Tool;
 
 /// Version of this program, as it is told to the peer.
 pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");

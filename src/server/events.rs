@@ -1,4 +1,4 @@
-//! What happens on a server, for a person to read. It must not know how it is shown.
+//! What happens on a server, for a person to read.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

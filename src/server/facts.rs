@@ -1,4 +1,4 @@
-//! What a node tells of itself before the first run. It must not know sessions.
+//! What a node tells of itself before the first run.
 
 use std::slice;
 

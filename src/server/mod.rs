@@ -1,5 +1,4 @@
-//! A node, as others reach it: accepts one session after another and does what its coordinator says. It must not know
-//! sweeps.
+//! A node, as others reach it: accepts one session after another and does what its coordinator says.
 
 pub mod events;
 mod facts;

@@ -1,5 +1,4 @@
-//! What the steps of a node's run share: its identity, what it has learnt, and its progress reports to the coordinator. It
-//! must not know the order of the steps.
+//! What the steps of a node's run share: its identity, what it has learnt, and its progress reports to the coordinator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::plan::Case;
 use metrics::IntervalLatency;
 use metrics::steady::SteadyDetector;
-use report::results::model::LossUnknown;
+use results::model::LossUnknown;
 use settings::{Settings, Stop, Warmup};
 use verbs::Port;
 

@@ -1,4 +1,4 @@
-//! How a server serves: its device, its token, and what else it does for coordinators. It must not know who comes.
+//! How a server serves: its device, its token, and what else it does for coordinators.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use report::text::seconds_text;
+use results::text::seconds_text;
 
 use crate::perftest::{Child, Job, Program, free_port, listens, measuring};
 

@@ -1,5 +1,5 @@
-//! A rank of a launcher's job other than 0: it connects to rank 0, joins it, and serves the session that rank 0 leads on that
-//! connection. When a session ends early it joins again, since rank 0 may go on. It must not know launchers.
+//! A rank of a launcher's job other than 0: it connects to rank 0, joins it, and serves the session that rank 0 leads on
+//! that connection. When a session ends early it joins again, since rank 0 may go on.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use machine::core_list::CoreList;
-use report::results::model::QpResult;
+use results::model::QpResult;
 
 use crate::node::flow_end::FinishedEnd;
 use crate::node::outcome;

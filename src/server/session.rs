@@ -1,5 +1,4 @@
-//! One session: what a coordinator asks for, one message after the other, until its goodbye. It must not know who else
-//! waits.
+//! One session: what a coordinator asks for, one message after the other, until its goodbye.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

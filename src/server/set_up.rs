@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::plan::Side;
 use metrics::histogram::{Digits, Recorder};
-use report::results::rates::gbit_per_s;
+use results::rates::gbit_per_s;
 use settings::Stop;
 
 use crate::node::running_node::{EarlyEnd, RunningNode};

@@ -1,5 +1,4 @@
-//! The one session of a server: who has it, and how one who comes meanwhile waits for its end. It must not know what a
-//! session does.
+//! The one session of a server: who has it, and how one who comes meanwhile waits for its end.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

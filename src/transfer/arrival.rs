@@ -8,7 +8,7 @@ use crate::protocol::failure::RunFailure;
 use crate::protocol::file_message::{FileFin, FileHello};
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
-use report::text::printable;
+use results::text::printable;
 
 use super::channel::TransferEnd;
 use super::digest::Digest;

@@ -1,5 +1,4 @@
-//! Headless Chromium over the DevTools protocol: JSON messages with a zero byte after each, through a pipe. It must
-//! not know what page it shows.
+//! Headless Chromium over the DevTools protocol: JSON messages with a zero byte after each, through a pipe.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};

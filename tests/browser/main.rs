@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use chromium::{Browser, Tab};
-use report::results::json;
-use report::results::sample_mesh::{Mesh, Slow};
+use results::json;
+use results::sample_mesh::{Mesh, Slow};
 use serde_json::{Value, json};
 use testing::synthetic_results::Synthetic;
 

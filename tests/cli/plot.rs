@@ -3,10 +3,10 @@
 use std::fs;
 
 use crate::{Ran, has, run_in};
-use report::results::contradiction;
-use report::results::json;
-use report::results::model::ResultFile;
-use report::results::sample_mesh::{Mesh, Slow};
+use results::contradiction;
+use results::json;
+use results::model::ResultFile;
+use results::sample_mesh::{Mesh, Slow};
 use tempfile::{TempDir, tempdir};
 use testing::synthetic_results::Synthetic;
 

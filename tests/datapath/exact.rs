@@ -8,7 +8,7 @@ use metrics::histogram::{Digits, Recorder};
 use metrics::qp_timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use null_verbs::loopback::{Served, ServiceTimes, Serving};
-use report::results::model::FlowResult;
+use results::model::FlowResult;
 use rocebench::plan::Case;
 use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;

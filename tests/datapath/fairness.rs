@@ -1,7 +1,7 @@
 //! Shares of QPs of which one is served worse than the others.
 
 use null_verbs::loopback::{self, ServiceTimes};
-use report::results::model::FlowResult;
+use results::model::FlowResult;
 use settings::{Op, Settings};
 
 use crate::bench::{MS, SetUp, US};

@@ -1,8 +1,8 @@
 //! Latencies are those of the device: each message's, to the histogram's bucket.
 
 use null_verbs::loopback;
-use report::results::model::{FlowResult, Latency};
-use report::results::percentile::can_tell;
+use results::model::{FlowResult, Latency};
+use results::percentile::can_tell;
 use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings};
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use datapath::WindowEdges;
-use report::results::model::{Load, LoadVerdict, NotKeptBy};
+use results::model::{Load, LoadVerdict, NotKeptBy};
 use settings::{Arrivals, CqMode, Op, PollMode, Settings};
 use statistics::gaps_p_value;
 

@@ -6,8 +6,8 @@ use std::ops::Range;
 use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
 use metrics::histogram::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
-use report::results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy};
-use report::results::percentile;
+use results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy};
+use results::percentile;
 use rocebench::plan::Case;
 use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 

@@ -6,7 +6,7 @@ use metrics::drift::{Drift, Shape, drift};
 use metrics::steady::SteadyDetector;
 use metrics::timeline::Sample;
 use null_verbs::loopback::{ServiceTimes, Serving};
-use report::results::model::{DoubtKind, FlowResult};
+use results::model::{DoubtKind, FlowResult};
 use rocebench::plan::Case;
 use settings::{Op, Settings};
 

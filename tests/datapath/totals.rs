@@ -1,7 +1,7 @@
 //! Figures are those of the device, whatever the mix of workers, CQs, moderation, lists and directions, and whether workers
 //! look all the time or now and then: totals, time lines, sums of QPs, bytes, and latencies to the histogram's bucket.
 
-use report::results::model::QpResult;
+use results::model::QpResult;
 use settings::{CqMode, Op, Settings};
 
 use crate::bench::{MS, Over, SetUp, US};

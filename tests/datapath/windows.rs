@@ -1,7 +1,7 @@
 //! Which window each worker reports, and which doubts a flow has, when workers were away over edges or close to them.
 
 use datapath::WindowEdges;
-use report::results::model::DoubtKind;
+use results::model::DoubtKind;
 use rocebench::node::needs::effective_workers;
 use settings::{CqMode, Op, Settings};
 

@@ -1,7 +1,7 @@
 //! `--op connect` on the kernel's device, by TCP and by `rdma_cm`: every connection is counted at every step, traffic goes on,
 //! and an end may die or be stopped between two QPs.
 
-use report::results::model::{CaseResult, FlowResult};
+use results::model::{CaseResult, FlowResult};
 
 use testing::check::connects;
 use testing::program::{Signal, send_signal, sweep};

@@ -1,6 +1,6 @@
 //! Several flows at once over several devices: of two nodes, and in a ring of three.
 
-use report::results::model::FlowConfig;
+use results::model::FlowConfig;
 
 use testing::program::sweep;
 use testing::server::{SERVER_ADDRESS, Server};

@@ -1,6 +1,6 @@
 //! Lost packets: the transport repeats them, and every byte still arrives once.
 
-use report::results::model::PathEventKind;
+use results::model::PathEventKind;
 
 use testing::netem::Loss;
 use testing::server::Server;

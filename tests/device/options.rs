@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use report::results::model::CaseConfig;
+use results::model::CaseConfig;
 use softroce::wire::Opcode;
 
 use testing::capture::{Capture, decode};

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use report::results::model::ResultFile;
+use results::model::ResultFile;
 use testing::program::run;
 use testing::server::Server;
 use testing::traffic::Way;

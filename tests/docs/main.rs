@@ -11,8 +11,8 @@ use std::process::Command;
 
 use report::judge::compare::Aspect;
 use report::observe::Metric;
-use report::results::model::{Delivery, Doubt, DoubtKind, Load};
 use report::show::csv;
+use results::model::{Delivery, Doubt, DoubtKind, Load};
 use rocebench::cli::args;
 use testing::synthetic_results::Synthetic;
 use verbs::WcStatus;

@@ -1,6 +1,6 @@
 //! `--against perftest` with the real perftest, over the preload library.
 
-use report::results::model::PerftestComparison;
+use results::model::PerftestComparison;
 use testing::preload::place_beside_the_program;
 use testing::program::{Call, Ended};
 use testing::server::{Server, call};

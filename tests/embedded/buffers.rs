@@ -1,7 +1,7 @@
 //! Shared receive queues, scatter/gather lists and the memory of messages: all arrives whole, and the result tells what it
 //! took.
 
-use report::results::model::{CaseResult, ReceiveQueues};
+use results::model::{CaseResult, ReceiveQueues};
 use settings::RecvQueue;
 
 use crate::whole;

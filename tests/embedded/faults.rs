@@ -1,6 +1,6 @@
 //! Packets that are lost, doubled, damaged or late, and networks that lose all: nothing is lost over it, or it is said.
 
-use report::results::model::{NodeResult, PathEventKind};
+use results::model::{NodeResult, PathEventKind};
 use testing::server::{Server, call};
 
 #[test]

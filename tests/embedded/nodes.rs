@@ -1,6 +1,6 @@
 //! More nodes than two: in one process, and as servers; one of them dies or falls silent.
 
-use report::results::model::Run;
+use results::model::Run;
 use testing::program::{Call, Ended, Signal};
 use testing::server::{Server, call};
 

@@ -1,6 +1,6 @@
 //! What options do whatever the device is: windows, runs, files and documents.
 
-use report::results::model::ResultFile;
+use results::model::ResultFile;
 use testing::server::call;
 
 const SHORT: &str = "-d soft0 --timeout 18 -s 64 --warmup 0";

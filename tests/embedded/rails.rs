@@ -1,6 +1,6 @@
 //! Flows over several devices of a node at once. `soft0` and the numbers after the machine's addresses are on loopback.
 
-use report::results::model::Run;
+use results::model::Run;
 use testing::program::Ended;
 use testing::server::{Server, call};
 

@@ -1,6 +1,6 @@
 //! Unreliable services: what comes is checked byte by byte, what does not is counted, and neither fails a run.
 
-use report::results::model::FlowResult;
+use results::model::FlowResult;
 use testing::cells;
 use testing::program::Ended;
 use testing::server::{Server, call};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use machine::core_locks::CoreLocks;
-use report::results::model::ResultFile;
+use results::model::ResultFile;
 use rocebench::coordinator::lesson::{LessonOptions, run_lesson};
 use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use machine::core_locks::CoreLocks;
 use metrics::counters::{CounterWatch, Reading, why_loss_is_unknown};
-use report::results::model::{Device, PathEventKind};
+use results::model::{Device, PathEventKind};
 use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;

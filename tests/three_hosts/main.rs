@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use report::results::model::ResultFile;
+use results::model::ResultFile;
 use testing::netem::Loss;
 use testing::program::{Program, bare, sweep};
 use testing::wait::wait_until;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use report::results::model::ResultFile;
+use results::model::ResultFile;
 use settings::ConnectMode;
 use testing::netem::Loss;
 use testing::program::{Signal, rocebench, run, sweep};

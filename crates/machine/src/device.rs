@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 use super::host::text;
-use report::results::model::Device;
+use results::model::Device;
 
 /// The facts of a device's port and, if one is given, its GID, from the files below `root`. A device that the kernel does not
 /// know has its name and port, nothing more.

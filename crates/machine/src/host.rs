@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use report::results::model::Host;
+use results::model::Host;
 
 /// The facts of this machine; the device is left to who opened it ([`super::device::read`]).
 pub fn read() -> Host {

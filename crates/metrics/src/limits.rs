@@ -107,7 +107,7 @@ pub fn protocol_efficiency(
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use report::results::model::Limits;
+    use results::model::Limits;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What each QP of a flow completed over time: counts sampled while a window runs, kept to a bounded number by longer
 //! intervals. Pure logic over samples that the caller takes.
 
-use report::results::model;
+use results::model;
 
 use super::timeline::INTERVAL_NS;
 

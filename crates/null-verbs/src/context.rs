@@ -1,4 +1,4 @@
-//! An open device, common to both. It must not know how they handle WRs.
+//! An open device, common to both.
 
 use std::io;
 

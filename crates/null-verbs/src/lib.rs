@@ -3,7 +3,7 @@
 //!
 //! - `null0` ([`null`]) completes every WR at once and moves no bytes, so a program's cost on it is its own.
 //! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: it refuses what a real
-//!   device would refuse.
+//! device would refuse.
 //!
 //! Besides, [`personas`] has tables of what real adapters report, each of which makes a library whose devices say that and move
 //! bytes as `loop0` does.

@@ -1,4 +1,4 @@
-//! Verbs' structs of objects as both devices make, tell and free them. It must not know how they handle WRs.
+//! Verbs' structs of objects as both devices make, tell and free them.
 
 use std::os::raw::{c_int, c_void};
 

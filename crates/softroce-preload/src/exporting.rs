@@ -1,4 +1,4 @@
-//! How functions of the device get the names that programs know. It must not know which.
+//! How functions of the device get the names that programs know.
 
 /// Exports functions of the device unchanged.
 macro_rules! export {

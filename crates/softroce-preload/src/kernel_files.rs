@@ -1,9 +1,8 @@
 //! `access`, `stat` and `open` of the C library, for programs (UCX) that look for RDMA devices in Linux' files instead
 //! of asking verbs: they find those of the embedded device, and all other files as they are.
 //!
-//! Programs call these anywhere, before `main` and in signal handlers too. For other files they are the system call
-//! that the C library would make, and nothing else: they take no lock and no memory. They must not know which files a
-//! device has; [`softroce::verbs::kernel_file`] does.
+//! Programs call these anywhere, before `main` and in signal handlers too. For other files they are the system call that
+//! the C library would make, and nothing else: they take no lock and no memory.
 
 use std::ffi::CStr;
 use std::fs::File;

@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use report::results::model::{
+use results::model::{
     CaseConfig, CaseResult, ConnectStep, FORWARD, FlowConfig, FlowResult, Latency, Load,
     NodeResult, REVERSE, ResultFile, Run,
 };
-use report::results::percentile::can_tell;
+use results::percentile::can_tell;
 use serde::Deserialize as _;
 use serde_json::Value;
 use settings::{ConnectMode, Settings, Spread, Warmup};

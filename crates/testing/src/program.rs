@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use report::results::model::{ResultFile, Run};
+use results::model::{ResultFile, Run};
 use serde_json::Value;
 
 use crate::wait::wait_or_tell;

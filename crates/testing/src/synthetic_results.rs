@@ -1,7 +1,7 @@
 //! Results that nothing was measured for, of a made-up adapter and a law with noise, to draw from.
 
 use hdrhistogram::Histogram;
-use report::results::model::{
+use results::model::{
     Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, Doubt, DoubtKind,
     Fairness, FlowConfig, FlowResult, Host, Latency, LatencyLimit, Limits, Load, LoadSearch,
     LoadVerdict, Node, NodeResult, NotKeptBy, PerftestComparison, PerftestPair, QpResult,

@@ -9,10 +9,10 @@ use crate::cli::sweep::sink::{Sink, apart};
 use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::stdout::unless_closed;
 use report::judge::compare::{self, Aspect, Comparison, Verdict};
-use report::results::file::write_whole;
-use report::results::load::{self, Found};
 use report::show::compare as output;
-use report::text;
+use results::file::write_whole;
+use results::load::{self, Found};
+use results::text;
 
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use report::show::plot::formats::{Format, PNG_DPI};
-use report::text;
+use results::text;
 
 use crate::cli::terminal::errors::Failure;
 

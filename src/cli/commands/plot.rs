@@ -11,15 +11,15 @@ use crate::cli::terminal::stdout::print;
 use report::judge::compare::{Comparison, Options, compare};
 use report::judge::findings::{Finding, ProblemKind, findings};
 use report::observe::Observed;
-use report::results::load::{Found, Loaded, load};
-use report::results::model::ResultFile;
 use report::show::page::folder::{self, FolderError, Written};
 use report::show::page::{Page, subject};
 use report::show::plot::figures::nodes::Racks;
 use report::show::plot::formats::Format;
 use report::show::plot::{Sides, sections, sums};
 use report::show::sentences::sentence;
-use report::text;
+use results::load::{Found, Loaded, load};
+use results::model::ResultFile;
+use results::text;
 
 /// Reading that takes longer is worth a word.
 const LONG: Duration = Duration::from_secs(2);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::plan::node_list::{ListError, MOST_NODES, expand};
 use crate::plan::small_file;
-use report::text;
+use results::text;
 
 /// So much of a line that is none is shown.
 const MAX_SHOWN: usize = 60;

@@ -10,7 +10,7 @@ use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};
 use crate::protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
 use report::observe::setting_words::{alike, cell};
-use report::text::wrapped;
+use results::text::wrapped;
 use settings::{Settings, differing};
 
 use crate::cli::sweep::plan::RunPlan;

@@ -8,8 +8,8 @@ use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use report::judge::threshold;
-use report::results::model::{BesideAttacker, CaseResult};
 use report::show::sentences::failing;
+use results::model::{BesideAttacker, CaseResult};
 
 use crate::cli::signals::stop_flag;
 use crate::cli::sweep::dry_run;

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use report::judge::findings::Said;
 use report::judge::threshold::Demands;
-use report::results::model::ResultFile;
 use report::show::junit::sweep as junit;
 use report::show::{csv, json};
+use results::model::ResultFile;
 
 /// A document of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,12 +18,12 @@ use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
 use report::judge::findings::{Finding, Said};
 use report::judge::threshold::Demands;
-use report::results::file::{WriteError, prepare, prepare_directory, write_whole_until};
-use report::results::journal::Journal;
-use report::results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use report::show::sentences::sentence;
 use report::show::{Table, against, beside, mesh};
-use report::text::{Screen, printable};
+use results::file::{WriteError, prepare, prepare_directory, write_whole_until};
+use results::journal::Journal;
+use results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+use results::text::{Screen, printable};
 use settings::Settings;
 
 /// A document that is written at the end.
@@ -65,7 +65,7 @@ impl Output {
     /// The folder cannot be made or written to.
     pub(in crate::cli) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
-        let stem = file_stem(&report::results::utc_now());
+        let stem = file_stem(&results::utc_now());
         prepare_directory(folder).map_err(refused("--out"))?;
         let endings = Format::OF_SWEEP.map(Format::ending);
         let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;

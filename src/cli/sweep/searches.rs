@@ -1,6 +1,6 @@
 //! Whether the searches of a sweep came to loads, for the exit code and the last line.
 
-use report::results::model::{CaseResult, LoadSearch, SearchEnd, TrialOutcome};
+use results::model::{CaseResult, LoadSearch, SearchEnd, TrialOutcome};
 
 use crate::cli::terminal::errors::Failure;
 
@@ -69,7 +69,7 @@ fn none_keeps(search: &LoadSearch) -> String {
 
 #[cfg(test)]
 mod tests {
-    use report::results::model::Trial;
+    use results::model::Trial;
 
     use super::*;
     use crate::cli::terminal::errors::ExitKind;

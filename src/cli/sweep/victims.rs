@@ -1,7 +1,7 @@
 //! `--fail-victim`: whether an attacker harms a victim more than it may, for the exit code and the last lines.
 
-use report::results::model::BesideAttacker;
 use report::show::beside::factor_text;
+use results::model::BesideAttacker;
 
 /// What is surely above a limit or could not be measured, and what may be above it, in words.
 pub(in crate::cli) fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
@@ -28,7 +28,7 @@ pub(in crate::cli) fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<Str
 
 #[cfg(test)]
 mod tests {
-    use report::results::model::HarmFactor;
+    use results::model::HarmFactor;
 
     use super::*;
 

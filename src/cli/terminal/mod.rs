@@ -8,7 +8,7 @@ pub mod stdout;
 use std::io::IsTerminal;
 use std::os::fd::AsFd;
 
-use report::text::{Screen, printable_lines, wrapped};
+use results::text::{Screen, printable_lines, wrapped};
 
 /// The width of a terminal that does not tell it.
 const USUAL_COLUMNS: usize = 80;

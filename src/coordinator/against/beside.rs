@@ -3,7 +3,7 @@
 
 use report::observe::Metric;
 use report::observe::standing::{self, Standing};
-use report::results::model::{BesideAttacker, FlowResult, HarmFactor, Run};
+use results::model::{BesideAttacker, FlowResult, HarmFactor, Run};
 use statistics::{Turn, Verdict, median};
 
 use crate::coordinator::against::interim::{self, is_new_first};

@@ -3,7 +3,7 @@
 use crate::perftest::{Figure, Program};
 use crate::plan::Case;
 use report::observe;
-use report::results::model::Run;
+use results::model::Run;
 
 /// Messages up to this size are compared by their rate, larger ones by their bandwidth: what the harness costs
 /// is a cost of each message.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
 use crate::plan::Case;
 use report::observe::standing::{self, Standing};
-use report::results::model::{PerftestComparison, PerftestPair};
+use results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
 use statistics::{Turn, Verdict};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::protocol::message::tests::case;
-use report::results::model::{FlowResult, Run};
+use results::model::{FlowResult, Run};
 use settings::{Op, Settings};
 
 const AGAINST: Against = Against { pairs: 8, max_pairs: 24, limit: Duration::from_secs(20) };

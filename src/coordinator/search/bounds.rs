@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use report::results::model::{SearchEnd, TrialOutcome};
+use results::model::{SearchEnd, TrialOutcome};
 
 use crate::plan::Searches;
 

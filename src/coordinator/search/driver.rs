@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use report::results::model::{LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome};
-use report::results::percentile::{BEYOND, fewest_samples};
+use results::model::{LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome};
+use results::percentile::{BEYOND, fewest_samples};
 use settings::TimeSpan;
 
 use crate::coordinator::observer::TrialStart;

@@ -4,7 +4,7 @@ use super::*;
 use crate::coordinator::search::judge::tests::{failed, run_of};
 use crate::tests::has;
 use queueing::Queue;
-use report::results::model::LoadVerdict;
+use results::model::LoadVerdict;
 
 /// Bounds, and how long it still takes.
 type Told = (Option<(u64, u64)>, Option<Duration>);

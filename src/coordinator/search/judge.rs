@@ -1,10 +1,10 @@
 //! What a run says of its load: whether it kept limits of latency, and how far it was from them.
 
 use hdrhistogram::Histogram;
-use report::results::model::{
+use results::model::{
     FlowResult, Latency, LatencyLimit, LoadVerdict, NotKeptBy, Run, Trial, TrialOutcome,
 };
-use report::results::percentile::can_tell;
+use results::percentile::can_tell;
 
 /// The share of messages that a percentile leaves above it.
 pub(super) fn share_above(percentile: f64) -> f64 {
@@ -86,7 +86,7 @@ fn excess_of(histogram: &Histogram<u64>, limit: &LatencyLimit) -> Result<f64, St
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use report::results::model::{Failure, Load};
+    use results::model::{Failure, Load};
 
     /// A run of one flow in which messages of these latencies completed.
     pub(in super::super) fn run_of(latencies_ns: &[u64], verdict: LoadVerdict) -> Run {

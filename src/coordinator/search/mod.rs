@@ -6,7 +6,7 @@ mod driver;
 mod evidence;
 mod judge;
 
-use report::results::model::{FlowResult, LoadSearch, Run};
+use results::model::{FlowResult, LoadSearch, Run};
 use settings::{Stop, TimeSpan};
 
 use crate::plan::{Case, Searches};

@@ -3,7 +3,7 @@
 
 use machine::lossless::Lossless;
 use metrics::counters::{Reading, counts_pauses, why_loss_is_unknown};
-use report::results::model::PathEventKind;
+use results::model::PathEventKind;
 use settings::Settings;
 use verbs::Transport;
 

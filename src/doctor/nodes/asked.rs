@@ -16,7 +16,7 @@ use crate::protocol::handshake::connect;
 use crate::protocol::link::Link;
 use crate::protocol::message::Message;
 use crate::protocol::token::Token;
-use report::results::model::Host;
+use results::model::Host;
 
 /// Nodes that are asked at once.
 const AT_ONCE: usize = 64;

@@ -4,7 +4,7 @@ use crate::doctor::entries::family;
 use crate::protocol::examination::LockedMemory;
 use crate::protocol::finding::State;
 use machine::memory;
-use report::results::model::Device;
+use results::model::Device;
 use verbs::Gid;
 
 use super::asked::Answer;

@@ -19,7 +19,7 @@ use crate::protocol::examination::NodeExamination;
 use crate::protocol::finding::{Finding, State};
 use crate::protocol::token::Token;
 use machine::host;
-use report::results::model::{Host, Tool};
+use results::model::{Host, Tool};
 
 use super::inventory::SCHEMA_VERSION;
 pub use asked::NodeAddress;
@@ -98,7 +98,7 @@ pub fn examine_nodes(
     token: Option<&Token>,
     stop: &AtomicBool,
 ) -> NodesReport {
-    let started_at = report::results::utc_now();
+    let started_at = results::utc_now();
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let answers = ask_all(nodes, token, &facts, stop);
     let names = nodes.iter().map(|node| node.name.clone()).collect();

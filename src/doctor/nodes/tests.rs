@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::examination::LockedMemory;
 use crate::protocol::finding::State;
 use crate::tests::has;
-use report::results::model::Device;
+use results::model::Device;
 use serde_json::json;
 
 fn answer(number: usize) -> Answer {

@@ -77,7 +77,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
 pub(crate) fn reason(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     let text = std::str::from_utf8(&bytes[..end]).ok()?;
-    (!text.is_empty()).then(|| report::text::printable(text, 80))
+    (!text.is_empty()).then(|| results::text::printable(text, 80))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use metrics::clock::Clock;
 use metrics::histogram::{Digits, Recorder};
-use report::results::model::ConnectStep;
+use results::model::ConnectStep;
 
 /// A step; listed in order. Which steps there are depends on the method of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

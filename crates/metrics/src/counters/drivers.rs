@@ -8,7 +8,7 @@
 //! broadcom/bnxt/bnxt_ethtool.c, intel/ice/ice_ethtool.c, intel/i40e/i40e_ethtool.c, pensando/ionic/ionic_stats.c,
 //! hisilicon/hns3/hns3pf/hclge_main.c, microsoft/mana/mana_ethtool.c.
 
-use report::results::model::PathEventKind::{
+use results::model::PathEventKind::{
     self, AckTimeout, BadPacket, Congestion, Dropped, GaveUp, ReceiverNotReady, Resent,
     SequenceGap, SequenceNak,
 };

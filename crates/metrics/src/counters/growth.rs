@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use report::results::model::PathEventKind;
+use results::model::PathEventKind;
 
 use super::drivers::Kind;
 use super::reading::Reading;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use report::results::model::{LossUnknownReason, PathEventKind};
+use results::model::{LossUnknownReason, PathEventKind};
 
 use super::drivers::{self, EMBEDDED_DRIVER, Kind};
 

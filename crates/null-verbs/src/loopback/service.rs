@@ -1,5 +1,4 @@
-//! How long the device takes for a WR: a delay of its own for each, or servers that take one WR after the other. It must
-//! not know what a WR does.
+//! How long the device takes for a WR: a delay of its own for each, or servers that take one WR after the other.
 
 use super::numbers::Numbered;
 

@@ -17,8 +17,7 @@ mod stall;
 
 use std::process::ExitCode;
 
-use report::results;
-use report::results::model::{CaseResult, FlowResult, Latency, Load, LoadVerdict};
+use results::model::{CaseResult, FlowResult, Latency, Load, LoadVerdict};
 
 /// What was promised and did not hold; an error is what was of no use.
 type Checked = Result<Vec<String>, String>;

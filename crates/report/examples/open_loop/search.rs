@@ -1,7 +1,7 @@
 //! Searches for the load that a limit of latency allows, at a server with a fixed service time, where M/D/1 says which
 //! load that is.
 
-use report::results::model::{LoadSearch, SearchEnd};
+use results::model::{LoadSearch, SearchEnd};
 use statistics::median;
 
 use crate::{Checked, cases, number, only_open_loop, percent_off};

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use settings::{Settings, Stop};
 
-use crate::results::model::{FlowResult, QpTimeline};
+use results::model::{FlowResult, QpTimeline};
 
 /// Lengths that an interval may have: others were not measured.
 const SECONDS_OF_INTERVAL: Range<f64> = 1e-6..1e9;

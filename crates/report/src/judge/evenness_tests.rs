@@ -7,7 +7,7 @@ use super::*;
 /// Intervals of 40 ms.
 fn flow(messages: Vec<Vec<u64>>) -> FlowResult {
     FlowResult {
-        qp_timeline: crate::results::sample::qp_timeline(0.04, messages),
+        qp_timeline: results::sample::qp_timeline(0.04, messages),
         ..FlowResult::default()
     }
 }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::format::{exact, fixed, rate_text, time_text};
-use crate::results::model::{Connect, FlowResult, Latency, Run};
+use results::model::{Connect, FlowResult, Latency, Run};
 
 /// What is known of a metric; [`Metric`] has a function for each, which says what it is.
 struct Row {
@@ -415,7 +415,7 @@ impl TryFrom<String> for Metric {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::{Delivery, Totals};
+    use results::model::{Delivery, Totals};
 
     #[test]
     fn what_was_lost_is_no_throughput() {

@@ -6,7 +6,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-use crate::results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
+use results::model::{DoubtKind, FlowResult, LoadVerdict, Run};
 
 /// What is to be done with a run, or with a flow of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,8 +179,8 @@ pub fn run_counts(run: &Run) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::Failure;
-    use crate::results::sample::{self, doubt, rows, with};
+    use results::model::Failure;
+    use results::sample::{self, doubt, rows, with};
 
     fn run() -> Run {
         Run { failure: Some(Failure::default()), ..sample::run(vec![FlowResult::default(); 2]) }

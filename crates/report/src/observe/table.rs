@@ -3,7 +3,7 @@
 
 use super::metric::Metric;
 use super::standing::{self, LeftOut, Standing};
-use crate::results::model::{CaseFlow, CaseResult, FlowResult, ResultFile, Run};
+use results::model::{CaseFlow, CaseResult, FlowResult, ResultFile, Run};
 use statistics::median;
 
 /// A flow of a case in one run; the run alone, where the case has no flow.
@@ -119,8 +119,8 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::LoadVerdict;
-    use crate::results::sample;
+    use results::model::LoadVerdict;
+    use results::sample;
 
     #[test]
     fn only_complete_runs_that_kept_their_schedule_count_and_nothing_is_not_zero() {

@@ -6,7 +6,7 @@ use settings::{Settings, telling_apart};
 
 use crate::observe::format::{NOT_MEASURED, exact, time_text};
 use crate::observe::setting_words::cell;
-use crate::results::model::{PerftestComparison, PerftestPair, ResultFile};
+use results::model::{PerftestComparison, PerftestPair, ResultFile};
 
 /// Columns of each case behind its settings.
 const HEAD: [&str; 5] = ["metric", "rocebench", "perftest", "ratio [95 %]", "pairs"];
@@ -138,7 +138,7 @@ pub(super) fn or_not_measured(text: Option<String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::{self, with};
+    use results::sample::{self, with};
 
     fn comparison(verdict: &str, note: Option<&str>) -> PerftestComparison {
         let pair = with(&PerftestPair::default(), "rocebench=93.3; perftest=92.1");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::against::{or_not_measured, write_in_turns};
 use crate::observe::format::{exact, time_text};
-use crate::results::model::{BesideAttacker, HarmFactor, ResultFile};
+use results::model::{BesideAttacker, HarmFactor, ResultFile};
 
 const HEAD: &str =
     "attacker|its Gb/s|Gb/s alone|beside|factor [95 %]|p99 alone|beside|factor [95 %]|rounds";
@@ -53,7 +53,7 @@ pub fn factor_text(factor: &HarmFactor) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use results::sample;
 
     #[test]
     fn a_row_an_attacker_with_both_factors() {

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::sentences::{remedy, sentence};
 use crate::judge::findings::{Finding, Said};
-use crate::results::model::ResultFile;
-use crate::results::schema;
+use results::model::ResultFile;
+use results::schema;
 
 /// Writes the document: a result and what it says.
 ///
@@ -78,9 +78,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::results::json::read;
-    use crate::results::sample;
-    use crate::results::sample::mesh::{Mesh, Slow};
+    use results::json::read;
+    use results::sample;
+    use results::sample::mesh::{Mesh, Slow};
 
     #[test]
     fn the_committed_schema_is_that_of_the_types() {

@@ -10,8 +10,8 @@ use crate::judge::mesh::{Cell, Matrix, NodesFinding, Outlier, Place};
 use crate::observe::Metric;
 use crate::observe::format::NOT_MEASURED;
 use crate::show::sentences::{number, of_nodes};
-use crate::text::wrapped;
 use heads::Heads;
+use results::text::wrapped;
 
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.

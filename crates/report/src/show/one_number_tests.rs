@@ -14,10 +14,10 @@ use super::{Table, csv};
 use crate::judge::compare::{Options, compare};
 use crate::judge::threshold::{Condition, Demands, judge};
 use crate::observe::Metric;
-use crate::results::load::{Found, Loaded};
-use crate::results::model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult};
-use crate::results::sample::{self, doubt, fairness, limits, node};
-use crate::text::Screen;
+use results::load::{Found, Loaded};
+use results::model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult};
+use results::sample::{self, doubt, fairness, limits, node};
+use results::text::Screen;
 
 /// A run with all figures, and whether they count.
 fn runs() -> impl Strategy<Value = (Run, bool)> {
@@ -49,7 +49,7 @@ fn runs() -> impl Strategy<Value = (Run, bool)> {
             flow.window.doubts.extend(kind.map(doubt));
             let mut run = sample::run(vec![flow]);
             (run.complete, run.interrupted) = (complete, interrupted);
-            run.nodes = vec![crate::results::model::NodeResult {
+            run.nodes = vec![results::model::NodeResult {
                 name: "client".to_owned(),
                 workers: vec![WorkerResult { cpu_seconds: Some(cpu), ..WorkerResult::default() }],
                 ..Default::default()

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use report::judge::compare::{Aspect, Options, Verdict, compare};
 use report::observe::Metric;
-use report::results::load::{Found, Loaded};
-use report::results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
+use results::load::{Found, Loaded};
+use results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
 
 const SIZE: u64 = 65_536;
 

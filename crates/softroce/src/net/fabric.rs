@@ -1,6 +1,5 @@
 //! A network in memory with a time of its own: a switch with a link to each device. Each link has a rate, a delay, a queue
-//! that marks and drops, and faults, by seed ([`Direction`]). The same seed and the same calls have the same effects. It must
-//! not know packets beyond their length.
+//! that marks and drops, and faults, by seed ([`Direction`]). The same seed and the same calls have the same effects.
 //!
 //! Sockets and networks alike are an [`Attachment`], which packets leave and come by.
 

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use report::judge::compare::{self, Comparison};
-use report::results::file::write_whole;
-use report::results::load::load;
 use report::show::compare as output;
-use report::text;
+use results::file::write_whole;
+use results::load::load;
+use results::text;
 use settings::TimeSpan;
 
 use crate::cli::args::{GateArgs, PlotArgs};

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::perftest::{Child, Ended, Launch};
-use report::text;
+use results::text;
 
 use crate::cli::args::Switch;
 use crate::cli::terminal::errors::Failure;

@@ -16,9 +16,9 @@ use super::side::{Launch, SideFiles, observations, runs, units};
 use super::turns;
 use crate::observe::format::each_once;
 use crate::observe::metric::Metric;
-use crate::results::load::{Found, Loaded};
-use crate::results::model::Run;
-use crate::text;
+use results::load::{Found, Loaded};
+use results::model::Run;
+use results::text;
 
 /// Compares what was found at two places.
 pub fn compare(

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::options::Aspect;
 use crate::observe::format::each_once;
-use crate::results::model::{CaseConfig, Device, FORWARD, FlowConfig, Host, Node, ResultFile};
+use results::model::{CaseConfig, Device, FORWARD, FlowConfig, Host, Node, ResultFile};
 
 /// One fact: which, and what it is; `None` if the file does not have it.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +166,7 @@ fn values<'a>(files: &'a [Vec<Fact>], name: &str) -> Vec<&'a str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::node;
+    use results::sample::node;
 
     fn result(kernel: &str, faults: Option<&str>) -> ResultFile {
         let device = Device { faults: faults.map(str::to_owned), ..Device::default() };

@@ -3,7 +3,7 @@
 
 use super::side::{Launch, runs};
 use crate::observe::format::rate_text;
-use crate::results::model::{CaseFlow, LoadVerdict};
+use results::model::{CaseFlow, LoadVerdict};
 use statistics::median;
 
 /// Whether a flow kept up with its schedule, and lost nothing, in all runs of both sides: what it moved is then what was asked for. As the

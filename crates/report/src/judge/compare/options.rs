@@ -148,7 +148,7 @@ impl FromStr for Margins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::has;
+    use results::sample::has;
 
     #[test]
     fn margins_are_percentages_of_metrics() {

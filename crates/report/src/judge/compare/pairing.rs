@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::facts::differ;
-use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult};
+use results::load::Loaded;
+use results::model::{CaseConfig, CaseResult};
 use settings::{ROWS, Row, Settings};
 
 /// A case as one side has it: the files that have it, by number within the side, and what each has.
@@ -135,7 +135,7 @@ fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use results::sample;
 
     fn file(cases: &[(&str, f64)]) -> Loaded {
         sample::file(

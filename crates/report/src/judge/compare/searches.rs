@@ -5,8 +5,8 @@ use super::model::{CaseComparison, MetricComparison, MissingMetric, Observation,
 use super::side::Launch;
 use crate::observe::format::{each_once, rate_text};
 use crate::observe::metric::Metric;
-use crate::results::contradiction;
-use crate::results::model::{LoadSearch, SearchEnd};
+use results::contradiction;
+use results::model::{LoadSearch, SearchEnd};
 use statistics::median;
 
 const METRIC: Metric = Metric::HighestLoad;

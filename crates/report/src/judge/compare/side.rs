@@ -4,9 +4,9 @@ use super::facts::{self, Fact};
 use super::model::Observation;
 use super::pairing::SideCase;
 use crate::observe::standing::{self, LeftOut, Standing};
-use crate::results::load::Loaded;
-use crate::results::model::{CaseResult, Run};
-use crate::text;
+use results::load::Loaded;
+use results::model::{CaseResult, Run};
+use results::text;
 use statistics::{Unit, median};
 
 /// The files of a side, with the facts of each.

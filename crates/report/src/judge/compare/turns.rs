@@ -60,7 +60,7 @@ pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::has;
+    use results::sample::has;
 
     /// `A` is a launch of the base, `n` one of the new side, a second apart; those in brackets begin at once.
     fn reason(order: &str) -> Option<String> {

@@ -10,7 +10,7 @@ mod subject;
 mod wrong;
 
 use crate::judge::mesh::{Fan, Mesh, NodesFinding};
-use crate::results::model::ResultFile;
+use results::model::ResultFile;
 use subject::Compared;
 
 pub use finding::{Finding, Shape};

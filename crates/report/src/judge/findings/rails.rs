@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::noise::Figures;
 use crate::judge::mesh::{groups, title};
 use crate::observe::{Metric, standing};
-use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
+use results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use statistics::median;
 
 /// A rail that is slower than the others of its node.
@@ -160,8 +160,8 @@ fn ratios(rails: &[(&End, &Moved)], metric: Metric) -> Option<Figures> {
 mod tests {
     use super::*;
     use crate::judge::findings::{Finding, Said};
-    use crate::results::model::{CLIENT, SERVER};
-    use crate::results::sample;
+    use results::model::{CLIENT, SERVER};
+    use results::sample;
 
     /// A case with a flow over each rail, of which each run moved so much in Gb/s.
     fn over_rails(runs: &[&[f64]]) -> ResultFile {

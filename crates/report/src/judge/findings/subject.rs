@@ -8,7 +8,7 @@ use super::noise::Figures;
 use crate::observe::Metric;
 use crate::observe::setting_words::words;
 use crate::observe::standing;
-use crate::results::model::{CaseResult, ResultFile, Run};
+use results::model::{CaseResult, ResultFile, Run};
 
 /// Cases that move as much as they can between two nodes, each with its runs in all results.
 pub(super) struct Compared<'a> {

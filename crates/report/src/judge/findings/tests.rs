@@ -5,11 +5,11 @@ use settings::Settings;
 
 use super::*;
 use crate::observe::Metric;
-use crate::results::model::{
+use results::model::{
     CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
     PathEvent, PathEventKind, Run, Totals,
 };
-use crate::results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline};
+use results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline};
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
 fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
@@ -276,7 +276,7 @@ fn a_single_case_has_a_finding_only_where_something_is_wrong() {
 #[test]
 fn a_slow_node_is_a_finding() {
     use crate::judge::mesh::{NodesFinding, Part};
-    use crate::results::sample::mesh::{Mesh, Slow};
+    use results::sample::mesh::{Mesh, Slow};
     let mut file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
     let cases = of_qps(&[("1", 10.0), ("4", 20.0)]).cases;
     file.cases.extend(cases);

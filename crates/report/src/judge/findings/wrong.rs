@@ -10,7 +10,7 @@ use super::noise::{are_few, of_few_runs};
 use crate::judge::evenness::{OverTime, WRONG_BELOW};
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::observe::{Metric, Observed};
-use crate::results::model::{
+use results::model::{
     CaseResult, DoubtKind, FlowResult, LoadVerdict, PathEvent, PathEventKind, ResultFile, Run,
     StarvedQp,
 };

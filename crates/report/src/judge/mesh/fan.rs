@@ -4,7 +4,7 @@ use serde::Serialize;
 use settings::{Pattern, Settings};
 
 use crate::observe::standing;
-use crate::results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
+use results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
 use statistics::median;
 
 /// Throughput that is lower by less than this part falls by chance.
@@ -163,7 +163,7 @@ fn share(index: usize, flow: &FlowConfig, runs: &[&Run], is_in: bool) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::mesh::{Mesh, Slow};
+    use results::sample::mesh::{Mesh, Slow};
 
     #[test]
     fn an_incast_has_a_point_a_fan_in_and_tells_where_it_falls_and_who_has_least() {

@@ -1,7 +1,7 @@
 //! The figures of a flow that a matrix has.
 
 use crate::observe::Metric;
-use crate::results::model::{FlowResult, Run};
+use results::model::{FlowResult, Run};
 use statistics::median;
 
 /// The metrics of which they are.

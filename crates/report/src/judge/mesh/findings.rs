@@ -13,7 +13,7 @@ use super::losses::Lossy;
 use super::matrix::{Cell, Matrix};
 use super::outliers::Outlier;
 use crate::observe::Metric;
-use crate::results::model::ResultFile;
+use results::model::ResultFile;
 use statistics::median;
 
 /// Most slow paths that are named one by one.
@@ -379,9 +379,9 @@ impl Matrix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::model::DoubtKind;
-    use crate::results::sample;
-    use crate::results::sample::mesh::{Mesh as Made, Slow as Slowed};
+    use results::model::DoubtKind;
+    use results::sample;
+    use results::sample::mesh::{Mesh as Made, Slow as Slowed};
 
     /// What the only matrix of a file says first.
     fn first(file: &ResultFile) -> NodesFinding {

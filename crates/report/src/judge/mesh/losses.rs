@@ -77,8 +77,8 @@ fn loss(is_lost: bool) -> f64 {
 mod tests {
     use super::*;
     use crate::judge::mesh::Mesh;
-    use crate::results::model::{Doubt, DoubtKind, PathEvent, PathEventKind, ResultFile};
-    use crate::results::sample_mesh;
+    use results::model::{Doubt, DoubtKind, PathEvent, PathEventKind, ResultFile};
+    use results::sample_mesh;
 
     /// Eight nodes, of which some tell of these events in the flows from one to another.
     fn with_events(

@@ -7,7 +7,7 @@ use settings::{Pattern, Settings};
 use super::figures::{Figures, median_of};
 use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
-use crate::results::model::{CaseResult, NodeResult, PathEventKind, ResultFile, Run};
+use results::model::{CaseResult, NodeResult, PathEventKind, ResultFile, Run};
 use statistics::median;
 
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.

@@ -187,7 +187,7 @@ impl fmt::Display for Condition {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::{has, rows};
+    use results::sample::{has, rows};
 
     #[test]
     fn conditions_are_read() {

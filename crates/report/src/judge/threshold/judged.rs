@@ -9,7 +9,7 @@ use super::condition::{Condition, Limit, Relation};
 use super::demands::Demands;
 use crate::judge::mesh::{groups, title};
 use crate::observe::{Metric, standing};
-use crate::results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
+use results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use statistics::median;
 
 /// A case, or all rounds of a pattern, with its flows.

@@ -4,10 +4,10 @@ use super::sample::{compared, noise, text};
 use super::*;
 use crate::judge::compare::model::Verdict;
 use crate::observe::metric::Metric;
-use crate::results::load::Found;
-use crate::results::model::Totals;
-use crate::results::sample;
-use crate::results::sample::has;
+use results::load::Found;
+use results::model::Totals;
+use results::sample;
+use results::sample::has;
 
 /// Ten launches in turns with those of the other side; the flow `large` takes `factor` times as long.
 fn side(name: &str, second: u32, factor: f64) -> Found {

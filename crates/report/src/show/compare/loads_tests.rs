@@ -6,9 +6,9 @@ use super::sample::{noise, text};
 use super::*;
 use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::metric::Metric;
-use crate::results::load::Found;
-use crate::results::model::{CaseResult, Latency, LoadSearch, ResultFile, SearchEnd};
-use crate::results::sample::{self, has, starts};
+use results::load::Found;
+use results::model::{CaseResult, Latency, LoadSearch, ResultFile, SearchEnd};
+use results::sample::{self, has, starts};
 
 static SAMPLE: LazyLock<ResultFile> = LazyLock::new(sample::open_loop);
 

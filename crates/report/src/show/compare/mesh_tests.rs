@@ -3,10 +3,10 @@
 use super::sample::{compared, text};
 use super::table;
 use crate::judge::compare::model::Comparison;
-use crate::results::load::Found;
-use crate::results::model::ResultFile;
-use crate::results::sample::mesh::{Mesh, Slow};
-use crate::results::sample::{fairness, has};
+use results::load::Found;
+use results::model::ResultFile;
+use results::sample::mesh::{Mesh, Slow};
+use results::sample::{fairness, has};
 
 /// Six launches, in turns with those of the other side.
 fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {

@@ -18,7 +18,7 @@ mod sample;
 
 #[cfg(test)]
 mod tests {
-    use crate::results::sample::has;
+    use results::sample::has;
     use std::io;
 
     use quick_junit::Report;

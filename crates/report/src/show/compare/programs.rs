@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::rows::{Change, Row, of_cases, over_all};
 use crate::judge::compare::model::Comparison;
 use crate::observe::{Metric, Spread, standing};
-use crate::results::load::{Found, Loaded};
-use crate::results::model::CaseResult;
-use crate::text;
+use results::load::{Found, Loaded};
+use results::model::CaseResult;
+use results::text;
 use statistics::median;
 
 /// Writes [`Comparison`] as it is, and what changed for certain.

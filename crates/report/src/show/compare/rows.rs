@@ -6,7 +6,7 @@ use crate::judge::compare::model::{
     CaseComparison, Comparison, MetricComparison, Observation, Verdict,
 };
 use crate::observe::Metric;
-use crate::results::model::FORWARD;
+use results::model::FORWARD;
 
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {

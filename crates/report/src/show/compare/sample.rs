@@ -6,13 +6,13 @@ use settings::Settings;
 
 use crate::judge::compare::model::Comparison;
 use crate::judge::compare::options::Options;
-use crate::results::load::{Found, Loaded};
-use crate::results::model::{
+use results::load::{Found, Loaded};
+use results::model::{
     CLIENT, CaseConfig, CaseResult, Device, FlowResult, Latency, NodeResult, ResultFile, Run, Tool,
     Totals, WorkerResult,
 };
-pub(super) use crate::results::sample::text;
-use crate::results::sample::{self, fairness, node, window};
+pub(super) use results::sample::text;
+use results::sample::{self, fairness, node, window};
 
 /// Ten launches on a side: one case slower, one faster, one alike, one that scatters, one measured with
 /// another MTU, and one only here.

@@ -9,7 +9,7 @@ use super::rows::{HEAD, Row, flow, has_changed, of_case, over_all};
 use super::words;
 use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::format::counted;
-use crate::text;
+use results::text;
 
 const COLUMNS: usize = 100;
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json, to_value};
 
 use super::rows::{self, Row, places};
 use crate::observe::{Metric, Observation};
-use crate::results::model::{CaseFlow, NodeResult, ResultFile, WorkerResult};
-use crate::results::rates;
+use results::model::{CaseFlow, NodeResult, ResultFile, WorkerResult};
+use results::rates;
 
 /// Writes header and rows to a stream.
 ///

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use hdrhistogram::Histogram;
 
 use super::rows::{KEY, Row, places};
-use crate::results::model::{FlowResult, Latency, ResultFile, Run};
+use results::model::{FlowResult, Latency, ResultFile, Run};
 
 const COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
 
@@ -83,7 +83,7 @@ fn of_set_up(run: &Run) -> impl Iterator<Item = (String, Histogram<u64>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample;
+    use results::sample;
 
     fn rows(result: &ResultFile) -> Vec<Vec<String>> {
         let text = sample::text(|out| write_to(result, out));

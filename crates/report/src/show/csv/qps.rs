@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::rows::{self, Row, places};
-use crate::results::model::ResultFile;
+use results::model::ResultFile;
 
 /// Writes header and rows to a stream.
 ///

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, to_value};
 
 use crate::observe::{Observation, Observed};
-use crate::results::model::{CaseFlow, ResultFile, Run};
+use results::model::{CaseFlow, ResultFile, Run};
 
 /// Columns of every file: what a row is of, and what files are joined by.
 pub(super) const KEY: [&str; 8] = ["id", "op", "qps", "size_bytes", "run", "flow", "from", "to"];
@@ -147,7 +147,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::results::sample;
+    use results::sample;
 
     fn written(rows: &[Value]) -> String {
         let row = |value: &Value| {

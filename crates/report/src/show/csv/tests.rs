@@ -7,8 +7,8 @@ use serde_json::{Value, to_value};
 
 use super::{cases, qps};
 use crate::observe::Metric;
-use crate::results::model::{CaseConfig, CaseResult, DoubtKind, ResultFile, Run};
-use crate::results::sample;
+use results::model::{CaseConfig, CaseResult, DoubtKind, ResultFile, Run};
+use results::sample;
 
 /// A file as it is read: its columns, and its rows by them.
 struct Sheet {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::text::printable_lines;
+use results::text::printable_lines;
 
 /// Tests of one kind, and what is to be known of all of them.
 pub(crate) struct TestSuite {

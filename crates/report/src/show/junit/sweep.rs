@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use crate::judge::findings::Said;
 use crate::judge::threshold::{Demands, Judged, Suite, judge};
 use crate::observe::standing::{self, Standing};
-use crate::results::model::{ResultFile, Run};
 use crate::show::junit::{self, Outcome, TestCase, TestSuite};
 use crate::show::sentences::{of_flow, sentence};
+use results::model::{ResultFile, Run};
 
 /// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
 /// property of it.
@@ -90,8 +90,8 @@ mod tests {
 
     use super::*;
     use crate::judge::threshold::Condition;
-    use crate::results::sample::mesh::{Mesh, Slow};
-    use crate::results::sample::{self, has};
+    use results::sample::mesh::{Mesh, Slow};
+    use results::sample::{self, has};
 
     fn written(file: &ResultFile, demands: &Demands) -> String {
         sample::text(|out| write(file, &Said::of(file), demands, out))

@@ -70,7 +70,7 @@ fn widest(names: &[String]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::names;
+    use results::sample::names;
 
     #[test]
     fn heads_tell_nodes_apart() {

@@ -1,9 +1,9 @@
 use super::*;
-use crate::results::model::ResultFile;
-use crate::results::sample::mesh::{Mesh, Slow};
+use results::model::ResultFile;
+use results::sample::mesh::{Mesh, Slow};
 
 fn text(file: &ResultFile) -> String {
-    crate::results::sample::text(|out| write(&Said::of(file), out))
+    results::sample::text(|out| write(&Said::of(file), out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {
@@ -43,5 +43,5 @@ fn hundreds_of_nodes() {
 
 #[test]
 fn a_file_without_a_pattern_says_nothing() {
-    assert_eq!(text(&crate::results::sample::result()), "");
+    assert_eq!(text(&results::sample::result()), "");
 }

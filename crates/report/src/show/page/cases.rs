@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use crate::observe::{Metric, Observed};
-use crate::results::load::Loaded;
-use crate::results::model::LoadVerdict;
-use crate::results::rates;
 use crate::show::page::doubts;
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::groups::joined;
+use results::load::Loaded;
+use results::model::LoadVerdict;
+use results::rates;
 use settings::{ROWS, Row, Settings, Takes};
 
 pub(crate) struct Cases {
@@ -158,8 +158,8 @@ fn remarks(observed: &Observed<'_>) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::results::model::CaseResult;
-    use crate::results::sample;
+    use results::model::CaseResult;
+    use results::sample;
 
     pub(crate) fn case(op: &str, qps: u32, gbit_per_s: f64, complete: bool) -> CaseResult {
         let settings = Settings { qps, ..Settings::from([("op", op)]) };

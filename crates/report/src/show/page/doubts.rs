@@ -1,7 +1,7 @@
 //! Why runs do not count, in plain words: three for a row, and a sentence with the remedy for the page's beginning.
 
 use crate::observe::standing::{LeftOut, Reason, reason};
-use crate::results::model::DoubtKind;
+use results::model::DoubtKind;
 
 const BAD: Reason = Reason {
     short: "the run failed",

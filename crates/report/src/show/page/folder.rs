@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::results::file::{WriteError, prepare_directory, write_whole};
 use crate::show::page::FIGURES_NAME;
 use crate::show::plot::draw::{Width, as_file};
 use crate::show::plot::figure::Figure;
 use crate::show::plot::formats::{Format, is_ours, marked_svg};
+use results::file::{WriteError, prepare_directory, write_whole};
 
 /// The page's name in its folder.
 pub const PAGE_NAME: &str = "index.html";
@@ -124,10 +124,9 @@ fn ids_of_earlier_page(page: &Path) -> Result<Vec<String>, FolderError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::new_file::tests::names;
-    use crate::results::sample::{has, starts};
     use crate::show::page::Page;
     use crate::show::plot::figure::Section;
+    use results::sample::{file_names as names, has, starts};
 
     fn figure(id: &&str) -> Figure {
         Figure {

@@ -17,11 +17,11 @@ use sha2::{Digest as _, Sha256};
 
 use crate::judge::compare::Comparison;
 use crate::observe::format::plural;
-use crate::results::load::Loaded;
 use crate::show::plot::draw::palette;
 use crate::show::plot::figure::{Figure, Section};
 use crate::show::plot::formats::GENERATOR;
-use crate::text::unbroken;
+use results::load::Loaded;
+use results::text::unbroken;
 
 const STYLE: &str = include_str!("style.css");
 /// One scope, in which nothing is seen from outside.

@@ -8,11 +8,11 @@ use settings::listed;
 use super::tables;
 use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut};
-use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, Device, Host, Node, ResultFile};
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::rows::settings::{device_words, minute};
-use crate::text;
+use results::load::Loaded;
+use results::model::{CaseConfig, Device, Host, Node, ResultFile};
+use results::text;
 
 /// Most names that are listed one by one.
 const SHOWN: usize = 4;
@@ -175,7 +175,7 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::{self, has};
+    use results::sample::{self, has};
 
     fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
         let device = Device {

@@ -65,7 +65,7 @@ fn text(cell: &Cell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::has;
+    use results::sample::has;
 
     #[test]
     fn cells_are_escaped_rounded_and_missing_is_no_zero() {

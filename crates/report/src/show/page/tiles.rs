@@ -8,9 +8,9 @@ use crate::judge::compare::{Comparison, MetricComparison, Observation, Verdict};
 use crate::observe::format::{NOT_MEASURED, counted};
 use crate::observe::standing::{self, LeftOut};
 use crate::observe::{Metric, Observed};
-use crate::results::load::Loaded;
-use crate::results::model::{LoadVerdict, subject};
-use crate::text::{short_path, unbroken};
+use results::load::Loaded;
+use results::model::{LoadVerdict, subject};
+use results::text::{short_path, unbroken};
 
 struct Tile {
     label: String,
@@ -201,8 +201,8 @@ mod tests {
     use super::super::cases::tests::case;
     use super::*;
     use crate::judge::compare::CaseComparison;
-    use crate::results::model::{CaseResult, DoubtKind, LoadSearch};
-    use crate::results::sample::{self, doubt, file, load_of};
+    use results::model::{CaseResult, DoubtKind, LoadSearch};
+    use results::sample::{self, doubt, file, load_of};
 
     fn fastest_of(cases: Vec<CaseResult>) -> [String; 3] {
         let loaded = file(cases);

@@ -9,10 +9,10 @@ use super::sums::is_of_pattern;
 use crate::judge::compare::Comparison;
 use crate::observe::format::some_of;
 use crate::observe::standing::{self, LeftOut};
-use crate::results::load::Loaded;
-use crate::results::model::subject;
 use crate::show::plot::specs::{latency_by_load, set_up, values};
 use crate::show::plot::sums::Sides;
+use results::load::Loaded;
+use results::model::subject;
 
 const NAMED: usize = 5;
 
@@ -228,8 +228,8 @@ fn not_counted(results: &[Loaded]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::judge::compare::CaseComparison;
-    use crate::results::model::{FlowResult, LoadVerdict, Run};
-    use crate::results::sample::{self, case, has};
+    use results::model::{FlowResult, LoadVerdict, Run};
+    use results::sample::{self, case, has};
 
     #[test]
     fn what_failed_is_told() {

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use settings::Pattern;
 
-use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, Run, Window};
+use results::load::Loaded;
+use results::model::{CaseConfig, CaseResult, FlowConfig, FlowResult, Latency, Run, Window};
 
 /// Name of the flow that stands for all of a case.
 pub const ALL_FLOWS: &str = "all flows together";
@@ -123,9 +123,9 @@ impl<'a, T: AsRef<[Loaded]> + ?Sized> From<&'a T> for Sides<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::results::model::LoadVerdict;
-    use crate::results::sample::mesh::{ALONE_GBIT_PER_S, Mesh};
-    use crate::results::sample::{loaded, mixed};
+    use results::model::LoadVerdict;
+    use results::sample::mesh::{ALONE_GBIT_PER_S, Mesh};
+    use results::sample::{loaded, mixed};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use settings::listed;
 
 use super::nodes::{figure, than};
 use crate::judge::findings::SlowRail;
-use crate::results::model::{CLIENT, SERVER};
+use results::model::{CLIENT, SERVER};
 
 /// `Rail mlx5_2 is slow: 49.000 Gb/s, 50 % less than the median 98.000 Gb/s of the other 3 (CASE): look at …`.
 pub(super) fn slow_rail(rail: &SlowRail) -> String {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Share, Slow, Why};
-use crate::results::sample::{self, names};
+use results::sample::{self, names};
 
 fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], hint: &str) -> Finding {
     let counts = counts.iter();

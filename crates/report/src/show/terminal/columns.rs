@@ -7,7 +7,7 @@ use crate::observe::Metric;
 use crate::observe::format::NOT_MEASURED;
 use crate::observe::setting_words::{alike, cell};
 use crate::observe::standing::Standing;
-use crate::results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
+use results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
 
 pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
@@ -205,7 +205,7 @@ fn same(settings: &[Settings], first: &CaseConfig, differing: &[&Row]) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::sample::{self, rows};
+    use results::sample::{self, rows};
 
     fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
         let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).columns;

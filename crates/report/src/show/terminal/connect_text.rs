@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::observe::format::{NOT_MEASURED, counted, exact, time_text};
-use crate::results::model::{CaseConfig, Connect, ConnectStep, Latency};
+use results::model::{CaseConfig, Connect, ConnectStep, Latency};
 
 /// How far the table of steps stands to the right.
 const INDENT: &str = "    ";
@@ -93,7 +93,7 @@ mod tests {
     use settings::Settings;
 
     use super::*;
-    use crate::results::sample;
+    use results::sample;
 
     #[test]
     fn steps_are_a_table_of_both_ends() {

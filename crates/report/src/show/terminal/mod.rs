@@ -19,11 +19,11 @@ use crate::judge::findings::Said;
 use crate::observe::Metric;
 use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
-use crate::results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
 use crate::show::sentences;
-use crate::text::{Mark, Screen, path, wrapped};
 use columns::{Column, Columns, RowOf};
 use remarks::{Remark, is_both_ways};
+use results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
+use results::text::{Mark, Screen, path, wrapped};
 
 /// Writes rows as runs finish.
 pub struct Table<W> {

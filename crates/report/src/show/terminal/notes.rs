@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::Observed;
 use crate::observe::format::{exact, plural};
-use crate::results::model::{Device, Load, ResultFile};
-use crate::results::rates;
+use results::model::{Device, Load, ResultFile};
+use results::rates;
 
 /// Most runs with a line of their own.
 const MOST: usize = 8;

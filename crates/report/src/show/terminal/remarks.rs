@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::columns::{Columns, RowOf};
 use crate::judge::evenness::TOLD_BELOW;
 use crate::observe::format::{counted, fixed};
-use crate::results::model::{
-    CaseConfig, DoubtKind, FORWARD, FlowResult, PathEventKind, REVERSE, Run,
-};
-use crate::text::Mark;
+use results::model::{CaseConfig, DoubtKind, FORWARD, FlowResult, PathEventKind, REVERSE, Run};
+use results::text::Mark;
 
 /// A remark and how grave it is.
 pub(super) type Remark = (Mark, String);

@@ -1,8 +1,8 @@
 //! What a search for a load found, in three lines for a person.
 
 use crate::observe::format::{counted, exact, rate_text};
-use crate::results::model::{LoadSearch, ResultFile, SearchEnd, TrialOutcome};
-use crate::text::seconds_text;
+use results::model::{LoadSearch, ResultFile, SearchEnd, TrialOutcome};
+use results::text::seconds_text;
 
 pub(super) fn lines(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().flat_map(|case| -> Vec<String> {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::observe::format::NOT_MEASURED;
-use crate::results::model::{CaseResult, Doubt, DoubtKind, REVERSE};
-use crate::results::sample::{self, doubt, has, rows, starts, with};
+use results::model::{CaseResult, Doubt, DoubtKind, REVERSE};
+use results::sample::{self, doubt, has, rows, starts, with};
 
 const COLUMNS_80: Screen = Screen { columns: 80, is_coloured: false };
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::results::model::{CaseConfig, FlowResult, Latency, Run, Window};
+use results::model::{CaseConfig, FlowResult, Latency, Run, Window};
 
 /// Of more flows the latencies are not put together: that would take longer than the run's other figures.
 const MOST_HISTOGRAMS: usize = 256;

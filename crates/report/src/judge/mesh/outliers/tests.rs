@@ -1,6 +1,6 @@
 use super::*;
-use crate::results::model::ResultFile;
-use crate::results::sample::mesh::{Mesh, Slow};
+use results::model::ResultFile;
+use results::sample::mesh::{Mesh, Slow};
 
 /// The places named in a file's only matrix, each with the figure that shows it.
 fn told(file: &ResultFile) -> Vec<(Metric, Place)> {

@@ -1,8 +1,8 @@
 use super::*;
-use crate::results::model::Delivery;
-use crate::results::sample::mesh::{Mesh, Slow};
-use crate::results::sample::{has, starts};
 use crate::show::sentences::failing;
+use results::model::Delivery;
+use results::sample::mesh::{Mesh, Slow};
+use results::sample::{has, starts};
 
 /// What fails of a file that must reach this, and by these conditions.
 fn fails(file: &ResultFile, below: Option<&str>, conditions: &[&str]) -> Option<String> {
@@ -24,7 +24,7 @@ fn fails_if(file: &ResultFile, conditions: &[&str]) -> Option<String> {
 
 #[test]
 fn conditions_name_the_flow_and_the_value() {
-    let mut file = crate::results::sample::mixed();
+    let mut file = results::sample::mixed();
     // A QP alone shares with none.
     assert_eq!(file.cases[0].config.flow(2).qps, 1);
     assert_eq!(fails_if(&file, &["gbit<1", "p99>1s", "jain<0.9"]), None);
@@ -43,8 +43,8 @@ fn conditions_name_the_flow_and_the_value() {
 
 #[test]
 fn set_up_is_judged_by_its_own_conditions() {
-    let (config, run) = crate::results::sample::connect();
-    let mut file = crate::results::sample::mixed();
+    let (config, run) = results::sample::connect();
+    let mut file = results::sample::mixed();
     (file.cases[0].config, file.cases[0].runs) = (config, vec![run]);
     assert_eq!(fails_if(&file, &["connections<3000", "setup>5ms"]), None);
     let text = fails_if(&file, &["connections<4000"]).unwrap();
@@ -97,7 +97,7 @@ fn what_cannot_be_judged_has_not_passed() {
 
 #[test]
 fn sweeps_without_a_pattern_are_judged_too() {
-    let mut file = crate::results::sample::mixed();
+    let mut file = results::sample::mixed();
     let text = sentence(&file, "5Gb").unwrap();
     let told = "2 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 5.000 Gb/s; back: ";
     starts(&text, told);

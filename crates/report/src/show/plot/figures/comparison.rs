@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::compare::{Comparison, Verdict};
 use crate::observe::Metric;
-use crate::results::load::Loaded;
-use crate::results::model::{CaseConfig, subject};
 use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, WORSE};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright};
-use crate::text::short_path;
+use results::load::Loaded;
+use results::model::{CaseConfig, subject};
+use results::text::short_path;
 
 const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
@@ -353,8 +353,8 @@ fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use crate::results::model::{CaseResult, PerftestComparison};
-    use crate::results::sample::file;
+    use results::model::{CaseResult, PerftestComparison};
+    use results::sample::file;
 
     use super::*;
 
@@ -379,7 +379,7 @@ mod tests {
     #[test]
     fn a_victim_has_what_is_left_of_it_beside_each_attacker() {
         let mut loaded = file(vec![CaseResult::default()]);
-        loaded.result.beside = crate::results::sample::beside();
+        loaded.result.beside = results::sample::beside();
         let ratios = of_beside(&[loaded]);
         let told = ratios.iter().map(|it| {
             let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.case, row.ratio));

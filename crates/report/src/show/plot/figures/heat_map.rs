@@ -7,13 +7,13 @@ use settings::{CqMode, ROWS, Settings, Workload};
 
 use crate::observe::format::human_size;
 use crate::observe::{Metric, Observed};
-use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult};
 use crate::show::plot::draw::palette::{Colour, GROUND, INK, Look, MAP};
 use crate::show::plot::draw::{Key, KeyMark};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
 use crate::show::plot::rows::groups::distinct;
+use results::load::Loaded;
+use results::model::{CaseFlow, CaseResult};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
@@ -266,8 +266,8 @@ impl Shade {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use crate::results::sample::{file, moved};
     use crate::show::plot::draw::palette::wcag::contrast;
+    use results::sample::{file, moved};
 
     use super::*;
 

@@ -3,8 +3,6 @@
 use super::timeline::subjects;
 use crate::judge::evenness::{OverTime, QpOverTime};
 use crate::observe::Observed;
-use crate::results::load::Loaded;
-use crate::results::model::{FlowResult, QpTimeline, Run};
 use crate::show::plot::draw::palette::{DIVERGING, INK};
 use crate::show::plot::draw::{Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
@@ -12,6 +10,8 @@ use crate::show::plot::figures::heat_map::Shade;
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::sums::Sides;
+use results::load::Loaded;
+use results::model::{FlowResult, QpTimeline, Run};
 
 const CAPTION: &str = "Each row is a QP, each column an interval. If a column differs, all QPs were slow at that time; if a \
     row differs, its QP got less or more than the others.";

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 
 use crate::judge::evenness::DRAWN_BELOW;
 use crate::observe::{Metric, Observed};
-use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult};
-use crate::results::rates;
 use crate::show::plot::draw::palette::{Look, Marker, SERIES};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::figures::heat_map::or_unknown;
 use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Upright};
 use crate::show::plot::rows::groups::distinct;
+use results::load::Loaded;
+use results::model::{CaseFlow, CaseResult};
+use results::rates;
 
 /// Flows that are drawn; of more, the least even.
 const MOST_FLOWS: usize = 12;
@@ -243,8 +243,8 @@ impl QpShares {
 
 #[cfg(test)]
 mod tests {
-    use crate::results::model::{FlowResult, Latency, QpResult, Run};
-    use crate::results::sample;
+    use results::model::{FlowResult, Latency, QpResult, Run};
+    use results::sample;
 
     use super::*;
 

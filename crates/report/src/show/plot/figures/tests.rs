@@ -5,13 +5,13 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::judge::compare::{Aspect, Options, compare};
-use crate::results::load::{Found, Loaded};
-use crate::results::model::*;
-use crate::results::sample::{self, cases, has, limits, node, window};
 use crate::show::plot::draw::check::faults;
 use crate::show::plot::figure::{Cell, Figure, Table};
 use crate::show::plot::specs::{latency_by_load, values};
 use crate::show::plot::sums::Sides;
+use results::load::{Found, Loaded};
+use results::model::*;
+use results::sample::{self, cases, has, limits, node, window};
 
 mod launches;
 mod loads;

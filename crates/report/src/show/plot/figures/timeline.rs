@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::results::model::{Bandwidth, FlowResult, Run, Timeline};
 use crate::show::plot::draw::palette::{Look, WORSE, look};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
@@ -13,6 +12,7 @@ use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, 
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, revision};
 use crate::show::plot::sums::Sides;
+use results::model::{Bandwidth, FlowResult, Run, Timeline};
 
 /// Flows that are drawn; of more, the least steady.
 const MOST_FLOWS: usize = 6;

@@ -9,7 +9,6 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::observe::Metric;
 use crate::observe::format::each_once;
-use crate::results::load::Loaded;
 use crate::show::plot::draw::palette::{BETTER, Look, Marker, WORSE};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
@@ -19,6 +18,7 @@ use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, minute, revision};
 use crate::show::plot::spec::{extent, heading, over_places, unit};
 use crate::show::plot::sums::Sides;
+use results::load::Loaded;
 
 const CAPTION: &str = "Lines join cases with equal settings only. A mark is a step: its 95 % interval, compared with the \
     previous file, is beyond the metric’s margin.";
@@ -397,7 +397,7 @@ impl Moments<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::results::sample;
+    use results::sample;
 
     use super::*;
 

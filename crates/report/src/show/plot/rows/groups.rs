@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::format::{each_once, plural};
 use crate::observe::standing::{self, LeftOut};
-use crate::results::load::Loaded;
-use crate::results::model::CaseResult;
 use crate::show::plot::draw::palette::{Look, look};
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, minute};
+use results::load::Loaded;
+use results::model::CaseResult;
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use hdrhistogram::Histogram;
 use settings::{Pattern, ROWS};
 
 use crate::observe::{Metric, Observation, Observed, Spread};
-use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, CaseResult, Latency};
-use crate::results::percentile::{BEYOND, percentile};
 use crate::show::plot::figure::Cell;
 use crate::show::plot::rows::settings::{Setting, Value};
 use crate::show::plot::sums::Sides;
+use results::load::Loaded;
+use results::model::{CaseFlow, CaseResult, Latency};
+use results::percentile::{BEYOND, percentile};
 
 /// A flow of a case and its settings; files of one revision are launches of it.
 #[derive(Clone, Debug)]
@@ -232,8 +232,8 @@ fn points(histogram: &Histogram<u64>) -> Vec<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::results::model::FlowResult;
-    use crate::results::sample;
+    use results::model::FlowResult;
+    use results::sample;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! What a case was measured with, setting by setting, so that figures can say what differs between their lines and
 //! what does not.
 
-use crate::results::load::Loaded;
-use crate::results::model::{CaseFlow, Device, ResultFile};
 use crate::show::plot::draw::number;
 use crate::show::plot::sums::ALL_FLOWS;
+use results::load::Loaded;
+use results::model::{CaseFlow, Device, ResultFile};
 use settings::{ROWS, Row, Settings, Takes, Workload};
 
 /// A setting, or another fact by which cases differ.

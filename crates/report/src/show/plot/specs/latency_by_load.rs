@@ -4,7 +4,6 @@
 use settings::Settings;
 
 use crate::observe::Metric;
-use crate::results::model::{LatencyLimit, LoadSearch, LoadVerdict, SearchEnd, TrialOutcome};
 use crate::show::plot::draw::number;
 use crate::show::plot::draw::palette::{Look, Marker};
 use crate::show::plot::figure::{Cell, Table};
@@ -14,6 +13,7 @@ use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::spec::{OVERLOADED, Spec, X, Y};
 use crate::show::plot::sums::Sides;
+use results::model::{LatencyLimit, LoadSearch, LoadVerdict, SearchEnd, TrialOutcome};
 
 pub const SPEC: Spec = Spec {
     id: "latency-by-load",

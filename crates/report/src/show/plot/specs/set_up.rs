@@ -3,7 +3,6 @@
 
 use crate::observe::Metric;
 use crate::observe::format::{counted, each_once};
-use crate::results::model::{Connect, ConnectStep, Latency};
 use crate::show::plot::draw::palette::look;
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
@@ -13,6 +12,7 @@ use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::spec::{Spec, X, Y};
 use crate::show::plot::sums::Sides;
+use results::model::{Connect, ConnectStep, Latency};
 
 pub const SPEC: Spec = Spec {
     id: "set-up-by-qps",

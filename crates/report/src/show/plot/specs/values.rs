@@ -1,10 +1,10 @@
 //! Figures of lines that are a value and few functions. A new one is a value here and its line in `sections`.
 
 use crate::observe::{Metric, Spread};
-use crate::results::model::PerftestPair;
 use crate::show::plot::draw::Unit;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::spec::{Beside, Spec, X, Y};
+use results::model::PerftestPair;
 
 /// Over the logarithm of 1 / (1 - q).
 pub const LATENCY: Spec = Spec {

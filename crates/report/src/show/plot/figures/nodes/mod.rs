@@ -9,11 +9,11 @@ use settings::{Pattern, Settings};
 use self::subject::{Subject, words};
 use crate::judge::mesh::{Fan, Matrix, NodesFinding};
 use crate::observe::Metric;
-use crate::results::load::Loaded;
 use crate::show::plot::figure::Figure;
 use crate::show::plot::rows::settings::Setting;
 use crate::show::plot::specs::values;
 use crate::show::sentences::of_nodes;
+use results::load::Loaded;
 
 pub use subject::Racks;
 

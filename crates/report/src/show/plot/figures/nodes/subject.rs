@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use crate::judge::mesh::{Cell, Matrix, Mesh, NodesFinding, Outlier, Place};
 use crate::observe::Metric;
-use crate::results::load::Loaded;
-use crate::results::model::ResultFile;
 use crate::show::plot::draw::number;
 use crate::show::plot::draw::palette::DIVERGING;
 use crate::show::plot::figures::heat_map::Shade;
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::Setting;
+use results::load::Loaded;
+use results::model::ResultFile;
 
 pub(super) struct Subject<'a> {
     pub(super) loaded: &'a Loaded,
@@ -391,8 +391,8 @@ impl Norm {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::results::sample::{names, node};
     use crate::show::plot::figures::heat_map::tests::can_be_read;
+    use results::sample::{names, node};
 
     use super::*;
 

@@ -1,11 +1,11 @@
 //! Figures of few and of many nodes, in the order that was asked for; what is slow is marked.
 
 use super::*;
-use crate::results::sample::loaded;
-use crate::results::sample::mesh::{Mesh, Slow};
 use crate::show::page::Page;
 use crate::show::plot::figures::nodes::{self, Nodes, Racks};
 use crate::show::plot::{sections, sums};
+use results::sample::loaded;
+use results::sample::mesh::{Mesh, Slow};
 
 fn of(results: &[Loaded], racks: &Racks) -> Nodes {
     nodes::figures(results, &sums::of_patterns(results), racks)

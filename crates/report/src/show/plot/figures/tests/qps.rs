@@ -1,8 +1,8 @@
 //! Maps of QPs over time, of runs whose stalls are made up. Figures of cases with several flows.
 
-use crate::results::model::{Fairness, StarvedQp};
-use crate::results::sample::starts;
 use crate::show::plot::figures::tests::*;
+use results::model::{Fairness, StarvedQp};
+use results::sample::starts;
 
 /// A case of one run of so many QPs, with 100 messages in each of 50 intervals of 40 ms but for what `change` does.
 fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {

@@ -1,0 +1,115 @@
+//! Result files by path: single files and folders of them. What cannot be used is reported, never guessed at, and the rest
+//! is used still.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::contradiction;
+use super::journal;
+use super::json::{self, ReadError};
+use super::model::ResultFile;
+
+/// One result file and where it came from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it.
+    pub result: ResultFile,
+}
+
+/// What was found under some paths.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The results, in the order of the paths given and by name within a folder.
+    pub results: Vec<Loaded>,
+    /// Files that were named, or lay in a folder that was, and could not be used.
+    pub refused: Vec<ReadError>,
+}
+
+/// Reads files, and the `*.json` of folders (not of folders within them) with the journals of sweeps that came to none.
+pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
+    let mut found = Found::default();
+    for path in paths.iter().map(AsRef::as_ref) {
+        let files = if path.is_dir() {
+            json_files_of(path).map_err(ReadError::io(path))
+        } else {
+            Ok(vec![path.to_owned()])
+        };
+        match files {
+            Ok(files) => files.into_iter().for_each(|file| found.add(file)),
+            Err(refused) => found.refused.push(refused),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn add(&mut self, path: PathBuf) {
+        let read = if has_extension(&path, journal::EXTENSION) {
+            journal::read(&path)
+        } else {
+            json::read(&path)
+        };
+        match read {
+            Ok(mut result) => {
+                contradiction::note(&mut result);
+                self.results.push(Loaded { path, result });
+            }
+            Err(refused) => self.refused.push(refused),
+        }
+    }
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension().is_some_and(|own| own == extension)
+}
+
+fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        // A sweep that has no run yet, or came to none, has an empty one.
+        let is_journal = has_extension(&path, journal::EXTENSION);
+        let is_left = is_journal
+            && !path.with_extension("json").exists()
+            && path.metadata().is_ok_and(|facts| facts.len() > 0);
+        if (has_extension(&path, "json") || is_left) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample;
+    use super::*;
+    use journal::Journal;
+
+    #[test]
+    fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let mut results = [sample::open_loop(), sample::result()];
+        for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
+            json::write(result, &path(name)).unwrap();
+        }
+        // The journal of a sweep that came to no file, and of one that did.
+        for name in ["killed", "a"] {
+            let mut journal = Journal::reserve(folder.path(), name, &[]).unwrap();
+            let case = &results[1].cases[1].id;
+            journal.add(&results[1], case).unwrap();
+        }
+        std::fs::write(path("c.json"), "{\"cases\": [").unwrap();
+        std::fs::write(path("notes.txt"), "no result").unwrap();
+        results.iter_mut().for_each(contradiction::note);
+        let found = load(&[folder.path()]);
+        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
+        assert_eq!(paths, ["a.json", "b.json", "killed.jsonl"].map(path));
+        assert_eq!(found.results[1].result, results[0]);
+        assert_eq!(found.refused.len(), 1);
+        assert!(found.refused[0].to_string().contains("c.json:1: "));
+    }
+}

@@ -1,0 +1,169 @@
+//! The settings of a case and of its flows.
+
+use std::ops::{Deref, DerefMut};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use settings::{ROWS, Settings};
+
+/// The node that runs the sweep, where there are two.
+pub const CLIENT: &str = "client";
+/// The other one.
+pub const SERVER: &str = "server";
+/// The flow from client to server, of a case that names none.
+pub const FORWARD: &str = "forward";
+/// The flow from server to client of a bidirectional case.
+pub const REVERSE: &str = "reverse";
+
+/// The settings of a case, as all nodes applied them, and its flows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseConfig {
+    /// Every setting.
+    #[serde(flatten)]
+    pub settings: Settings,
+    /// Its flows; in a case that measures set-up, the traffic beside it.
+    pub flows: Vec<FlowConfig>,
+}
+
+/// A flow: traffic of one kind from one node to another.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FlowConfig {
+    /// Name, unique in the case. Without a name of its own: `forward`, and `reverse` for the other direction.
+    pub name: String,
+    /// The node that posts its WRs: it sends, writes or reads.
+    pub from: String,
+    /// The node at the other end.
+    pub to: String,
+    /// Verbs name of the device at `from`; `null` when none was opened.
+    pub from_device: Option<String>,
+    /// Verbs name of the device at `to`; `null` when that node did not report it.
+    pub to_device: Option<String>,
+    /// Path MTU in use, in bytes; `null` when no connection was made.
+    pub path_mtu: Option<u32>,
+    /// Its settings that differ from the case's, by name.
+    pub settings: Map<String, Value>,
+}
+
+/// Separates the name of a flow from its rail.
+const OVER: char = '@';
+
+impl FlowConfig {
+    /// The name that the flows over all rails share, and its rails at `from` and `to`; `None` if it goes over no rail.
+    pub fn over_rails<'a>(&'a self) -> Option<(&'a str, [&'a str; 2])> {
+        let (name, rails) = self.name.split_once(OVER)?;
+        let (one, two) = rails.split_once('>').unwrap_or((rails, rails));
+        // The way back has the same name, and that of a node with one device is in none.
+        let rail = |device: &'a Option<String>, names: [&'a str; 2]| {
+            let device = device.as_deref().unwrap_or(names[0]);
+            names.into_iter().find(|rail| rail.split(':').next() == Some(device)).unwrap_or(device)
+        };
+        let ends = [rail(&self.from_device, [one, two]), rail(&self.to_device, [two, one])];
+        Some((name, ends))
+    }
+
+    /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
+    pub fn of(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
+        let mut values = object(flow);
+        let differs = |field: &str| {
+            let mut rows = ROWS.iter().filter(|row| !row.is_equal(case, flow));
+            rows.any(|row| row.field == field)
+        };
+        values.retain(|field, _| differs(field));
+        FlowConfig {
+            name: name.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            settings: values,
+            ..FlowConfig::default()
+        }
+    }
+
+    /// What is wrong with its settings in a case of these.
+    pub(crate) fn fault(&self, case: &Settings) -> Option<String> {
+        let is_known = |field: &String| ROWS.iter().any(|row| row.field == *field);
+        match self.settings.keys().find(|field| !is_known(field)) {
+            Some(field) => Some(format!("there is no setting `{field}`")),
+            None => self.over(case).err().map(|error| error.to_string()),
+        }
+    }
+
+    /// The case's settings with its own laid over them.
+    fn over(&self, case: &Settings) -> serde_json::Result<Settings> {
+        let mut values = object(case);
+        values.extend(self.settings.clone());
+        serde_json::from_value(values.into())
+    }
+}
+
+fn object(settings: &Settings) -> Map<String, Value> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(values)) => values,
+        _ => Map::new(),
+    }
+}
+
+impl CaseConfig {
+    /// The settings of the flow with this index: the case's, with what differs laid over. Where there is no such flow,
+    /// the case's.
+    pub fn flow(&self, index: usize) -> Settings {
+        self.flows
+            .get(index)
+            .filter(|it| !it.settings.is_empty())
+            .and_then(|flow| flow.over(&self.settings).ok())
+            .unwrap_or_else(|| self.settings.clone())
+    }
+}
+
+impl From<Settings> for CaseConfig {
+    /// A case of one kind before a connection was made: its flow is `forward`, and with `bidirectional` there is
+    /// `reverse` too.
+    fn from(settings: Settings) -> CaseConfig {
+        let flow = |name, from, to| FlowConfig::of(name, from, to, &settings, &settings);
+        let mut flows = vec![flow(FORWARD, CLIENT, SERVER)];
+        if settings.bidirectional {
+            flows.push(flow(REVERSE, SERVER, CLIENT));
+        }
+        CaseConfig { settings, flows }
+    }
+}
+
+impl Deref for CaseConfig {
+    type Target = Settings;
+
+    fn deref(&self) -> &Settings {
+        &self.settings
+    }
+}
+
+impl DerefMut for CaseConfig {
+    fn deref_mut(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_has_what_differs_and_gives_all_back() {
+        let case = Settings::from([
+            ("op", "write"),
+            ("qps", "12"),
+            ("size", "64"),
+            ("signal-every", "64"),
+        ]);
+        let mut other = Settings::from([("op", "read"), ("qps", "4"), ("size", "1M")]);
+        other.duration_seconds = "3s".parse().ok();
+        let flows = [&case, &other].map(|flow| FlowConfig::of("f", CLIENT, SERVER, &case, flow));
+        assert!(flows[0].settings.is_empty());
+        let names = flows[1].settings.keys();
+        let differing = "op size_bytes qps signal_every duration_seconds";
+        assert!(names.eq(differing.split(' ')));
+        assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
+        let config = CaseConfig { settings: case.clone(), flows: flows.to_vec() };
+        let all = [0, 1, 2].map(|index| config.flow(index));
+        assert_eq!(all, [case.clone(), other, case]);
+    }
+}
