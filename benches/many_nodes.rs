@@ -96,7 +96,7 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
         },
         token: None,
     };
-    let options = SweepOptions::of(sweep, ends);
+    let options = SweepOptions::new(sweep, ends);
     let (before, sent_before) = (memory_kib("VmRSS")?, loopback_kib()?);
     let mut times = Times {
         began: Instant::now(),

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cases = format!("{} cases in {files} files", files * CASES_PER_FILE);
     measure(&cases, &results, &folder.path().join("plots"))?;
     for (nodes, runs) in [(64, 3), (256, 1)] {
-        let mut mesh = Mesh::of(nodes).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
+        let mut mesh = Mesh::new(nodes).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
         (mesh.runs, mesh.noise, mesh.histograms) = (runs, 0.02, true);
         type Made = fn(&Mesh) -> ResultFile;
         let patterns: [(&str, Made); 2] =

@@ -58,7 +58,7 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     for (number, node) in elsewhere.into_iter().chain(here) {
         let memory = &node.facts.memory;
         let largest =
-            sweep.cases.iter().map(|case| (MemoryNeeds::of(case, number, memory.device), case));
+            sweep.cases.iter().map(|case| (MemoryNeeds::new(case, number, memory.device), case));
         if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
             let place = node.whose().replace(':', "");
             memory.check(&format!("{place}the case {}", case.id), &needs)?;

@@ -15,7 +15,7 @@ pub(super) struct Arrived {
 impl Arrived {
     /// `None` of a service that loses nothing, and of messages that are not received. Where messages are counted, goodput
     /// is by the sender's window, which does not wait for those that do not come.
-    pub(super) fn of(flow: &Flow, from: &EndReport, to: &EndReport) -> Option<Arrived> {
+    pub(super) fn new(flow: &Flow, from: &EndReport, to: &EndReport) -> Option<Arrived> {
         if flow.service.is_reliable() {
             return None;
         }
@@ -91,7 +91,7 @@ mod tests {
             }),
             ..FlowResult::default()
         };
-        if let Some(arrived) = Arrived::of(&flow, &from, &to) {
+        if let Some(arrived) = Arrived::new(&flow, &from, &to) {
             arrived.tell(&mut result);
         }
         result

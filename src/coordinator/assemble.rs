@@ -70,7 +70,7 @@ pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
         let forward = FlowConfig {
             from_device: device_name(from, flow.device(Side::Initiator)),
             to_device: device_name(to, flow.device(Side::Target)),
-            ..FlowConfig::of(&flow.name, from_name, to_name, case, flow)
+            ..FlowConfig::new(&flow.name, from_name, to_name, case, flow)
         };
         let reverse = FlowConfig {
             name: name_of_reverse(flow),
@@ -114,7 +114,7 @@ pub(crate) fn assemble(
         .find(|(node, _)| *node == 0)
         .and_then(|(_, report)| report.set_up.take());
     let mut run = Run {
-        flows: config.flows.iter().map(FlowResult::of).collect(),
+        flows: config.flows.iter().map(FlowResult::new).collect(),
         nodes: members
             .iter()
             .map(|member| NodeResult {
@@ -276,12 +276,12 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         // What comes of a ping-pong's messages are their answers.
         let there = both.and_then(|(initiator, target)| {
             if flow.is_answered() {
-                Arrived::of(flow, initiator, initiator)
+                Arrived::new(flow, initiator, initiator)
             } else {
-                Arrived::of(flow, initiator, target)
+                Arrived::new(flow, initiator, target)
             }
         });
-        let back = both.and_then(|(initiator, target)| Arrived::of(flow, target, initiator));
+        let back = both.and_then(|(initiator, target)| Arrived::new(flow, target, initiator));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
         tell_sent(forward, initiator);

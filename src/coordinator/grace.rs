@@ -22,10 +22,10 @@ pub(crate) struct Grace {
 impl Grace {
     /// Begins now.
     pub(crate) fn begin() -> Grace {
-        Grace::of(GRACE)
+        Grace::new(GRACE)
     }
 
-    fn of(time: Duration) -> Grace {
+    fn new(time: Duration) -> Grace {
         let over = Arc::new(AtomicBool::new(false));
         let (timer, dropped) = bounded(0);
         let for_timer = Arc::clone(&over);
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn grace_ends_and_not_before_its_time() {
         let is_over = |grace: &Grace| grace.over().load(Ordering::Relaxed);
-        let (long, short) = (Grace::of(Duration::MAX), Grace::of(Duration::ZERO));
+        let (long, short) = (Grace::new(Duration::MAX), Grace::new(Duration::ZERO));
         wait_until("the end", Duration::from_secs(1), || is_over(&short));
         assert!(!is_over(&long));
     }

@@ -37,7 +37,7 @@ impl Rated {
     ///
     /// # Errors
     /// The closed loop came to no result.
-    pub(super) fn of(
+    pub(super) fn new(
         case: &Case,
         cases: &[Case],
         measured: &ResultFile,

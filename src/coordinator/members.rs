@@ -57,7 +57,7 @@ impl Member<'_> {
     pub(crate) fn sends(&self, case: &Case) -> bool {
         self.ends.iter().any(|(flow, side)| {
             let flow = case.flows.get(*flow as usize);
-            flow.is_some_and(|flow| EndRoles::of(flow, *side).initiates)
+            flow.is_some_and(|flow| EndRoles::new(flow, *side).initiates)
         })
     }
 }

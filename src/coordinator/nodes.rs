@@ -75,7 +75,7 @@ pub(crate) struct NodePlaces {
 
 impl NodePlaces {
     /// The places of a sweep's nodes.
-    pub(crate) fn of(options: &SweepOptions) -> NodePlaces {
+    pub(crate) fn new(options: &SweepOptions) -> NodePlaces {
         let places = match (&options.sweep.nodes, &options.ends.target) {
             (Nodes::TwoEnds, Target::Local) => vec![Place::Local(0), Place::Local(1)],
             (Nodes::TwoEnds, Target::Remote(host, port)) => {

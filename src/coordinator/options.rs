@@ -51,7 +51,7 @@ pub struct SweepOptions {
 
 impl SweepOptions {
     /// A sweep alone: between two ends or nodes of this process, without comparisons and searches.
-    pub fn of(sweep: Sweep, ends: Ends) -> SweepOptions {
+    pub fn new(sweep: Sweep, ends: Ends) -> SweepOptions {
         SweepOptions {
             sweep,
             ends,

@@ -42,7 +42,7 @@ pub fn run_sweep(
         admission::check_cm(options, &resources)?;
         version = pairs::prepare(options, &resources)?;
     }
-    let mut places = NodePlaces::of(options);
+    let mut places = NodePlaces::new(options);
     let nodes = places.connect(&options.ends, &facts, stop)?;
     let sweep = over_rails(options, &nodes, observer)?;
     pairs::ask_server(options, &nodes, stop)?;

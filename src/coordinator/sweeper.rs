@@ -100,7 +100,7 @@ impl Sweeper<'_> {
         let nodes = self.take_nodes()?;
         let total = self.total;
         self.observer.run_started(index, total, case, number, runs);
-        let rated = Rated::of(case, &self.sweep.cases, &self.outcome.result);
+        let rated = Rated::new(case, &self.sweep.cases, &self.outcome.result);
         let done = match rated {
             Ok(rated) => {
                 let mut done = self.run_with(&nodes, &rated.case, number);

@@ -25,7 +25,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    pub fn of(port: &Port) -> Choice {
+    pub fn new(port: &Port) -> Choice {
         let because = port.embedded.as_ref().and_then(|it| it.because.as_ref());
         let device_because = match because {
             Some(because) => format!("{because}, so the embedded device is used"),

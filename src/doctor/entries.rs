@@ -91,7 +91,7 @@ pub(super) fn family(gid: &Gid) -> &'static str {
 
 impl GidRow {
     /// The row of an entry.
-    pub fn of(entry: &GidEntry, netdev: Option<String>) -> GidRow {
+    pub fn from_entry(entry: &GidEntry, netdev: Option<String>) -> GidRow {
         GidRow {
             index: entry.index.into(),
             gid: entry.gid.to_string(),
@@ -148,7 +148,7 @@ mod tests {
             gid_type: GidType::RoceV2,
             interface: None,
         };
-        let row = GidRow::of(&entry, Some("eth0".into()));
+        let row = GidRow::from_entry(&entry, Some("eth0".into()));
         let words = (&*row.family, &*row.gid_type);
         assert_eq!(words, ("IPv4", "RoCE v2"));
         assert_eq!(row.entry(), Some(entry));

@@ -196,7 +196,7 @@ fn choose(
     if network.is_some() {
         port = select(resources, Route { network, ..route })?;
     }
-    Ok(Choice::of(&port))
+    Ok(Choice::new(&port))
 }
 
 fn select(resources: &NodeOptions, route: Route) -> Result<Port, VerbsError> {

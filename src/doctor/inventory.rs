@@ -97,7 +97,7 @@ impl Inventory {
         match select_or_embedded(library, request, Some(route)) {
             Ok(port) => {
                 inventory.fill_embedded(machine, &port);
-                inventory.choice = Some(Choice::of(&port));
+                inventory.choice = Some(Choice::new(&port));
             }
             Err(
                 error @ (VerbsError::NoSuchDevice { .. }
@@ -177,7 +177,7 @@ fn of_port(AdapterPort { info, gids }: &AdapterPort) -> PortEntry {
         width_lanes: info.lanes,
         active_mtu_bytes: Some(info.active_mtu_bytes).filter(|bytes| *bytes > 0),
         max_mtu_bytes: Some(info.max_mtu_bytes).filter(|bytes| *bytes > 0),
-        gids: gids.iter().map(|entry| GidRow::of(entry, None)).collect(),
+        gids: gids.iter().map(|entry| GidRow::from_entry(entry, None)).collect(),
         ..PortEntry::default()
     }
 }

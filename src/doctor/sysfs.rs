@@ -20,7 +20,7 @@ fn device(machine: &Machine, name: &str) -> DeviceEntry {
     let folder = format!("{CLASS}/{name}");
     let facts = device::read(machine.root(), name, 1, None);
     let driver = kernel_driver(machine.root(), name);
-    let known = driver.as_deref().and_then(Driver::of);
+    let known = driver.as_deref().and_then(Driver::from_name);
     let ports = machine.list(format!("{folder}/ports"));
     let max_speed = machine.text(format!("{folder}/device/max_link_speed"));
     DeviceEntry {
@@ -116,7 +116,7 @@ fn gids(machine: &Machine, folder: &str, is_ethernet: bool) -> Vec<GidRow> {
                 };
             let entry = GidEntry { index: index.parse().ok()?, gid, gid_type, interface: None };
             let netdev = machine.text(format!("{folder}/gid_attrs/ndevs/{index}"));
-            Some(GidRow::of(&entry, netdev))
+            Some(GidRow::from_entry(&entry, netdev))
         })
         .collect()
 }

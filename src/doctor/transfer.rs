@@ -92,7 +92,7 @@ impl TransferCheck<'_> {
             resources: self.resources.clone(),
             token: self.token.cloned(),
         };
-        let options = SweepOptions::of(sweep(size), ends);
+        let options = SweepOptions::new(sweep(size), ends);
         run_sweep(&options, self.stop, &mut NoObserver)
     }
 }

@@ -332,7 +332,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// The verdict on a lesson's outcome.
-    pub fn of(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
+    pub fn new(mistake: Option<Mistake>, outcome: &Outcome) -> Verdict {
         match (mistake, &outcome.error) {
             (None, None) if outcome.arrived => Verdict::Arrived,
             (None, _) => Verdict::NotArrived,
@@ -379,7 +379,7 @@ mod tests {
             (rkey, ended(Some(12), false), Verdict::NotPromised),
             (rkey, ended(None, true), Verdict::NoError),
         ] {
-            assert_eq!(Verdict::of(mistake, &outcome), verdict);
+            assert_eq!(Verdict::new(mistake, &outcome), verdict);
         }
         assert!(Verdict::Promised.is_good() && !Verdict::NoError.is_good());
     }

@@ -18,7 +18,7 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     /// From now on.
-    pub(super) fn of(end: &RunningEnd) -> Arrivals {
+    pub(super) fn new(end: &RunningEnd) -> Arrivals {
         Arrivals { received: end.shared.counts().received, changed_at: Instant::now() }
     }
 

@@ -11,7 +11,7 @@ use crate::plan::{Case, Side};
 
 impl DeviceKind {
     /// Whose queues the QPs of an open port have.
-    pub(crate) fn of(port: &Port) -> DeviceKind {
+    pub(crate) fn new(port: &Port) -> DeviceKind {
         match port.embedded {
             Some(_) => DeviceKind::Embedded,
             None => DeviceKind::System,
@@ -33,7 +33,7 @@ fn refused_services(port: &Port) -> Vec<Service> {
 
 impl DeviceLimits {
     /// The limits of an open port.
-    pub(crate) fn of(port: &Port) -> DeviceLimits {
+    pub(crate) fn new(port: &Port) -> DeviceLimits {
         let extensions = port.adapter.extensions();
         let limits = &port.adapter.limits;
         DeviceLimits {
@@ -107,13 +107,13 @@ impl DeviceLimits {
             let (limit, needed) = (self.packet_bytes, flow.size_bytes.into());
             self.allow("bytes in one datagram, by its port's MTU", limit, needed, "--size")?;
         }
-        let roles = EndRoles::of(flow, side);
+        let roles = EndRoles::new(flow, side);
         if roles.sends
             && let Some(kbit_per_s) = flow.device_kbit_per_s()
         {
             self.check_pace(flow.service, kbit_per_s)?;
         }
-        let needs = Needs::of(flow, &Geometry::of(flow), roles);
+        let needs = Needs::new(flow, &Geometry::from_flow(flow), roles);
         if needs.srq_wrs.is_some() && !self.has_srqs {
             return Err(self.lacks("shared receive queues", "use --recv-queue per-qp"));
         }

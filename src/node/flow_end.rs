@@ -70,7 +70,7 @@ impl RunningEnd {
         let receives = end.objects.shared_receives().cloned();
         let stamps = match end.flow.timestamps {
             Timestamps::Cpu => None,
-            Timestamps::Device => StampClock::of(&end.objects.port().context),
+            Timestamps::Device => StampClock::new(&end.objects.port().context),
         };
         let shared = bare
             .with_stream(stream)
@@ -92,7 +92,7 @@ impl RunningEnd {
     pub(super) fn set_phase(&self, phase: Phase) {
         let flow = self.shared.flow();
         if let (Phase::Measure, Stop::MessagesPerQp(messages)) = (phase, flow.stop()) {
-            let geometry = Geometry::of(flow);
+            let geometry = Geometry::from_flow(flow);
             for sender in
                 self.shared.qp_contexts().iter().filter_map(|qp_context| qp_context.sender.as_ref())
             {
@@ -116,7 +116,7 @@ impl RunningEnd {
         let flow = self.shared.flow();
         let contexts = self.shared.qp_contexts().iter();
         let posts = flow.verify.then(|| Posts {
-            positions: Geometry::of(flow).ring(),
+            positions: Geometry::from_flow(flow).ring(),
             packed: contexts
                 .filter_map(|qp_context| qp_context.sender.as_ref()?.posts())
                 .flatten()

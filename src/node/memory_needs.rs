@@ -112,7 +112,7 @@ impl Kind {
 
 impl MemoryOffer {
     /// The memory available at this end now.
-    pub fn of(resources: &NodeResources) -> MemoryOffer {
+    pub fn new(resources: &NodeResources) -> MemoryOffer {
         // The sums are accurate to a few percent, and the kernel kills a control group that exceeds its limit.
         let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
         let limit = resources.memory_limit().map(|limit| (limit, "--memory".to_owned()));
@@ -145,7 +145,7 @@ impl MemoryNeeds {
     }
 
     /// A run of `case` at node number `node`, without results.
-    pub fn of(case: &Case, node: u32, device: DeviceKind) -> MemoryNeeds {
+    pub fn new(case: &Case, node: u32, device: DeviceKind) -> MemoryNeeds {
         let set_up = case.is_set_up().then(|| of_rounds(case, device));
         case.ends_at(node).fold(set_up.unwrap_or_default(), |sum, (_, flow, side)| {
             sum.and(of_traffic(flow, side, device))
@@ -165,7 +165,7 @@ impl MemoryNeeds {
             .iter()
             .map(|case| {
                 let of_nodes =
-                    nodes.iter().map(|(node, device)| MemoryNeeds::of(case, *node, *device));
+                    nodes.iter().map(|(node, device)| MemoryNeeds::new(case, *node, *device));
                 (case, of_nodes.fold(MemoryNeeds::default(), MemoryNeeds::and))
             })
             .max_by_key(|(_, needs)| needs.total())?;
@@ -212,14 +212,14 @@ impl fmt::Display for MemoryNeeds {
 /// Bad input: not enough memory, with the sum of each kind; results that are too large.
 pub(crate) fn admit(case: &Case, node: u32, resources: &NodeResources) -> Result<(), RunFailure> {
     case.flows.iter().try_for_each(|flow| check_posts(flow))?;
-    let needs = MemoryNeeds::of(case, node, resources.device_kind());
-    MemoryOffer::of(resources).check(&format!("the case {}", case.id), &needs)
+    let needs = MemoryNeeds::new(case, node, resources.device_kind());
+    MemoryOffer::new(resources).check(&format!("the case {}", case.id), &needs)
 }
 
 fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
-    let roles = EndRoles::of(flow, side);
-    let geometry = Geometry::of(flow);
-    let needs = Needs::of(flow, &geometry, roles);
+    let roles = EndRoles::new(flow, side);
+    let geometry = Geometry::from_flow(flow);
+    let needs = Needs::new(flow, &geometry, roles);
     let qps = u64::from(flow.qps);
     let requests = Layout::requests(flow, &geometry);
     let profile = flow.op.profile();

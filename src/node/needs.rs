@@ -28,7 +28,7 @@ pub struct EndRoles {
 
 impl EndRoles {
     /// The roles of `side` in `flow`.
-    pub fn of(flow: &Settings, side: Side) -> EndRoles {
+    pub fn new(flow: &Settings, side: Side) -> EndRoles {
         let is_both = flow.bidirectional || flow.is_answered();
         let sends = side == Side::Initiator || is_both;
         let is_target = side == Side::Target || is_both;
@@ -78,7 +78,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    pub(crate) fn of(flow: &Settings, geometry: &Geometry, roles: EndRoles) -> Needs {
+    pub(crate) fn new(flow: &Settings, geometry: &Geometry, roles: EndRoles) -> Needs {
         let workers = flow.workers.min(flow.qps).max(1);
         let (cqs, qps_per_cq) = match flow.cq {
             CqMode::Shared => (1, flow.qps),
@@ -114,7 +114,7 @@ impl Needs {
 /// Checks that the number of posts of every WR fits a message, which `--verify` sends to the other node after a run.
 pub(crate) fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
     const REST_BYTES: u64 = 1024;
-    let ring = Geometry::of(flow).ring();
+    let ring = Geometry::from_flow(flow).ring();
     let bytes = Posts::most_bytes(flow.qps, ring) + REST_BYTES;
     if !flow.verify || bytes <= MAX_FRAME_BYTES as u64 {
         return Ok(());
@@ -136,7 +136,7 @@ pub(crate) fn explain_inline(
 ) -> VerbsError {
     let works = |inline_bytes| {
         let capacity = QpCapacity { inline_bytes, ..capacity };
-        QueuePair::of(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
+        QueuePair::with_parts(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
     };
     if capacity.inline_bytes == 0 || !works(0) {
         return error;

@@ -41,7 +41,7 @@ pub(crate) struct OpenLoop<'a> {
 
 impl<'a> OpenLoop<'a> {
     /// That of an end; `None` of a closed loop.
-    pub(crate) fn of(
+    pub(crate) fn new(
         flow: &Settings,
         finished: &'a FinishedEnd,
         clock: &Clock,

@@ -28,7 +28,7 @@ use crate::protocol::node_report::{DeviceCounters, EndReport};
 
 impl EndReport {
     /// The report of a finished end; `sampled` is `None` if its window never opened.
-    pub fn of(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
+    pub fn new(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
         let FlowEnd { number, flow, side, objects } = &finished.end;
         let roles = objects.roles();
         let sent = sampled.map(|sampled| {
@@ -132,7 +132,7 @@ fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<Q
 
 /// What an end sent, wrote or read in its window, as a flow without name and ends.
 fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
-    let windows = Windows::of(flow, finished, clock);
+    let windows = Windows::new(flow, finished, clock);
     let messages = sums(finished, |qp| qp.completed);
     let seconds = windows.seconds_for(
         finished.workers.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
@@ -146,7 +146,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     };
     let swaps_made =
         (flow.op.profile().access == Access::Swap).then(|| sums(finished, |qp| qp.swaps_made));
-    let open_loop = OpenLoop::of(flow, finished, clock);
+    let open_loop = OpenLoop::new(flow, finished, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let objects = &finished.end.objects;
     let qps: Vec<QpResult> = messages
@@ -213,7 +213,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
 
 /// What an end received in its window.
 fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received {
-    let windows = Windows::of(flow, finished, clock);
+    let windows = Windows::new(flow, finished, clock);
     let of_workers: Vec<u64> = finished.workers.iter().map(messages_received).collect();
     let messages: u64 = of_workers.iter().sum();
     Received {
@@ -229,7 +229,7 @@ fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received 
 
 /// The receives of an end, and their memory.
 fn receive_queues(flow: &Settings, objects: &VerbsObjects) -> ReceiveQueues {
-    let device = DeviceKind::of(objects.port());
+    let device = DeviceKind::new(objects.port());
     let shared = objects.shared_receives();
     let layout = Layout::receives(flow);
     ReceiveQueues {
@@ -252,7 +252,7 @@ pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> 
     let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
     let mut results: BTreeMap<usize, WorkerResult> = BTreeMap::new();
     for finished in ends {
-        let windows = Windows::of(&finished.end.flow, finished, clock);
+        let windows = Windows::new(&finished.end.flow, finished, clock);
         for worker in &finished.workers {
             let messages = if sends {
                 worker.qps.iter().map(|qp| qp.completed).sum()

@@ -39,7 +39,7 @@ impl PerftestLaunch {
     ///
     /// # Errors
     /// No library for perftest on the embedded device.
-    pub(crate) fn of(
+    pub(crate) fn new(
         resources: &NodeResources,
         case: &Case,
     ) -> Result<PerftestLaunch, LibraryError> {

@@ -15,7 +15,7 @@ pub(crate) fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
         lid: port.info.lid,
         gid: gid_text(port.gid.map_or([0; 16], |entry| entry.gid.0)),
         qkey: 0,
-        link_layer: endpoints::LinkLayer::of(port.info.link_layer, port.gid.as_ref()),
+        link_layer: endpoints::LinkLayer::from_attributes(port.info.link_layer, port.gid.as_ref()),
         qps,
     }
 }

@@ -56,7 +56,7 @@ impl Queues {
                 domain: domains.get(index % domains.len().max(1)),
                 extended_post: flow.post == CallStyle::Extended,
             };
-            let qp = QueuePair::of(service, pd, [cq, cq], parts, needs.capacity)
+            let qp = QueuePair::with_parts(service, pd, [cq, cq], parts, needs.capacity)
                 .map_err(|error| explain_inline(error, pd, cq, needs.capacity, service))?;
             // rdma_cm supplies the attributes of INIT with the connection.
             if flow.connect == ConnectMode::Tcp {
@@ -83,7 +83,7 @@ fn completion_queue(
     let channel = node_threads.channel(&port.context, pollers)?;
     let vector = pollers.first().copied().unwrap_or(0);
     let sleeps_on = channel.as_ref().map(|channel| (channel, vector));
-    CompletionQueue::of(&port.context, needs.cq_entries, calls, sleeps_on)
+    CompletionQueue::with_calls(&port.context, needs.cq_entries, calls, sleeps_on)
 }
 
 /// Those of `threads` that poll CQ `index`.

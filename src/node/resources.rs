@@ -142,7 +142,7 @@ impl NodeResources {
 
     /// Whose QP queues it uses.
     pub fn device_kind(&self) -> DeviceKind {
-        DeviceKind::of(self.port())
+        DeviceKind::new(self.port())
     }
 
     /// The most memory that a run may take here, in bytes.

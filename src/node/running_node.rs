@@ -247,7 +247,7 @@ impl RunningNode {
         peers: &[Drained],
     ) -> Result<Option<Message>, EarlyEnd> {
         let mut arrivals: Vec<Arrivals> =
-            self.ends.iter().zip(peers).map(|(end, _)| Arrivals::of(end)).collect();
+            self.ends.iter().zip(peers).map(|(end, _)| Arrivals::new(end)).collect();
         let early = self.wait(link, stop, |node| {
             let ends = node.ends.iter().zip(peers).zip(&mut arrivals);
             // Each is looked at each time, for each has a quiet time of its own.

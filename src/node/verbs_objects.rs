@@ -63,10 +63,10 @@ impl VerbsObjects {
         threads: &mut NodeThreads,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<VerbsObjects, RunFailure> {
-        let roles = EndRoles::of(flow, side);
-        let geometry = Geometry::of(flow);
-        let needs = Needs::of(flow, &geometry, roles);
-        DeviceLimits::of(port).check_flow(flow, side)?;
+        let roles = EndRoles::new(flow, side);
+        let geometry = Geometry::from_flow(flow);
+        let needs = Needs::new(flow, &geometry, roles);
+        DeviceLimits::new(port).check_flow(flow, side)?;
         if flow.connect == ConnectMode::Cm {
             check_port(port)?;
         }
@@ -75,7 +75,7 @@ impl VerbsObjects {
             wanted.then(|| Regions::new(&pd, flow, &layout, access, numa_node, &alive)).transpose()
         };
         let requests = Layout::requests(flow, &geometry);
-        let sizes = Sizes::of(flow);
+        let sizes = Sizes::new(flow);
         let profile = flow.op.profile();
         let local = region(roles.sends, requests, initiator_access(profile))?;
         let receives = region(roles.receives, Layout::receives(flow), Access::LocalWrite)?;
@@ -128,7 +128,7 @@ impl VerbsObjects {
 
     /// This end's connection array.
     pub fn endpoints(&self) -> Endpoints {
-        let layout = Layout::requests(&self.flow, &Geometry::of(&self.flow));
+        let layout = Layout::requests(&self.flow, &Geometry::from_flow(&self.flow));
         let memory = |index: usize| match &self.offered {
             Some(regions) => {
                 let target = Layout::target_of(&self.flow, index as u32);
@@ -164,7 +164,7 @@ impl VerbsObjects {
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<Vec<QpContext>, RunFailure> {
         let agreed = self.agree(peer)?;
-        let peers = Peers::of(&self.flow);
+        let peers = Peers::new(&self.flow);
         // Datagrams to all QPs of a port take one way, but with flow labels.
         let mut way = None;
         let mut qp_contexts = Vec::with_capacity(self.qps.len());
@@ -203,7 +203,7 @@ impl VerbsObjects {
     /// An array that does not fit the flow, or ports that do not fit each other.
     pub(crate) fn agree(&mut self, peer: &Endpoints) -> Result<Agreed, RunFailure> {
         let flow = &self.flow;
-        let layout = Layout::requests(flow, &Geometry::of(flow));
+        let layout = Layout::requests(flow, &Geometry::from_flow(flow));
         let needed = match flow.op.profile().access {
             OfferedAccess::None => 0,
             _ if !self.roles.sends => 0,
@@ -256,7 +256,7 @@ impl VerbsObjects {
         let numbered = self.local.as_ref().and_then(|local| {
             let [offered, receives] =
                 [&self.offered, &self.receives].map(|it| Some(it.as_ref()?.of(index)));
-            Numbered::of(flow, index, local.of(index), offered, receives)
+            Numbered::new(flow, index, local.of(index), offered, receives)
         });
         Ok(QpContext { numbered, qp: Arc::clone(qp), sender, receiver })
     }

@@ -29,7 +29,7 @@ pub struct Windows {
 impl Windows {
     /// The windows of a run that is over. In a run with a message count all workers have one window, from the start
     /// of the first to the last completion, because they end with their messages.
-    pub fn of(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Windows {
+    pub fn new(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
         let workers = &finished.workers;
         let is_embedded = finished.end.objects.port().embedded.is_some();

@@ -90,8 +90,8 @@ impl Child {
             .chain(launch.arguments.iter().cloned())
             .collect();
         Ok(Child {
-            stdout: process.stdout.take().map(Tail::of),
-            stderr: process.stderr.take().map(Tail::of),
+            stdout: process.stdout.take().map(Tail::new),
+            stderr: process.stderr.take().map(Tail::new),
             process,
             guard,
             command: words.join(" "),

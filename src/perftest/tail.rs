@@ -19,7 +19,7 @@ pub(super) struct Tail {
 
 impl Tail {
     /// Reads a stream to its end, on a thread of its own.
-    pub(super) fn of(mut stream: impl Read + Send + 'static) -> Tail {
+    pub(super) fn new(mut stream: impl Read + Send + 'static) -> Tail {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let keeps = Arc::clone(&kept);
         let reader = thread::Builder::new().name("perftest-output".into()).spawn(move || {
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_end_of_a_flood_is_kept() {
         let flood = std::io::repeat(b'x').take(1 << 20).chain(&b"end\n"[..]);
-        let text = Tail::of(flood).text();
+        let text = Tail::new(flood).text();
         assert_eq!(text.len(), KEPT_BYTES);
         assert!(text.ends_with("xend\n"));
     }

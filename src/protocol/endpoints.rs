@@ -43,7 +43,7 @@ pub enum LinkLayer {
 
 impl LinkLayer {
     /// Of a port with this entry of its GID table.
-    pub fn of(port: verbs::LinkLayer, gid: Option<&GidEntry>) -> Self {
+    pub fn from_attributes(port: verbs::LinkLayer, gid: Option<&GidEntry>) -> Self {
         match (port, gid.map(|entry| entry.gid_type)) {
             (verbs::LinkLayer::Infiniband, _) => LinkLayer::Infiniband,
             (verbs::LinkLayer::Ethernet, Some(GidType::RoceV1)) => LinkLayer::RoceV1,

@@ -28,8 +28,8 @@ pub(super) fn facts(
     Ok(NodeFacts {
         lossless: outcome::lossless(port, &device),
         device,
-        limits: DeviceLimits::of(port),
-        memory: MemoryOffer::of(resources),
+        limits: DeviceLimits::new(port),
+        memory: MemoryOffer::new(resources),
         networks: networks.copied().collect(),
         rails: resources.rails(),
         left_out: resources.left_out().to_vec(),

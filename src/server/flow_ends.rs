@@ -128,7 +128,7 @@ fn worker_set(run: &NodeRun<'_>, set: u8) -> Range<usize> {
             .case
             .ends_at(run.number)
             .filter(|(_, flow, side)| {
-                let roles = EndRoles::of(flow, *side);
+                let roles = EndRoles::new(flow, *side);
                 flow.worker_set == set && (roles.sends || roles.receives)
             })
             .map(|(_, flow, _)| effective_workers(flow))

@@ -204,7 +204,7 @@ impl NodeRun<'_> {
         let engine_cores =
             self.resources.port().context.engine_cores().map(|cores| CoreList(cores).to_string());
         let mut ends: Vec<EndReport> =
-            ends.map(|(end, sampled)| EndReport::of(end, sampled, clock)).collect();
+            ends.map(|(end, sampled)| EndReport::new(end, sampled, clock)).collect();
         let mut workers = outcome::workers(&finished, clock);
         // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.
         let still_there = Some(finished).filter(|_| flushed);

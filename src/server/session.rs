@@ -230,7 +230,7 @@ fn perftest(
     permit(options.allow_perftest, &resources, &[])?;
     job.check().map_err(|error| refuse(error.to_string(), None))?;
     admit(&job.case, 1, &resources)?;
-    let launch = PerftestLaunch::of(&resources, &job.case)
+    let launch = PerftestLaunch::new(&resources, &job.case)
         .map_err(|error| refuse(error.to_string(), Some(error.hint())))?;
     let network = resources.network();
     let resources = Some(resources).filter(|_| !launch.embedded);

@@ -102,12 +102,12 @@ impl Channel {
         };
         // At most MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
-        MemoryOffer::of(resources).check("the transfer", &MemoryNeeds::of_buffers(bytes)).map_err(
-            |failure| RunFailure {
+        MemoryOffer::new(resources)
+            .check("the transfer", &MemoryNeeds::of_buffers(bytes))
+            .map_err(|failure| RunFailure {
                 hint: Some("lower --qps, --window or --chunk".into()),
                 ..failure
-            },
-        )?;
+            })?;
         let length = bytes as usize;
         let memory = MemoryRegion::new(&pd, length, access, resources.numa_node())?;
         let qps = settings.qps as usize;

@@ -74,7 +74,7 @@ pub struct FileTiming {
 }
 
 impl FileTiming {
-    fn of(bytes: u64, seconds: f64, sync_seconds: f64) -> FileTiming {
+    fn new(bytes: u64, seconds: f64, sync_seconds: f64) -> FileTiming {
         FileTiming {
             seconds,
             sync_seconds,
@@ -214,7 +214,7 @@ impl Session<'_> {
         }
         let sync_seconds = self.fin(digest)?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok((digest, FileTiming::of(size_bytes, seconds, sync_seconds)))
+        Ok((digest, FileTiming::new(size_bytes, seconds, sync_seconds)))
     }
 
     /// Announces a file; connects the QPs for the first one.
@@ -304,7 +304,7 @@ impl Session<'_> {
         }
         let sync_seconds = self.fin(digest)?;
         let seconds = began.elapsed().as_secs_f64();
-        Ok(FileTiming::of(size_bytes, seconds, sync_seconds))
+        Ok(FileTiming::new(size_bytes, seconds, sync_seconds))
     }
 
     /// Sends the checksum and waits until the receiver has synced the file; returns how long that took there, in

@@ -70,7 +70,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
+    fn new(metadata: &Metadata) -> Stamp {
         Stamp {
             size_bytes: metadata.len(),
             written: (metadata.mtime(), metadata.mtime_nsec()),
@@ -130,13 +130,13 @@ pub(super) fn open(path: &Path) -> Result<Opened, SourceError> {
     if file.read_at(&mut [0], metadata.len()).map_err(failed)? > 0 {
         return Err(SourceError::Unsized { path: path.to_owned(), size_bytes: metadata.len() });
     }
-    Ok(Opened { size_bytes: metadata.len(), before: Stamp::of(&metadata), file })
+    Ok(Opened { size_bytes: metadata.len(), before: Stamp::new(&metadata), file })
 }
 
 impl Opened {
     /// Whether the file was written to or its attributes changed since it was opened.
     pub(super) fn has_changed(&self) -> io::Result<bool> {
-        Ok(Stamp::of(&self.file.metadata()?) != self.before)
+        Ok(Stamp::new(&self.file.metadata()?) != self.before)
     }
 }
 

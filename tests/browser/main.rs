@@ -52,7 +52,7 @@ fn draw(folder: &Path) -> PathBuf {
     };
     let searched =
         Synthetic { search: true, rates: Vec::new(), link_gbit_per_s: None, ..loads.clone() };
-    let mesh = Mesh::of(16).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
+    let mesh = Mesh::new(16).with(Slow::Receives(6, 0.6)).with(Slow::Pair(2, 8, 0.5));
     let mut nodes = mesh.pairs();
     nodes.cases.extend(mesh.incast(&[1, 4, 15]).cases);
     json::write(&nodes, &results.join("6.json")).unwrap();

@@ -27,7 +27,7 @@ mv "$1" "$out"
 struct Gate(TempDir);
 
 impl Gate {
-    fn of(script: &str) -> Gate {
+    fn new(script: &str) -> Gate {
         let gate = Gate(tempdir().unwrap());
         // Another process writes it: one that is open for writing cannot be run.
         let write = "printf '#!/bin/sh\n%s' \"$1\" >\"$2\"; chmod +x \"$2\"";
@@ -39,7 +39,7 @@ impl Gate {
 
     /// New launches of such a file beside others of an unchanged one.
     fn against(name: &str, change: impl Fn(&mut Value, u32)) -> Gate {
-        let gate = Gate::of(BRINGS);
+        let gate = Gate::new(BRINGS);
         launches(&gate.path("base"), "base.json", 12, &change);
         launches(&gate.path("new"), name, 12, &change);
         gate
@@ -58,7 +58,7 @@ impl Gate {
     }
 
     fn run(&self, more: &[&str]) -> Ran {
-        Ran::of(&mut self.command(more))
+        Ran::new(&mut self.command(more))
     }
 
     /// Results of each side that were measured.
@@ -137,7 +137,7 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     has(&ran.err, ["a launch of new failed: exit status: 4: no "]);
     has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
-    let gate = Gate::of("printf 'error: x\n  hint: y\n' >&2; exit 2");
+    let gate = Gate::new("printf 'error: x\n  hint: y\n' >&2; exit 2");
     let told = "a launch of base failed: exit status: 2: error: x\n";
     has(&gate.run(&[]).ends(3).err, [told]);
     fs::remove_file(gate.path("program")).unwrap();
@@ -147,7 +147,7 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
 #[test]
 fn an_interrupt_is_passed_on() {
     let ends = "trap ': >\"$0.ended\"; exit' INT; : >\"$0.began\"; ";
-    let gate = Gate::of(&(ends.to_owned() + "while :; do sleep 0.01; done"));
+    let gate = Gate::new(&(ends.to_owned() + "while :; do sleep 0.01; done"));
     let mut child = gate.command(&[]).stderr(Stdio::null()).spawn().unwrap();
     let began = gate.path("program.began");
     wait_until("its launch", Duration::from_secs(15), || began.exists());

@@ -167,12 +167,12 @@ fn a_hostile_path_is_shown_tamely_wherever_it_is_named() {
                 fs::write(home.path().join(name), "{").unwrap();
             }
             let words: Vec<&str> = words.split(' ').collect();
-            let ran = Ran::of(program(&words).arg(name).current_dir(&home));
+            let ran = Ran::new(program(&words).arg(name).current_dir(&home));
             is_tame(&ran);
             assert!(ran.code.is_some_and(|code| code < 3), "{}: {}", ran.what, ran.err);
         }
     }
     let at_sign = OsStr::from_bytes(b"@\x1b[2J\xff");
-    let ran = Ran::of(program(&["--dry-run", "--nodes"]).arg(at_sign)).ends(2);
+    let ran = Ran::new(program(&["--dry-run", "--nodes"]).arg(at_sign)).ends(2);
     is_tame(&ran);
 }

@@ -336,7 +336,7 @@ fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
     let program = program(&["--dry-run", "-q", &qps, "-s", &sizes]);
     let mut shell = Command::new("/bin/sh");
     shell.args(limited).arg(program.get_program());
-    let ran = Ran::of(shell.args(program.get_args())).ends(0);
+    let ran = Ran::new(shell.args(program.get_args())).ends(0);
     has(&ran.out, ["\n99840 cases, "]);
 }
 
@@ -382,7 +382,7 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let full = std::fs::File::options().write(true).open("/dev/full");
-    let ran = Ran::of(program(&["--dry-run"]).stdout(full.unwrap())).ends(1);
+    let ran = Ran::new(program(&["--dry-run"]).stdout(full.unwrap())).ends(1);
     let start = "rocebench: error: cannot write the table: ";
     assert!(ran.err.starts_with(start), "{}", ran.err);
 }
@@ -396,7 +396,7 @@ fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() 
         (&["--dry-run"], &too_long, 2),
         (&["--dry-run", "--token", "t"], &too_long, 0),
     ] {
-        let ran = Ran::of(program(words).env("ROCEBENCH_TOKEN", token)).ends(code);
+        let ran = Ran::new(program(words).env("ROCEBENCH_TOKEN", token)).ends(code);
         let names_it = ran.err.contains("ROCEBENCH_TOKEN");
         assert_eq!(names_it, code == 2, "{}", ran.err);
     }

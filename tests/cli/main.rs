@@ -35,7 +35,7 @@ struct Ran {
 }
 
 impl Ran {
-    fn of(command: &mut Command) -> Ran {
+    fn new(command: &mut Command) -> Ran {
         let output = command.output().unwrap();
         let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
         Ran { what: format!("{:?}", command.get_args()), code: output.status.code(), out, err }
@@ -50,11 +50,11 @@ impl Ran {
 }
 
 fn run(args: &[&str]) -> Ran {
-    Ran::of(&mut program(args))
+    Ran::new(&mut program(args))
 }
 
 fn run_in(folder: impl AsRef<Path>, args: &[&str]) -> Ran {
-    Ran::of(program(args).current_dir(folder))
+    Ran::new(program(args).current_dir(folder))
 }
 
 /// The text has all of these words.

@@ -47,7 +47,7 @@ fn bash_takes_the_completions() {
         _rocebench rocebench $word rocebench; echo \"${COMPREPLY[@]}\"; done";
     let mut bash = Command::new("bash");
     let asked = bash.args(["-c", ask]).arg(script.path());
-    let said = Ran::of(asked.stdin(Stdio::null()));
+    let said = Ran::new(asked.stdin(Stdio::null()));
     assert_eq!(said.out, "--verify\ndoctor\n", "{}", said.err);
 }
 

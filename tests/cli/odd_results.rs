@@ -72,7 +72,7 @@ fn write_odd(folder: &Path, random: &mut fastrand::Rng) {
         ..Synthetic::default()
     };
     let loads = Synthetic { rates: vec!["10%", "90%"], set_up: Vec::new(), ..few.clone() };
-    let whole = [few.result(), loads.result(), Mesh::of(4).pairs(), Mesh::of(4).incast(&[1, 3])];
+    let whole = [few.result(), loads.result(), Mesh::new(4).pairs(), Mesh::new(4).incast(&[1, 3])];
     let whole = whole.map(|result| serde_json::to_value(result).unwrap());
     for number in 0..FILES {
         let mut changed = whole[number % whole.len()].clone();

@@ -28,7 +28,7 @@ fn every_option_of_the_installed_programs_is_known() {
     // `scripts/setup --tests` installs perftest.
     for name in PROGRAMS.map(|name| ["bw", "lat"].map(|suffix| format!("{name}_{suffix}"))).concat()
     {
-        let help = Ran::of(Command::new(&name).arg("--help")).out;
+        let help = Ran::new(Command::new(&name).arg("--help")).out;
         let found: BTreeSet<&str> = help.lines().flat_map(options).collect();
         assert!(found.len() > 50, "{name} has {found:?}");
         let unknown: Vec<_> = found.iter().filter(|option| !is_known(option)).collect();

@@ -12,7 +12,7 @@ use crate::{Ran, has, program};
 fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Ran {
     let mut command = program(&["plot", "r.json", "-o", "plots"]);
     command.current_dir(folder).args(args);
-    Ran::of(match path {
+    Ran::new(match path {
         Some(path) => command.env("PATH", path),
         None => &mut command,
     })
@@ -122,7 +122,7 @@ fn a_program_that_fails_replaces_no_file() {
         let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
         fs::write(&source, script).unwrap();
         let mut install = Command::new("install");
-        Ran::of(install.args(["-m", "755"]).args([&source, &program])).ends(0);
+        Ran::new(install.args(["-m", "755"]).args([&source, &program])).ends(0);
         let written = fs::metadata(&page).unwrap().modified().unwrap();
         let path = Some(folder.path());
         let ran = plot(folder.path(), &["--format", "pdf"], path).ends(1);

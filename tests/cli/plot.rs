@@ -54,7 +54,7 @@ fn every_case_is_on_the_page_and_software_is_named() {
 
 #[test]
 fn nodes_are_ordered_by_the_racks_of_a_file() {
-    let folder = folder_of(&Mesh::of(12).with(Slow::Sends(3, 0.5)).pairs());
+    let folder = folder_of(&Mesh::new(12).with(Slow::Sends(3, 0.5)).pairs());
     let plotted = |racks: &str| {
         fs::write(folder.path().join("racks"), racks).unwrap();
         plot(&folder, &["--racks", "racks"])

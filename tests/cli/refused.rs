@@ -46,6 +46,6 @@ fn what_does_not_go_together() {
 
 #[test]
 fn faults_of_the_environment_are_read_as_those_of_the_flag() {
-    let ran = Ran::of(program(&["-n", "1"]).env("SOFTROCE_FAULTS", "drop=x")).ends(2);
+    let ran = Ran::new(program(&["-n", "1"]).env("SOFTROCE_FAULTS", "drop=x")).ends(2);
     has(&ran.err, ["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
 }

@@ -245,7 +245,7 @@ fn proven(port: u16) -> TcpStream {
 /// A server whose session ends once `is_over`, and tells at once that one waits for that.
 fn serve_when(is_over: &AtomicBool, client: impl FnOnce(u16) + Send) -> Outcome {
     let (listener, port) = listen();
-    let terms = ServerTerms { wait_untold: SECOND * 0, ..terms(None) };
+    let terms = ServerTerms { wait_untold: std::time::Duration::ZERO, ..terms(None) };
     thread::scope(|scope| {
         scope.spawn(|| client(port));
         accept(listener.accept().unwrap().0, &terms, &GO_ON, |_| {

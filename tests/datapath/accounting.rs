@@ -60,7 +60,7 @@ fn check_sampled(rest: &Rest, of_qps: &[Vec<u64>; 2]) {
 /// Checks every sum of a run of `messages` a QP; `counts` of client and server before the workers ended.
 pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Counts; 2]) {
     let case = &rest.case;
-    let geometry = Geometry::of(case);
+    let geometry = Geometry::from_flow(case);
     let (client, server) = (rest.client_sums(), rest.server_sums());
     assert!(geometry.depth() <= case.tx_depth);
     let each = vec![messages; case.qps as usize];
@@ -107,7 +107,7 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
 
 /// Bytes posted on each QP, from the number of posts of each position.
 fn posted_bytes(shared: &Shared) -> Vec<u64> {
-    let sizes = Sizes::of(shared.flow());
+    let sizes = Sizes::new(shared.flow());
     let posts = shared
         .qp_contexts()
         .iter()
@@ -182,7 +182,7 @@ pub fn mix(
     }
     let case = case_of(settings);
     // Less than a slot, whole slots and not, less than the depth and more.
-    let depth = u64::from(Geometry::of(&case).depth());
+    let depth = u64::from(Geometry::from_flow(&case).depth());
     let unit = u64::from(unit);
     let counts = [1, unit.max(2) - 1, unit, depth.max(2) - 1, 2 * depth + 1, 5 * unit + unit / 3];
     let messages = choices.one(&counts).min(600 / u64::from(case.qps));

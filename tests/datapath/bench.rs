@@ -429,6 +429,6 @@ impl Over {
             .history
             .sampled
             .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
-        EndReport::of(&finished, Some(sampled), &self.clock)
+        EndReport::new(&finished, Some(sampled), &self.clock)
     }
 }

@@ -85,7 +85,7 @@ fn shares_of_sizes_are_right() {
             size_mix: "64:9,4K:1".parse().ok(),
             ..small(Op::Write)
         });
-        assert_eq!(Geometry::of(&case).ring() * case.qps % 10, 0);
+        assert_eq!(Geometry::from_flow(&case).ring() * case.qps % 10, 0);
         let sums = whole(&case, 1, 160, None).client_sums();
         // Each QP posts each of its positions ten times.
         let bytes: u64 = sums.completed_bytes.iter().sum();

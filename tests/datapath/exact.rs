@@ -62,7 +62,7 @@ enum Entry {
 impl Truth {
     /// Of a run whose windows had these edges, and whose passes began with the warm-up. Fails unless the reports of both
     /// ends are these.
-    pub fn of(over: &Over, edges: WindowEdges) -> Truth {
+    pub fn new(over: &Over, edges: WindowEdges) -> Truth {
         let case = &over.rest.case;
         let ends = [&over.rest.client, &over.rest.server];
         let mut qps = HashMap::new();

@@ -28,7 +28,7 @@ fn starved(qps: u32, times_as_long: u64, seed: u64) -> (Vec<u64>, usize, FlowRes
         loopback::serve_qp(qpn, ServiceTimes::Constant(mean_ns * times_as_long));
         bench.measure(2 * MS, WINDOW_NS)
     });
-    let counts = Truth::of(&over, edges).done_in_windows(&over);
+    let counts = Truth::new(&over, edges).done_in_windows(&over);
     (counts, starved, over.report().sent.unwrap())
 }
 

@@ -83,7 +83,7 @@ fn a_closed_loop_sees_a_stop_as_often_as_it_is_deep() {
             loopback::stand_still(bench.now_ns() + WARM_UP_NS + LEAD_NS + from_ns, STOP_NS);
             bench.measure(WARM_UP_NS, 400 * MS)
         });
-        let truth = Truth::of(&over, edges);
+        let truth = Truth::new(&over, edges);
         let exact = truth.latencies_ns();
         let long = exact.iter().filter(|&&ns| ns >= STOP_NS).count() as u64;
         assert_eq!(long, in_flight);

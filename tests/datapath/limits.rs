@@ -50,7 +50,7 @@ fn buffers_beyond_the_memory_are_refused() {
     let large = case_of(Settings { qps: 4096, size_bytes: 1 << 30, ..small(Op::Write) });
     let offer =
         MemoryOffer { device: DeviceKind::System, bytes: Some(1 << 40), by: "this machine".into() };
-    let needs = MemoryNeeds::of(&large, 0, offer.device);
+    let needs = MemoryNeeds::new(&large, 0, offer.device);
     let failure = offer.check("the case test", &needs).unwrap_err();
     assert_eq!(
         failure.message,

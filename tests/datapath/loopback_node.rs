@@ -172,7 +172,7 @@ impl Pair {
 
     /// Allows `messages` on each QP.
     pub fn set_budgets(&self, messages: u64) {
-        let geometry = Geometry::of(&self.case);
+        let geometry = Geometry::from_flow(&self.case);
         for end in [&self.server, &self.client] {
             end.shared
                 .qp_contexts()

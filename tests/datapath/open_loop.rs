@@ -62,7 +62,7 @@ fn every_planned_message_is_counted_once_with_its_times() {
         if verify {
             assert_eq!(ran.over.rest.verified(), None);
         }
-        let expected = Expected::of(&planned, &ran);
+        let expected = Expected::new(&planned, &ran);
         assert!(expected.offered > 0);
         expected.holds(ran);
     });
@@ -90,9 +90,9 @@ fn a_worker_that_was_away_is_late_by_the_time_until_it_came_back() {
         let length_ns = seed.choices.one(&[1, 50 * US, MS, 30 * MS]);
         let length_ns = seed.within(1..length_ns + 1);
         let away = from_ns..from_ns + length_ns;
-        let ran = Ran::of(&set_up, 10 * MS, WINDOW_NS, away.clone());
+        let ran = Ran::new(&set_up, 10 * MS, WINDOW_NS, away.clone());
         let planned = planned_times(seed, &case, ran.edges.closes_raw + 50 * MS);
-        let expected = Expected::of(&planned, &ran);
+        let expected = Expected::new(&planned, &ran);
         let window = ran.edges.opens_raw..ran.edges.closes_raw;
         late += planned
             .iter()
@@ -127,7 +127,7 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
             ..at_rate(seed, rate, WINDOW_NS)
         });
         let set_up = seed.bench(&case, constant(service_ns, true));
-        let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
+        let ran = Ran::new(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
         let WindowEdges { opens_raw, closes_raw } = ran.edges;
         let planned = planned_times(seed, &case, closes_raw);
         let mut is_busy = true;
@@ -140,7 +140,7 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
                 done.iter().zip(planned).filter(|(done, planned)| **done - **planned == service_ns);
             is_busy &= free.map(|(done, _)| *done).max().unwrap() < opens_raw;
         }
-        let expected = Expected::of(&planned, &ran);
+        let expected = Expected::new(&planned, &ran);
         never_sent += expected.never_sent;
         let sent = expected.holds(ran);
         let load = sent.load.unwrap();
@@ -172,7 +172,7 @@ fn load_of(
         ..at_rate(seed, rate, window_ns)
     });
     let set_up = seed.bench(&case, constant(service_ns, false));
-    let ran = Ran::of(&set_up, 100 * MS, window_ns, NEVER);
+    let ran = Ran::new(&set_up, 100 * MS, window_ns, NEVER);
     ran.over.report().sent.unwrap().load.unwrap()
 }
 
@@ -211,7 +211,7 @@ fn what_is_missing_because_the_worker_was_away_is_no_overload() {
         });
         let mut set_up = seed.bench(&case, constant(MS, false));
         set_up.pass_ns = Some(10 * MS);
-        let ran = Ran::of(&set_up, 100 * MS, SECOND, NEVER);
+        let ran = Ran::new(&set_up, 100 * MS, SECOND, NEVER);
         let sent = ran.over.report().sent.unwrap();
         let load = sent.load.unwrap();
         assert!(load.offered == 200 && sent.totals.messages <= 100);
@@ -233,9 +233,9 @@ fn a_worker_that_was_away_behind_a_full_queue_is_late_and_the_queue_was_not_full
         });
         let from_ns = START_NS + 500 * MS;
         let set_up = seed.bench(&case, constant(MS, false));
-        let ran = Ran::of(&set_up, 100 * MS, SECOND, from_ns..from_ns + AWAY_NS);
+        let ran = Ran::new(&set_up, 100 * MS, SECOND, from_ns..from_ns + AWAY_NS);
         let planned = planned_times(seed, &case, ran.edges.closes_raw);
-        let sent = Expected::of(&planned, &ran).holds(ran);
+        let sent = Expected::new(&planned, &ran).holds(ran);
         let full_ns = (sent.load.unwrap().queue_full_seconds * 1e9) as u64;
         let late_ns = sent.lateness_ns.unwrap().max;
         // It may have been empty since the last look, less than 0.5 ms before.
@@ -306,7 +306,7 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
             ..at_rate(seed, RATE, 50 * MS)
         });
         let set_up = seed.bench(&case, constant(1, true));
-        let ran = Ran::of(&set_up, 0, 50 * MS, NEVER);
+        let ran = Ran::new(&set_up, 0, 50 * MS, NEVER);
         let planned = posted_by_qp(&ran.over);
         let mean_gap_ns = 1e9 / RATE as f64;
         for planned in &planned {

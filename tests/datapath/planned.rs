@@ -142,7 +142,7 @@ pub struct Ran {
 
 impl Ran {
     /// A measurement of an open loop, in which the client's first thread is away for a while.
-    pub fn of(set_up: &SetUp, warm_up_ns: u64, window_ns: u64, away: Range<u64>) -> Ran {
+    pub fn new(set_up: &SetUp, warm_up_ns: u64, window_ns: u64, away: Range<u64>) -> Ran {
         Ran::with(set_up, warm_up_ns, window_ns, away, |_| {})
     }
 
@@ -196,7 +196,7 @@ pub struct Expected {
 
 impl Expected {
     /// From planned times that reach beyond the window.
-    pub fn of(planned: &[Vec<u64>], ran: &Ran) -> Expected {
+    pub fn new(planned: &[Vec<u64>], ran: &Ran) -> Expected {
         let (edges, away) = (ran.edges, &ran.away);
         let seen = |at_ns: u64| if away.contains(&at_ns) { away.end } else { at_ns };
         let served = served_by_qp(&ran.over);

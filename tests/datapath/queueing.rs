@@ -78,10 +78,10 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
         };
         let service_ns = |index: usize| times[index % times.len()];
         let set_up = seed.bench(&case, list(times.clone(), false));
-        let ran = Ran::of(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
+        let ran = Ran::new(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
         // Queues have room, so that messages are posted when they are planned.
         let planned = posted_by_qp(&ran.over);
-        let expected = Expected::of(&planned, &ran);
+        let expected = Expected::new(&planned, &ran);
         assert_eq!(expected.queue_full_messages, 0);
         let mut come: Vec<u64> = planned.concat();
         come.sort_unstable();
@@ -159,6 +159,6 @@ fn an_open_loop_holds_what_was_planned_while_its_server_stood_still() {
         let in_stop = |at_ns: &&u64| (still.start - service_ns..still.end).contains(at_ns);
         assert!(latencies.len() >= planned[0].iter().filter(in_stop).count() - 1);
         assert!(latencies[0] + 4 * service_ns >= STOP_NS);
-        Expected::of(&planned, &ran).holds(ran);
+        Expected::new(&planned, &ran).holds(ran);
     });
 }

@@ -39,7 +39,7 @@ struct Source<'c> {
 
 impl<'c> Source<'c> {
     fn new(case: &'c Case, worker: usize, workers: usize, messages: u64) -> Source<'c> {
-        let geometry = Geometry::of(case);
+        let geometry = Geometry::from_flow(case);
         let qps = case.qps as usize;
         let mine: Vec<usize> = (worker..qps).step_by(workers).collect();
         let all = u64::from(geometry.slots) * mine.len() as u64;
@@ -114,7 +114,7 @@ impl<'c> Source<'c> {
             let waits = self.chosen.take();
             let qp = waits.unwrap_or_else(|| self.choose());
             let in_flight = self.queues[qp].in_flight;
-            if in_flight == Geometry::of(self.case).slots {
+            if in_flight == Geometry::from_flow(self.case).slots {
                 self.blocked += u64::from(waits.is_none());
                 self.chosen = Some(qp);
                 return;

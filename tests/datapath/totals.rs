@@ -50,7 +50,7 @@ fn figures_are_those_of_the_device() {
             bench.sample_every(sample_ns);
             bench.measure(5 * MS, WINDOW_NS)
         });
-        let truth = Truth::of(&over, edges);
+        let truth = Truth::new(&over, edges);
         let latencies = truth.latencies_ns();
         if pass_ns.is_none() {
             assert_eq!(latencies, held(&over, truth.ends[0][0].window_ns()));

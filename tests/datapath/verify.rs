@@ -132,8 +132,8 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     let reliable =
         Settings { size_bytes: 1000, qps: 2, tx_depth: 4, signal_every: 1, ..verified(Op::Write) };
     let unreliable = Settings { service: Service::Uc, ..reliable.clone() };
-    let layout = Layout::requests(&reliable, &Geometry::of(&reliable));
-    let sizes = Sizes::of(&reliable);
+    let layout = Layout::requests(&reliable, &Geometry::from_flow(&reliable));
+    let sizes = Sizes::new(&reliable);
     let pd = ProtectionDomain::new(&port().context).unwrap();
     let access = Access::RemoteWrite;
     let memory =

@@ -72,7 +72,7 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
             bench.close_window();
             edges
         });
-        let truth = Truth::of(&over, edges);
+        let truth = Truth::new(&over, edges);
         if set_up.case.cq != CqMode::Shared {
             let workers = &truth.ends[0];
             for (qp, count) in truth.done_in_windows(&over).into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn a_closed_loop_whose_worker_is_away_in_the_middle_is_told_and_has_a_doubt_from
             bench.close_window();
             edges
         });
-        let truth = Truth::of(&over, edges);
+        let truth = Truth::new(&over, edges);
         let told_ns = truth.ends[0][0].away_ns();
         // From the last look before to the first one after.
         let since_ns = told_ns.checked_sub(away_ns).filter(|_| away_ns > 500 * US);

@@ -10,7 +10,7 @@ fn sweep(client: End, port: u16, cases: usize, options: &str) {
     let server = Server::at(client.other(), port);
     let usual = "--op send,write,read --verify --warmup 0 -t 8 -r 16";
     let line = format!("{} -d {} {usual} {options}", server.name, client.device);
-    let call = Call::of(client.command(program()), &patient(&line));
+    let call = Call::new(client.command(program()), &patient(&line));
     for case in call.is_whole(cases).result().cases {
         let flow = &case.config.flows[0];
         let ends = [&flow.from_device, &flow.to_device].map(|it| it.as_deref());
@@ -50,6 +50,6 @@ fn a_client_without_loopback_is_told() {
     let wire = Wire::lay();
     wire.take_loopback();
     let line = format!("-d {} -n 1", SOFT.device);
-    let call = Call::of(SOFT.command(program()), &line);
+    let call = Call::new(SOFT.command(program()), &line);
     call.fails(&["ip link set lo up"]);
 }

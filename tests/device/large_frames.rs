@@ -41,7 +41,7 @@ impl Hosts {
 
     /// The program at the client's host, on the embedded device: the kernel's are seen there too.
     fn call(&self, words: &str) -> Call {
-        Call::of(at("client", CLIENT), &format!("{words} -d soft0"))
+        Call::new(at("client", CLIENT), &format!("{words} -d soft0"))
     }
 }
 
@@ -66,7 +66,7 @@ fn small_messages_pass_and_large_ones_do_not() {
     let folder = tempfile::tempdir().unwrap();
     let words =
         format!("serve -p 0 -d soft0 --bind {SERVER} --receive {}", folder.path().display());
-    let server = Server::embedded_by(Call::of(at("server", SERVER), &words));
+    let server = Server::embedded_by(Call::new(at("server", SERVER), &words));
     let name = &server.name;
     // The connection arrays of 64 QPs are many frames of a control connection.
     let small = hosts.call(&format!("{name} --timeout 18 -q 64 -t 8 -r 16 -s 1K -n 2 --warmup 0"));

@@ -35,7 +35,7 @@ fn apart() -> Command {
 fn the_embedded_one_is_taken_and_says_so() {
     let short = "-n 5 --warmup 0";
     let without = WithoutDevices::new();
-    let alone = Call::of(apart(), &patient(short)).run();
+    let alone = Call::new(apart(), &patient(short)).run();
     drop(without);
     let says = "no RDMA device on this machine: taking soft0";
     alone.exits(0).says(&[says]);

@@ -80,7 +80,7 @@ fn slow(home: &Path, server: &Server) -> Program {
     let file = home.join("slow");
     // It fits into half of a guest's memory, which is what a tmpfs takes.
     File::create(&file).unwrap().set_len(256 << 20).unwrap();
-    let traffic = Traffic::of("rxe0");
+    let traffic = Traffic::new("rxe0");
     let sender = send(&file, server);
     // Of 65,536 chunks, one a packet.
     traffic.await_packets(1_000);

@@ -51,7 +51,7 @@ fn a_server_says_that_it_was_stopped() {
 
 #[test]
 fn both_ends_in_one_process_stop_together() {
-    let traffic = Traffic::of("rxe0");
+    let traffic = Traffic::new("rxe0");
     let client = sweep(LONG).start();
     traffic.await_packets(1);
     client.signal(Signal::Interrupt);

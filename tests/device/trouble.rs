@@ -25,7 +25,7 @@ fn packets_are_lost_for_good() {
         let how = "--timeout 12 --retry-cnt 2 -t 8 -Q 1 -s 4K -D 10m --warmup 0 -q 2";
         let client = sweep(&format!("{} -d rxe0 -x 1 --op {op} {how}", proxy.address)).start();
         proxy.await_deed();
-        Traffic::of("rxe0").await_packets(1_000);
+        Traffic::new("rxe0").await_packets(1_000);
         let loss = Loss::of_all("v0", "100%");
         let ended = client.wait().exits(1);
         drop(loss);

@@ -47,7 +47,7 @@ fn with_threads(most: u32) -> Ended {
     command.arg(program());
     command.env("ROCEBENCH_CORE_LOCKS", folder.path());
     let words = format!("{QUICK} --workers 2 -q 2");
-    let call = Call::of(command, &words);
+    let call = Call::new(command, &words);
     std::fs::set_permissions(call.folder(), open()).unwrap();
     call.run()
 }

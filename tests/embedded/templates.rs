@@ -18,7 +18,7 @@ struct Job {
 
 impl Job {
     /// That of a file: its variables are `variables` there, and its commands in all of `lines`.
-    fn of(file: &str, variables: &str, lines: impl Fn(&Value) -> Vec<Value>) -> Job {
+    fn new(file: &str, variables: &str, lines: impl Fn(&Value) -> Vec<Value>) -> Job {
         let path = format!("{}/docs/templates/{file}", env!("CARGO_MANIFEST_DIR"));
         // Debian's, for which scripts/setup --tests installs python3-yaml.
         let mut python = Command::new("/usr/bin/python3");
@@ -76,7 +76,7 @@ impl Job {
 
 #[test]
 fn the_job_of_gitlab_measures_compares_and_fails() {
-    Job::of("gitlab-ci.yml", "/rocebench/variables", |file: &Value| {
+    Job::new("gitlab-ci.yml", "/rocebench/variables", |file: &Value| {
         list(&file["rocebench"]["script"])
     })
     .does_what_it_says();
@@ -84,7 +84,7 @@ fn the_job_of_gitlab_measures_compares_and_fails() {
 
 #[test]
 fn the_workflow_of_github_measures_compares_and_fails() {
-    Job::of("github-workflow.yml", "/jobs/rocebench/env", |file: &Value| {
+    Job::new("github-workflow.yml", "/jobs/rocebench/env", |file: &Value| {
         list(&file["jobs"]["rocebench"]["steps"])
             .into_iter()
             .filter_map(|step| step.get("run").cloned())

@@ -49,7 +49,7 @@ pub struct Job {
 impl Job {
     /// Starts what `launcher` is about to start, with `words` after it; `OUT` among them is the folder for results.
     pub fn start(launcher: Command, words: &[&str]) -> Job {
-        let call = Call::of(launcher, "").env("ROCEBENCH_LOG", "warn");
+        let call = Call::new(launcher, "").env("ROCEBENCH_LOG", "warn");
         let ranks = Ranks(call.folder().to_owned());
         let out = ranks.0.join("results").display().to_string();
         let program =

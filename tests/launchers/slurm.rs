@@ -164,5 +164,5 @@ fn without_a_launcher_one_is_told_how() {
     let mut command = super::job::command(PROGRAM);
     command.envs([("SLURM_JOB_ID", "7"), ("SLURM_PROCID", "0"), ("SLURM_NTASKS", "8")]);
     let says = "no launcher has started this process";
-    Call::of(command, "mesh").is_refused(&[says, "srun -N8 rocebench mesh"]);
+    Call::new(command, "mesh").is_refused(&[says, "srun -N8 rocebench mesh"]);
 }

@@ -156,7 +156,7 @@ pub(super) fn swept(
     let ends = Ends { target, resources, token: None };
     SweepOptions {
         servers,
-        ..SweepOptions::of(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
+        ..SweepOptions::new(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
     }
 }
 

@@ -160,7 +160,7 @@ fn of_run(planted: &Planted) -> String {
         },
         token: None,
     };
-    let options = SweepOptions::of(sweep, ends);
+    let options = SweepOptions::new(sweep, ends);
     let outcome = run_sweep(&options, &AtomicBool::new(false), &mut Grower(counters));
     let result = outcome.unwrap_or_else(|error| panic!("{error}")).result;
     let run = &result.cases[0].runs[0];

@@ -28,7 +28,7 @@ pub struct Geometry {
 
 impl Geometry {
     /// The division for a flow. A depth below one unit becomes one unit.
-    pub fn of(flow: &Settings) -> Geometry {
+    pub fn from_flow(flow: &Settings) -> Geometry {
         if flow.ping_pong {
             // The completion of a message may come after the answer to it.
             return Geometry::new(2, 1, 1, false);

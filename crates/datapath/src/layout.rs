@@ -185,12 +185,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    pub fn of(flow: &Settings) -> Sizes {
+    pub fn new(flow: &Settings) -> Sizes {
         let order = match &flow.size_mix {
             Some(mix) => mix.order().into(),
             None => [flow.size_bytes].into(),
         };
-        Sizes { order, ring: Geometry::of(flow).ring() }
+        Sizes { order, ring: Geometry::from_flow(flow).ring() }
     }
 
     /// Whether messages differ in size.
@@ -223,7 +223,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    pub fn of(flow: &Settings) -> Peers {
+    pub fn new(flow: &Settings) -> Peers {
         let qps = flow.qps.max(1);
         Peers { turn: if flow.ud_fan_out { qps } else { 1 }, qps }
     }
@@ -312,7 +312,7 @@ pub struct Numbered {
 impl Numbered {
     /// The places of QP `qp`: its messages leave from `local`, and come to `offered` or to `receives`. `None` without
     /// numbers.
-    pub fn of(
+    pub fn new(
         flow: &Settings,
         qp: u32,
         local: &Arc<MemoryRegion>,
@@ -324,7 +324,7 @@ impl Numbered {
             return None;
         }
         let last = (flow.size_bytes as usize).saturating_sub(1);
-        let written = Layout::requests(flow, &Geometry::of(flow)).offset(qp, 0) + last;
+        let written = Layout::requests(flow, &Geometry::from_flow(flow)).offset(qp, 0) + last;
         let coming = match flow.op.profile().access {
             Access::None => receives.map(|memory| {
                 (
@@ -381,7 +381,7 @@ mod tests {
                 touch_order: if random { TouchOrder::Random } else { TouchOrder::Sequential },
                 ..Settings::default()
             };
-            let layout = Layout::requests(&flow, &Geometry::of(&flow));
+            let layout = Layout::requests(&flow, &Geometry::from_flow(&flow));
             let bytes = if each { layout.qp_bytes() } else { layout.total_bytes() };
             prop_assert_eq!(layout.total_bytes(), layout.qp_bytes() * qps as usize);
             let lap_bytes = layout.total_bytes() as u64 / layout.walk().laps();
@@ -412,7 +412,7 @@ mod tests {
                 ("tx-depth", "64"),
                 ("memory", memory),
             ]);
-            let requests = Layout::requests(&flow, &Geometry::of(&flow));
+            let requests = Layout::requests(&flow, &Geometry::from_flow(&flow));
             (requests.walk().laps(), Layout::receives(&flow).walk().laps())
         };
         assert_eq!(laps("send", "1G"), (4096, 16384));
@@ -449,7 +449,7 @@ mod tests {
                 signal_every: 1,
                 ..Settings::default()
             };
-            let sizes = Sizes::of(&flow);
+            let sizes = Sizes::new(&flow);
             prop_assert!(sizes.is_mixed());
             let sum: u32 = weights.iter().sum();
             let positions = qps * depth;
@@ -469,13 +469,13 @@ mod tests {
 
     #[test]
     fn one_size_is_that_of_all() {
-        let sizes = Sizes::of(&Settings::default());
+        let sizes = Sizes::new(&Settings::default());
         assert!(!sizes.is_mixed());
         assert_eq!((sizes.at(7, 3), sizes.sum(7, 3, 2)), (65_536, 131_072));
     }
 
     fn peers(qps: u32, ud_fan_out: bool) -> Peers {
-        Peers::of(&Settings { qps, ud_fan_out, ..Settings::default() })
+        Peers::new(&Settings { qps, ud_fan_out, ..Settings::default() })
     }
 
     #[test]

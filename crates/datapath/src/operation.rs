@@ -62,7 +62,7 @@ pub(super) struct Exchange {
 
 impl Exchange {
     /// The exchange with this number, from 0, of QP `qp` on one word.
-    pub(super) fn of(qp: u32, number: u64) -> Exchange {
+    pub(super) fn from_number(qp: u32, number: u64) -> Exchange {
         let held = u64::from(qp) + 1;
         if number.is_multiple_of(2) {
             Exchange { expected: 0, new: held }
@@ -114,7 +114,7 @@ mod tests {
                 let number = Exchange::number(AtomicTarget::Shared, ring, posted[at] % ring, posted[at] / ring);
                 prop_assert_eq!(number, u64::from(posted[at]));
                 posted[at] += 1;
-                let exchange = Exchange::of(qp, number);
+                let exchange = Exchange::from_number(qp, number);
                 if word == exchange.expected {
                     prop_assert!(owner.is_none_or(|owner| owner == qp));
                     word = exchange.new;

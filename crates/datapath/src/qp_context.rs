@@ -70,7 +70,7 @@ pub struct Receiver {
 impl Sender {
     /// Memory of one sender besides the payloads, in bytes.
     pub fn memory_bytes(flow: &Settings) -> usize {
-        let geometry = Geometry::of(flow);
+        let geometry = Geometry::from_flow(flow);
         let counted = geometry.completions_per_slot() as usize * size_of::<u64>();
         let position = SendRing::bytes_per_wr(flow.sges)
             + bytes_if(looks_at_values(flow), SenderCheck::BYTES_PER_POSITION)
@@ -95,7 +95,7 @@ impl Sender {
         memory: &Arc<MemoryRegion>,
         remote: RemoteMemory,
     ) -> Result<Self, VerbsError> {
-        let geometry = Geometry::of(flow);
+        let geometry = Geometry::from_flow(flow);
         let layout = Layout::requests(flow, &geometry);
         let profile = flow.op.profile();
         let templates: Vec<SendTemplate> = (0..geometry.ring())
@@ -175,7 +175,7 @@ impl Sender {
 impl Receiver {
     /// Memory of one receiver besides the buffers, in bytes.
     pub fn memory_bytes(flow: &Settings) -> usize {
-        let seen = Geometry::of(flow).ring() as usize * ReceiverCheck::BYTES_PER_POSITION;
+        let seen = Geometry::from_flow(flow).ring() as usize * ReceiverCheck::BYTES_PER_POSITION;
         let has_own = flow.recv_queue == RecvQueue::PerQp;
         bytes_if(flow.verify, seen) + bytes_if(has_own, Receiver::queue_bytes(flow))
     }

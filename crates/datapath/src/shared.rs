@@ -122,7 +122,7 @@ impl Shared {
         workers: usize,
     ) -> Self {
         Shared {
-            geometry: Geometry::of(&flow),
+            geometry: Geometry::from_flow(&flow),
             seed: flow.seed,
             path_mtu_bytes: 0,
             answers: false,

@@ -7,7 +7,7 @@ fn flow(spread: Spread, qps: u32, depth: u32) -> Settings {
 /// The source of the only worker, without a limit of slots to post.
 fn source(flow: &Settings) -> Source {
     let mine: Vec<usize> = (0..flow.qps as usize).collect();
-    let mut source = Source::new(flow, &Geometry::of(flow), mine.len(), 0, &mine);
+    let mut source = Source::new(flow, &Geometry::from_flow(flow), mine.len(), 0, &mine);
     source.allow(u64::MAX, false);
     source
 }
@@ -35,7 +35,7 @@ fn hashing_is_even_only_on_average_and_differs_between_workers() {
     let flow = flow(Spread::Hash, 8, 8);
     let of_worker = |worker| {
         let mine: Vec<usize> = (0..8).collect();
-        let mut source = Source::new(&flow, &Geometry::of(&flow), 8, worker, &mine);
+        let mut source = Source::new(&flow, &Geometry::from_flow(&flow), 8, worker, &mine);
         source.allow(u64::MAX, false);
         counts(&mut source, 80_000)
     };

@@ -75,7 +75,7 @@ impl SenderCheck {
 
     /// For QP `qp` of a flow, with payloads in `memory`.
     pub(super) fn new(flow: &Settings, memory: Arc<MemoryRegion>, sizes: Sizes, qp: u32) -> Self {
-        let geometry = Geometry::of(flow);
+        let geometry = Geometry::from_flow(flow);
         SenderCheck {
             memory,
             layout: Layout::requests(flow, &geometry),
@@ -130,7 +130,7 @@ impl SenderCheck {
     fn exchange(&self, position: u32, count: u32) -> Exchange {
         let ring = self.posts.len() as u32;
         let number = Exchange::number(self.target, ring, position, count);
-        Exchange::of(self.qp, number)
+        Exchange::from_number(self.qp, number)
     }
 
     /// Looks at what READs or atomic operations wrote to `count` positions from `first`.
@@ -182,7 +182,7 @@ impl SenderCheck {
 
 /// Fills memory that the peer will READ: the sequence of each payload is its lap.
 pub fn fill_for_reads(memory: &Regions, flow: &Settings, sizes: &Sizes) {
-    let geometry = Geometry::of(flow);
+    let geometry = Geometry::from_flow(flow);
     let layout = Layout::requests(flow, &geometry);
     for qp in 0..flow.qps {
         for position in 0..geometry.ring() {
@@ -203,7 +203,7 @@ pub fn check_sums<'p>(
     flow: &Settings,
     posts: impl Iterator<Item = &'p [u32]>,
 ) -> Option<Mismatch> {
-    let layout = Layout::requests(flow, &Geometry::of(flow));
+    let layout = Layout::requests(flow, &Geometry::from_flow(flow));
     let mut sums: BTreeMap<(u32, usize), (u64, u32, u32)> = BTreeMap::new();
     for (qp, posts) in (0..).zip(posts) {
         for (position, &count) in (0..).zip(posts) {
@@ -239,7 +239,7 @@ pub fn check_written(
     packet_bytes: u32,
     posts: &[u32],
 ) -> Option<Mismatch> {
-    let layout = Layout::requests(flow, &Geometry::of(flow));
+    let layout = Layout::requests(flow, &Geometry::from_flow(flow));
     let laps = layout.walk().laps();
     let wrong = |position: u32, count: u32, first: u32| {
         // The last message that came to the same cell.
@@ -303,14 +303,14 @@ impl ReceiverCheck {
 
     /// For QP `qp` of a flow, with buffers in `memory`.
     pub(super) fn new(flow: &Settings, memory: Arc<MemoryRegion>, sizes: Sizes, qp: u32) -> Self {
-        let positions = 0..Geometry::of(flow).ring();
+        let positions = 0..Geometry::from_flow(flow).ring();
         ReceiverCheck {
             memory,
             layout: Layout::receives(flow),
             in_receives: flow.op.profile().fills_receives(),
             header_bytes: flow.service.receive_header_bytes() as usize,
             is_reliable: flow.service.is_reliable(),
-            peers: Peers::of(flow),
+            peers: Peers::new(flow),
             buffers_of: Layout::place_of_receives(flow, qp),
             qp,
             sizes,

@@ -28,7 +28,7 @@ pub(super) struct Part {
 
 impl Part {
     fn kind(&self) -> Kind {
-        Kind::of(&self.shared)
+        Kind::from_shared(&self.shared)
     }
 
     /// The worker with the const parameters of its kind.

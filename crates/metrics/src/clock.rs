@@ -20,7 +20,7 @@ const SCALE_BITS: u32 = 40;
 impl Clock {
     pub fn new() -> Self {
         let inner = quanta::Clock::new();
-        Clock::of(inner, false)
+        Clock::with_inner(inner, false)
     }
 
     /// A clock that stands still until its time is advanced. Its readings are nanoseconds.
@@ -29,10 +29,10 @@ impl Clock {
         let time = VirtualTime(source);
         // A window's start of 0 means that it has none.
         time.advance(1_000_000_000);
-        (Clock::of(inner, true), time)
+        (Clock::with_inner(inner, true), time)
     }
 
-    fn of(inner: quanta::Clock, is_virtual: bool) -> Self {
+    fn with_inner(inner: quanta::Clock, is_virtual: bool) -> Self {
         Clock { scale: inner.delta_as_nanos(0, 1 << SCALE_BITS), inner, is_virtual }
     }
 

@@ -33,7 +33,7 @@ impl Channel {
     ///
     /// # Safety
     /// `channel` came from [`Channel::create`] and was not destroyed.
-    pub(crate) unsafe fn of<'a>(channel: *mut ibv_comp_channel) -> &'a Channel {
+    pub(crate) unsafe fn from_raw<'a>(channel: *mut ibv_comp_channel) -> &'a Channel {
         // SAFETY: the verbs struct is the first field.
         unsafe { &*channel.cast::<Channel>() }
     }
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn get_cq_event(
 ) -> c_int {
     // SAFETY: a live channel, and two writable pointers; the CQ lives, or its events were forgotten.
     unsafe {
-        match Channel::of(channel).next() {
+        match Channel::from_raw(channel).next() {
             Ok(source) => {
                 cq.write(source);
                 cq_context.write((*source).cq_context);

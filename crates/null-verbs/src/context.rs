@@ -39,7 +39,7 @@ impl Context {
         let context = Context {
             verbs,
             // SAFETY: the caller's.
-            device: unsafe { Device::of(device) },
+            device: unsafe { Device::from_raw(device) },
             events,
         };
         Ok(keep(context).cast())
@@ -49,7 +49,7 @@ impl Context {
     ///
     /// # Safety
     /// `context` came from [`Context::open`] and was not closed.
-    pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
+    pub(crate) unsafe fn from_raw<'a>(context: *mut ibv_context) -> &'a Context {
         // SAFETY: the verbs struct is the first field of a `Context`.
         unsafe { &*context.cast::<Context>() }
     }

@@ -33,7 +33,7 @@ unsafe impl Send for Devices {}
 unsafe impl Sync for Devices {}
 
 impl Devices {
-    pub(crate) fn of(persona: &'static Persona) -> Devices {
+    pub(crate) fn from_persona(persona: &'static Persona) -> Devices {
         Devices(
             persona
                 .device
@@ -70,7 +70,7 @@ impl Device {
     ///
     /// # Safety
     /// `device` is of a list of this library.
-    pub(crate) unsafe fn of(device: *mut ibv_device) -> &'static Device {
+    pub(crate) unsafe fn from_raw(device: *mut ibv_device) -> &'static Device {
         // SAFETY: made by `Devices::of` from such a box, which is never freed.
         unsafe { &*device.cast::<Device>() }
     }

@@ -3,12 +3,12 @@
 //!
 //! - `null0` ([`null`]) completes every WR at once and moves no bytes, so a program's cost on it is its own.
 //! - `loop0` ([`loopback`]) moves bytes between QPs of this process, slowly and strictly: it refuses what a real
-//! device would refuse.
+//!   device would refuse.
 //!
 //! Besides, [`personas`] has tables of what real adapters report, each of which makes a library whose devices say that and move
 //! bytes as `loop0` does.
 //!
-//! The crate must not know `rocebench`: its users build a table of these functions, or export them under libibverbs'
+//! Its users build a table of these functions, or export them under libibverbs'
 //! names. It needs rdma-sys only for the layout of the structs.
 //!
 //! Differences from libibverbs: destroying a CQ or QP does not wait for the acknowledgement of its events, an SRQ of `null0`

@@ -141,7 +141,7 @@ impl Cq {
         unsafe {
             if !(*cq).overflowed {
                 (*cq).overflowed = true;
-                let context = Context::of((*cq).verbs.context);
+                let context = Context::from_raw((*cq).verbs.context);
                 context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq.cast()));
             }
         }

@@ -36,7 +36,7 @@ macro_rules! personas {
 
             pub(super) unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
                 static DEVICES: OnceLock<device::Devices> = OnceLock::new();
-                let devices = DEVICES.get_or_init(|| device::Devices::of(persona()));
+                let devices = DEVICES.get_or_init(|| device::Devices::from_persona(persona()));
                 // SAFETY: the caller's.
                 unsafe { devices.list(count) }
             }

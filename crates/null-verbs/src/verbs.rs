@@ -45,7 +45,7 @@ fn code(error: &io::Error) -> c_int {
 /// `context` is open.
 unsafe fn engine(context: *mut ibv_context) -> Engine {
     // SAFETY: the caller vouches for it.
-    unsafe { Context::of(context) }.engine()
+    unsafe { Context::from_raw(context) }.engine()
 }
 
 /// What a context's device says of itself.
@@ -54,12 +54,12 @@ unsafe fn engine(context: *mut ibv_context) -> Engine {
 /// `context` is open.
 unsafe fn table(context: *mut ibv_context) -> &'static Adapter {
     // SAFETY: the caller vouches for it.
-    unsafe { Context::of(context) }.table()
+    unsafe { Context::from_raw(context) }.table()
 }
 
 pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
     // SAFETY: the caller passes a device of a list.
-    let table = unsafe { Device::of(device) }.table;
+    let table = unsafe { Device::from_raw(device) }.table;
     pointer_or_errno(table.open.0.and_then(|()| {
         // SAFETY: optional function pointers, for which zero is `None`.
         let mut ops: ibv_context_ops = unsafe { std::mem::zeroed() };
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn get_async_event(
     event: *mut ibv_async_event,
 ) -> c_int {
     // SAFETY: an open context and a writable struct.
-    let outcome = unsafe { Context::of(context).next_event(&mut *event) };
+    let outcome = unsafe { Context::from_raw(context).next_event(&mut *event) };
     match outcome {
         Ok(()) => 0,
         Err(error) => {
@@ -241,7 +241,7 @@ pub unsafe extern "C" fn create_cq(
 pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ of an open context.
     unsafe {
-        let context = Context::of((*cq).context);
+        let context = Context::from_raw((*cq).context);
         let outcome = match context.engine() {
             Engine::Null => null::destroy_cq(cq),
             Engine::Loopback => loopback::destroy_cq(cq),
@@ -288,7 +288,7 @@ pub unsafe extern "C" fn modify_srq(
 pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ of an open context.
     unsafe {
-        let context = Context::of((*srq).context);
+        let context = Context::from_raw((*srq).context);
         let outcome = match context.engine() {
             Engine::Null => free(srq),
             Engine::Loopback => loopback::destroy_srq(srq),
@@ -305,7 +305,7 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
     // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
     pointer_or_errno(unsafe {
         let init = &mut *init;
-        let context = Context::of((*pd).context);
+        let context = Context::from_raw((*pd).context);
         check_init(init, context.table()).and_then(|()| match context.engine() {
             Engine::Null => null::create_qp(pd, init),
             Engine::Loopback => loopback::create_qp(pd, init),
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_i
     use rdma_sys::{ibv_qp_state::IBV_QPS_RTS, ibv_qp_type::IBV_QPT_UD};
     // SAFETY: a live QP of an open context.
     let (table, kind, state) =
-        unsafe { (Context::of((*qp).context).table(), (*qp).qp_type, (*qp).state) };
+        unsafe { (Context::from_raw((*qp).context).table(), (*qp).qp_type, (*qp).state) };
     match table.udp_sport {
         Answer(Err(code)) => code,
         _ if kind == IBV_QPT_UD || state != IBV_QPS_RTS => libc::EOPNOTSUPP,
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn modify_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context.
     unsafe {
-        Context::of((*qp).context).forget(Source::Qp(qp));
+        Context::from_raw((*qp).context).forget(Source::Qp(qp));
         match engine((*qp).context) {
             Engine::Null => null::destroy_qp(qp),
             Engine::Loopback => loopback::destroy_qp(qp),

@@ -99,7 +99,7 @@ impl Consistent {
         totals.mmsg_per_s = totals.mmsg_per_s.map(short);
         let bytes_of_qps: Vec<f64> =
             self.messages_of_qps.iter().map(|messages| (messages * size) as f64).collect();
-        let fairness = Fairness::of(&bytes_of_qps).map(|fairness| Fairness {
+        let fairness = Fairness::new(&bytes_of_qps).map(|fairness| Fairness {
             jain: short(fairness.jain),
             min_share: short(fairness.min_share),
             max_share: short(fairness.max_share),
@@ -125,7 +125,7 @@ impl Consistent {
                     ..sample::qp(index, messages * size)
                 })
                 .collect(),
-            ..FlowResult::of(&config.flows[0])
+            ..FlowResult::new(&config.flows[0])
         };
         let clock = NodeClock { offset_ns: self.offset_ns, uncertainty_ns: 1_000 };
         let node = |name, messages, counters| NodeResult {

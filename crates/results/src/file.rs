@@ -76,7 +76,7 @@ enum Target {
 }
 
 impl Target {
-    fn of(path: &Path) -> Result<Target, WriteError> {
+    fn new(path: &Path) -> Result<Target, WriteError> {
         // A link stays a link: the file that it leads to is replaced.
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&target) {
@@ -122,7 +122,7 @@ pub fn prepare_directory(path: &Path) -> Result<(), WriteError> {
 /// # Errors
 /// The step that failed, with the system's reason.
 pub fn prepare(path: &Path) -> Result<(), WriteError> {
-    match Target::of(path)? {
+    match Target::new(path)? {
         Target::Special(_) => Ok(()),
         Target::File(directory, _) => {
             directory.sweep();
@@ -155,7 +155,7 @@ pub fn write_whole_until(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
     let error = |operation| WriteError::of(path, operation);
-    let (directory, target) = match Target::of(path)? {
+    let (directory, target) = match Target::new(path)? {
         Target::File(directory, target) => (directory, target),
         Target::Special(target) => {
             let file = SpecialFile::open(&target, stop, waits).map_err(error("open"))?;

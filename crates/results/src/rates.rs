@@ -1,7 +1,5 @@
 //! Rates from counts and a window's length, the same for every writer of a result.
 
-use super::model::Totals;
-
 /// Payload throughput in Gb/s (10^9 bits); `None` for a window without length.
 pub fn gbit_per_s(bytes: u64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / seconds)
@@ -17,26 +15,12 @@ pub fn sum(counts: impl IntoIterator<Item = u64>) -> u64 {
     counts.into_iter().fold(0, u64::saturating_add)
 }
 
-impl Totals {
-    /// What was moved in a window of `seconds`, with its rates.
-    pub fn in_window(messages: u64, bytes: u64, errors: u64, seconds: f64) -> Totals {
-        Totals {
-            messages,
-            bytes,
-            gbit_per_s: gbit_per_s(bytes, seconds),
-            mmsg_per_s: mmsg_per_s(messages, seconds),
-            errors,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_window_without_length_has_no_rate() {
-        let totals = Totals::in_window(0, 0, 0, 0.0);
-        assert_eq!((totals.gbit_per_s, totals.mmsg_per_s), (None, None));
+        assert_eq!((gbit_per_s(0, 0.0), mmsg_per_s(0, 0.0)), (None, None));
     }
 }

@@ -1,5 +1,5 @@
 //! A result with something in every kind of field, for tests of this crate and of those that show results.
-#![allow(clippy::unwrap_used, clippy::panic)] // only tests call it
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // only tests call it
 
 mod made;
 mod open_loop;
@@ -56,7 +56,7 @@ pub fn file(all: Vec<CaseResult>) -> Loaded {
 /// A case whose run, which is complete, moved so much.
 pub fn moved(settings: Settings, gbit_per_s: Option<f64>) -> CaseResult {
     let config = CaseConfig::from(settings);
-    let mut flow = FlowResult::of(&config.flows[0]);
+    let mut flow = FlowResult::new(&config.flows[0]);
     flow.totals.gbit_per_s = gbit_per_s;
     CaseResult { config, ..case(vec![run(vec![flow])]) }
 }
@@ -221,7 +221,7 @@ pub fn mixed() -> ResultFile {
     let settings = |op, qps, size| Settings::from([("op", op), ("qps", qps), ("size", size)]);
     let usual = settings("write", "3", "64");
     let flow = |name, [from, to]: [&str; 2], own: &Settings, messages: &[u64]| {
-        let mut config = FlowConfig::of(name, from, to, &usual, own);
+        let mut config = FlowConfig::new(name, from, to, &usual, own);
         connected(&mut config);
         let mut moved = flow_of(name, own.size_bytes.into(), messages);
         (moved.from, moved.to) = (from.to_owned(), to.to_owned());
@@ -274,7 +274,7 @@ pub fn connect() -> (CaseConfig, Run) {
     };
     let mut config = config("op=connect qps=16 traffic-qps=2");
     let traffic = Settings::from([("op", "write"), ("qps", "2")]);
-    config.flows = vec![FlowConfig::of(FORWARD, CLIENT, SERVER, &config, &traffic)];
+    config.flows = vec![FlowConfig::new(FORWARD, CLIENT, SERVER, &config, &traffic)];
     config.flows.iter_mut().for_each(connected);
     let mut moved = send_run();
     moved.flows[0].received = None;

@@ -52,7 +52,7 @@ const SECONDS: f64 = 1.0;
 
 impl Mesh {
     /// So many nodes, of which none is slow.
-    pub fn of(nodes: usize) -> Mesh {
+    pub fn new(nodes: usize) -> Mesh {
         Mesh {
             nodes,
             runs: 3,
@@ -74,7 +74,7 @@ impl Mesh {
 
     /// So many nodes without noise.
     pub fn quiet(nodes: usize) -> Mesh {
-        Mesh::of(nodes).noise(0.0)
+        Mesh::new(nodes).noise(0.0)
     }
 
     /// With this noise.
@@ -180,7 +180,7 @@ impl Mesh {
                         from_device: Some("mlx5_0".to_owned()),
                         to_device: Some("mlx5_0".to_owned()),
                         path_mtu: Some(4096),
-                        ..FlowConfig::of(&format!("{from}>{to}"), &from, &to, &settings, &settings)
+                        ..FlowConfig::new(&format!("{from}>{to}"), &from, &to, &settings, &settings)
                     }
                 })
                 .collect(),
@@ -218,7 +218,7 @@ impl Mesh {
             .iter()
             .zip(flows)
             .map(|(own, &(from, to))| match failed {
-                Some(_) => FlowResult::of(own),
+                Some(_) => FlowResult::new(own),
                 None => self.flow(rng, config, own, (from, to), sent[from].max(received[to])),
             })
             .collect();
@@ -301,7 +301,7 @@ impl Mesh {
                 doubts: Vec::new(),
             },
             totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
-            fairness: Fairness::of(&vec![1.0; case.qps as usize]),
+            fairness: Fairness::new(&vec![1.0; case.qps as usize]),
             latency_ns: self.latency(rng, case, p50, messages),
             load: asked.map(|asked| {
                 let asked = asked * 1e9 / 8.0 / size;
@@ -318,7 +318,7 @@ impl Mesh {
                 protocol_efficiency: 0.98,
                 share_of_limit: Some(gbit_per_s / link_gbit_per_s / 0.98),
             }),
-            ..FlowResult::of(config)
+            ..FlowResult::new(config)
         }
     }
 }

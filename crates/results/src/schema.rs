@@ -27,7 +27,7 @@ pub fn schema() -> Schema {
 pub(super) fn lacking(text: &[u8]) -> serde_json::Result<Option<String>> {
     static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
         let schema = schema().to_value();
-        Fields::of(&schema, &schema)
+        Fields::new(&schema, &schema)
     });
     let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
     Ok(lack.map(|place| place[1..].to_owned()))
@@ -43,13 +43,13 @@ impl Fields {
         if self.0.is_empty() { Ok(None) } else { Err(E::invalid_type(what, &self)) }
     }
 
-    fn of(root: &Value, schema: &Value) -> Fields {
+    fn new(root: &Value, schema: &Value) -> Fields {
         // What may be null is any of two.
         let schema = schema["anyOf"].get(0).unwrap_or(schema);
         let definition = schema["$ref"].as_str().and_then(|it| it.strip_prefix('#'));
         let schema = definition.and_then(|it| root.pointer(it)).unwrap_or(schema);
         if let Some(items) = schema.get("items") {
-            return Fields::of(root, items);
+            return Fields::new(root, items);
         }
         let fields = schema["properties"].as_object().into_iter().flatten();
         let is_required = |name: &str| {
@@ -58,7 +58,7 @@ impl Fields {
         };
         Fields(
             fields
-                .map(|(name, schema)| (name.clone(), is_required(name), Fields::of(root, schema)))
+                .map(|(name, schema)| (name.clone(), is_required(name), Fields::new(root, schema)))
                 .collect(),
         )
     }

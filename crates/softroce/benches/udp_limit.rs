@@ -116,7 +116,7 @@ fn one_way(header_bytes: usize, payload_bytes: usize, count: usize) -> io::Resul
                 to.receiver.receive(|_| true, |it| bytes += it.bytes.len() as u64 + 4) as u64;
         }
         over.store(true, Ordering::Relaxed);
-        Rate::of(bytes, packets, start.elapsed())
+        Rate::new(bytes, packets, start.elapsed())
     });
     assert_eq!(to.common.counters.bad_icrc.get(), 0);
     Ok(rate)

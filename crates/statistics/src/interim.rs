@@ -118,8 +118,8 @@ pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
         let log = median_of(turns, |turn| (turn.new / turn.base).ln())?;
         (log, f64::NEG_INFINITY, f64::INFINITY)
     } else {
-        let permutations = Permutations::of(base_first.len(), new_first.len());
-        let shift = Shift::of(&base_first, &new_first, &permutations, tail)?;
+        let permutations = Permutations::new(base_first.len(), new_first.len());
+        let shift = Shift::new(&base_first, &new_first, &permutations, tail)?;
         let (low, high) = shift.interval(&[]);
         (shift.estimate / 2.0, low / 2.0, high / 2.0)
     };

@@ -29,7 +29,7 @@ pub struct Verdicts {
 pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
     let mut permutations = PermutationsBySize::default();
     let prepared = prepare(questions.to_vec());
-    let pooled = Pooled::of(&prepared);
+    let pooled = Pooled::new(&prepared);
     let over_all = Family::over_all(&pooled, part, &mut permutations);
     let by_case = Family::by_case(prepared, &over_all, part, &mut permutations);
     Verdicts { over_all: over_all.verdicts, by_case: by_case.verdicts }
@@ -69,7 +69,7 @@ impl<'a> Family<'a> {
                 }
             }
         }
-        Family::of(prepared, [ALARMS_OVER_ALL; 2], tested, part, permutations)
+        Family::new(prepared, [ALARMS_OVER_ALL; 2], tested, part, permutations)
     }
 
     /// Where something was found over all cases, or nothing was asked there, that chance of error is to spare.
@@ -85,10 +85,10 @@ impl<'a> Family<'a> {
             ALARMS_BY_CASE + if is_to_spare { ALARMS_OVER_ALL } else { 0.0 }
         });
         let tested = tests(&prepared, permutations);
-        Family::of(prepared, levels, tested, part, permutations)
+        Family::new(prepared, levels, tested, part, permutations)
     }
 
-    fn of(
+    fn new(
         prepared: Vec<Prepared<'a>>,
         levels: [f64; 2],
         tested: Vec<[Option<Tested>; 2]>,
@@ -156,7 +156,7 @@ fn word(
 ) -> Option<Verdict> {
     let [base, new] = one.enough()?;
     let sized = permutations.of(base.len(), new.len());
-    let shift = Shift::of(base, new, &sized, tail)?;
+    let shift = Shift::new(base, new, &sized, tail)?;
     let Some(direction) = one.beyond() else {
         let [least, most] = one.margins();
         let is_equal = shift.is_above(least) && shift.is_below(most);
@@ -231,7 +231,7 @@ pub struct Judgement {
 pub fn judge(questions: &[Question<'_>], part: f64) -> Judgement {
     let mut permutations = PermutationsBySize::default();
     let prepared = prepare(questions.to_vec());
-    let pooled = Pooled::of(&prepared);
+    let pooled = Pooled::new(&prepared);
     let over_all = Family::over_all(&pooled, part, &mut permutations);
     let by_case = Family::by_case(prepared, &over_all, part, &mut permutations);
     let (answers, reach_over_all) = over_all.answers(&mut permutations);
@@ -285,7 +285,7 @@ impl Family<'_> {
             return answer;
         };
         let sized = permutations.of(logs.base.len(), logs.new.len());
-        let Some(shift) = Shift::of(&logs.base, &logs.new, &sized, self.tail) else {
+        let Some(shift) = Shift::new(&logs.base, &logs.new, &sized, self.tail) else {
             return answer;
         };
         let [least, most] = one.margins();

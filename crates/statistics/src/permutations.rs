@@ -27,7 +27,7 @@ pub(super) struct Permutations {
 
 impl Permutations {
     /// All permutations, or a sample of them.
-    pub(super) fn of(base: usize, new: usize) -> Permutations {
+    pub(super) fn new(base: usize, new: usize) -> Permutations {
         if count(base, new) <= DRAWN as f64 {
             Permutations::complete(base, new)
         } else {
@@ -93,7 +93,7 @@ pub(super) struct PermutationsBySize(HashMap<(usize, usize), Rc<Permutations>>);
 impl PermutationsBySize {
     pub(super) fn of(&mut self, base: usize, new: usize) -> Rc<Permutations> {
         let permutations = self.0.entry((base, new));
-        Rc::clone(permutations.or_insert_with(|| Rc::new(Permutations::of(base, new))))
+        Rc::clone(permutations.or_insert_with(|| Rc::new(Permutations::new(base, new))))
     }
 }
 
@@ -140,7 +140,7 @@ pub(super) struct Tested {
 impl Series<'_> {
     /// The difference between the sides, in the direction that is looked for, and its widened standard error.
     pub(super) fn shift(&self) -> (f64, f64) {
-        let total = Total::of(self, &self.scores());
+        let total = Total::new(self, &self.scores());
         total.shift(total.new_sum, total.new)
     }
 
@@ -310,7 +310,7 @@ impl Block {
                 scores[place * width + column] = *score;
                 present[place * width + column] = 1.0;
             }
-            totals.push(Total::of(&series[*member], &own));
+            totals.push(Total::new(&series[*member], &own));
         }
         if present.iter().all(|present| *present > 0.0) {
             present.clear();
@@ -360,7 +360,7 @@ struct Total {
 }
 
 impl Total {
-    fn of(series: &Series<'_>, scores: &[f64]) -> Total {
+    fn new(series: &Series<'_>, scores: &[f64]) -> Total {
         let base = series.logs[0].len();
         Total {
             count: scores.len() as f64,
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn all_permutations_are_there_once_and_the_one_that_was_made_is_first() {
         for (base, new) in [(1, 1), (2, 3), (5, 5), (6, 3)] {
-            let permutations = Permutations::of(base, new);
+            let permutations = Permutations::new(base, new);
             let mut found: Vec<Vec<u32>> = permutations.iter().map(<[u32]>::to_vec).collect();
             let made: Vec<u32> = (base as u32..(base + new) as u32).collect();
             assert_eq!(found[0], made);
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_sample_assigns_every_run_equally_often() {
-        let permutations = Permutations::of(10, 12);
+        let permutations = Permutations::new(10, 12);
         assert_eq!(permutations.len(), DRAWN);
         let mut assigned = [0; 22];
         for permutation in permutations.iter() {

@@ -66,7 +66,7 @@ pub(super) fn prepare<'a>(questions: Vec<Question<'a>>) -> Vec<Prepared<'a>> {
         .zip(blocks)
         .map(|(question, block)| Prepared {
             question,
-            logs: Logs::of(question.base.values, question.new.values),
+            logs: Logs::new(question.base.values, question.new.values),
             block,
         })
         .collect()
@@ -181,7 +181,7 @@ pub struct Pooled {
 impl Pooled {
     /// Pools each metric over the cases that were measured in the same launches: over the largest number of
     /// cases of which that is so. Nothing where it is one.
-    pub(super) fn of(prepared: &[Prepared<'_>]) -> Vec<Pooled> {
+    pub(super) fn new(prepared: &[Prepared<'_>]) -> Vec<Pooled> {
         let mut cases: HashMap<usize, HashSet<usize>> = HashMap::new();
         for one in prepared {
             cases.entry(one.block).or_default().insert(one.question.case);

@@ -26,9 +26,9 @@ pub struct RatioEstimate {
 /// Ratio of the medians of independent runs, with an interval of the given confidence (0.95); `None`
 /// when a side has no run, a figure is no number, or the base's median is not positive.
 pub fn ratio(base: &[f64], new: &[f64], confidence: f64) -> Option<RatioEstimate> {
-    let logs = Logs::of(base, new)?;
-    let permutations = Permutations::of(base.len(), new.len());
-    let shift = Shift::of(&logs.base, &logs.new, &permutations, (1.0 - confidence) / 2.0)?;
+    let logs = Logs::new(base, new)?;
+    let permutations = Permutations::new(base.len(), new.len());
+    let shift = Shift::new(&logs.base, &logs.new, &permutations, (1.0 - confidence) / 2.0)?;
     Some(logs.estimate(&shift, &[]))
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Logs {
 }
 
 impl Logs {
-    pub(super) fn of(base: &[f64], new: &[f64]) -> Option<Logs> {
+    pub(super) fn new(base: &[f64], new: &[f64]) -> Option<Logs> {
         if base.iter().chain(new).any(|value| !value.is_finite()) {
             return None;
         }
@@ -125,7 +125,7 @@ pub(super) struct Shift<'a> {
 
 impl<'a> Shift<'a> {
     /// `None` of an empty side. `permutations` are those of the two sizes.
-    pub(super) fn of(
+    pub(super) fn new(
         base: &'a [f64],
         new: &'a [f64],
         permutations: &'a Permutations,
@@ -301,16 +301,16 @@ mod tests {
     const CENTRED: [f64; 5] = [0.9, -0.4, 0.1, -1.1, 0.3];
 
     fn interval(base: &[f64], new: &[f64]) -> (f64, f64) {
-        let permutations = Permutations::of(base.len(), new.len());
-        let shift = Shift::of(base, new, &permutations, 0.025).unwrap();
+        let permutations = Permutations::new(base.len(), new.len());
+        let shift = Shift::new(base, new, &permutations, 0.025).unwrap();
         shift.interval(&[])
     }
 
     #[test]
     fn the_interval_is_where_the_tests_turn_round() {
         let new = CENTRED.map(|value| 2.0 * value + 1.0);
-        let permutations = Permutations::of(5, 5);
-        let shift = Shift::of(&CENTRED, &new, &permutations, 0.025).unwrap();
+        let permutations = Permutations::new(5, 5);
+        let shift = Shift::new(&CENTRED, &new, &permutations, 0.025).unwrap();
         let (low, high) = shift.interval(&[]);
         assert!(low < shift.estimate && shift.estimate < high);
         for (at, above, below) in [(low, true, false), (high, false, true)] {
@@ -322,12 +322,12 @@ mod tests {
 
     #[test]
     fn full_separation_of_five_and_five_is_one_permutation_of_252() {
-        let permutations = Permutations::of(5, 5);
+        let permutations = Permutations::new(5, 5);
         let new = CENTRED.map(|value| value + 3.0);
-        let shift = Shift::of(&CENTRED, &new, &permutations, 1.0 / 251.0).unwrap();
+        let shift = Shift::new(&CENTRED, &new, &permutations, 1.0 / 251.0).unwrap();
         assert!(shift.is_above(0.0));
         let one_back = [-0.3, 2.6, 3.1, 1.9, 3.3];
-        let shift = Shift::of(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
+        let shift = Shift::new(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
         assert!(!shift.is_above(0.0));
     }
 

@@ -40,7 +40,7 @@ pub fn qp_contexts(
     port: &Port,
     case: &Case,
 ) -> Outcome<(Vec<QpContext>, Vec<Arc<CompletionQueue>>)> {
-    let geometry = Geometry::of(case);
+    let geometry = Geometry::from_flow(case);
     let layout = Layout::requests(case, &geometry);
     let pd = ProtectionDomain::new(&port.context)?;
     let memory = MemoryRegion::new(&pd, layout.total_bytes(), Access::LocalWrite, None)?;
@@ -54,7 +54,7 @@ pub fn qp_contexts(
         .map(|_| CompletionQueue::new(&port.context, entries))
         .collect::<Result<Vec<_>, _>>()?;
     let remote = RemoteMemory { address: memory.address(), rkey: memory.rkey() };
-    let sizes = Sizes::of(case);
+    let sizes = Sizes::new(case);
     let qp_contexts = (0..case.qps)
         .zip(cqs.iter().cycle())
         .map(|(index, cq)| {

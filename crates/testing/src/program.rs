@@ -129,7 +129,7 @@ pub fn memory_bytes(pid: u32, line: &str) -> Option<u64> {
 
 /// The program with exactly these words, where it is in the guest's own memory.
 pub fn bare(line: &str) -> Call {
-    Call::of(Command::new(program()), line)
+    Call::new(Command::new(program()), line)
 }
 
 pub fn sweep(line: &str) -> Call {
@@ -149,7 +149,7 @@ pub fn patient(line: &str) -> String {
 
 impl Call {
     /// Runs `command` with these words, in a folder that goes away.
-    pub fn of(mut command: Command, words: &str) -> Call {
+    pub fn new(mut command: Command, words: &str) -> Call {
         let folder = tempfile::tempdir().unwrap();
         command.args(words.split_whitespace()).current_dir(folder.path());
         Call { command, folder }

@@ -30,7 +30,7 @@ pub fn on_this_machine() -> Command {
 
 /// The program on this machine with these words.
 pub fn call(words: &str) -> Call {
-    Call::of(on_this_machine(), words)
+    Call::new(on_this_machine(), words)
 }
 
 /// The same, started by another program, such as `nohup` or `prlimit --fsize=0`.
@@ -45,7 +45,7 @@ pub fn call_by(other: &str, words: &str) -> Call {
             None => command.env_remove(name),
         };
     }
-    Call::of(command, words)
+    Call::new(command, words)
 }
 
 /// Where servers of one-guest tests listen: the address of `rxe1`.
@@ -113,14 +113,14 @@ impl Server {
     /// At an end of the wire between the kernel's device and the embedded one.
     pub fn at(end: End, port: u16) -> Server {
         let words = format!("serve --bind {} -p {port} -d {}", end.v4, end.device);
-        Server::on_rxe(Call::of(end.command(program()), &words))
+        Server::on_rxe(Call::new(end.command(program()), &words))
     }
 
     /// A client of it with these words, on the clients' device.
     pub fn call(&self, words: &str) -> Call {
         let (device, command) = self.client;
         let words = format!("{} -d {device} {words}", self.name);
-        Call::of(command(), &patient(&words))
+        Call::new(command(), &patient(&words))
     }
 
     /// It serves a next client.

@@ -188,7 +188,7 @@ impl Synthetic {
         let protocol_efficiency = efficiency(size as f64);
         let flow = FlowResult {
             totals: Totals::in_window(messages, messages * size, 0, SECONDS),
-            fairness: Fairness::of(&shares),
+            fairness: Fairness::new(&shares),
             qps,
             limits: self.link_gbit_per_s.map(|link_gbit_per_s| Limits {
                 link_gbit_per_s,
@@ -257,9 +257,9 @@ fn flow(
             doubts: Vec::new(),
         },
         totals: Totals::in_window(messages, bytes, 0, SECONDS),
-        fairness: Fairness::of(&vec![1.0; settings.qps as usize]),
+        fairness: Fairness::new(&vec![1.0; settings.qps as usize]),
         latency_ns,
-        ..FlowResult::of(config)
+        ..FlowResult::new(config)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    pub fn of(device: &'static str) -> Traffic {
+    pub fn new(device: &'static str) -> Traffic {
         Traffic { device, before: sent(device) }
     }
 
@@ -65,7 +65,7 @@ impl Way<'_> {
     pub fn client_in_the_window(self, line: &str) -> Program {
         let kind = if words(line).contains(&"-b") { "progress" } else { "measured" };
         let client = self.client_at(Step::first(From::Server, kind), line);
-        Traffic::of("rxe0").await_packets(PACKETS);
+        Traffic::new("rxe0").await_packets(PACKETS);
         client
     }
 }

@@ -154,7 +154,7 @@ pub struct End {
 }
 
 impl End {
-    pub fn of(library: &'static VerbsLibrary, context: *mut ibv_context, gid_index: u8) -> End {
+    pub fn new(library: &'static VerbsLibrary, context: *mut ibv_context, gid_index: u8) -> End {
         let context = Owned::new(context, library.close_device);
         // SAFETY: live objects, and memory that outlives its region.
         unsafe {

@@ -29,7 +29,7 @@ pub enum Transport {
 const AMAZON: u32 = 0x1d0f;
 
 impl Transport {
-    fn of(context: &Context, limits: &DeviceLimits) -> Transport {
+    fn from_limits(context: &Context, limits: &DeviceLimits) -> Transport {
         match context.kind() {
             (_, ibv_transport_type::IBV_TRANSPORT_IB) => Transport::Infiniband,
             (_, ibv_transport_type::IBV_TRANSPORT_IWARP) => Transport::Iwarp,
@@ -80,7 +80,7 @@ const SERVICES: [Service; 3] =
 impl Adapter {
     pub(super) fn probe(context: Arc<Context>) -> Result<Adapter, VerbsError> {
         let limits = context.limits()?;
-        let transport = Transport::of(&context, &limits);
+        let transport = Transport::from_limits(&context, &limits);
         let mut ports = Vec::new();
         let mut silent = Vec::new();
         for number in 1..=limits.ports {
@@ -148,7 +148,7 @@ impl Adapter {
             SERVICES
                 .iter()
                 .filter_map(|service| {
-                    let made = QueuePair::of(*service, &pd, [&cq, &cq], parts, least);
+                    let made = QueuePair::with_parts(*service, &pd, [&cq, &cq], parts, least);
                     let error = made.err().filter(says_that_it_has_none)?;
                     Some((*service, error))
                 })
@@ -272,13 +272,13 @@ impl Extensions {
         else {
             return Extensions::default();
         };
-        let has_cq = |calls| CompletionQueue::of(context, 1, calls, None).is_ok();
+        let has_cq = |calls| CompletionQueue::with_calls(context, 1, calls, None).is_ok();
         let has_qp = |parts: QpParts<'_>| {
             let (service, least) = (Service::ReliableConnection, QpCapacity::LEAST);
-            QueuePair::of(service, &pd, [&plain, &plain], parts, least).is_ok()
+            QueuePair::with_parts(service, &pd, [&plain, &plain], parts, least).is_ok()
         };
         let domain = ThreadDomain::new(&pd).ok();
-        let clock = StampClock::of(context);
+        let clock = StampClock::new(context);
         let extended_post = has_qp(QpParts { extended_post: true, ..QpParts::default() });
         Extensions {
             extended_post,

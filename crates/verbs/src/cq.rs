@@ -41,7 +41,7 @@ unsafe impl Sync for CompletionQueue {}
 impl CompletionQueue {
     /// `ibv_create_cq(3)` with room for `entries` completions, without a channel.
     pub fn new(context: &Arc<Context>, entries: u32) -> Result<Arc<Self>, VerbsError> {
-        Self::of(context, entries, CqCalls::USUAL, None)
+        Self::with_calls(context, entries, CqCalls::USUAL, None)
     }
 
     /// As [`CompletionQueue::new`], with a channel that delivers its events once it is armed. `vector` is the
@@ -52,12 +52,12 @@ impl CompletionQueue {
         channel: &Arc<CompletionChannel>,
         vector: usize,
     ) -> Result<Arc<Self>, VerbsError> {
-        Self::of(context, entries, CqCalls::USUAL, Some((channel, vector)))
+        Self::with_calls(context, entries, CqCalls::USUAL, Some((channel, vector)))
     }
 
     /// As [`CompletionQueue::new`], or [`CompletionQueue::with_channel`] where there is a channel, by `calls`
     /// (`ibv_create_cq_ex(3)` but for the usual ones).
-    pub fn of(
+    pub fn with_calls(
         context: &Arc<Context>,
         entries: u32,
         calls: CqCalls,

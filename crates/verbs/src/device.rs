@@ -83,7 +83,7 @@ pub struct Pacing {
 
 impl Pacing {
     /// `None` for a device that has no such limits.
-    fn of(caps: &ibv_packet_pacing_caps) -> Option<Pacing> {
+    fn from_caps(caps: &ibv_packet_pacing_caps) -> Option<Pacing> {
         let has = |kind: ibv_qp_type::Type| caps.supported_qpts >> kind & 1 != 0;
         (caps.qp_rate_limit_max > 0).then(|| Pacing {
             least_kbit_per_s: caps.qp_rate_limit_min,
@@ -143,7 +143,7 @@ impl Context {
         let driver = if library.is_embedded() {
             None
         } else {
-            sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::of(&it))
+            sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::from_name(&it))
         };
         Arc::new(Context { library, raw, name, driver, closed: false })
     }
@@ -307,7 +307,7 @@ impl Context {
             ports: attr.phys_port_cnt,
             // SAFETY: the context is open.
             pacing: unsafe { ffi::query_device_ex(self.raw()) }
-                .and_then(|attr| Pacing::of(&attr.packet_pacing_caps)),
+                .and_then(|attr| Pacing::from_caps(&attr.packet_pacing_caps)),
         })
     }
 
@@ -332,7 +332,7 @@ impl Context {
             max_mtu_bytes: mtu_bytes(attr.max_mtu),
             max_message_bytes: attr.max_msg_sz,
             lid: attr.lid,
-            link_layer: LinkLayer::of(&attr),
+            link_layer: LinkLayer::from_attributes(&attr),
             link_gbit_per_s: speed.flatten(),
             lanes: link::lanes(attr.active_width),
             pkey_table_length: attr.pkey_tbl_len,
@@ -441,7 +441,7 @@ pub struct StampClock {
 
 impl StampClock {
     /// That of a device; `None` of one that has none, or does not say its frequency.
-    pub fn of(context: &Arc<Context>) -> Option<StampClock> {
+    pub fn new(context: &Arc<Context>) -> Option<StampClock> {
         // SAFETY: the context is open.
         let attr = unsafe { ffi::query_device_ex(context.raw()) }?;
         let (mask, khz) = (attr.completion_timestamp_mask, attr.hca_core_clock);
@@ -479,7 +479,7 @@ mod tests {
         let request =
             PortRequest { device: Some(devices[0].name.clone()), ..PortRequest::default() };
         let port = select_or_embedded(VerbsLibrary::system(), &request, None).unwrap();
-        let clock = StampClock::of(&port.context).unwrap();
+        let clock = StampClock::new(&port.context).unwrap();
         StampClock { mask, ..clock }
     }
 

@@ -55,7 +55,7 @@ const LABEL_BITS: u32 = 20;
 
 impl Driver {
     /// The driver of this name; `None` for one of which nothing is known.
-    pub fn of(name: &str) -> Option<&'static Driver> {
+    pub fn from_name(name: &str) -> Option<&'static Driver> {
         // `mlx5_core.sf` drives a subfunction.
         let module = name.split('.').next().unwrap_or(name);
         DRIVERS.iter().find(|driver| driver.name == module)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn of(name: &str, label: u32, own: u32, peer: u32) -> Option<u16> {
-        Driver::of(name)?.udp_source_port(label, own, peer)
+        Driver::from_name(name)?.udp_source_port(label, own, peer)
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Corrections of rdma-sys and additions to it, and nothing else.
 //!
 //! - Its `verbs_get_ctx` compares `abi_compat` with `u32::MAX`, so on 64-bit every extended verb looks
-//! unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does. The inline functions that go   through
-//! it are written again here.
+//!   unsupported; [`extended_context`] compares with `usize::MAX`, as `verbs.h` does. The inline functions that go through
+//!   it are written again here.
 //! - `_ibv_query_gid_ex` and `ibv_reg_mr_iova2` are not bound, nor is anything of libmlx5.
 //! - `ibv_event_type` is a Rust enum, unsound to read when a newer library adds a value; [`event_type`]
-//! reads it as a number.
+//!   reads it as a number.
 
 use std::mem::{offset_of, size_of, zeroed};
 use std::os::raw::{c_int, c_uint, c_void};

@@ -52,7 +52,7 @@ pub(super) fn gbit_per_s(root: &Path, name: &str, port: u8, attr: &ibv_port_attr
     link.gbit_per_s.or_else(|| {
         (!link.is_bond)
             .then(|| {
-                let lane = lane_gbit_per_s(attr.active_speed, LinkLayer::of(attr))?;
+                let lane = lane_gbit_per_s(attr.active_speed, LinkLayer::from_attributes(attr))?;
                 Some(lane * f64::from(lanes(attr.active_width)?))
             })
             .flatten()
@@ -103,7 +103,7 @@ pub enum LinkLayer {
 
 impl LinkLayer {
     /// That of a port. 0, unspecified, is an old InfiniBand driver.
-    pub(super) fn of(attr: &ibv_port_attr) -> LinkLayer {
+    pub(super) fn from_attributes(attr: &ibv_port_attr) -> LinkLayer {
         // IBV_LINK_LAYER_ETHERNET of verbs.h.
         match attr.link_layer {
             2 => LinkLayer::Ethernet,

@@ -17,7 +17,7 @@ pub struct Network {
 
 impl Network {
     /// The network of an address with a prefix of so many bits; `None` if the address has fewer.
-    pub fn of(address: IpAddr, prefix_bits: u8) -> Option<Network> {
+    pub fn from_address(address: IpAddr, prefix_bits: u8) -> Option<Network> {
         let first = match address.to_canonical() {
             IpAddr::V4(v4) => {
                 let host_bits = 32u32.checked_sub(prefix_bits.into())?;
@@ -48,7 +48,7 @@ impl Network {
     /// Whether it has this address.
     pub fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv4() == self.first.is_ipv4()
-            && Network::of(address, self.prefix_bits) == Some(*self)
+            && Network::from_address(address, self.prefix_bits) == Some(*self)
     }
 }
 
@@ -63,7 +63,9 @@ impl FromStr for Network {
 
     fn from_str(text: &str) -> Result<Network, Self::Err> {
         text.split_once('/')
-            .and_then(|(address, bits)| Network::of(address.parse().ok()?, bits.parse().ok()?))
+            .and_then(|(address, bits)| {
+                Network::from_address(address.parse().ok()?, bits.parse().ok()?)
+            })
             .ok_or("not an IP network such as 10.1.2.0/24")
     }
 }
@@ -148,7 +150,7 @@ mod tests {
             ("10.1.2.3", 33, None),
             ("fd00::7", 129, None),
         ] {
-            let found = Network::of(address.parse().unwrap(), bits);
+            let found = Network::from_address(address.parse().unwrap(), bits);
             let told = found.map(|network| network.to_string());
             assert_eq!(told.as_deref(), network, "{address}/{bits}");
             let read = network.map(|text| text.parse().unwrap());
@@ -157,7 +159,7 @@ mod tests {
         assert!("10.1.2.0".parse::<Network>().is_err());
         let address = "10.1.2.3".parse().unwrap();
         assert_eq!(Network::alone(address).only(), Some(address));
-        assert_eq!(Network::of(address, 31).unwrap().only(), None);
+        assert_eq!(Network::from_address(address, 31).unwrap().only(), None);
     }
 
     #[test]

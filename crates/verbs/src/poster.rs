@@ -97,7 +97,7 @@ impl Poster {
         let mut bad = null_mut();
         // SAFETY: the QP is alive; request and element live during the call, which copies them; the payload is in
         // the MR, which is kept.
-        PostError::of(unsafe { (self.post_send)(self.qp.raw(), &raw mut wr, &raw mut bad) })
+        PostError::from_code(unsafe { (self.post_send)(self.qp.raw(), &raw mut wr, &raw mut bad) })
     }
 
     /// Posts a receive without a buffer, for immediate data.
@@ -108,7 +108,7 @@ impl Poster {
         let mut wr = ibv_recv_wr { wr_id, next: null_mut(), sg_list: null_mut(), num_sge: 0 };
         let mut bad = null_mut();
         // SAFETY: the QP is alive, and the request lives during the call, which copies it.
-        PostError::of(unsafe { (self.post_recv)(self.qp.raw(), &raw mut wr, &raw mut bad) })
+        PostError::from_code(unsafe { (self.post_recv)(self.qp.raw(), &raw mut wr, &raw mut bad) })
     }
 }
 

@@ -142,12 +142,12 @@ impl QueuePair {
     ) -> Result<Arc<Self>, VerbsError> {
         let service = Service::ReliableConnection;
         let parts = QpParts::default();
-        QueuePair::of(service, pd, [send_cq, recv_cq], parts, capacity)
+        QueuePair::with_parts(service, pd, [send_cq, recv_cq], parts, capacity)
     }
 
     /// `ibv_create_qp(3)`, or `ibv_create_qp_ex(3)` for extended posting: only WRs with the flag are signalled. `cqs` are
     /// those of sends and of receives; with an SRQ, `capacity` has no receives.
-    pub fn of(
+    pub fn with_parts(
         service: Service,
         pd: &Arc<ProtectionDomain>,
         cqs: [&Arc<CompletionQueue>; 2],
@@ -434,7 +434,7 @@ pub struct QpAttributes {
 }
 
 impl QpState {
-    fn of(code: u32) -> QpState {
+    fn from_code(code: u32) -> QpState {
         match code {
             ibv_qp_state::IBV_QPS_RESET => QpState::Reset,
             ibv_qp_state::IBV_QPS_INIT => QpState::Init,
@@ -484,7 +484,7 @@ impl QueuePair {
             let object = format!("{} QP {:#08x}", self.context().name(), self.qpn());
             return Err(VerbsError::returned(Operation::QueryQp, object, code));
         }
-        let state = QpState::of(attr.qp_state);
+        let state = QpState::from_code(attr.qp_state);
         let connected = !matches!(state, QpState::Reset | QpState::Init);
         Ok(QpAttributes {
             state,
@@ -599,7 +599,7 @@ mod tests {
         for (code, name) in
             [(0, "RESET"), (1, "INIT"), (2, "RTR"), (3, "RTS"), (6, "ERR"), (9, "unknown")]
         {
-            assert_eq!(QpState::of(code).to_string(), name);
+            assert_eq!(QpState::from_code(code).to_string(), name);
         }
     }
 }

@@ -65,7 +65,7 @@ impl RecvRing {
         // SAFETY: the QP and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*qp.raw()).context).ops.post_recv }
             .ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        RecvRing::of(Queue::Own(Arc::clone(qp), post), memory, templates, linked)
+        RecvRing::with_templates(Queue::Own(Arc::clone(qp), post), memory, templates, linked)
     }
 
     /// The same for all QPs of `srq`.
@@ -81,10 +81,10 @@ impl RecvRing {
         // SAFETY: the SRQ and so its context are alive, and the table of operations is filled.
         let post = unsafe { (*(*srq.raw()).context).ops.post_srq_recv }
             .ok_or_else(|| invalid(libc::EOPNOTSUPP))?;
-        RecvRing::of(Queue::Shared(Arc::clone(srq), post), memory, templates, linked)
+        RecvRing::with_templates(Queue::Shared(Arc::clone(srq), post), memory, templates, linked)
     }
 
-    fn of(
+    fn with_templates(
         queue: Queue,
         memory: &Arc<MemoryRegion>,
         templates: &[RecvTemplate],
@@ -170,7 +170,7 @@ impl RecvRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their buffers in the MR it
         // keeps; posting does not write to them. The queue keeps its QP or SRQ alive.
-        PostError::of(unsafe {
+        PostError::from_code(unsafe {
             match &self.queue {
                 Queue::Own(qp, post) => post(qp.raw(), wr, &mut bad),
                 Queue::Shared(srq, post) => post(srq.raw(), wr, &mut bad),

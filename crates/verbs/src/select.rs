@@ -204,7 +204,7 @@ fn networks(chosen: Option<GidEntry>, gids: &[GidEntry], library: &VerbsLibrary)
             continue;
         }
         let prefix = prefixes.iter().find(|(other, _)| *other == address);
-        let network = prefix.and_then(|(_, bits)| Network::of(address, *bits));
+        let network = prefix.and_then(|(_, bits)| Network::from_address(address, *bits));
         networks.extend(network.filter(|network| !networks.contains(network)));
     }
     networks

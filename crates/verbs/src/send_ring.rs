@@ -217,7 +217,7 @@ impl SendRing {
         let mut bad = std::ptr::null_mut();
         // SAFETY: the WR, its chain and their elements live in this ring and their payloads in the MR it
         // keeps; `ibv_post_send` does not write to them.
-        PostError::of(unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) })
+        PostError::from_code(unsafe { (self.post)(self.raw_qp, request.wr.get(), &mut bad) })
     }
 
     /// Posts copies of the `count` WRs from `first` as one chain, each changed by `edit`, which gets its index in the
@@ -258,7 +258,7 @@ impl SendRing {
         }
         let mut bad = std::ptr::null_mut();
         // SAFETY: as in `post`; the copies live in the scratch, which is not touched during the call.
-        PostError::of(unsafe { (self.post)(self.raw_qp, start, &mut bad) })
+        PostError::from_code(unsafe { (self.post)(self.raw_qp, start, &mut bad) })
     }
 
     /// Moves the WRs of the chain that begins at `first` to the cells of this use. Before they are posted, they are this
@@ -352,7 +352,7 @@ impl PostError {
 
     /// What a call came to that returned this.
     #[inline]
-    pub(super) fn of(code: i32) -> Result<(), PostError> {
+    pub(super) fn from_code(code: i32) -> Result<(), PostError> {
         match code {
             0 => Ok(()),
             code => Err(PostError(code)),

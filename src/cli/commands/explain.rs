@@ -45,7 +45,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
             unwritten = pager.print(&lesson_writer.text(&event)).err();
         }
     });
-    let judged = outcome.map(|outcome| Verdict::of(mistake, &outcome));
+    let judged = outcome.map(|outcome| Verdict::new(mistake, &outcome));
     if let (Ok(verdict), None) = (&judged, &unwritten) {
         unwritten = pager.print(&lesson_writer.end(*verdict)).err();
     }

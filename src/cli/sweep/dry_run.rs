@@ -98,7 +98,7 @@ fn memory(plan: &RunPlan) -> Option<String> {
     let here = format!("memory: {} takes {needs}", case.id);
     Some(match nodes_here {
         1 => {
-            let server = MemoryNeeds::of(case, 1, device);
+            let server = MemoryNeeds::new(case, 1, device);
             format!("{here}, and {server} at the server")
         }
         2 => format!("{here}, both ends together"),
@@ -115,7 +115,7 @@ fn memory_of_servers(sweep: &Sweep, device: DeviceKind) -> Option<String> {
         .flat_map(|case| {
             (0..)
                 .zip(&names)
-                .map(move |(node, name)| (case, name, MemoryNeeds::of(case, node, device)))
+                .map(move |(node, name)| (case, name, MemoryNeeds::new(case, node, device)))
         })
         .max_by_key(|(_, _, needs)| needs.total())?;
     Some(format!("memory: {} takes {needs} at {name}, the node that needs most", case.id))

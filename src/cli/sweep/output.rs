@@ -101,7 +101,7 @@ impl Output {
             case: String::new(),
             run: None,
             begun: None,
-            time_left: is_counted.then(|| TimeLeft::of(&plan.sweep)),
+            time_left: is_counted.then(|| TimeLeft::new(&plan.sweep)),
         })
     }
 
@@ -152,7 +152,7 @@ impl Output {
         if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
             let _ = std::fs::create_dir_all(folder);
         }
-        let findings = Said::of(result);
+        let findings = Said::new(result);
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
         for Document { path, format } in &documents {

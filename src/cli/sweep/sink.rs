@@ -28,7 +28,7 @@ enum Identity {
 
 impl Identity {
     /// `None` where there is no such directory: writing there will say so.
-    fn of(path: &Path) -> Option<Identity> {
+    fn new(path: &Path) -> Option<Identity> {
         if let Ok(facts) = path.metadata() {
             return Some(Identity::There(facts.dev(), facts.ino()));
         }
@@ -51,7 +51,7 @@ impl Sink {
     fn identity(&self) -> Option<Identity> {
         match self {
             Sink::Stdout => None,
-            Sink::File(path) => Identity::of(path),
+            Sink::File(path) => Identity::new(path),
         }
     }
 }

@@ -131,7 +131,7 @@ pub(in crate::cli) struct TimeLeft {
 
 impl TimeLeft {
     /// Before the first run.
-    pub(in crate::cli) fn of(sweep: &Sweep) -> TimeLeft {
+    pub(in crate::cli) fn new(sweep: &Sweep) -> TimeLeft {
         let each = sweep.runs();
         let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
         let planned: Duration = sweep.cases.iter().map(measures).sum();
@@ -477,7 +477,7 @@ mod tests {
     #[test]
     fn what_is_left_is_known_from_the_first_run_on() {
         let sweep = sweep(&[("qps", "1,4"), ("duration", "2s"), ("runs", "2")]);
-        let mut time = TimeLeft::of(&sweep);
+        let mut time = TimeLeft::new(&sweep);
         assert_eq!(time.left(), None);
         // Three runs of 2 s and 3 s besides, then 2 s.
         for (took, left) in [(5, 15), (3, 8)] {
@@ -497,7 +497,7 @@ mod tests {
     fn runs_that_count_messages_take_what_others_of_their_case_took() {
         let after_one = |flags: &[(&str, &str)]| {
             let sweep = sweep(flags);
-            let mut time = TimeLeft::of(&sweep);
+            let mut time = TimeLeft::new(&sweep);
             time.run_over(measures(&sweep.cases[0]), Duration::from_secs(5));
             time.left()
         };

@@ -19,7 +19,7 @@ pub(crate) enum Metric {
 
 impl Metric {
     /// Of a case that `program` runs too.
-    pub(crate) fn of(case: &Case, program: Program) -> Metric {
+    pub(crate) fn new(case: &Case, program: Program) -> Metric {
         match (program.is_latency(), case.size_bytes) {
             (true, _) => Metric::Latency,
             (false, ..=SMALL_BYTES) => Metric::Rate,

@@ -115,7 +115,7 @@ struct Pairing<'a> {
 impl<'a> Pairing<'a> {
     fn new(index: usize, case: &'a Case, against: &'a Against, version: Option<&str>) -> Self {
         let program = Program::for_case(case);
-        let metric = Metric::of(case, program);
+        let metric = Metric::new(case, program);
         Pairing {
             index,
             case,
@@ -213,7 +213,7 @@ impl<'a> Pairing<'a> {
         let resources = route
             .and_then(|it| NodeResources::open(options, Some(Route { network, ..it })))
             .map_err(Halt::Broken)?;
-        let launch = PerftestLaunch::of(&resources, self.case).map_err(|error| {
+        let launch = PerftestLaunch::new(&resources, self.case).map_err(|error| {
             Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
         })?;
         // The embedded device is closed, so that other processes may have it; one of the system's stays open.

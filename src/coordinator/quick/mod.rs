@@ -43,7 +43,7 @@ fn mesh_of(sweeper: &Sweeper<'_>, case: &Case) -> Option<Mesh> {
     Matrix::of_file(&sweeper.outcome.result)
         .into_iter()
         .find(|matrix| matrix.cases.contains(&case.id))
-        .map(Mesh::of)
+        .map(Mesh::new)
 }
 
 fn goes_over(flow: &Flow, (from, to): Link) -> bool {

@@ -72,7 +72,7 @@ impl<'a> Network<'a> {
     fn found(mut self) -> Vec<(Part, Vec<String>)> {
         let mut further = 0;
         loop {
-            let mesh = Mesh::of(self.matrix.clone());
+            let mesh = Mesh::new(self.matrix.clone());
             let pass = next_pass(&mesh, ROUNDS + further, most_further(ROUNDS) - further);
             if pass.is_empty() {
                 return mesh

@@ -7,8 +7,8 @@
 //! a load
 //!
 //! - **keeps** the limits if the mean share is below what they allow. Trials are taken for log-normal, of which the mean
-//! is exp(μ + σ²/2), with the confidence bound of D. R. Cox for it (U. Olsson: Confidence Intervals for the Mean of a
-//! Log-Normal Distribution, J. Stat. Educ. 13(1), 2005): m + s²/2 + t·√(s²/n + s⁴/2(n−1)) < 0;
+//!   is exp(μ + σ²/2), with the confidence bound of D. R. Cox for it (U. Olsson: Confidence Intervals for the Mean of a
+//!   Log-Normal Distribution, J. Stat. Educ. 13(1), 2005): m + s²/2 + t·√(s²/n + s⁴/2(n−1)) < 0;
 //! - **breaks** them if more than half of the trials do (RFC 9971's exceed ratio 1/2): m − t·√(s²/n) > 0;
 //!
 //! each with 99 % confidence by Student's t, from 4 trials on. Loads are looked at after each trial, and several are

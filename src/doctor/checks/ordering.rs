@@ -33,7 +33,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn judge(machine: &Machine, device: &DeviceEntry) -> Finding {
     let name = device.driver.as_deref().unwrap_or("(unknown)");
-    let known = device.driver.as_deref().and_then(Driver::of);
+    let known = device.driver.as_deref().and_then(Driver::from_name);
     match known.map(|driver| driver.relaxed_ordering) {
         None => finding(device,
             State::Unknown,

@@ -105,17 +105,17 @@ pub fn examine_nodes(
     NodesReport {
         started_at,
         interrupted: stop.load(Ordering::Relaxed),
-        ..NodesReport::of(names, answers)
+        ..NodesReport::new(names, answers)
     }
 }
 
 impl NodesReport {
     /// Of the answers of these nodes.
-    fn of(names: Vec<String>, answers: Vec<Asked>) -> NodesReport {
+    fn new(names: Vec<String>, answers: Vec<Asked>) -> NodesReport {
         let spreads: Vec<Spread> = ASPECTS
             .iter()
             .map(|aspect| {
-                Spread::of(
+                Spread::new(
                     aspect,
                     answers.iter().map(|answer| (aspect.value)(answer.as_ref().ok()?)).collect(),
                 )

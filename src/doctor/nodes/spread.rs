@@ -29,7 +29,7 @@ pub(super) struct Spread {
 
 impl Spread {
     /// Of the values of all nodes.
-    pub(super) fn of(aspect: &'static Aspect, values: Vec<Option<String>>) -> Spread {
+    pub(super) fn new(aspect: &'static Aspect, values: Vec<Option<String>>) -> Spread {
         let mut by_value: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (number, value) in values.iter().enumerate() {
             if let Some(value) = value {
@@ -148,7 +148,7 @@ mod tests {
             .map(|value| (value != "-").then(|| value.to_owned()))
             .collect();
         let names = (0..values.len()).map(|it| format!("n{it}")).collect();
-        (Spread::of(&ASPECT, values), names)
+        (Spread::new(&ASPECT, values), names)
     }
 
     #[test]

@@ -31,7 +31,7 @@ fn answer(number: usize) -> Answer {
 
 fn report(answers: Vec<Asked>) -> NodesReport {
     let names = (1..=answers.len()).map(|it| format!("node{it:02}")).collect();
-    NodesReport::of(names, answers)
+    NodesReport::new(names, answers)
 }
 
 fn told(report: &NodesReport) -> Vec<(State, &str)> {

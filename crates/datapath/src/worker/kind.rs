@@ -51,7 +51,7 @@ macro_rules! with_const {
 }
 
 impl Kind {
-    pub(in super::super) fn of(shared: &Shared) -> Kind {
+    pub(in super::super) fn from_shared(shared: &Shared) -> Kind {
         let flow = &shared.flow;
         let contended = shared.contended();
         Kind {

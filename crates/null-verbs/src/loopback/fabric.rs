@@ -227,12 +227,12 @@ impl Fabric {
             state.entries.push_back(cqe);
             if std::mem::take(&mut state.armed) {
                 // SAFETY: a CQ of the table is live, and so is its channel: only a CQ on one is armed.
-                unsafe { Channel::of((*cq).channel) }.raise(cq);
+                unsafe { Channel::from_raw((*cq).channel) }.raise(cq);
             }
         } else if !state.overflowed {
             state.overflowed = true;
             // SAFETY: a CQ of the table is live, and so is its context.
-            let context = unsafe { Context::of((*cq).context) };
+            let context = unsafe { Context::from_raw((*cq).context) };
             context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq));
         }
     }
@@ -301,7 +301,7 @@ impl Fabric {
     pub(super) fn raise_for_qp(&self, qpn: u32, kind: ibv_event_type) {
         if let Some(qp) = self.qps.get(&qpn) {
             // SAFETY: a QP of the table is live, and so is its context.
-            let context = unsafe { Context::of((*qp.verbs).context) };
+            let context = unsafe { Context::from_raw((*qp.verbs).context) };
             context.raise(kind, Source::Qp(qp.verbs));
         }
     }

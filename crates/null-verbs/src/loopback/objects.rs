@@ -90,7 +90,7 @@ pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: it was in the table, so `create_cq` made it; its channel outlives it.
     unsafe {
         if !(*cq).channel.is_null() {
-            Channel::of((*cq).channel).forget(cq);
+            Channel::from_raw((*cq).channel).forget(cq);
         }
         free(cq)
     }
@@ -110,7 +110,7 @@ pub(crate) unsafe fn create_qp(
         return Err(libc::EINVAL);
     }
     // SAFETY: the caller vouches for `pd`.
-    let table = unsafe { Context::of((*pd).context) }.table();
+    let table = unsafe { Context::from_raw((*pd).context) }.table();
     if fabric.qps.len() >= table.max_qp as usize {
         return Err(libc::ENOMEM);
     }
@@ -176,7 +176,7 @@ pub(crate) unsafe fn modify_qp(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -
         return libc::EINVAL;
     }
     // SAFETY: the caller vouches for the QP.
-    let table = unsafe { Context::of((*qp).context) }.table();
+    let table = unsafe { Context::from_raw((*qp).context) }.table();
     if let Err(error) = check_values(table, attr, mask) {
         return error;
     }

@@ -101,7 +101,7 @@ impl Fabric {
         if state.receives.len() < state.limit as usize {
             state.limit = 0;
             // SAFETY: an SRQ of the table is live, and so is its context.
-            let context = unsafe { Context::of((*srq).context) };
+            let context = unsafe { Context::from_raw((*srq).context) };
             let kind = ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED;
             context.raise(kind, Source::Srq(srq));
         }

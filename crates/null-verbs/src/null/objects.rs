@@ -64,7 +64,7 @@ pub(crate) unsafe fn create_qp(
     init: &mut ibv_qp_init_attr,
 ) -> Result<*mut ibv_qp, c_int> {
     // SAFETY: the caller vouches for `pd`.
-    let table = unsafe { Context::of((*pd).context) }.table();
+    let table = unsafe { Context::from_raw((*pd).context) }.table();
     if QPS.fetch_add(1, Ordering::Relaxed) >= table.max_qp {
         QPS.fetch_sub(1, Ordering::Relaxed);
         return Err(libc::ENOMEM);

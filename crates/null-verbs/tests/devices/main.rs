@@ -42,7 +42,7 @@ impl Device {
         };
         assert_eq!(count, 2);
         // Its second GID is one of RoCEv2.
-        let end = End::of(null_library(), context, 1);
+        let end = End::new(null_library(), context, 1);
         never_block(end.context.async_fd);
         Device { end, _alone: alone }
     }

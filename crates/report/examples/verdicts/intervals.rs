@@ -57,7 +57,7 @@ pub fn tables(sittings: usize, promises: &mut Promises) {
 }
 
 fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
-    let setup = Setup { launches, ..Setup::of(noise) };
+    let setup = Setup { launches, ..Setup::new(noise) };
     let mut rng = Rng::with_seed(SEED);
     let (mut held, mut widths, mut with_outlier, mut equal) = (0, Vec::new(), Vec::new(), 0);
     for number in 0..MORE * sittings {

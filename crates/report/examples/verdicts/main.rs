@@ -46,7 +46,7 @@ fn rows(sizes: &[Size]) -> impl Iterator<Item = Setup> {
             cases,
             launches,
             spread,
-            ..Setup::of(noise)
+            ..Setup::new(noise)
         })
     })
 }

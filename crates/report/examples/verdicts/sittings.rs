@@ -27,7 +27,7 @@ pub struct Setup {
 
 impl Setup {
     /// One case and five launches a side of which nothing changed, at 1 % spread.
-    pub const fn of(noise: Noise) -> Setup {
+    pub const fn new(noise: Noise) -> Setup {
         Setup { noise, spread: 0.01, cases: 1, launches: 5, slower: 0.0, slower_cases: 0 }
     }
 

@@ -75,8 +75,8 @@ impl QpOverTime {
 
 impl OverTime {
     /// `None` without counts of each QP, with too few intervals, and where nothing moved.
-    pub fn of(flow: &FlowResult, settings: &Settings) -> Option<OverTime> {
-        let counts = Counts::of(flow.qp_timeline.as_ref()?, settings)?;
+    pub fn new(flow: &FlowResult, settings: &Settings) -> Option<OverTime> {
+        let counts = Counts::new(flow.qp_timeline.as_ref()?, settings)?;
         let jains: Vec<f64> =
             (0..counts.ends.len()).map(|interval| counts.jain(interval)).collect();
         Some(OverTime {
@@ -130,7 +130,7 @@ struct Counts<'a> {
 }
 
 impl<'a> Counts<'a> {
-    fn of(timeline: &'a QpTimeline, settings: &Settings) -> Option<Counts<'a>> {
+    fn new(timeline: &'a QpTimeline, settings: &Settings) -> Option<Counts<'a>> {
         let (ends, messages) = (&timeline.at_seconds[..], &timeline.messages[..]);
         let mut lengths =
             std::iter::once(&0.0).chain(ends).zip(ends).map(|(begin, end)| end - begin);

@@ -18,7 +18,7 @@ fn settings(flags: &[(&str, &str)]) -> Settings {
 }
 
 fn over_time(messages: Vec<Vec<u64>>, flags: &[(&str, &str)]) -> OverTime {
-    OverTime::of(&flow(messages), &settings(flags)).unwrap()
+    OverTime::new(&flow(messages), &settings(flags)).unwrap()
 }
 
 fn even() -> Vec<Vec<u64>> {
@@ -94,7 +94,7 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
     assert!(over_time(messages.clone(), &[]).is_uneven());
     let counted = |messages| {
         let settings = Settings::from([("qps", "4"), ("iters", "2000"), ("signal-every", "1")]);
-        OverTime::of(&flow(messages), &settings).unwrap()
+        OverTime::new(&flow(messages), &settings).unwrap()
     };
     let told = counted(messages.clone());
     assert!(!told.is_uneven(), "{told:?}");
@@ -110,9 +110,9 @@ fn what_tells_nothing_is_left_out() {
     let nothing_moved = vec![vec![0; 25]; 2];
     let short_row = vec![vec![5; 25], vec![5; 24]];
     for messages in [one_qp, few_intervals, nothing_moved, short_row] {
-        assert!(OverTime::of(&flow(messages), &settings(&[])).is_none());
+        assert!(OverTime::new(&flow(messages), &settings(&[])).is_none());
     }
-    assert!(OverTime::of(&FlowResult::default(), &settings(&[])).is_none());
+    assert!(OverTime::new(&FlowResult::default(), &settings(&[])).is_none());
 }
 
 proptest! {
@@ -132,7 +132,7 @@ proptest! {
                 timeline.at_seconds[at] = value;
             }
         }
-        let told = OverTime::of(&flow, &settings(&[]));
+        let told = OverTime::new(&flow, &settings(&[]));
         if hostile.is_none() {
             prop_assert_eq!(told.is_some(), moves);
         }

@@ -80,7 +80,7 @@ pub struct LeftOut {
 
 impl LeftOut {
     /// Of these runs, or flows of runs.
-    pub fn of(standings: impl IntoIterator<Item = impl Borrow<Standing>>) -> LeftOut {
+    pub fn new(standings: impl IntoIterator<Item = impl Borrow<Standing>>) -> LeftOut {
         let mut left_out = LeftOut::default();
         for standing in standings {
             left_out.add(standing.borrow());
@@ -225,7 +225,7 @@ failure=null; flows/1/totals/errors=2 | has 2 completions with an error
         let of = |flow: usize| of_flow(&run, &run.flows[flow]);
         assert_eq!([of(0), of(1)], [Standing::Counts, doubtful.clone()]);
         assert_eq!(of_run(&run), doubtful);
-        let left_out = LeftOut::of([of(0), of(1), Standing::Stopped]);
+        let left_out = LeftOut::new([of(0), of(1), Standing::Stopped]);
         assert_eq!((left_out.runs, left_out.count()), (3, 2));
         assert_eq!(left_out.reasons(), ["1 stopped", "1 edge missed"]);
     }

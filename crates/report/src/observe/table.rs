@@ -36,7 +36,7 @@ pub struct Observed<'a> {
 }
 
 impl<'a> Observed<'a> {
-    pub fn of(flow: CaseFlow<'a>) -> Observed<'a> {
+    pub fn new(flow: CaseFlow<'a>) -> Observed<'a> {
         let runs = flow.case.runs.iter().map(|run| {
             let moved = flow.result(run);
             Observation {
@@ -51,7 +51,7 @@ impl<'a> Observed<'a> {
 
     /// Of each flow of a case.
     pub fn of_case(case: &'a CaseResult) -> impl Iterator<Item = Observed<'a>> {
-        case.flows().map(Observed::of)
+        case.flows().map(Observed::new)
     }
 
     /// Of each flow of each case of a file, in its order.
@@ -85,12 +85,12 @@ impl<'a> Observed<'a> {
 
     /// Median, smallest and largest over the runs that count; `None` where none has it.
     pub fn spread(&self, metric: Metric) -> Option<Spread> {
-        Spread::of(self.values(metric))
+        Spread::new(self.values(metric))
     }
 
     /// How many of its runs do not count, by reason.
     pub fn left_out(&self) -> LeftOut {
-        LeftOut::of(self.runs.iter().map(|observation| &observation.standing))
+        LeftOut::new(self.runs.iter().map(|observation| &observation.standing))
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Spread {
 
 impl Spread {
     /// Of figures that are numbers; `None` without one.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let finite: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
         Some(Spread {
             median: median(&finite)?,

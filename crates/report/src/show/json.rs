@@ -104,7 +104,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
         for result in [sample::result(), sample::open_loop(), sample::mixed()] {
-            let text = sample::text(|out| write_to(&result, &Said::of(&result), out));
+            let text = sample::text(|out| write_to(&result, &Said::new(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();
             let errors = validator.iter_errors(&document).map(|it| it.to_string());
             assert_eq!(errors.collect::<Vec<_>>(), [""; 0]);
@@ -116,7 +116,7 @@ mod tests {
             (sample::open_loop(), "kind", "unreliable", ("count", json!(1))),
             (mesh, "finding", "slow", ("case", json!("write-pairs, 14 rounds"))),
         ] {
-            let text = sample::text(|out| write_to(&result, &Said::of(&result), out));
+            let text = sample::text(|out| write_to(&result, &Said::new(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();
             let mut findings = document["findings"].as_array().unwrap().iter();
             let found = findings.find(|it| it[key] == value).unwrap();

@@ -26,7 +26,7 @@ struct Ended {
 
 /// Gates of four cases, of which all are so much slower.
 fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
-    let setup = Setup { spread, cases: 4, launches: LAUNCHES, ..Setup::of(noise) };
+    let setup = Setup { spread, cases: 4, launches: LAUNCHES, ..Setup::new(noise) };
     let setup = setup.slower_by(slower, 4);
     let mut rng = Rng::with_seed(7);
     let margins = Margins::default().or_at_least(GATE_MARGIN);

@@ -13,7 +13,7 @@ const SIZE: u64 = 65_536;
 fn launch(second: usize, gbit_per_s: f64) -> Loaded {
     let messages = (gbit_per_s * 1e9 / 8.0 / SIZE as f64) as u64;
     let config = CaseConfig::from(Settings::from([("size", SIZE.to_string().as_str())]));
-    let mut flow = FlowResult::of(&config.flows[0]);
+    let mut flow = FlowResult::new(&config.flows[0]);
     flow.window.seconds = 1.0;
     flow.totals = Totals::in_window(messages, messages * SIZE, 0, 1.0);
     let run = Run { run: 1, complete: true, flows: vec![flow], ..Run::default() };

@@ -21,7 +21,7 @@ use statistics::ratio;
 const SITTINGS: usize = 100;
 
 fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slower: f64) -> Setup {
-    let setup = Setup { spread, cases, ..Setup::of(noise) };
+    let setup = Setup { spread, cases, ..Setup::new(noise) };
     setup.slower_by(slower, slower_cases)
 }
 

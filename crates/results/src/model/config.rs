@@ -63,7 +63,7 @@ impl FlowConfig {
     }
 
     /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
-    pub fn of(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
+    pub fn new(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
         let mut values = object(flow);
         let differs = |field: &str| {
             let mut rows = ROWS.iter().filter(|row| !row.is_equal(case, flow));
@@ -119,7 +119,7 @@ impl From<Settings> for CaseConfig {
     /// A case of one kind before a connection was made: its flow is `forward`, and with `bidirectional` there is
     /// `reverse` too.
     fn from(settings: Settings) -> CaseConfig {
-        let flow = |name, from, to| FlowConfig::of(name, from, to, &settings, &settings);
+        let flow = |name, from, to| FlowConfig::new(name, from, to, &settings, &settings);
         let mut flows = vec![flow(FORWARD, CLIENT, SERVER)];
         if settings.bidirectional {
             flows.push(flow(REVERSE, SERVER, CLIENT));
@@ -156,7 +156,7 @@ mod tests {
         ]);
         let mut other = Settings::from([("op", "read"), ("qps", "4"), ("size", "1M")]);
         other.duration_seconds = "3s".parse().ok();
-        let flows = [&case, &other].map(|flow| FlowConfig::of("f", CLIENT, SERVER, &case, flow));
+        let flows = [&case, &other].map(|flow| FlowConfig::new("f", CLIENT, SERVER, &case, flow));
         assert!(flows[0].settings.is_empty());
         let names = flows[1].settings.keys();
         let differing = "op size_bytes qps signal_every duration_seconds";

@@ -64,7 +64,7 @@ pub struct FlowResult {
 
 impl FlowResult {
     /// A flow that has moved nothing.
-    pub fn of(config: &FlowConfig) -> FlowResult {
+    pub fn new(config: &FlowConfig) -> FlowResult {
         FlowResult {
             name: config.name.clone(),
             from: config.from.clone(),
@@ -93,7 +93,7 @@ impl FlowResult {
                 mmsg_per_s: rate(|totals| totals.mmsg_per_s),
                 errors: count(|totals| totals.errors),
             },
-            fairness: rates.and_then(|rates| Fairness::of(&rates)),
+            fairness: rates.and_then(|rates| Fairness::new(&rates)),
             load: loads.and_then(|loads| Load::sum(&loads)),
             delivery: Delivery::of_flows(flows),
             ..FlowResult::default()
@@ -146,6 +146,19 @@ pub struct Totals {
     pub errors: u64,
 }
 
+impl Totals {
+    /// What was moved in a window of `seconds`, with its rates.
+    pub fn in_window(messages: u64, bytes: u64, errors: u64, seconds: f64) -> Totals {
+        Totals {
+            messages,
+            bytes,
+            gbit_per_s: rates::gbit_per_s(bytes, seconds),
+            mmsg_per_s: rates::mmsg_per_s(messages, seconds),
+            errors,
+        }
+    }
+}
+
 /// Fairness of the QPs' shares of the payload bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
@@ -173,7 +186,7 @@ pub struct StarvedQp {
 
 impl Fairness {
     /// How evenly these amounts were shared; `None` when nothing was, or there was nobody to share with.
-    pub fn of(amounts: &[f64]) -> Option<Fairness> {
+    pub fn new(amounts: &[f64]) -> Option<Fairness> {
         let shares = shares(amounts).filter(|_| amounts.len() > 1)?;
         Some(Fairness {
             jain: shares.jain,
@@ -207,7 +220,7 @@ impl Fairness {
                     is_starved.then_some(StarvedQp { index: qp.index, qpn: qp.qpn, share })
                 })
                 .collect(),
-            ..Fairness::of(&bytes)?
+            ..Fairness::new(&bytes)?
         })
     }
 }

@@ -48,11 +48,11 @@ impl RuleKind {
 }
 
 impl Rule {
-    pub(super) const IGNORED: Rule = Rule::of(RuleKind::Ignored);
-    pub(super) const NO_EFFECT: Rule = Rule::of(RuleKind::NoEffect);
-    pub(super) const REFUSED: Rule = Rule::of(RuleKind::Refused);
+    pub(super) const IGNORED: Rule = Rule::new(RuleKind::Ignored);
+    pub(super) const NO_EFFECT: Rule = Rule::new(RuleKind::NoEffect);
+    pub(super) const REFUSED: Rule = Rule::new(RuleKind::Refused);
 
-    const fn of(kind: RuleKind) -> Rule {
+    const fn new(kind: RuleKind) -> Rule {
         Rule {
             flags: "",
             kind,

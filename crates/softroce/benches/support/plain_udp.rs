@@ -25,7 +25,7 @@ pub struct Rate {
 
 impl Rate {
     /// The rates of these counts.
-    pub fn of(bytes: u64, packets: u64, time: Duration) -> Rate {
+    pub fn new(bytes: u64, packets: u64, time: Duration) -> Rate {
         Rate {
             gbyte_per_s: bytes as f64 / time.as_secs_f64() / 1e9,
             mpackets_per_s: packets as f64 / time.as_secs_f64() / 1e6,
@@ -109,7 +109,7 @@ pub fn one_way(segment_bytes: usize, gso_batch: usize, time: Duration) -> io::Re
                 Err(error) => break Err(error),
             }
             if start.elapsed() >= time {
-                break Ok(Rate::of(bytes, packets, start.elapsed()));
+                break Ok(Rate::new(bytes, packets, start.elapsed()));
             }
         };
         over.store(true, Ordering::Relaxed);

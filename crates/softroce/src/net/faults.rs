@@ -122,7 +122,7 @@ impl FromStr for Faults {
         }
         for part in text.split(',').map(str::trim) {
             let (name, value) =
-                part.split_once('=').ok_or_else(|| FaultsError::of(part, remedy::NO_VALUE))?;
+                part.split_once('=').ok_or_else(|| FaultsError::new(part, remedy::NO_VALUE))?;
             faults.set(part, name.trim(), value.trim())?;
         }
         Ok(faults)
@@ -131,14 +131,14 @@ impl FromStr for Faults {
 
 impl Faults {
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
-        let unknown = || FaultsError::of(part, remedy::NAME);
+        let unknown = || FaultsError::new(part, remedy::NAME);
         if name == "seed" {
             let seed = value.parse();
-            self.seed = seed.map_err(|_| FaultsError::of(part, remedy::SEED))?;
+            self.seed = seed.map_err(|_| FaultsError::new(part, remedy::SEED))?;
             return Ok(());
         }
         if name == "peer" {
-            let peer = value.parse::<IpAddr>().map_err(|_| FaultsError::of(part, remedy::PEER))?;
+            let peer = value.parse::<IpAddr>().map_err(|_| FaultsError::new(part, remedy::PEER))?;
             self.peer = Some(peer.to_canonical());
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Faults {
                     let nth = nth_packet(part, value)?;
                     let mut places = direction.lose.iter_mut();
                     let place = places.find(|place| place.is_none());
-                    *place.ok_or_else(|| FaultsError::of(part, remedy::MOST_NAMED))? = Some(nth);
+                    *place.ok_or_else(|| FaultsError::new(part, remedy::MOST_NAMED))? = Some(nth);
                 }
                 "blackhole" => direction.blackhole = Some(period(part, value)?),
                 _ => return Err(unknown()),
@@ -255,7 +255,7 @@ pub fn probability(part: &str, value: &str) -> Result<f64, FaultsError> {
     let probability = number.parse::<f64>().map(|it| it / whole);
     match probability {
         Ok(it) if (0.0..=1.0).contains(&it) => Ok(it),
-        _ => Err(FaultsError::of(part, remedy::PROBABILITY)),
+        _ => Err(FaultsError::new(part, remedy::PROBABILITY)),
     }
 }
 
@@ -265,7 +265,7 @@ pub fn loss(part: &str, value: &str) -> Result<(f64, u32), FaultsError> {
         return Ok((probability(part, value)?, 0));
     };
     let share = probability(part, share.trim())?;
-    let wrong = || FaultsError::of(part, remedy::BURST);
+    let wrong = || FaultsError::new(part, remedy::BURST);
     let packets = burst.trim().parse::<u32>().map_err(|_| wrong())?;
     if packets == 0 || burst_begins(share, packets) > 1.0 {
         return Err(wrong());
@@ -282,7 +282,7 @@ pub fn burst_begins(share: f64, burst: u32) -> f64 {
 
 /// `10us`.
 pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
-    let wrong = || FaultsError::of(part, remedy::TIME);
+    let wrong = || FaultsError::new(part, remedy::TIME);
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
     let (number, unit) = value.split_at(letters);
     let (_, unit_ns) = TIMES.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?;
@@ -305,7 +305,7 @@ pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
     probability(part, value)
         .map(Mark::Share)
         .or_else(|_| time_ns(part, value).map(Mark::AfterNs))
-        .map_err(|_| FaultsError::of(part, remedy::MARK))
+        .map_err(|_| FaultsError::new(part, remedy::MARK))
 }
 
 /// `10us` or `10us~5us`: a delay and how much it varies to both sides.
@@ -318,13 +318,13 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
     if jitter_ns <= delay_ns {
         Ok((delay_ns, jitter_ns))
     } else {
-        Err(FaultsError::of(part, remedy::JITTER))
+        Err(FaultsError::new(part, remedy::JITTER))
     }
 }
 
 /// `2s+500ms`.
 pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
-    let wrong = || FaultsError::of(part, remedy::PERIOD);
+    let wrong = || FaultsError::new(part, remedy::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
     Ok(Period {
         after_ns: time_ns(part, after.trim()).map_err(|_| wrong())?,
@@ -334,7 +334,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
 
 /// `ack#3`.
 pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
-    let wrong = || FaultsError::of(part, remedy::NTH);
+    let wrong = || FaultsError::new(part, remedy::NTH);
     let (name, number) = value.split_once('#').ok_or_else(wrong)?;
     let mut kinds = KINDS.iter();
     let kind = kinds.find(|(known, _)| *known == name.trim());
@@ -354,7 +354,7 @@ pub fn rate_bits_per_s(part: &str, value: &str) -> Result<f64, FaultsError> {
     };
     match number.trim().parse::<f64>().map(|it| it * unit) {
         Ok(rate) if rate > 0.0 && rate.is_finite() => Ok(rate),
-        _ => Err(FaultsError::of(part, remedy::RATE)),
+        _ => Err(FaultsError::new(part, remedy::RATE)),
     }
 }
 
@@ -384,7 +384,7 @@ pub struct FaultsError {
 }
 
 impl FaultsError {
-    pub(super) fn of(part: &str, remedy: &'static str) -> FaultsError {
+    pub(super) fn new(part: &str, remedy: &'static str) -> FaultsError {
         FaultsError { part: part.to_owned(), remedy }
     }
 }

@@ -515,7 +515,7 @@ impl CopiedBatch {
     }
 
     /// A copy of packets on their way.
-    pub fn of(flow: &Flow, outgoing: &impl Outgoing) -> CopiedBatch {
+    pub fn from_outgoing(flow: &Flow, outgoing: &impl Outgoing) -> CopiedBatch {
         CopiedBatch {
             flow: Some(flow.clone()),
             segment_bytes: outgoing.segment_bytes(),

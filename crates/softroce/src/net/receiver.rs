@@ -17,9 +17,9 @@
 //! known headers accepts one of 2^32. So the allowed identifications depend on the sender:
 //! - `Unknown`, at first: any. The first packet shows the kind of sender.
 //! - `Indexed` numbers packets within a GSO batch, as Linux does for UDP sockets: below 128. Accepts one of 2^25
-//! damaged packets.
+//!   damaged packets.
 //! - `Counter` counts packets (the kernel's Soft-RoCE, most adapters): any. Accepts one of 2^16 damaged packets; UDP's
-//! checksum, if used, and Ethernet's CRC protect as well.
+//!   checksum, if used, and Ethernet's CRC protect as well.
 //!
 //! An `Indexed` sender becomes a `Counter` when two packets in a row are refused whose identifications are within 256
 //! of each other. Damage causes that with one packet of 2^24, and only directly after another one of 2^16. IPv6 has

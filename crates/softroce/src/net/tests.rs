@@ -121,7 +121,7 @@ pub fn copied(flow: &Flow, packets: &[Parts]) -> CopiedBatch {
         unsafe { push(&mut gso_batch, headers, pieces) };
     }
     gso_batch.finish();
-    CopiedBatch::of(flow, &*gso_batch)
+    CopiedBatch::from_outgoing(flow, &*gso_batch)
 }
 
 #[test]

@@ -153,7 +153,7 @@ impl Transmitter {
             }
         }
         let packets = outgoing.packets() as u64;
-        match outlet.backlog.add(CopiedBatch::of(flow, outgoing)) {
+        match outlet.backlog.add(CopiedBatch::from_outgoing(flow, outgoing)) {
             Some(first) => {
                 self.common.counters.waited.add(packets);
                 self.full_sockets.fetch_add(isize::from(first), Ordering::SeqCst);

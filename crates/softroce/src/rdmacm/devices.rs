@@ -44,7 +44,7 @@ unsafe impl Send for CmDevice {}
 impl CmDevice {
     pub(super) fn open_context(&self) -> &Context {
         // SAFETY: opened by `open_at`, closed when this is dropped.
-        unsafe { Context::of(self.context) }
+        unsafe { Context::from_raw(self.context) }
     }
 
     /// Where processes share its address: the socket of requests.
@@ -119,7 +119,7 @@ impl Devices {
         let opened = open::open(device, address, true, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
-        let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::of(context)) };
+        let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::from_raw(context)) };
         // Without it only other processes take requests, and hand on what is for this one.
         let _ = open.nic.begin_requests();
         let address = open.address();

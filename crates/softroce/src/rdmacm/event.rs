@@ -35,7 +35,7 @@ unsafe fn create(
     context: *mut c_void,
     port_space: rdma_port_space::Type,
 ) -> Result<*mut rdma_cm_id, c_int> {
-    let Some(space) = PortSpace::of(port_space) else {
+    let Some(space) = PortSpace::from_code(port_space) else {
         refuse("a port space of rdma_cm other than RDMA_PS_TCP and RDMA_PS_UDP");
         return Err(libc::EOPNOTSUPP);
     };

@@ -76,7 +76,7 @@ pub(super) enum PortSpace {
 
 impl PortSpace {
     /// `None` for those that are not supported.
-    pub(super) fn of(code: rdma_port_space::Type) -> Option<PortSpace> {
+    pub(super) fn from_code(code: rdma_port_space::Type) -> Option<PortSpace> {
         match code {
             rdma_port_space::RDMA_PS_TCP => Some(PortSpace::Tcp),
             rdma_port_space::RDMA_PS_UDP => Some(PortSpace::Udp),

@@ -61,7 +61,7 @@ pub struct Completion {
 
 impl Completion {
     /// One that tells nothing but this.
-    pub(crate) fn of(qpn: u32, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
+    pub(crate) fn new(qpn: u32, wr_id: u64, status: Status, kind: CompletionKind) -> Completion {
         Completion {
             wr_id,
             status,
@@ -115,7 +115,7 @@ impl Ring {
     fn new(at_least: usize, has_stamps: bool) -> Ring {
         let capacity = at_least.max(1).next_power_of_two();
         // Filled once: no completion waits for the kernel to give a page.
-        let blank = Completion::of(0, 0, Status::Success, CompletionKind::Receive);
+        let blank = Completion::new(0, 0, Status::Success, CompletionKind::Receive);
         let mut completions: VecDeque<_> = repeat_n(blank, capacity).collect();
         let mut stamps_ns: VecDeque<_> =
             repeat_n(0, if has_stamps { capacity } else { 0 }).collect();
@@ -401,6 +401,6 @@ mod tests {
     }
 
     fn completion(number: usize) -> Completion {
-        Completion::of(1, number as u64, Status::Success, CompletionKind::Receive)
+        Completion::new(1, number as u64, Status::Success, CompletionKind::Receive)
     }
 }

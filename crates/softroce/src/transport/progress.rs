@@ -417,7 +417,7 @@ impl Core {
                 let (qpn, pkey) = (packet.destination_qpn, packet.pkey);
                 (Arrived::Packet(packet), qpn, pkey, packet.service)
             }
-            Err(ParseError::Opcode(byte)) if Service::of(byte) == Some(Service::Rc) => {
+            Err(ParseError::Opcode(byte)) if Service::from_byte(byte) == Some(Service::Rc) => {
                 let Some(bth) = bytes.first_chunk().and_then(|bth| Bth::from_bytes(*bth)) else {
                     return drop_counted(&statistics.unparsed);
                 };

@@ -473,5 +473,5 @@ fn completion(qp: &QpContext, wqe: &Wqe, status: Status) -> Completion {
         Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
         Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
     };
-    Completion::of(qp.number, wqe.wr_id, status, kind)
+    Completion::new(qp.number, wqe.wr_id, status, kind)
 }

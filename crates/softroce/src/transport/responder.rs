@@ -172,7 +172,7 @@ impl Responder {
         packet: &Packet<'_>,
     ) -> Result<RequestOutcome, Refusal> {
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes) as usize;
-        let shape = Shape::of(packet.opcode);
+        let shape = Shape::from_opcode(packet.opcode);
         let begun = self.message.is_some();
         if shape.first == begun || !shape.fits(packet.payload.len(), mtu) {
             return Err(Refusal::invalid());
@@ -319,7 +319,7 @@ impl Responder {
             source_qpn: deth.map_or(0, |deth| deth.source_qpn),
             has_grh: deth.is_some(),
             solicited: packet.solicited,
-            ..Completion::of(qp.number, wr_id, Status::Success, kind)
+            ..Completion::new(qp.number, wr_id, Status::Success, kind)
         });
     }
 }
@@ -333,7 +333,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    pub(crate) fn of(opcode: Opcode) -> Shape {
+    pub(crate) fn from_opcode(opcode: Opcode) -> Shape {
         let place = opcode.place();
         Shape {
             first: matches!(place, Place::First | Place::Only),
@@ -368,7 +368,7 @@ impl Responder {
     /// Completes the receive with an error.
     fn end_receive(&self, qp: &QpContext, status: Status) {
         let (wr_id, kind) = (self.receive.wr_id, CompletionKind::Receive);
-        qp.complete_receive(Completion::of(qp.number, wr_id, status, kind));
+        qp.complete_receive(Completion::new(qp.number, wr_id, status, kind));
     }
 
     /// Flushes the receives. Keeps only a NAK that is due and the answers before it, which it acknowledges.
@@ -502,7 +502,7 @@ impl Responder {
             self.message = None;
         }
         self.expected = Some(packet.psn.plus(1));
-        if Shape::of(packet.opcode).first {
+        if Shape::from_opcode(packet.opcode).first {
             self.lose_message();
         }
         match self.message(work, packet) {

@@ -60,7 +60,7 @@ impl Context {
     ///
     /// # Safety
     /// `context` came from [`Context::lend`] and was not closed.
-    pub(crate) unsafe fn of<'a>(context: *mut ibv_context) -> &'a Context {
+    pub(crate) unsafe fn from_raw<'a>(context: *mut ibv_context) -> &'a Context {
         // SAFETY: the verbs struct lies there in an `Open`. The reference covers nothing that programs write.
         unsafe { &(*Self::open(context)).inner }
     }
@@ -70,7 +70,7 @@ impl Context {
     pub(super) unsafe fn own<'a>(context: *mut ibv_context) -> Result<&'a Context, c_int> {
         static SAID: Once = Once::new();
         // SAFETY: the caller's.
-        let inner = unsafe { Self::of(context) };
+        let inner = unsafe { Self::from_raw(context) };
         if inner.nic.is_of_this_process() {
             return Ok(inner);
         }

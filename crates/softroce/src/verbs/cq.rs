@@ -66,7 +66,7 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
             users: Users::default(),
             cqs: Lock::default(),
             // SAFETY: an open context.
-            _context: unsafe { Context::of(context) }.users.begin(),
+            _context: unsafe { Context::from_raw(context) }.users.begin(),
         };
         channel.lend(ibv_comp_channel { context, fd, refcnt: 0 })
     });

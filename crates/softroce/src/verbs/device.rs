@@ -52,7 +52,7 @@ impl Device {
     }
 
     /// The device of a pointer from the list, if it is one.
-    pub(super) fn of(device: *mut ibv_device) -> Option<&'static Device> {
+    pub(super) fn from_raw(device: *mut ibv_device) -> Option<&'static Device> {
         found().ok()?.0.get(position(device)?)
     }
 
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_ch
 
 /// `ibv_get_device_guid(3)`, in network order; 0 for a device of another library.
 pub unsafe extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
-    Device::of(device).map_or(0, |device| device.guid().to_be())
+    Device::from_raw(device).map_or(0, |device| device.guid().to_be())
 }
 
 /// `ibv_get_device_index(3)`: the number in the name; -1 for a device of another library.

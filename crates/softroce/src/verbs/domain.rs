@@ -74,7 +74,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     let id = NEXT.fetch_add(1, Ordering::Relaxed);
     let verbs = ibv_pd { context, handle: id };
     // SAFETY: an open context.
-    let uses = vec![unsafe { Context::of(context) }.users.begin()];
+    let uses = vec![unsafe { Context::from_raw(context) }.users.begin()];
     Pd::new(PdId(id), uses).lend(verbs)
 }
 
@@ -98,7 +98,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
         return pointer_or_errno(Err(libc::EINVAL));
     };
     // SAFETY: a live domain of an open context.
-    let (joined, context) = unsafe { (Pd::of(init.pd), Context::of(context)) };
+    let (joined, context) = unsafe { (Pd::of(init.pd), Context::from_raw(context)) };
     let mut uses = vec![context.users.begin(), joined.users.begin()];
     uses.extend(td.map(|td| td.users.begin()));
     Pd::new(joined.id, uses).lend(*pd)
@@ -228,7 +228,7 @@ pub(super) unsafe extern "C" fn alloc_td(
     let td = Td {
         users: Users::default(),
         // SAFETY: an open context.
-        _context: unsafe { Context::of(context) }.users.begin(),
+        _context: unsafe { Context::from_raw(context) }.users.begin(),
     };
     td.lend(ibv_td { context })
 }

@@ -106,7 +106,7 @@ unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_i
     // SAFETY: a live domain of an open context.
     let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
     // SAFETY: as above.
-    let local = unsafe { Context::of(context) }.address();
+    let local = unsafe { Context::from_raw(context) }.address();
     let ah = Ah { destination: destination(attr, local)?, _domain: domain.users.begin() };
     Ok(ah.lend(ibv_ah { context, pd, handle: 0 }))
 }

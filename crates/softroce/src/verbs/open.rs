@@ -139,7 +139,7 @@ pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_contex
 }
 
 fn open_listed(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
-    let device = Device::of(device).ok_or(libc::ENODEV)?;
+    let device = Device::from_raw(device).ok_or(libc::ENODEV)?;
     let address = device.address_now()?;
     open(device, address, true, OpenOptions::of_environment()?).map_err(|error| {
         complain(format_args!("{error}"));
@@ -171,7 +171,7 @@ pub struct Listing {
 /// The system does not report its addresses.
 pub fn devices() -> io::Result<Vec<Listing>> {
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
-    Ok(devices.iter().map(Listing::of).collect())
+    Ok(devices.iter().map(Listing::new).collect())
 }
 
 /// The device of this name, also one that is not listed: up to `soft15` those after the list are on loopback.
@@ -180,11 +180,11 @@ pub fn devices() -> io::Result<Vec<Listing>> {
 /// The system does not report its addresses.
 pub fn named(name: &str) -> io::Result<Option<Listing>> {
     let device = device::named(name).map_err(io::Error::from_raw_os_error)?;
-    Ok(device.map(Listing::of))
+    Ok(device.map(Listing::new))
 }
 
 impl Listing {
-    fn of(device: &Device) -> Listing {
+    fn new(device: &Device) -> Listing {
         Listing { name: device.name(), address: device.place.address }
     }
 }
@@ -208,7 +208,7 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
 /// `context` came from [`open_with`] or [`super::open_device`] and is not closed while the device is used.
 pub unsafe fn nic<'a>(context: NonNull<ibv_context>) -> &'a Nic {
     // SAFETY: the caller's.
-    &unsafe { Context::of(context.as_ptr()) }.nic
+    &unsafe { Context::from_raw(context.as_ptr()) }.nic
 }
 
 /// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.

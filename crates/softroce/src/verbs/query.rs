@@ -65,7 +65,7 @@ pub unsafe extern "C" fn query_device(
     attr: *mut ibv_device_attr,
 ) -> c_int {
     // SAFETY: an open context and a writable struct.
-    unsafe { attr.write(device_attributes(Context::of(context).guid())) };
+    unsafe { attr.write(device_attributes(Context::from_raw(context).guid())) };
     0
 }
 
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn query_device_ex(
     // SAFETY: integers and arrays of them, for which zero is a value, and says that the capability is not there.
     let mut whole: ibv_device_attr_ex = unsafe { std::mem::zeroed() };
     // SAFETY: an open context.
-    whole.orig_attr = device_attributes(unsafe { Context::of(context) }.guid());
+    whole.orig_attr = device_attributes(unsafe { Context::from_raw(context) }.guid());
     whole.device_cap_flags_ex = u64::from(whole.orig_attr.device_cap_flags);
     whole.phys_port_cnt_ex = 1;
     whole.completion_timestamp_mask = u64::MAX;
@@ -230,7 +230,7 @@ pub unsafe extern "C" fn query_port_bytes(
         return libc::EINVAL;
     }
     // SAFETY: an open context.
-    let context = unsafe { Context::of(context) };
+    let context = unsafe { Context::from_raw(context) };
     let whole = port_attributes(active_mtu_of(context), context.nic.port_is_up());
     let known = attr_bytes.min(size_of::<ibv_port_attr>());
     // SAFETY: the caller's struct has `attr_bytes`; of `whole` no more than there is is read.
@@ -294,7 +294,7 @@ pub unsafe extern "C" fn query_gid_ex(
     }
     // SAFETY: an open context and a writable struct.
     unsafe {
-        let context = Context::of(context);
+        let context = Context::from_raw(context);
         entry.write(ibv_gid_entry {
             gid: gid::of_address(context.address()),
             gid_index,
@@ -349,7 +349,7 @@ pub unsafe extern "C" fn query_gid(
 ) -> c_int {
     // SAFETY: an open context and a writable GID.
     unsafe {
-        let entry = gid::of_address(Context::of(context).address());
+        let entry = gid::of_address(Context::from_raw(context).address());
         write_entry(port, index.into(), gid, entry)
     }
 }

@@ -114,7 +114,7 @@ opcodes! {
 
 impl Service {
     /// The service of the base transport header's opcode byte; `None` if this device does not support it.
-    pub fn of(byte: u8) -> Option<Service> {
+    pub fn from_byte(byte: u8) -> Option<Service> {
         [Service::Rc, Service::Uc, Service::Ud]
             .into_iter()
             .find(|service| service.bits() == byte & 0xe0)
@@ -138,7 +138,7 @@ impl Opcode {
 
     /// Parses that byte; `None` for a service or operation that this device does not support.
     pub fn parse(byte: u8) -> Option<(Service, Opcode)> {
-        let service = Service::of(byte)?;
+        let service = Service::from_byte(byte)?;
         let opcode = *Opcode::ALL.get(usize::from(byte & 0x1f))?;
         let exists = opcode.row().services.contains(&service);
         exists.then_some((service, opcode))

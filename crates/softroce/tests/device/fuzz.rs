@@ -27,7 +27,7 @@ pub struct Target {
 
 impl Target {
     /// A QP of this end, and a place in its memory.
-    pub fn of(end: &End, numbers: &mut Rng) -> Target {
+    pub fn new(end: &End, numbers: &mut Rng) -> Target {
         Target {
             qpn: end.qps[0].number(),
             psns: end.qps[0].psns(),
@@ -156,10 +156,10 @@ impl Fuzzed {
             0 => &self.device,
             more => &self.open[usize::from(more) % 3],
         };
-        let mut target = Target::of(end, numbers);
+        let mut target = Target::new(end, numbers);
         if numbers.u8(..16) == 0 {
             // The real peer's memory is not for QPs of others.
-            let real = Target::of(&self.device, numbers);
+            let real = Target::new(&self.device, numbers);
             (target.address, target.key) = (real.address, real.key);
         }
         let fits = operations().into_iter().filter(|(of, _)| *of == end.plan.kind);

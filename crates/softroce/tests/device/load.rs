@@ -1,14 +1,14 @@
 //! Transfers between ends on a network in memory, without a model: many QPs, many senders, marks, losses.
 //!
 //! - Small posts wait for the program's next poll while others are on their way. They must leave whether it polls or
-//! not.
+//!   not.
 //! - A thousand QPs: none fails because the others take long, and a timer of one looks at no other.
 //! - Deliberate faults of a device: what they befall, and what not.
 //! - Sixteen senders to one receiver: all data arrive right and no QP fails. Where the links mark, senders are told
-//! and no queue overflows; where they do not, queues lose. The same seed has the same effects.
+//!   and no queue overflows; where they do not, queues lose. The same seed has the same effects.
 //! - What gets lost, doubled or overtaken, at exact instants: packets take 10 µs each way and nothing else takes time.
 //! - Requests of one QP take effect in their order: a READ gets what was there before the requests behind it, also if
-//! these change it before it is answered, and what those before it have left.
+//!   these change it before it is answered, and what those before it have left.
 
 use softroce::transport::{Operation, QpEvent, SendRequest, State, Status};
 use softroce::wire::time_of_code_ns;

@@ -1,11 +1,11 @@
 //! Packets that no device of ours sends: broken, hostile, of other makes, or at instants of the test's choice.
 //!
 //! - Requests on the wire, and packets that are not taken: of another service, partition or operation, from another
-//! port of the peer's address, for QPs that do not exist, and more READs than agreed on.
+//!   port of the peer's address, for QPs that do not exist, and more READs than agreed on.
 //! - Marked packets, notifications of congestion (CNPs), and the rate that they leave a QP.
 //! - QPs that fail: all that is posted is flushed, and the program is told once.
 //! - A request that changes what a READ before it is still to be answered from. Both come at one instant, so that the
-//! device cannot answer in between.
+//!   device cannot answer in between.
 //! - The protocol's times, at exact instants: time-outs, pauses, probes, and what repeated READs may cost.
 
 use std::sync::Arc;

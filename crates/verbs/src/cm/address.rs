@@ -14,7 +14,7 @@ impl CmAddress {
     /// The address of a local port's GID; the kernel's files of the device are below `root`.
     pub fn local(root: &Path, device: &str, port: u8, entry: &GidEntry) -> CmAddress {
         let interface = interface(root, device, port, entry.index);
-        CmAddress::of(entry.gid, interface.unwrap_or(0))
+        CmAddress::new(entry.gid, interface.unwrap_or(0))
     }
 
     /// The address of a peer's GID with a port number. A link-local address uses this address's interface.
@@ -23,12 +23,12 @@ impl CmAddress {
             SocketAddr::V6(v6) => v6.scope_id(),
             SocketAddr::V4(_) => 0,
         };
-        let mut peer = CmAddress::of(gid, scope);
+        let mut peer = CmAddress::new(gid, scope);
         peer.0.set_port(port);
         peer
     }
 
-    fn of(gid: Gid, scope: u32) -> CmAddress {
+    fn new(gid: Gid, scope: u32) -> CmAddress {
         let mut address = SocketAddr::new(gid.address(), 0);
         if let (SocketAddr::V6(v6), true) = (&mut address, gid.is_link_local()) {
             v6.set_scope_id(scope);
@@ -113,14 +113,14 @@ mod tests {
 
     #[test]
     fn only_link_local_peers_are_on_an_interface() {
-        let mut local = CmAddress::of(Gid::parse("fe80::2").unwrap(), 7);
+        let mut local = CmAddress::new(Gid::parse("fe80::2").unwrap(), 7);
         let scope = |address: CmAddress| match address.0 {
             SocketAddr::V6(v6) => v6.scope_id(),
             SocketAddr::V4(_) => panic!("IPv6"),
         };
         assert_eq!(scope(local.peer(Gid::parse("fe80::9").unwrap(), 1)), 7);
         assert_eq!(scope(local.peer(Gid::parse("fd00::9").unwrap(), 1)), 0);
-        local = CmAddress::of(Gid::parse("fd00::2").unwrap(), 7);
+        local = CmAddress::new(Gid::parse("fd00::2").unwrap(), 7);
         assert_eq!(scope(local), 0);
     }
 }

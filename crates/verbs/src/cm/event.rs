@@ -79,7 +79,7 @@ impl CmChannel {
         // are asked for it, its private data `private_data_len` bytes within the event.
         unsafe {
             let raw = raw.as_ref();
-            let kind = CmEventKind::of(raw.event);
+            let kind = CmEventKind::from_code(raw.event);
             let (mut private_data, mut qpn) = (Vec::new(), 0);
             if kind.has_connection() {
                 let connection = raw.param.conn;

@@ -27,7 +27,7 @@ pub enum CmEventKind {
 }
 
 impl CmEventKind {
-    pub(super) fn of(code: u32) -> Self {
+    pub(super) fn from_code(code: u32) -> Self {
         match code {
             header::RDMA_CM_EVENT_ADDR_RESOLVED => CmEventKind::AddrResolved,
             header::RDMA_CM_EVENT_ADDR_ERROR => CmEventKind::AddrError,

@@ -249,7 +249,7 @@ impl CmChannel {
     /// # Errors
     /// No library, no rdma_cm in the kernel, or no permission to use it.
     pub fn open(verbs: &VerbsLibrary) -> Result<Arc<Self>, CmError> {
-        let library = CmLibrary::of(verbs)?;
+        let library = CmLibrary::new(verbs)?;
         // SAFETY: the function takes nothing.
         let raw = unsafe { (library.create_event_channel)() };
         let failed = || CmError::last(CmStep::CreateEventChannel, "/dev/infiniband/rdma_cm");

@@ -51,7 +51,7 @@ impl CmLibrary {
     ///
     /// # Errors
     /// librdmacm is not installed, or lacks a function.
-    pub(super) fn of(verbs: &VerbsLibrary) -> Result<&'static CmLibrary, CmError> {
+    pub(super) fn new(verbs: &VerbsLibrary) -> Result<&'static CmLibrary, CmError> {
         if verbs.is_embedded() {
             return Ok(CmLibrary::embedded());
         }

@@ -29,7 +29,7 @@ pub struct Said {
 }
 
 impl Said {
-    pub fn of(result: &ResultFile) -> Said {
+    pub fn new(result: &ResultFile) -> Said {
         let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
         if meshes.iter().flat_map(|it| &it.findings).any(NodesFinding::is_wrong) {
@@ -61,7 +61,7 @@ pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     let mut found = Vec::new();
     // A victim beside attackers is no choice between settings.
     let are_choices = results.iter().all(|it| it.beside.is_empty());
-    if let Some(compared) = Compared::of(results).filter(|_| are_choices) {
+    if let Some(compared) = Compared::new(results).filter(|_| are_choices) {
         let [first, second] = compared.metrics.map(|it| (it, compared.subjects(it)));
         let (mut few, by_metric) = (Vec::new(), [&first, &second]);
         for (metric, subjects) in by_metric {

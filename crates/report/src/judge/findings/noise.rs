@@ -22,7 +22,7 @@ pub(super) struct Figures {
 impl Figures {
     /// `None` without a run that counts.
     pub(super) fn new(metric: Metric, of_runs: &[f64]) -> Option<Figures> {
-        let spread = Spread::of(of_runs.iter().copied()).filter(|it| it.median > 0.0)?;
+        let spread = Spread::new(of_runs.iter().copied()).filter(|it| it.median > 0.0)?;
         let are_of_few_runs = are_few(spread.count);
         let beyond = (spread.high / spread.low).sqrt();
         Some(Figures {

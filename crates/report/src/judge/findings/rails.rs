@@ -211,7 +211,7 @@ mod tests {
         let ends = [CLIENT, SERVER].map(|node| (node.to_owned(), "mlx5_2".to_owned()));
         assert_eq!((told.len(), &told[0].ends[..]), (1, &ends[..]));
         assert_eq!((told[0].value, told[0].usual, told[0].rails), (49.0, 98.0, 4));
-        let said = Said::of(&file).findings;
+        let said = Said::new(&file).findings;
         assert!(said.iter().any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong()));
         // Several do not hide each other.
         let eight = over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn of_two_rails_none_is_known_to_be_usual() {
-        let said = Said::of(&over_rails(&[&[98.0, 70.0]])).findings;
+        let said = Said::new(&over_rails(&[&[98.0, 70.0]])).findings;
         assert!(matches!(&said[..], [Finding::RailsDiffer(_)]), "{said:?}");
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Subject<'a> {
 
 impl<'a> Compared<'a> {
     /// `None` where the results are of different nodes or devices, or there are no two cases.
-    pub(super) fn of(results: &[&'a ResultFile]) -> Option<Compared<'a>> {
+    pub(super) fn new(results: &[&'a ResultFile]) -> Option<Compared<'a>> {
         let (first, others) = results.split_first()?;
         if others.iter().any(|other| ground(other) != ground(first)) {
             return None;

@@ -93,7 +93,7 @@ fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
         ProblemKind::NotSettled => any_flow(run, |flow| flow.window.warmup_steady == Some(false)),
         ProblemKind::Stalled => case
             .flows()
-            .filter_map(|flow| OverTime::of(flow.result(run)?, &flow.settings))
+            .filter_map(|flow| OverTime::new(flow.result(run)?, &flow.settings))
             .map(|flow| flow.longest_alone_seconds())
             .reduce(f64::max)
             .filter(|it| *it >= LONG_STALL_SECONDS),
@@ -180,7 +180,7 @@ fn details<'a>(
             hint = hints.next().unwrap_or_default();
         }
         ProblemKind::Unreliable => {
-            let left_out = LeftOut::of(runs.map(standing::of_run));
+            let left_out = LeftOut::new(runs.map(standing::of_run));
             let doubts = left_out.doubtful.iter();
             counts.extend(doubts.clone().map(|(it, count)| (it.name().to_owned(), *count as u64)));
             let worst = doubts.max_by_key(|(kind, count)| (**count, std::cmp::Reverse(**kind)));

@@ -104,7 +104,7 @@ struct Sides {
 }
 
 impl Sides {
-    fn of<'a>(nodes: usize, flows: impl Iterator<Item = &'a Observed<'a>>) -> Sides {
+    fn new<'a>(nodes: usize, flows: impl Iterator<Item = &'a Observed<'a>>) -> Sides {
         let mut sides = Sides { from: vec![Vec::new(); nodes], to: vec![Vec::new(); nodes] };
         for flow in flows {
             sides.from[flow.from].push(flow.value);
@@ -136,7 +136,7 @@ fn upper(values: &[f64]) -> Option<f64> {
 
 /// The node that explains most of what is slow.
 fn next_node(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Option<Cause> {
-    let sides = Sides::of(nodes, flows.iter());
+    let sides = Sides::new(nodes, flows.iter());
     let level = sides.level()?;
     let mut possible: Vec<(f64, Cause)> = Vec::new();
     for node in 0..nodes {
@@ -202,7 +202,7 @@ fn has_peers(flows: &[Observed<'_>], node: usize) -> bool {
 /// Whether a node's side is further below those of the others than chance puts it.
 fn stands_out(nodes: usize, flows: &[Observed<'_>], cause: Cause, rule: Rule) -> bool {
     let others = flows.iter().filter(|flow| !cause.place.has_flow(flow));
-    let sides = Sides::of(nodes, others.clone());
+    let sides = Sides::new(nodes, others.clone());
     let of_others: Vec<f64> = sides
         .from
         .iter()
@@ -244,7 +244,7 @@ fn received(flows: &[Observed<'_>], node: usize) -> Vec<f64> {
 
 /// The single ways that are slow, where it is not their nodes.
 fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
-    let Some(level) = Sides::of(nodes, flows.iter()).level() else {
+    let Some(level) = Sides::new(nodes, flows.iter()).level() else {
         return Vec::new();
     };
     let mut slowest = flows.to_vec();

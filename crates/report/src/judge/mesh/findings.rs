@@ -167,10 +167,10 @@ pub struct Mesh {
 impl Mesh {
     /// Each matrix of a file.
     pub fn of_file(file: &ResultFile) -> Vec<Mesh> {
-        Matrix::of_file(file).into_iter().map(Mesh::of).collect()
+        Matrix::of_file(file).into_iter().map(Mesh::new).collect()
     }
 
-    pub fn of(matrix: Matrix) -> Mesh {
+    pub fn new(matrix: Matrix) -> Mesh {
         let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
         Mesh { findings: matrix.findings(&outliers, &lossy), outliers, lossy, matrix }
     }
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn others_are_told_as_alike_scattered_or_too_few() {
-        let wild = Made::of(8).noise(0.3).runs(1).pairs();
+        let wild = Made::new(8).noise(0.3).runs(1).pairs();
         assert_eq!(rest(&first(&wild)), (Rest::Scattered, 56));
         let two = Made::quiet(2);
         assert_eq!(rest(&first(&two.pairs())), (Rest::Few, 2));

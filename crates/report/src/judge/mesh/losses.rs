@@ -85,7 +85,7 @@ mod tests {
         runs: u32,
         of: impl Fn(&str, &str) -> Vec<(usize, PathEventKind)>,
     ) -> Vec<Lossy> {
-        let mut file: ResultFile = sample_mesh::Mesh::of(8).runs(runs).pairs();
+        let mut file: ResultFile = sample_mesh::Mesh::new(8).runs(runs).pairs();
         for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
             run.path_events = run
                 .flows

@@ -53,11 +53,11 @@ impl Matrix {
         groups(file)
             .into_iter()
             .filter(|cases| cases.iter().any(|it| it.config.pattern.is_some()))
-            .map(|cases| Matrix::of(file, &cases))
+            .map(|cases| Matrix::new(file, &cases))
             .collect()
     }
 
-    fn of(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
+    fn new(file: &ResultFile, cases: &[&CaseResult]) -> Matrix {
         let configs = cases.iter().flat_map(|case| &case.config.flows);
         let ends: BTreeSet<&str> =
             configs.clone().flat_map(|flow| [&*flow.from, &*flow.to]).collect();

@@ -12,7 +12,7 @@ use results::sample::{fairness, has};
 fn side(name: &str, second: u32, file: impl Fn(Mesh) -> ResultFile) -> Found {
     super::sample::side(name, second, 6, |launch| {
         let mesh =
-            Mesh { runs: 1, noise: 0.002, seed: u64::from(launch * 60 + second), ..Mesh::of(10) };
+            Mesh { runs: 1, noise: 0.002, seed: u64::from(launch * 60 + second), ..Mesh::new(10) };
         let mut result = file(mesh);
         for run in result.cases.iter_mut().flat_map(|case| &mut case.runs) {
             run.nodes.iter_mut().for_each(|node| node.workers.clear());

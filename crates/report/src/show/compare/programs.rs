@@ -73,7 +73,7 @@ pub fn action(comparison: &Comparison, bigger_is_better: bool, out: impl Write) 
 /// Each figure with the new side's median, lowest and highest.
 fn new_sides(comparison: &Comparison) -> impl Iterator<Item = (Row<'_>, Spread)> {
     let rows = of_cases(comparison);
-    rows.filter_map(|row| Some((row, Spread::of(row.figures.new.iter().copied())?)))
+    rows.filter_map(|row| Some((row, Spread::new(row.figures.new.iter().copied())?)))
 }
 
 fn pretty(mut out: impl Write, document: &impl Serialize) -> io::Result<()> {

@@ -112,7 +112,7 @@ fn case(id: &str, speed: f64, mtu: u32) -> CaseResult {
             ..Latency::default()
         }),
         fairness: fairness(0.998, 0.95, 1.05),
-        ..FlowResult::of(&config.flows[0])
+        ..FlowResult::new(&config.flows[0])
     };
     let run = Run {
         nodes: vec![NodeResult { workers: vec![worker; 2], ..NodeResult::named(CLIENT) }],

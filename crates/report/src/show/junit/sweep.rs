@@ -94,7 +94,7 @@ mod tests {
     use results::sample::{self, has};
 
     fn written(file: &ResultFile, demands: &Demands) -> String {
-        sample::text(|out| write(file, &Said::of(file), demands, out))
+        sample::text(|out| write(file, &Said::new(file), demands, out))
     }
 
     #[test]

@@ -3,7 +3,7 @@ use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
 
 fn text(file: &ResultFile) -> String {
-    results::sample::text(|out| write(&Said::of(file), out))
+    results::sample::text(|out| write(&Said::new(file), out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {
@@ -19,24 +19,24 @@ fn snapshot(name: &str, file: &ResultFile) {
 /// Two nodes; a slow one of four and two flows lost; a slow pair; both; many flows; a ring; fan-ins; loads.
 #[test]
 fn meshes_of_every_kind() {
-    let four = Mesh::of(4).with(Slow::Receives(2, 0.5)).failing([(0, 1)]);
-    let sixteen = Mesh::of(16).with(Slow::Receives(6, 0.59));
-    let sixty_four = Mesh::of(64).with(Slow::Sends(40, 0.7)).runs(1);
-    let loads = Mesh::of(4).flag("rate", "20%");
-    let fan = Mesh::of(9).with(Slow::Sends(3, 0.6));
-    snapshot("2", &Mesh::of(2).pairs());
+    let four = Mesh::new(4).with(Slow::Receives(2, 0.5)).failing([(0, 1)]);
+    let sixteen = Mesh::new(16).with(Slow::Receives(6, 0.59));
+    let sixty_four = Mesh::new(64).with(Slow::Sends(40, 0.7)).runs(1);
+    let loads = Mesh::new(4).flag("rate", "20%");
+    let fan = Mesh::new(9).with(Slow::Sends(3, 0.6));
+    snapshot("2", &Mesh::new(2).pairs());
     snapshot("4", &four.pairs());
-    snapshot("8", &Mesh::of(8).with(Slow::Pair(2, 5, 0.4)).pairs());
+    snapshot("8", &Mesh::new(8).with(Slow::Pair(2, 5, 0.4)).pairs());
     snapshot("16", &sixteen.with(Slow::Pair(1, 2, 0.5)).pairs());
     snapshot("64", &sixty_four.all_to_all());
-    snapshot("ring", &Mesh::of(8).with(Slow::Pair(3, 4, 0.5)).ring());
+    snapshot("ring", &Mesh::new(8).with(Slow::Pair(3, 4, 0.5)).ring());
     snapshot("incast", &fan.incast(&[1, 2, 4, 8]));
     snapshot("loads", &loads.pairs());
 }
 
 #[test]
 fn hundreds_of_nodes() {
-    let mesh = Mesh::of(100).with(Slow::Sends(40, 0.7)).runs(1);
+    let mesh = Mesh::new(100).with(Slow::Sends(40, 0.7)).runs(1);
     let text = text(&mesh.ring());
     assert!(text.lines().count() < 40, "{text}");
 }

@@ -63,13 +63,13 @@ mod tests {
             doubtful(DoubtKind::EdgeMissed),
             doubtful(DoubtKind::WindowLength),
         ];
-        let left_out = LeftOut::of(&all);
+        let left_out = LeftOut::new(&all);
         assert_eq!(remark(&left_out), "1 of 3 runs: CPU too busy");
         let told = "The CPU was too busy (1 window length, 1 edge missed). Measure longer (-D), or use fewer workers than cores.";
         assert_eq!(sentence(&left_out), told);
         all.remove(0);
-        assert_eq!(remark(&LeftOut::of(&all)), "CPU too busy");
-        assert_eq!(remark(&LeftOut::of([Standing::Counts])), "");
-        assert_eq!(sentence(&LeftOut::of([Standing::Counts])), "");
+        assert_eq!(remark(&LeftOut::new(&all)), "CPU too busy");
+        assert_eq!(remark(&LeftOut::new([Standing::Counts])), "");
+        assert_eq!(sentence(&LeftOut::new([Standing::Counts])), "");
     }
 }

@@ -153,7 +153,7 @@ fn files(results: &[Loaded]) -> Table {
     let rows = results.iter().enumerate().map(|(index, loaded)| {
         let result = &loaded.result;
         let runs = result.cases.iter().flat_map(|case| &case.runs);
-        let left_out = LeftOut::of(runs.map(standing::of_run));
+        let left_out = LeftOut::new(runs.map(standing::of_run));
         let tool = &result.tool;
         let git = tool.git.as_ref().map(|git| format!(" ({git})"));
         let host = result.nodes.first().map(|node| node.host.hostname.clone());
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn many_nodes_that_are_alike_are_told_once() {
-        let mut result = sample::mesh::Mesh::of(16).ring();
+        let mut result = sample::mesh::Mesh::new(16).ring();
         result.nodes[4].devices[0].firmware = Some("1.2".to_owned());
         let results = [sample::loaded(result)];
         assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");

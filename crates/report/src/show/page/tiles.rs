@@ -128,7 +128,7 @@ fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
 
 fn trust(results: &[Loaded]) -> Tile {
     let runs = results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(|case| &case.runs);
-    let left_out = LeftOut::of(runs.map(standing::of_run));
+    let left_out = LeftOut::new(runs.map(standing::of_run));
     let runs = counted(left_out.runs, "run");
     let value = match left_out.count() {
         0 if left_out.runs == 1 => "The run counts".to_owned(),

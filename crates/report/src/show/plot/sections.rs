@@ -211,7 +211,7 @@ fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
 }
 
 fn not_counted(results: &[Loaded]) -> Option<String> {
-    let left_out = LeftOut::of(
+    let left_out = LeftOut::new(
         results
             .iter()
             .flat_map(|loaded| &loaded.result.cases)

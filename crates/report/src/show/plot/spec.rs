@@ -86,9 +86,9 @@ impl Spec {
 impl X {
     pub(crate) fn setting(&self) -> Setting {
         match self {
-            X::Setting(flag, ..) | X::RateOver(flag, ..) => Setting::of(flag),
+            X::Setting(flag, ..) | X::RateOver(flag, ..) => Setting::from_flag(flag),
             // All cases are at one place, and launches may differ in this.
-            X::Percentile => Setting::of("runs"),
+            X::Percentile => Setting::from_flag("runs"),
         }
     }
 

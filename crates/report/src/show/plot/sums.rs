@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_worst_of_the_verdicts_is_that_of_all() {
-        let mut file = Mesh::of(3).flag("rate", "50%").all_to_all();
+        let mut file = Mesh::new(3).flag("rate", "50%").all_to_all();
         let flows = &mut file.cases[0].runs[0].flows;
         let offered: f64 =
             flows.iter().filter_map(|it| it.load.as_ref()).map(|it| it.offered_per_second).sum();

@@ -20,7 +20,7 @@ pub(super) struct RowOf<'a> {
 }
 
 impl<'a> RowOf<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         settings: &'a Settings,
         (run, flow): (&'a Run, &'a FlowResult),
         standing: Standing,
@@ -101,7 +101,7 @@ impl Columns {
     /// The columns for flows with these settings, and of the metrics that were asked for, where a line has so many characters. The
     /// first run, of the first case,
     /// shows what no setting does: the path MTU, and whether the link's speed is known.
-    pub(super) fn of(
+    pub(super) fn new(
         (cases, requested): (&[Settings], &[Metric]),
         first: (&CaseConfig, &Run),
         characters: usize,
@@ -208,7 +208,7 @@ mod tests {
     use results::sample::{self, rows};
 
     fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
-        let columns = Columns::of(shown, (&CaseConfig::default(), run), characters).columns;
+        let columns = Columns::new(shown, (&CaseConfig::default(), run), characters).columns;
         let heads: Vec<String> = columns.into_iter().map(|column| column.head).collect();
         heads.join(", ")
     }
@@ -271,10 +271,10 @@ mod tests {
             ("poll", ["busy", "event"], ["busy", "event"]),
         ] {
             let all = values.map(|value| Settings::from([(flag, value)]));
-            let columns = Columns::of((&all, &[]), (&CaseConfig::default(), &Run::default()), 80);
+            let columns = Columns::new((&all, &[]), (&CaseConfig::default(), &Run::default()), 80);
             let cell = |settings: &Settings| {
                 let nothing = (&Run::default(), &FlowResult::default());
-                columns.columns[0].cell(&RowOf::of(settings, nothing, Standing::Counts))
+                columns.columns[0].cell(&RowOf::new(settings, nothing, Standing::Counts))
             };
             assert_eq!([&all[0], &all[1]].map(cell), cells);
         }

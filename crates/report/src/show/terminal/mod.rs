@@ -70,7 +70,7 @@ impl<W: Write> Table<W> {
         };
         for (index, flow) in flows.iter().enumerate() {
             let settings = config.shown(index);
-            let mut row = RowOf::of(&settings, (run, flow), standing::of_flow(run, flow));
+            let mut row = RowOf::new(&settings, (run, flow), standing::of_flow(run, flow));
             if is_both_ways(config) {
                 row.direction = if index == 0 { "out" } else { "in" };
             }
@@ -90,7 +90,7 @@ impl<W: Write> Table<W> {
         };
         for (place, sum, rails) in &over_rails {
             let settings = config.shown(*place);
-            let row = RowOf::of(&settings, (run, sum), standing::of_flow(run, sum));
+            let row = RowOf::new(&settings, (run, sum), standing::of_flow(run, sum));
             let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
             let name = format!("{name}, {}", counted(*rails, "rail"));
             self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
@@ -102,7 +102,7 @@ impl<W: Write> Table<W> {
     fn head(&mut self, config: &CaseConfig, run: &Run) -> io::Result<Columns> {
         let settings = std::mem::take(&mut self.settings);
         let shown = (&settings[..], &self.extra[..]);
-        let columns = Columns::of(shown, (config, run), self.screen.columns);
+        let columns = Columns::new(shown, (config, run), self.screen.columns);
         if !columns.same.is_empty() {
             self.paragraph(Mark::Plain, &columns.same)?;
         }
@@ -143,7 +143,7 @@ impl<W: Write> Table<W> {
             self.paragraph(mark, &text)?;
         }
         let left_out =
-            LeftOut::of(result.cases.iter().flat_map(|case| &case.runs).map(standing::of_run));
+            LeftOut::new(result.cases.iter().flat_map(|case| &case.runs).map(standing::of_run));
         let [cases, all] = [(result.cases.len(), "case"), (left_out.runs, "run")]
             .map(|(count, word)| counted(count, word));
         let reasons = left_out.reasons().join(", ");

@@ -159,7 +159,7 @@ fn lines_with(result: &ResultFile, words: &str) -> Vec<String> {
 
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
     sample::text(|out| {
-        Table::new(out, Screen::ENDLESS, &[]).summary(result, &Said::of(result), files)
+        Table::new(out, Screen::ENDLESS, &[]).summary(result, &Said::new(result), files)
     })
 }
 
@@ -274,8 +274,8 @@ service=uc | run=1 | losses not known
 "#,
     ) {
         let (config, run) = (with(&case.config, of_case), with(&case.runs[0], of_run));
-        let row = RowOf::of(&config, (&run, &run.flows[0]), standing::of_run(&run));
-        let columns = Columns::of((&[], &[]), (&config, &run), 80);
+        let row = RowOf::new(&config, (&run, &run.flows[0]), standing::of_run(&run));
+        let columns = Columns::new((&[], &[]), (&config, &run), 80);
         let told: Vec<String> =
             remarks::of_row(&row, &columns).into_iter().map(|(_, text)| text).collect();
         assert_eq!(told.join(", "), flags, "{of_case}; {of_run}");
@@ -285,12 +285,12 @@ service=uc | run=1 | losses not known
 #[test]
 fn a_run_without_figures_shows_none() {
     let (settings, nothing) = (&Settings::default(), (&Run::default(), &FlowResult::default()));
-    let row = RowOf::of(settings, nothing, Standing::Counts);
+    let row = RowOf::new(settings, nothing, Standing::Counts);
     let open = Settings::from([("rate", "2M")]);
     let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
     for settings in [Settings::default(), open, set_up] {
         let columns =
-            Columns::of((&[settings], &[]), (&CaseConfig::default(), &Run::default()), 80);
+            Columns::new((&[settings], &[]), (&CaseConfig::default(), &Run::default()), 80);
         let cells: Vec<String> = columns.columns.iter().map(|column| column.cell(&row)).collect();
         assert!(cells.iter().all(|cell| cell == NOT_MEASURED), "{cells:?}");
     }

@@ -1,7 +1,7 @@
 //! Cases by hand: single requests with their bytes, their memory and their expected status.
 //!
 //! - Requests that the responder must refuse: they change no memory, end with the right status, and move both QPs to
-//! ERR.
+//!   ERR.
 //! - Receivers that are not ready, receives that are too small, and invalid memory keys at either end.
 //! - Several QPs apply atomics to the same eight bytes: each atomic must see a different value.
 //! - A peer that disappears: after the configured number of time-outs an error, then flushes; never a hang.
@@ -53,7 +53,7 @@ impl Script {
     ) {
         let endpoint = &mut self.testbed.endpoints[end];
         let wr_id = endpoint.wr_id();
-        let expected = Expected::of(wr_id, status, operation);
+        let expected = Expected::new(wr_id, status, operation);
         endpoint.sends.push_back(expected);
         endpoint.post(&[SendRequest {
             immediate,

@@ -101,7 +101,7 @@ impl Player<'_> {
         let peer = &self.testbed.sides[1 - endpoint.side];
         let (address, rkey) = (peer.memory.region_address(), peer.key);
         let operation = Operation::Write { address, rkey };
-        let expected = Expected::of(wr_id, Status::Success, operation);
+        let expected = Expected::new(wr_id, Status::Success, operation);
         endpoint.sends.push_back(expected);
         self.unsignaled[end] = 0;
         endpoint.post(&[request(wr_id, operation, &[])]);
@@ -312,7 +312,7 @@ impl Player<'_> {
             expected: Expected {
                 // libibverbs defines the length only for receives and READs.
                 length_bytes: (!sends).then_some(bytes as u32),
-                ..Expected::of(wr_id, Status::Success, operation)
+                ..Expected::new(wr_id, Status::Success, operation)
             },
             operation,
             immediate: request.immediate.filter(|_| sends),

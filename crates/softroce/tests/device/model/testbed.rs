@@ -158,7 +158,7 @@ pub struct Expected {
 
 impl Expected {
     /// Of a send that does this.
-    pub fn of(wr_id: u64, status: Status, operation: Operation) -> Expected {
+    pub fn new(wr_id: u64, status: Status, operation: Operation) -> Expected {
         let kind = match operation {
             Operation::Send => CompletionKind::Send,
             Operation::Write { .. } => CompletionKind::RdmaWrite,
@@ -173,7 +173,7 @@ impl Expected {
     pub fn receive(wr_id: u64, status: Status) -> Expected {
         Expected {
             kind: CompletionKind::Receive,
-            ..Expected::of(wr_id | RECEIVE, status, Operation::Send)
+            ..Expected::new(wr_id | RECEIVE, status, Operation::Send)
         }
     }
 }

@@ -19,7 +19,7 @@ struct Channel {
 }
 
 impl Channel {
-    fn of(end: &End, mark: *mut c_void) -> Channel {
+    fn from_raw(end: &End, mark: *mut c_void) -> Channel {
         let context = end.context.raw;
         // SAFETY: an open context.
         unsafe {
@@ -73,7 +73,7 @@ struct Told {
 impl Told {
     fn new(mark: *mut c_void) -> Told {
         let (one, other) = two_ends();
-        let channel = Channel::of(&other, mark);
+        let channel = Channel::from_raw(&other, mark);
         never_block(channel.channel.fd);
         let (qp, peer) = pair_receiving_into(&one, &other, &channel.cq);
         Told { qp, peer, channel, one, other }
@@ -241,7 +241,7 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
     const QPS: usize = 32;
     const ROUNDS: usize = 100;
     let (one, other) = two_ends();
-    let channel = Channel::of(&other, null_mut());
+    let channel = Channel::from_raw(&other, null_mut());
     let (qps, peers): (Vec<Qp>, Vec<Qp>) =
         (0..QPS).map(|_| pair_receiving_into(&one, &other, &channel.cq)).unzip();
     for (qp, peer) in qps.iter().zip(&peers) {

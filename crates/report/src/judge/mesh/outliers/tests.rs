@@ -16,7 +16,7 @@ const BANDWIDTH: Metric = Metric::GbitPerS;
 fn nodes_that_are_alike_are_not_told() {
     for nodes in [2, 3, 4, 8, 9] {
         for noise in [0.0, 0.01, 0.03] {
-            let mesh = Mesh::of(nodes).noise(noise);
+            let mesh = Mesh::new(nodes).noise(noise);
             for file in [mesh.pairs(), mesh.all_to_all(), mesh.ring()] {
                 assert_eq!(told(&file), [], "{nodes} nodes, {noise}");
             }
@@ -34,7 +34,7 @@ fn a_slow_side_of_a_node_is_one_cause() {
             (vec![Slow::Receives(1, 0.5)], Place::To(1)),
             (both, Place::Node(0)),
         ] {
-            let mesh = Mesh { slow, ..Mesh::of(nodes) };
+            let mesh = Mesh { slow, ..Mesh::new(nodes) };
             for file in [mesh.pairs(), mesh.all_to_all()] {
                 assert_eq!(told(&file), [(BANDWIDTH, place)], "{nodes} nodes");
             }
@@ -45,7 +45,7 @@ fn a_slow_side_of_a_node_is_one_cause() {
 #[test]
 fn a_slow_pair_is_no_slow_node() {
     for nodes in [3, 4, 8, 17] {
-        let mesh = Mesh::of(nodes).with(Slow::Pair(1, 2, 0.5));
+        let mesh = Mesh::new(nodes).with(Slow::Pair(1, 2, 0.5));
         let place = (BANDWIDTH, Place::Path(1, 2));
         assert_eq!(told(&mesh.pairs()), [place], "{nodes} nodes");
         let mesh = mesh.with(Slow::Pair(2, 1, 0.5));
@@ -58,7 +58,7 @@ fn a_slow_pair_is_no_slow_node() {
 
 #[test]
 fn what_is_left_of_a_slow_node_is_asked_too() {
-    let mesh = Mesh::of(8)
+    let mesh = Mesh::new(8)
         .with(Slow::Sends(3, 0.5))
         .with(Slow::Pair(5, 6, 0.4))
         .with(Slow::Pair(3, 1, 0.4));
@@ -69,7 +69,7 @@ fn what_is_left_of_a_slow_node_is_asked_too() {
 
 #[test]
 fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
-    let path = Mesh::of(8).with(Slow::Sends(3, 0.5));
+    let path = Mesh::new(8).with(Slow::Sends(3, 0.5));
     assert_eq!(told(&path.ring()), [(BANDWIDTH, Place::Path(3, 4))]);
     let node = path.with(Slow::Receives(3, 0.5));
     assert_eq!(told(&node.ring()), [(BANDWIDTH, Place::Node(3))]);
@@ -77,7 +77,7 @@ fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
 
 #[test]
 fn an_open_loop_is_told_by_its_latency() {
-    let mesh = Mesh::of(8).with(Slow::Receives(2, 0.5)).flag("rate", "20%");
+    let mesh = Mesh::new(8).with(Slow::Receives(2, 0.5)).flag("rate", "20%");
     let place = (Metric::P50Ns, Place::To(2));
     assert_eq!(told(&mesh.pairs()), [place]);
 }
@@ -94,7 +94,7 @@ fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
 fn flows_without_a_figure_are_nobodys_fault() {
     let of_one_node = (1..8).flat_map(|node| [(0, node), (node, 0)]);
     for failed in [vec![(0, 1), (4, 5)], of_one_node.collect()] {
-        let mesh = Mesh::of(8).failing(failed);
+        let mesh = Mesh::new(8).failing(failed);
         assert_eq!(told(&mesh.pairs()), []);
     }
 }
@@ -110,7 +110,7 @@ fn figures_of_an_outlier_are_medians() {
 #[test]
 fn the_p99_of_one_run_makes_no_slow_path() {
     for (runs, places) in [(1, vec![]), (3, vec![(Metric::P99Ns, Place::Path(1, 2))])] {
-        let mut file = Mesh::of(6).runs(runs).pairs();
+        let mut file = Mesh::new(6).runs(runs).pairs();
         for flow in
             file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
         {

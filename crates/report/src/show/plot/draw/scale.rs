@@ -30,7 +30,7 @@ impl Scale {
             let pad = if max == 0.0 { 0.5 } else { max.abs() * 0.1 };
             (min, max) = (min - pad, max + pad);
         }
-        Scale::of(Kind::Linear, min, max)
+        Scale::new(Kind::Linear, min, max)
     }
 
     /// From 0 to a round figure that is at least `max`.
@@ -38,7 +38,7 @@ impl Scale {
         let is_told = max.is_finite() && max > 0.0;
         let max = if is_told { max } else { 1.0 };
         let step = round_step(max / 8.0);
-        Scale::of(Kind::Linear, 0.0, ((max * 1.02) / step).ceil() * step)
+        Scale::new(Kind::Linear, 0.0, ((max * 1.02) / step).ceil() * step)
     }
 
     /// From `min` to `max`, both above 0, in powers of 2; an octave around them where they are equal.
@@ -58,13 +58,13 @@ impl Scale {
         }
         max = max.max(min);
         if max / min < 1.01 {
-            Scale::of(kind, min / pad, max * pad)
+            Scale::new(kind, min / pad, max * pad)
         } else {
-            Scale::of(kind, min, max)
+            Scale::new(kind, min, max)
         }
     }
 
-    fn of(kind: Kind, min: f64, max: f64) -> Scale {
+    fn new(kind: Kind, min: f64, max: f64) -> Scale {
         Scale { kind, min, max }
     }
 
@@ -73,10 +73,10 @@ impl Scale {
         let Scale { kind, min, max } = self;
         if kind == Kind::Linear {
             let margin = (max - min) * part;
-            return Scale::of(kind, min - margin, max + margin);
+            return Scale::new(kind, min - margin, max + margin);
         }
         let factor = (max / min).powf(part);
-        Scale::of(kind, min / factor, max * factor)
+        Scale::new(kind, min / factor, max * factor)
     }
 
     /// Where `value` lies: 0 is the lower end, 1 the upper one, others are outside; `None` for what has no

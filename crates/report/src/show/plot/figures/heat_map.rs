@@ -84,7 +84,7 @@ impl Grid {
             grid.sizes.insert(size);
             for flow in flows {
                 let place = (flow.settings.qps, size);
-                let rate = Observed::of(flow).median(Metric::GbitPerS);
+                let rate = Observed::new(flow).median(Metric::GbitPerS);
                 if let Some(rate) = rate.filter(|rate| *rate > 0.0) {
                     let cell = grid.cells.entry(place).or_default();
                     *cell = (cell.0.max(rate), cell.1 + 1);

@@ -69,7 +69,7 @@ fn uneven<'s, 'a>(sample: &'s Sample<'a>, subject: &str) -> Vec<Uneven<'s, 'a>> 
     let settings = &sample.observed.flow.settings;
     let counted = sample.observed.counted();
     counted
-        .filter_map(|it| Some((it.run.run, OverTime::of(it.moved?, settings)?)))
+        .filter_map(|it| Some((it.run.run, OverTime::new(it.moved?, settings)?)))
         .filter(|(_, over_time)| over_time.is_uneven())
         .map(|(run, over_time)| Uneven { sample, subject: subject.to_owned(), run, over_time })
         .collect()

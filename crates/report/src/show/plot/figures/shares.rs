@@ -53,7 +53,7 @@ pub fn shares(results: &[Loaded]) -> Shares {
     let mut rows: Vec<Row> = newest
         .into_iter()
         .filter_map(|((host, device, name), (_, flow))| {
-            let (device, shares) = (or_unknown(device), QpShares::of(flow)?);
+            let (device, shares) = (or_unknown(device), QpShares::new(flow)?);
             let on = match host {
                 "" => device.to_owned(),
                 host => format!("{device} of {host}"),
@@ -200,9 +200,9 @@ pub(super) struct QpShare {
 
 impl QpShares {
     /// Of a flow; `None` with a single QP, without a run that counts or without traffic.
-    pub(super) fn of(flow: CaseFlow<'_>) -> Option<QpShares> {
+    pub(super) fn new(flow: CaseFlow<'_>) -> Option<QpShares> {
         let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
-        let observed = Observed::of(flow);
+        let observed = Observed::new(flow);
         for qps in observed.counted().filter_map(|it| it.moved).map(|moved| &moved.qps) {
             let bytes = rates::sum(qps.iter().map(|qp| qp.bytes));
             for qp in qps.iter().filter(|_| bytes > 0) {
@@ -273,7 +273,7 @@ mod tests {
             run(&[20, 60], true),
             run(&[0, 0], true),
         ]);
-        let shares = QpShares::of(case.flows().next().unwrap()).unwrap();
+        let shares = QpShares::new(case.flows().next().unwrap()).unwrap();
         let told = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
         assert!(told.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
         assert_eq!(shares.jain, None);
@@ -282,6 +282,6 @@ mod tests {
     #[test]
     fn a_single_qp_has_nothing_to_share() {
         let case = sample::case(vec![run(&[10], true)]);
-        assert!(QpShares::of(case.flows().next().unwrap()).is_none());
+        assert!(QpShares::new(case.flows().next().unwrap()).is_none());
     }
 }

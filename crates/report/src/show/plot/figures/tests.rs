@@ -104,7 +104,7 @@ fn run(number: u32, config: &CaseConfig, made: &Made) -> Run {
                     bandwidth_gbit_per_s: rate
                         .and_then(|rate| Bandwidth::of_intervals(0.01, times.iter().map(|_| rate))),
                     limits: made.limit.and_then(|link| limits(link, 0.9, None)),
-                    ..FlowResult::of(config)
+                    ..FlowResult::new(config)
                 })
                 .collect(),
         )

@@ -45,7 +45,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     // The base is a file as others are here.
     let groups = grouped(Sample::of_sides(new.into()), &rule);
     let trends = groups.groups.iter().flat_map(|group| {
-        Metric::ALL.iter().filter_map(|metric| Trend::of(&groups, group, *metric))
+        Metric::ALL.iter().filter_map(|metric| Trend::new(&groups, group, *metric))
     });
     figure(&groups, trends.collect(), &moments).into_iter().collect()
 }
@@ -57,7 +57,7 @@ struct Trend<'l> {
 }
 
 impl<'l> Trend<'l> {
-    fn of(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Trend<'l>> {
+    fn new(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Trend<'l>> {
         let lines: Vec<_> = group
             .lines
             .iter()

@@ -66,7 +66,7 @@ pub(crate) fn plain(setting: Setting, words: &str) -> String {
 
 pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
     let own = settings.iter().map(|it| plain(*it, line.value(*it)));
-    let of_case = ["op", "cq"].map(|flag| line.value(Setting::of(flag)).to_owned());
+    let of_case = ["op", "cq"].map(|flag| line.value(Setting::from_flag(flag)).to_owned());
     match joined(own) {
         name if name.is_empty() => joined(of_case),
         name => name,
@@ -164,7 +164,7 @@ impl<'a> Groups<'a> {
             _ => format!("{runs} a case"),
         };
         let reasons =
-            LeftOut::of(cases.iter().flat_map(|case| &case.runs).map(standing::of_run)).reasons();
+            LeftOut::new(cases.iter().flat_map(|case| &case.runs).map(standing::of_run)).reasons();
         if !reasons.is_empty() {
             text += &format!(", left out: {}", reasons.join(", "));
         }
@@ -251,8 +251,10 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     }
     let mut charts = vec![lines];
     for setting in rule.apart {
-        charts =
-            charts.into_iter().flat_map(|lines| parted_by(lines, Setting::of(setting))).collect();
+        charts = charts
+            .into_iter()
+            .flat_map(|lines| parted_by(lines, Setting::from_flag(setting)))
+            .collect();
     }
     charts = charts
         .into_iter()
@@ -488,7 +490,7 @@ fn split<'a>(lines: Vec<Line<'a>>, key: &[Setting], most: usize) -> Vec<Vec<Line
     if lines.len() <= most {
         return vec![lines];
     }
-    let [qps, rate] = ["qps", "rate"].map(Setting::of);
+    let [qps, rate] = ["qps", "rate"].map(Setting::from_flag);
     let together = [qps, rate, Setting::Revision, Setting::Side];
     let parting = key.iter().copied().filter(|it| differs(&lines, *it)).min_by_key(|setting| {
         let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();

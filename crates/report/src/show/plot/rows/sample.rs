@@ -35,7 +35,7 @@ impl<'a> Sample<'a> {
             loaded,
             launches: vec![(loaded, flow.case)],
             values: values.collect(),
-            observed: Observed::of(flow),
+            observed: Observed::new(flow),
             is_base,
         }
     }

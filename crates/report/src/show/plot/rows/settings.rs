@@ -38,7 +38,7 @@ impl Setting {
         before.chain(rows.map(Setting::Row)).chain(behind).collect()
     }
 
-    pub(crate) fn of(flag: &str) -> Setting {
+    pub(crate) fn from_flag(flag: &str) -> Setting {
         let row = ROWS.iter().position(|row| row.flag == flag);
         debug_assert!(row.is_some(), "{flag}");
         Setting::Row(row.unwrap_or_default())
@@ -124,7 +124,7 @@ impl Setting {
             Setting::Device => devices(file, flow),
             Setting::Link => {
                 let speed = here.and_then(|device| device.link_gbit_per_s);
-                return Value::of(speed, |speed| format!("link {} Gb/s", trimmed(speed)));
+                return Value::new(speed, |speed| format!("link {} Gb/s", trimmed(speed)));
             }
             Setting::Faults => faults(file),
             Setting::Row(_) => {
@@ -132,7 +132,7 @@ impl Setting {
             }
             Setting::PathMtu => {
                 let mtu = flow.config.and_then(|config| config.path_mtu);
-                return Value::of(mtu.map(f64::from), |mtu| format!("MTU {mtu}"));
+                return Value::new(mtu.map(f64::from), |mtu| format!("MTU {mtu}"));
             }
             Setting::Flow => match flow.label() {
                 label @ ("" | ALL_FLOWS) => label.to_owned(),
@@ -198,7 +198,7 @@ impl Value {
         Value { order, words }
     }
 
-    fn of(number: Option<f64>, words: impl Fn(f64) -> String) -> Value {
+    fn new(number: Option<f64>, words: impl Fn(f64) -> String) -> Value {
         number.map_or(Value::NONE, |number| Value::number(number, words(number)))
     }
 

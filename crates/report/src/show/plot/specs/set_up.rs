@@ -80,7 +80,7 @@ pub(super) fn steps_figure(groups: &Groups<'_>) -> Option<Figure> {
     let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));
     let more = (drawn.len() < cases.len()).then(|| "More are in the table.".to_owned());
     let picture = Picture {
-        subtitle: groups.subtitle(Setting::of("qps")),
+        subtitle: groups.subtitle(Setting::from_flag("qps")),
         keys: keys.collect(),
         charts: vec![Chart::of_rows(ROW_PX, x, y, vec![Mark::Tiles(bars)])],
         notes: more.into_iter().collect(),

@@ -112,7 +112,7 @@ fn perftest(sample: &Sample<'_>) -> Option<f64> {
         _ => return None,
     };
     Some(
-        Spread::of(
+        Spread::new(
             comparison
                 .pairs
                 .iter()

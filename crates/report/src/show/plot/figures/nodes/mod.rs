@@ -128,7 +128,7 @@ fn tell_apart(subjects: &mut [Subject<'_>]) {
     for (subject, words_of_subject) in subjects.iter_mut().zip(&words) {
         let own = words_of_subject.iter().filter(|word| {
             let is_shared = words.iter().all(|words| words.contains(word));
-            !is_shared && word.0 != Setting::of("pattern")
+            !is_shared && word.0 != Setting::from_flag("pattern")
         });
         subject.apart = own.map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(", ");
     }

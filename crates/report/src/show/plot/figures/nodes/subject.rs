@@ -53,10 +53,10 @@ impl Marks {
 
 impl<'a> Subject<'a> {
     pub(super) fn new(loaded: &'a Loaded, matrix: Matrix, racks: &Racks) -> Subject<'a> {
-        let Mesh { matrix, outliers, findings, .. } = Mesh::of(matrix);
-        let order = Order::of(&matrix.nodes, &loaded.result, racks);
+        let Mesh { matrix, outliers, findings, .. } = Mesh::new(matrix);
+        let order = Order::new(&matrix.nodes, &loaded.result, racks);
         let in_order: Vec<&str> = order.nodes.iter().map(|it| matrix.name(*it)).collect();
-        let names = Names::of(&in_order);
+        let names = Names::new(&in_order);
         Subject {
             subtitle: subtitle(loaded, &matrix),
             apart: String::new(),
@@ -180,7 +180,7 @@ impl Names {
         }
     }
 
-    pub(super) fn of(names: &[&str]) -> Names {
+    pub(super) fn new(names: &[&str]) -> Names {
         if names.len() < SHORTENED_FROM {
             return Names::whole(names);
         }
@@ -270,7 +270,7 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn of(names: &[String], file: &ResultFile, racks: &Racks) -> Order {
+    pub(super) fn new(names: &[String], file: &ResultFile, racks: &Racks) -> Order {
         let mut placed: Vec<(Option<&str>, &str, usize)> = names
             .iter()
             .enumerate()
@@ -401,7 +401,7 @@ mod tests {
         let numbered = |from: &str, to: &str| {
             let names: Vec<String> = (1..=12).map(|number| format!("{from}{number}{to}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            Names::of(&names)
+            Names::new(&names)
         };
         let names = numbered("node1", ".rack3.example.com");
         assert_eq!(names.shared, "node….rack3.example.com");
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(names.title("to"), "to (node….rack3.example.com)");
         let names = numbered("n", "");
         assert_eq!((&*names.shared, &*names.labels[9]), ("", "n10"));
-        let few = Names::of(&["node1", "node2"]);
+        let few = Names::new(&["node1", "node2"]);
         assert_eq!((&*few.shared, &*few.labels[1]), ("", "node2"));
         assert_eq!(few.title("to"), "to");
     }
@@ -419,7 +419,7 @@ mod tests {
         fn short_names_are_told_apart(names in proptest::collection::btree_set("[ab0-9.é]{1,6}", 0..20)) {
             let whole: Vec<String> = names.iter().map(|name| format!("host-é{name}.com")).collect();
             let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
-            let names = Names::of(&whole);
+            let names = Names::new(&whole);
             let apart: BTreeSet<&String> = names.labels.iter().collect();
             prop_assert_eq!(apart.len(), whole.len());
         }
@@ -428,7 +428,7 @@ mod tests {
     fn ordered(list: &[&str], file: &ResultFile, racks: &[(&str, &str)]) -> (Vec<String>, Order) {
         let racks = racks.iter().map(|(node, rack)| ((*node).to_owned(), (*rack).to_owned()));
         let all = names(list);
-        let order = Order::of(&all, file, &racks.collect());
+        let order = Order::new(&all, file, &racks.collect());
         (order.nodes.iter().map(|index| all[*index].clone()).collect(), order)
     }
 

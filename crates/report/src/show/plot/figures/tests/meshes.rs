@@ -29,7 +29,7 @@ fn ids(figures: &[Figure]) -> Vec<&str> {
 fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
     let slow = |nodes| {
         let slow = vec![Slow::Sends(1, 0.6), Slow::Receives(0, 0.5)];
-        Mesh { slow, ..Mesh::of(nodes) }
+        Mesh { slow, ..Mesh::new(nodes) }
     };
     let long = |mut result: ResultFile| {
         let long = |name: &mut String| name.push_str(".a-cluster-with-a-long-name.example.com");
@@ -70,7 +70,7 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
 #[test]
 fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
     let mesh =
-        Mesh::of(16).with(Slow::Receives(6, 0.59)).with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
+        Mesh::new(16).with(Slow::Receives(6, 0.59)).with(Slow::Pair(2, 8, 0.5)).failing([(0, 1)]);
     let figures = drawn(mesh.pairs());
     assert_eq!(ids(&figures), ["nodes-map-1", "nodes-strip-1"]);
     let (map, strip) = (&figures[0], &figures[1]);
@@ -87,7 +87,7 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
     assert_eq!(ends.map(|name| bold(strip, name)), [1, 0]);
     assert_eq!(map.tables[0].rows.len(), 16);
     assert_eq!(map.tables[0].rows[0][1..3], [Cell::Missing, Cell::Missing]);
-    for figure in drawn(Mesh::of(16).pairs()) {
+    for figure in drawn(Mesh::new(16).pairs()) {
         assert_eq!(bold(&figure, "1"), 0);
         assert!(!figure.svg.contains("no run that counts"));
     }
@@ -95,9 +95,9 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
 
 #[test]
 fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
-    let figures = drawn(Mesh::of(8).flag("rate", "50%").all_to_all());
+    let figures = drawn(Mesh::new(8).flag("rate", "50%").all_to_all());
     assert!(figures.iter().all(|figure| figure.title.starts_with("p99")));
-    let mut file = Mesh::of(8).all_to_all();
+    let mut file = Mesh::new(8).all_to_all();
     for run in &mut file.cases[0].runs {
         for flow in run.flows.iter_mut().filter(|flow| flow.to == "node4") {
             let latency = flow.latency_ns.as_mut().unwrap();
@@ -111,7 +111,7 @@ fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
 
 #[test]
 fn racks_part_the_map() {
-    let results = [loaded(Mesh::of(12).pairs())];
+    let results = [loaded(Mesh::new(12).pairs())];
     let racks: Racks =
         (1..=12).map(|node| (format!("node{node}"), format!("r{}", 3 - node % 3))).collect();
     let figures = of(&results, &racks).figures;
@@ -124,7 +124,7 @@ fn racks_part_the_map() {
 #[test]
 fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
     let of = |cq| {
-        let mesh = Mesh::of(9).with(Slow::Sends(3, 0.5)).flag("cq", cq);
+        let mesh = Mesh::new(9).with(Slow::Sends(3, 0.5)).flag("cq", cq);
         mesh.incast(&[1, 2, 4, 8])
     };
     let mut both = of("shared");
@@ -139,12 +139,12 @@ fn a_fan_is_a_curve_with_a_line_for_each_way_of_sharing_queues() {
     let wanted = ["nodes that send", "Runs", "Gb/s", "p99 (µs)", "Jain"];
     assert_eq!(columns[1..], wanted);
     // One fan-in is no curve.
-    assert_eq!(ids(&drawn(Mesh::of(5).incast(&[4]))), ["nodes-strip-1"]);
+    assert_eq!(ids(&drawn(Mesh::new(5).incast(&[4]))), ["nodes-strip-1"]);
 }
 
 #[test]
 fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
-    let mut mesh = Mesh::of(24).with(Slow::Sends(3, 0.5)).runs(1);
+    let mut mesh = Mesh::new(24).with(Slow::Sends(3, 0.5)).runs(1);
     mesh.histograms = true;
     let results = [loaded(mesh.pairs()), loaded(mesh.all_to_all())];
     let sums = sums::of_patterns(&results);

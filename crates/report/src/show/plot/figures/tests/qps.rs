@@ -95,8 +95,8 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
             Settings::from([("op", "write"), ("qps", "2"), ("size", &size)])
         });
         let flows = vec![
-            FlowConfig::of("small", CLIENT, SERVER, &small, &small),
-            FlowConfig::of("large", SERVER, CLIENT, &small, &large),
+            FlowConfig::new("small", CLIENT, SERVER, &small, &small),
+            FlowConfig::new("large", SERVER, CLIENT, &small, &large),
         ];
         let config = CaseConfig { settings: small, flows };
         CaseResult {
@@ -132,7 +132,7 @@ fn qps_that_are_served_evenly_are_said() {
         flow.fairness = fairness;
         shares::shares(&one_file(vec![case]))
     };
-    let even = || Fairness::of(&[10.0, 10.0]);
+    let even = || Fairness::new(&[10.0, 10.0]);
     for (bytes, fairness, told) in [([10, 11], None, "0.997"), ([10, 10], even(), "0.999")] {
         let shares = of(bytes, fairness);
         assert!(shares.figures.is_empty());
