@@ -133,7 +133,7 @@ unsafe impl Send for QueuePair {}
 unsafe impl Sync for QueuePair {}
 
 impl QueuePair {
-    /// A QP of the reliable connection service, as [`QueuePair::of`].
+    /// A QP of the reliable connection service, as [`QueuePair::with_parts`].
     pub fn new(
         pd: &Arc<ProtectionDomain>,
         send_cq: &Arc<CompletionQueue>,

@@ -50,7 +50,7 @@ impl Context {
     /// Frees the context.
     ///
     /// # Safety
-    /// As for [`Context::of`]; nothing of it is used again.
+    /// As for [`Context::from_raw`]; nothing of it is used again.
     pub(super) unsafe fn close(context: *mut ibv_context) {
         // SAFETY: made by `lend` from such a box; the caller gives it up.
         drop(unsafe { Box::from_raw(Context::open(context)) });
@@ -65,7 +65,7 @@ impl Context {
         unsafe { &(*Self::open(context)).inner }
     }
 
-    /// As [`Context::of`]. EIO, and a line on stderr the first time, in a child of the process that opened the device:
+    /// As [`Context::from_raw`]. EIO, and a line on stderr the first time, in a child of the process that opened the device:
     /// there the locks are as another thread of the parent may have left them.
     pub(super) unsafe fn own<'a>(context: *mut ibv_context) -> Result<&'a Context, c_int> {
         static SAID: Once = Once::new();
