@@ -164,7 +164,7 @@ fn a_full_socket_loses_and_delays_nothing_else() {
     if std::env::var_os(ON_SLOW_LINK).is_some() {
         return transfers();
     }
-    let own = "sockets::slow_link::a_full_socket_loses_and_delays_nothing_else";
+    let own = "sockets::a_full_socket_loses_and_delays_nothing_else";
     let ended = Command::new("unshare")
         .args(["--user", "--map-root-user", "--net"])
         .args(["sh", "-c", SLOW_LINK, "sh"])
