@@ -71,7 +71,7 @@ impl Agreed {
     /// How the packets of QP `index` leave.
     pub(crate) fn path(&self, index: u32) -> Path {
         let labels = self.flow_labels.as_ref();
-        Path { flow_label: labels.map_or(0, |labels| labels.of(index)), ..self.path }
+        Path { flow_label: labels.map_or(0, |labels| labels.of_qp(index)), ..self.path }
     }
 
     pub(crate) fn gid(&self) -> Gid {

@@ -245,7 +245,7 @@ impl VerbsObjects {
         }
         if let Some(ports) = &flow.udp_sport {
             // The range of the setting ends where a port's does.
-            qp.set_udp_source_port(ports.of(index) as u16)?;
+            qp.set_udp_source_port(ports.of_qp(index) as u16)?;
         }
         let remote = RemoteMemory { address: remote.address, rkey: remote.rkey };
         let sender = self

@@ -5,12 +5,9 @@
 #![warn(missing_docs)]
 
 mod derived;
-mod differing;
 mod given;
 mod lists;
 mod op;
-mod pattern;
-mod rate;
 mod row;
 mod rules;
 mod table;
@@ -18,19 +15,16 @@ mod text;
 mod units;
 mod words;
 
-pub use derived::Stop;
-pub use differing::{NO_VALUE, differing, telling_apart};
+pub use derived::{NO_VALUE, Stop, differing, telling_apart};
 pub use given::{Given, GivenError};
 pub use lists::{QpNumbers, QpWeights, RangeError, SizeMix, SmoothTurns};
 pub use op::{ATOMIC_BYTES, Access, LARGEST_MTU_BYTES, Op, Profile, Service, Workload};
-pub use pattern::{Pattern, PatternError};
-pub use rate::{Arrivals, Rate, RateError};
 pub use row::{Id, Scope, SettingError, Takes};
 pub use rules::{Misfit, Rule, RuleKind, rules};
 pub use table::{ROWS, Row, Settings};
 pub use text::{is_near, listed, nearest};
-pub use units::{MemorySize, Size, TimeSpan};
+pub use units::{MemorySize, Rate, RateError, Size, TimeSpan};
 pub use words::{
-    AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace, PageKind,
-    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
+    PageKind, Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };

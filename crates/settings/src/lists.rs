@@ -94,7 +94,7 @@ impl QpWeights {
             .collect()
     }
 
-    /// QPs of all groups.
+    /// How many QPs all groups have together.
     pub fn qps(&self) -> u64 {
         self.0.iter().map(|(qps, _)| u64::from(*qps)).sum()
     }
@@ -235,7 +235,7 @@ pub struct QpNumbers(Vec<u32>);
 
 impl QpNumbers {
     /// The number of QP `index`.
-    pub fn of(&self, index: u32) -> u32 {
+    pub fn of_qp(&self, index: u32) -> u32 {
         let place = index as usize % self.0.len().max(1);
         self.0.get(place).copied().unwrap_or(0)
     }
@@ -362,14 +362,14 @@ mod tests {
             let mut had = vec![0i64; weights.len()];
             for turn in 1..=turns.period() {
                 had[turns.next_turn()] += 1;
-                for (had, weight) in had.iter().zip(&weights) {
+                for (turns_of_entry, weight) in had.iter().zip(&weights) {
                     // Within a few turns: more entries may fall due at once.
-                    prop_assert!((had * sum - turn * weight).abs() < 3 * sum, "{} turns of {}", had, turn);
+                    prop_assert!((turns_of_entry * sum - turn * weight).abs() < 3 * sum, "{} turns of {}", turns_of_entry, turn);
                 }
             }
             let period = turns.period();
-            for (had, weight) in had.iter().zip(&weights) {
-                prop_assert_eq!(had * sum, period * weight);
+            for (turns_of_entry, weight) in had.iter().zip(&weights) {
+                prop_assert_eq!(turns_of_entry * sum, period * weight);
             }
         }
 
@@ -382,7 +382,7 @@ mod tests {
     #[test]
     fn qps_take_the_numbers_in_turn() {
         let numbers: QpNumbers = "7,0x10".parse().unwrap();
-        assert_eq!((0..5).map(|qp| numbers.of(qp)).collect::<Vec<_>>(), [7, 16, 7, 16, 7]);
+        assert_eq!((0..5).map(|qp| numbers.of_qp(qp)).collect::<Vec<_>>(), [7, 16, 7, 16, 7]);
         assert_eq!(numbers.to_string(), "7,16");
     }
 

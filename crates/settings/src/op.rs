@@ -10,7 +10,7 @@ use super::text::as_text;
 use super::words::{WordError, find, words};
 
 words! {
-    /// An RDMA operation.
+    /// An RDMA operation: what `ibv_post_send` is called for.
     Op {
         /// SEND into receives that the target has posted.
         Send = "send",
@@ -18,7 +18,7 @@ words! {
         Write = "write",
         /// RDMA READ from the target's memory.
         Read = "read",
-        /// SEND with immediate data.
+        /// SEND with 4 bytes of immediate data for the completion.
         SendImm = "send-imm",
         /// RDMA WRITE with immediate data, which uses up a receive.
         WriteImm = "write-imm",
@@ -214,7 +214,7 @@ as_text!(Workload, { "enum": Workload::ALL.map(Workload::name) });
 words! {
     /// A transport service of QPs.
     Service {
-        /// Reliable connection.
+        /// Reliable connection: what is lost is sent again, and every message comes once.
         Rc = "rc",
         /// Unreliable connection: a message is dropped if one of its packets is lost or no receive is posted.
         Uc = "uc",
@@ -284,8 +284,8 @@ mod tests {
         let error = "conect".parse::<Workload>().unwrap_err().to_string();
         assert!(error.contains("did you mean `connect`"), "{error}");
         assert_eq!("connect".parse::<Op>().ok(), None, "not an operation");
-        let error = "send-inv".parse::<Workload>().unwrap_err().to_string();
-        assert!(error.ends_with("use send or send-imm"), "{error}");
+        let refusal = "send-inv".parse::<Workload>().unwrap_err().to_string();
+        assert!(refusal.ends_with("use send or send-imm"), "{refusal}");
     }
 
     #[test]

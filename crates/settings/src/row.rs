@@ -3,12 +3,12 @@
 
 use super::lists::{QpNumbers, QpWeights, SizeMix};
 use super::op::{Service, Workload};
-use super::pattern::Pattern;
-use super::rate::{Arrivals, Rate};
+use super::units::Rate;
 use super::units::{MemorySize, Size, TimeSpan, bytes};
+use super::words::Pattern;
 use super::words::{
-    AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace, PageKind,
-    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
+    PageKind, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
 /// A setting, as a row of the table.
@@ -213,7 +213,7 @@ impl<S: Default> Row<S> {
 pub(crate) trait Value: Sized {
     fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError>;
 
-    /// What [`Value::read`] reads back.
+    /// The text from which [`Value::read`] makes the same value.
     fn write<S>(&self, row: &Row<S>) -> String;
 }
 

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{QpNumbers, QpWeights, SizeMix};
 use super::op::{Op, Service, Workload};
-use super::pattern::Pattern;
-use super::rate::{Arrivals, Rate};
 use super::row::{self, Id, Scope, Takes, Value};
+use super::units::Rate;
 use super::units::TimeSpan;
+use super::words::Pattern;
 use super::words::{
-    AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace, PageKind,
-    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
+    PageKind, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
 const RUN: &str = "What to run";
@@ -482,14 +482,16 @@ mod tests {
 
     /// What the help says is the default is the default.
     #[test]
-    fn defaults_are_as_told() {
+    fn defaults_are_as_the_help_says() {
         let mut usual = Settings::default();
         usual.fit();
         for row in ROWS {
-            let told = row.default.split(',').next().unwrap();
+            let default = row.default.split(',').next().unwrap();
             let mut read = Settings::default();
-            match row.read(&mut read, told) {
-                Ok(()) if !told.is_empty() => assert!(row.is_equal(&usual, &read), "{}", row.flag),
+            match row.read(&mut read, default) {
+                Ok(()) if !default.is_empty() => {
+                    assert!(row.is_equal(&usual, &read), "{}", row.flag)
+                }
                 // Words for what the case or the device decides.
                 _ => assert!(
                     row.text(&Settings::default()).is_empty()

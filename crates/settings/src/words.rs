@@ -1,5 +1,5 @@
-//! Settings that are words: CQ modes, polling, ways to connect, path MTUs, warm-ups, and by which calls of libibverbs a flow
-//! posts and polls.
+//! Settings that are words: CQ modes, polling, ways to connect, path MTUs, warm-ups, by which calls of libibverbs a flow
+//! posts and polls, and which nodes talk to which.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -104,7 +104,7 @@ words! {
     Ordering {
         /// One may pass another, where driver and adapter can.
         Relaxed = "relaxed",
-        /// As they were made.
+        /// They arrive in the order in which they were made.
         Strict = "strict",
     }
 }
@@ -138,7 +138,7 @@ words! {
     AtomicTarget {
         /// The same for all QPs of a flow.
         Shared = "shared",
-        /// Others for each QP.
+        /// Each QP acts on 8 bytes of its own.
         PerQp = "per-qp",
         /// Others for each WR of a QP's send queue.
         Spread = "spread",
@@ -168,7 +168,7 @@ words! {
 words! {
     /// The pages of the messages' memory.
     PageKind {
-        /// The kernel's usual ones.
+        /// Those that the kernel gives without a request, 4 KiB on most machines.
         Usual = "usual",
         /// Huge pages, which were reserved.
         Huge = "huge",
@@ -221,6 +221,16 @@ words! {
     }
 }
 
+words! {
+    /// How the planned times of an open loop follow each other.
+    Arrivals {
+        /// Independently of each other: the gaps are exponential.
+        Poisson = "poisson",
+        /// All gaps are the same: one divided by the rate.
+        Fixed = "fixed",
+    }
+}
+
 /// A path MTU, in payload bytes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "u32", into = "u32")]
@@ -234,7 +244,7 @@ pub enum Mtu {
 }
 
 impl Mtu {
-    /// All path MTUs, ascending.
+    /// The MTUs that a QP can have (InfiniBand specification, volume 1, 9.2.8), ascending.
     pub const ALL: [Mtu; 5] = [Mtu::B256, Mtu::B512, Mtu::B1024, Mtu::B2048, Mtu::B4096];
 
     /// Payload bytes of a full packet.
@@ -350,7 +360,7 @@ as_text!(Warmup, { "type": "string" });
 words! {
     /// The calls by which sends are posted, or completions polled.
     CallStyle {
-        /// `ibv_post_send`, `ibv_poll_cq`.
+        /// `ibv_post_send` and `ibv_poll_cq`, with a structure for each WR and completion.
         Legacy = "legacy",
         /// `ibv_wr_start` and what follows it, `ibv_start_poll` and what follows it.
         Extended = "extended",
@@ -377,6 +387,115 @@ words! {
     }
 }
 
+/// A rule that makes flows out of a list of nodes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Pattern {
+    /// Each node to each other one, in rounds in which no node has more than one flow.
+    Pairs,
+    /// Each node to the next one, the last to the first.
+    Ring,
+    /// Others to this node; the first one where none is named.
+    Incast(Option<String>),
+    /// This node to others; the first one where none is named.
+    Outcast(Option<String>),
+    /// Each node to each other one at once.
+    AllToAll,
+    /// Each node of one half of the list to one of the other half, and back.
+    Bisection,
+    /// Each node to itself: both ends of the flow are on it.
+    Loop,
+}
+
+const PATTERNS: [&str; 7] =
+    ["pairs", "ring", "incast", "outcast", "all-to-all", "bisection", "loop"];
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum PatternError {
+    #[error(
+        "`{word}` is not a pattern: patterns are {}{}", PATTERNS.join(", "),
+        suggestion(*.nearest)
+    )]
+    Unknown { word: String, nearest: Option<&'static str> },
+    #[error("`{0}` names a node: only incast and outcast take one, as incast:NODE, outcast:NODE")]
+    Node(String),
+    #[error(
+        "`{0}` names no node after the colon: write incast:NODE, or incast alone for the first one"
+    )]
+    NoNode(String),
+}
+
+impl Pattern {
+    /// Its word, without a node.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Pattern::Pairs => "pairs",
+            Pattern::Ring => "ring",
+            Pattern::Incast(_) => "incast",
+            Pattern::Outcast(_) => "outcast",
+            Pattern::AllToAll => "all-to-all",
+            Pattern::Bisection => "bisection",
+            Pattern::Loop => "loop",
+        }
+    }
+
+    /// The node that it names.
+    pub fn node(&self) -> Option<&str> {
+        match self {
+            Pattern::Incast(node) | Pattern::Outcast(node) => node.as_deref(),
+            _ => None,
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Pattern, PatternError> {
+        let (word, node) = match text.split_once(':') {
+            Some((_, "")) => return Err(PatternError::NoNode(text.to_owned())),
+            Some((word, node)) => (word, Some(node.to_owned())),
+            None => (text, None),
+        };
+        let is_named = node.is_some();
+        let pattern = match word {
+            "pairs" => Pattern::Pairs,
+            "ring" => Pattern::Ring,
+            "incast" => Pattern::Incast(node),
+            "outcast" => Pattern::Outcast(node),
+            "all-to-all" => Pattern::AllToAll,
+            "bisection" => Pattern::Bisection,
+            "loop" => Pattern::Loop,
+            _ => {
+                let nearest = nearest(word, &PATTERNS);
+                return Err(PatternError::Unknown { word: word.to_owned(), nearest });
+            }
+        };
+        if pattern.node().is_none() && is_named {
+            Err(PatternError::Node(text.to_owned()))
+        } else {
+            Ok(pattern)
+        }
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())?;
+        match self.node() {
+            Some(node) => write!(f, ":{node}"),
+            None => Ok(()),
+        }
+    }
+}
+
+as_text!(Pattern, {
+    "type": "string",
+    "description": "`pairs`, `ring`, `incast`, `incast:NODE`, `outcast`, `outcast:NODE`, `all-to-all`, `bisection` or `loop`",
+});
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,8 +513,8 @@ mod tests {
     #[test]
     fn a_wrong_word_names_the_right_ones() {
         let error = "per_qp".parse::<CqMode>().unwrap_err().to_string();
-        let told = "`per_qp` is not one of shared, per-worker, per-qp; did you mean `per-qp`?";
-        assert_eq!(error, told);
+        let message = "`per_qp` is not one of shared, per-worker, per-qp; did you mean `per-qp`?";
+        assert_eq!(error, message);
         assert!("1500".parse::<Mtu>().unwrap_err().contains("not 1500"));
         assert!("9999999999".parse::<Mtu>().is_err());
     }
@@ -413,6 +532,32 @@ mod tests {
         }
         for word in ["", "auto:", "auto:0", "autos", "auto10s", "long"] {
             assert!(word.parse::<Warmup>().is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn patterns_are_read_as_they_are_written() {
+        for word in PATTERNS {
+            let pattern: Pattern = word.parse().unwrap();
+            assert_eq!((pattern.to_string().as_str(), pattern.word()), (word, word));
+        }
+        let incast: Pattern = "incast:[::1]:18600".parse().unwrap();
+        let node = Some("[::1]:18600");
+        assert_eq!((incast.word(), incast.node()), ("incast", node));
+        assert_eq!(incast.to_string().parse(), Ok(incast));
+    }
+
+    #[test]
+    fn what_is_no_pattern_says_why() {
+        for (text, words) in [
+            ("rings", "did you mean `ring`?"),
+            ("", "patterns are pairs"),
+            ("star", "patterns are pairs"),
+            ("ring:node1", "only incast and outcast"),
+            ("incast:", "no node after the colon"),
+        ] {
+            let error = text.parse::<Pattern>().unwrap_err().to_string();
+            assert!(error.contains(words), "{text}: {error}");
         }
     }
 }

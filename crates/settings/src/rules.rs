@@ -1,0 +1,779 @@
+//! Which settings go together: each rule is a row, said once, below by subject. What a setting is to a case
+//! ([`Row::idle_by`]) and what is wrong with a case ([`Settings::misfit`]) are answers of them. A new rule is a row there
+//! and its example in the tests.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::lists::{QpWeights, SizeMix};
+use super::op::{ATOMIC_BYTES, LARGEST_MTU_BYTES, Service};
+use super::row::{Scope, Takes};
+use super::table::{ROWS, Row, Settings};
+use super::text::listed;
+use super::words::{
+    CallStyle, ConnectMode, CqMode, Domains, Mtu, Pace, Pattern, PollMode, RecvQueue, Spread,
+    Timestamps, TouchOrder,
+};
+
+/// A rule that settings break.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum Misfit {
+    #[error("--{flag} has no effect {why}")]
+    NoEffect { flag: &'static str, why: &'static str },
+    #[error("{setting} cannot be used {why}")]
+    Refused {
+        flag: &'static str,
+        /// The flag with its value.
+        setting: String,
+        why: String,
+        hint: String,
+    },
+}
+
+impl Misfit {
+    /// The option to change first.
+    pub fn flag(&self) -> &'static str {
+        match self {
+            Misfit::NoEffect { flag, .. } | Misfit::Refused { flag, .. } => flag,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Misfit::NoEffect { flag, .. } => format!("leave --{flag} out"),
+            Misfit::Refused { flag, hint, .. } if hint.is_empty() => {
+                format!("change --{flag}, or leave it out")
+            }
+            Misfit::Refused { hint, .. } => hint.clone(),
+        }
+    }
+}
+
+/// All rules. Of several on one flag, the first one that is broken counts.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    RULES.iter()
+}
+
+/// The rules by which a flag has no effect.
+fn on_effect_of(flag: &str) -> &'static [&'static Rule] {
+    static BY_FLAG: LazyLock<HashMap<&str, Vec<&Rule>>> = LazyLock::new(|| {
+        let mut by_flag: HashMap<&str, Vec<&Rule>> = HashMap::new();
+        for rule in rules().filter(|rule| rule.kind != RuleKind::Refused) {
+            for flag in rule.flags() {
+                by_flag.entry(flag).or_default().push(rule);
+            }
+        }
+        by_flag
+    });
+    BY_FLAG.get(flag).map_or(&[], Vec::as_slice)
+}
+
+impl Row {
+    /// The rule by which it has no effect on a case, or on a flow, with these settings; `None` where it has one.
+    pub fn idle_by(&self, settings: &Settings) -> Option<&'static Rule> {
+        let mut rules = on_effect_of(self.flag).iter().copied();
+        rules.find(|rule| (rule.is_broken)(settings))
+    }
+
+    /// Whether it has an effect on a case, or on a flow, with these settings.
+    pub fn has_effect(&self, settings: &Settings) -> bool {
+        self.idle_by(settings).is_none()
+    }
+}
+
+impl Settings {
+    /// What is wrong with them as those of a flow, or of a case as a whole: the first rule that they break. A setting
+    /// without effect breaks one if it is not at its default, which no plan leaves it at.
+    pub fn misfit(&self, scope: Scope) -> Option<Misfit> {
+        self.refused(scope).or_else(|| self.idle(scope))
+    }
+
+    fn refused_by(&self, scope: Scope) -> Option<&'static Rule> {
+        let mut of_scope = rules().filter(|it| it.kind == RuleKind::Refused && it.scope == scope);
+        of_scope.find(|rule| (rule.is_broken)(self))
+    }
+
+    fn refused(&self, scope: Scope) -> Option<Misfit> {
+        let rule = self.refused_by(scope)?;
+        let row = Settings::row(rule.flags)?;
+        let value = match row.takes {
+            Takes::Switch => String::new(),
+            _ => row.text(self),
+        };
+        Some(Misfit::Refused {
+            flag: row.flag,
+            setting: format!("--{} {value}", row.flag).trim_end().to_owned(),
+            why: rule.says.replace("{}", &(rule.values)(self)),
+            hint: (rule.hint)(self).replace("{flag}", row.flag),
+        })
+    }
+
+    fn idle(&self, scope: Scope) -> Option<Misfit> {
+        let mut usual = self.clone();
+        usual.drop_idle();
+        ROWS.iter().find_map(|row| {
+            let rule = row.idle_by(self).filter(|rule| rule.scope == scope)?;
+            let why = rule.why_idle().filter(|_| !row.is_equal(self, &usual))?;
+            let flag = row.flag;
+            Some(Misfit::NoEffect { flag, why })
+        })
+    }
+
+    /// Gives what has no effect its default.
+    pub fn drop_idle(&mut self) {
+        let unfitted = Settings::unfitted();
+        let requested = self.clone();
+        for row in ROWS.iter().filter(|row| !row.has_effect(&requested)) {
+            row.copy(self, &unfitted);
+        }
+        self.fit();
+    }
+}
+
+/// A rule on settings that do not go together.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The flags that it is about: one, or several that have no effect.
+    flags: &'static str,
+    /// What follows where it is broken.
+    pub kind: RuleKind,
+    /// Its sentence, after "--flag has no effect" or "--flag cannot be used"; `{}` stands for `values`.
+    says: &'static str,
+    /// Settings of what it judges: those of a flow, or those of the case as a whole.
+    scope: Scope,
+    /// Whether these settings break it.
+    is_broken: fn(&Settings) -> bool,
+    /// What the sentence says of these settings.
+    values: fn(&Settings) -> String,
+    /// What to do about it, where that is not the usual; `{flag}` stands for the flag.
+    hint: fn(&Settings) -> String,
+    /// The only other setting that it is about, where giving either replaces both.
+    instead_of: &'static str,
+}
+
+/// What follows from a broken rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// The setting has no effect, and may be given: other cases of the sweep, or another run of the command, have use
+    /// for it.
+    Ignored,
+    /// The setting has no effect; a sweep in which no case has use for it is refused.
+    NoEffect,
+    /// The case is refused before anything is opened, with a hint.
+    Refused,
+}
+
+impl RuleKind {
+    /// What tables of rules call it.
+    pub fn word(self) -> &'static str {
+        match self {
+            RuleKind::Ignored => "ignored",
+            RuleKind::NoEffect => "without effect",
+            RuleKind::Refused => "refused",
+        }
+    }
+}
+
+impl Rule {
+    const IGNORED: Rule = Rule::new(RuleKind::Ignored);
+    const NO_EFFECT: Rule = Rule::new(RuleKind::NoEffect);
+    const REFUSED: Rule = Rule::new(RuleKind::Refused);
+
+    const fn new(kind: RuleKind) -> Rule {
+        Rule {
+            flags: "",
+            kind,
+            says: "",
+            scope: Scope::Flow,
+            is_broken: |_| false,
+            values: |_| String::new(),
+            hint: |_| String::new(),
+            instead_of: "",
+        }
+    }
+
+    /// The flags that it is about.
+    pub fn flags(&self) -> impl Iterator<Item = &'static str> {
+        self.flags.split(' ')
+    }
+
+    /// Its sentence, whatever the settings are.
+    pub fn sentence(&self) -> String {
+        self.says.replace("{}", "")
+    }
+
+    /// Why a setting has no effect, after "--flag has no effect"; `None` where it is ignored, and of other rules.
+    pub fn why_idle(&self) -> Option<&'static str> {
+        (self.kind == RuleKind::NoEffect).then_some(self.says)
+    }
+
+    /// Two settings of which giving either replaces both.
+    pub(crate) fn exclusive(&self) -> Option<[&'static str; 2]> {
+        (!self.instead_of.is_empty()).then_some([self.flags, self.instead_of])
+    }
+}
+
+/// Makes [`RULES`], each of a usual rule and what differs.
+macro_rules! rules {
+    ($($usual:path { $($part:ident: $value:expr),* $(,)? })*) => {
+        static RULES: &[Rule] = &[$(Rule { $($part: $value,)* ..$usual },)*];
+    };
+}
+
+const OF_TRAFFIC: &str = "cq size size-mix workers tx-depth signal-every post-list inline sges mr pages ordering alignment \
+    offset memory touch-order spread outstanding qp-weights poll post poll-api domains timestamps seed \
+    no-latency cq-depth";
+
+const CASE_NO_EFFECT: Rule = Rule { scope: Scope::Case, ..Rule::NO_EFFECT };
+
+const CASE_REFUSED: Rule = Rule { scope: Scope::Case, ..Rule::REFUSED };
+
+/// A rule on what set-up cannot be measured with.
+const NOT_SET_UP: Rule = Rule {
+    says: "with --op connect: its traffic goes one way and is not checked",
+    hint: |_| "leave --{flag} out, or measure --op connect in a sweep of its own".to_owned(),
+    ..CASE_REFUSED
+};
+
+/// A rule on messages larger than a packet.
+const TOO_LONG: Rule = Rule {
+    says: "with --service ud above the MTU: a datagram is one packet{}",
+    values: |it| match it.mtu {
+        Some(mtu) => format!(", of at most {} bytes with --mtu {mtu}", mtu.bytes()),
+        None => format!(", of at most {LARGEST_MTU_BYTES} bytes with the largest MTU"),
+    },
+    hint: |settings| {
+        let most = most_bytes(settings);
+        format!(
+            "give --{{flag}} at most {most} bytes; over uc and rc messages take several packets"
+        )
+    },
+    ..Rule::REFUSED
+};
+
+/// A rule on places that atomic operations cannot act on.
+const ATOMIC_PLACE: Rule = Rule {
+    says: "on atomic operations, but for multiples of 8: they act on 8 aligned bytes",
+    ..Rule::REFUSED
+};
+
+/// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
+const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
+
+/// A rule on what the send queue holds.
+const ABOVE_DEPTH: Rule =
+    Rule { says: "above --tx-depth{}", values: |it| format!(" {}", it.tx_depth), ..Rule::REFUSED };
+
+/// A rule on rates that a device cannot keep.
+const NOT_OF_DEVICE: Rule = Rule {
+    flags: "pace",
+    hint: |_| {
+        "take --pace worker, or --op send or write with a rate in messages or bits".to_owned()
+    },
+    ..Rule::REFUSED
+};
+
+rules! {
+    // A case as a whole: its end, its pattern, and set-up measured with or without traffic.
+    CASE_NO_EFFECT {
+        flags: OF_TRAFFIC,
+        says: "on --op connect with --traffic-qps 0: it sets the traffic, and there is none",
+        is_broken: |it| !it.has_traffic(),
+    }
+    CASE_NO_EFFECT {
+        flags: "service", says: "on --op connect: it sets up RC QPs", is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "rate", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "ping-pong", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "rx-depth", says: "on --op connect: its traffic is RDMA WRITEs, which need no receive",
+        is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "traffic-qps", says: "without --op connect: it sets the traffic during set-up",
+        is_broken: |it| !it.is_set_up(),
+    }
+    CASE_NO_EFFECT {
+        flags: "pattern", says: "on --op connect: set-up is between two nodes", is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "fan-in", says: "without --pattern incast", is_broken: |it| it.pattern.is_none(),
+    }
+    Rule::IGNORED {
+        flags: "fan-in", says: "with a --pattern other than incast",
+        is_broken: |it| !matches!(it.pattern, Some(Pattern::Incast(_))),
+    }
+    CASE_NO_EFFECT {
+        flags: "fan-out", says: "without --pattern outcast", is_broken: |it| it.pattern.is_none(),
+    }
+    Rule::IGNORED {
+        flags: "fan-out", says: "with a --pattern other than outcast",
+        is_broken: |it| !matches!(it.pattern, Some(Pattern::Outcast(_))),
+    }
+    NOT_SET_UP {
+        flags: "verify", is_broken: |it| it.is_set_up() && it.verify,
+    }
+    NOT_SET_UP {
+        flags: "bidirectional", is_broken: |it| it.is_set_up() && it.bidirectional,
+    }
+    CASE_REFUSED {
+        flags: "duration", says: "with --iters: a run ends after a time or a number of messages",
+        is_broken: |it| it.duration_seconds.is_some() && it.iterations_per_qp.is_some(),
+        hint: |_| "leave one of them out".to_owned(), instead_of: "iters",
+    }
+    CASE_REFUSED {
+        flags: "duration", says: "since it measures nothing",
+        is_broken: |settings| {
+            settings.iterations_per_qp.is_none() && settings.duration_seconds.is_none_or(|it| it.ns() == 0)
+        },
+        hint: |_| "give --duration a time such as 5s, or use --iters".to_owned(),
+    }
+
+    // Services, how QPs are connected, what is in packets' headers, and messages: their sizes, their places in memory, and
+    // what some operations do not have.
+    Rule::REFUSED {
+        flags: "op", says: "with this --service{}", is_broken: |it| !it.service.carries(it.op),
+        values: |settings| {
+            let ops: Vec<&str> = settings.service.ops().iter().map(|op| op.name()).collect();
+            let service = settings.service.name().to_uppercase();
+            format!(": {service} carries {}", listed(&ops))
+        },
+        hint: |settings| {
+            let (op, service) = (settings.op, settings.service);
+            let carriers = Service::ALL.iter().filter(|other| other.carries(op));
+            let others: Vec<&str> = carriers.map(|other| other.name()).collect();
+            format!(
+                "take {op} out of --op, or {service} out of --service; {op} goes over {}",
+                others.join(" and ")
+            )
+        },
+    }
+    TOO_LONG {
+        flags: "size", is_broken: |it| it.size_mix.is_none() && is_too_long(it),
+    }
+    TOO_LONG {
+        flags: "size-mix", is_broken: |it| it.size_mix.is_some() && is_too_long(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "ud-fan-out", says: "without --service ud: only its QPs can send to any QP",
+        is_broken: |it| it.service != Service::Ud,
+    }
+    Rule::REFUSED {
+        flags: "ud-fan-out", says: "with a --tx-depth below --qps: each WR of a QP goes to one QP{}",
+        is_broken: |it| it.ud_fan_out && it.tx_depth < it.qps,
+        values: |it| format!(", and there are {} WRs for {} QPs", it.tx_depth, it.qps),
+        hint: |_| "raise --tx-depth, lower --qps, or leave --ud-fan-out out".to_owned(),
+    }
+    Rule::REFUSED {
+        flags: "connect", says: "with --service uc or ud: rdma_cm connects RC QPs here",
+        is_broken: |it| it.connect == ConnectMode::Cm && it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "timeout retry-cnt rnr-retry min-rnr-timer",
+        says: "with --service uc or ud: they have no acknowledgements and no retries",
+        is_broken: |it| it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "max-rd-atomic", says: "with --service uc or ud: they have no READs and atomic operations",
+        is_broken: |it| it.service != Service::Rc,
+    }
+    Rule::NO_EFFECT {
+        flags: "traffic-class", says: "with --dscp: it sets the traffic class", is_broken: |it| it.dscp.is_some(),
+        instead_of: "dscp",
+    }
+    Rule::NO_EFFECT {
+        flags: "udp-sport", says: "with --service ud: the driver chooses its datagrams' port",
+        is_broken: |it| it.service == Service::Ud,
+    }
+    Rule::IGNORED {
+        flags: "size", says: "on atomic operations: they act on 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "size", says: "with --size-mix: it sets the sizes", is_broken: |it| it.size_mix.is_some(),
+        instead_of: "size-mix",
+    }
+    Rule::NO_EFFECT {
+        flags: "size-mix", says: "on atomic operations: they act on 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "sges", says: "on atomic operations: their 8 bytes are one piece", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "memory", says: "on atomic operations: --atomic-target chooses their 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "touch-order", says: "without --memory: messages use the same few places again and again",
+        is_broken: |it| it.memory_bytes.is_none() || is_atomic(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "atomic-target", says: "without --op fetch-add or compare-swap", is_broken: |it| !is_atomic(it),
+    }
+    Rule::NO_EFFECT {
+        flags: "inline", says: "on --op read or atomic operations: they send no payload",
+        is_broken: |it| it.op.profile().fetches && it.inline_bytes > 0,
+    }
+    Rule::IGNORED {
+        flags: "inline", says: "of 0 on --op read or atomic operations", is_broken: |it| it.op.profile().fetches,
+    }
+    Rule::NO_EFFECT {
+        flags: "recv-queue", says: "without --op send, send-imm or write-imm: other operations take no receives",
+        is_broken: |it| !it.op.profile().receives,
+    }
+    Rule::IGNORED {
+        flags: "rx-depth", says: "without --op send, send-imm or write-imm: other operations take no receives",
+        is_broken: |it| !it.op.profile().receives,
+    }
+    ATOMIC_PLACE {
+        flags: "alignment", is_broken: |it| is_atomic(it) && !it.alignment_bytes.is_multiple_of(ATOMIC_BYTES),
+    }
+    ATOMIC_PLACE {
+        flags: "offset", is_broken: |it| is_atomic(it) && !it.offset_bytes.is_multiple_of(ATOMIC_BYTES),
+    }
+    Rule::REFUSED {
+        flags: "memory", says: "when workers share receives: only one worker can walk through memory{}",
+        is_broken: |settings| {
+            let is_shared = settings.cq == CqMode::Shared || settings.recv_queue == RecvQueue::Shared;
+            let walks = settings.memory_bytes.is_some() && settings.op.profile().fills_receives();
+            walks && is_shared && settings.workers > 1
+        },
+        values: |it| format!(", and {} share the receives of --op {}", it.workers, it.op),
+        hint: |_| {
+            "take --cq per-worker or per-qp with --recv-queue per-qp, or --workers 1".to_owned()
+        },
+    }
+    Rule::REFUSED {
+        flags: "size-mix", says: "when its weights take more WRs than all send queues have{}",
+        is_broken: |settings| {
+            let period = settings.size_mix.as_ref().map_or(0, SizeMix::period);
+            u64::from(period) > settings.wrs_of(settings.qps)
+        },
+        values: |settings| {
+            let period = settings.size_mix.as_ref().map_or(0, SizeMix::period);
+            format!(": they take {period}, the queues have {}", settings.wrs_of(settings.qps))
+        },
+        hint: |_| "raise --tx-depth or --qps, or choose simpler weights".to_owned(),
+    }
+
+    // The load: what is posted, signalled and outstanding together on send queues and CQs, and which threads use them; the
+    // offered load, and who keeps it; and ping-pong.
+    ABOVE_DEPTH {
+        flags: "signal-every", is_broken: |it| it.signal_every > it.tx_depth,
+        hint: |it| fitting_depth(it.signal_every, it.tx_depth),
+    }
+    ABOVE_DEPTH {
+        flags: "post-list", is_broken: |it| it.post_list > it.tx_depth,
+        hint: |it| fitting_depth(it.post_list, it.tx_depth),
+    }
+    Rule::REFUSED {
+        flags: "post-list", says: "above --signal-every{} unless it is a multiple of that",
+        is_broken: |settings| {
+            settings.post_list > settings.signal_every && !settings.post_list.is_multiple_of(settings.signal_every)
+        },
+        values: |it| format!(" {}", it.signal_every),
+        hint: |settings| {
+            let below = settings.post_list - settings.post_list % settings.signal_every.max(1);
+            format!(
+                "take --post-list {below}, or --signal-every {}",
+                settings.post_list
+            )
+        },
+    }
+    Rule::NO_EFFECT {
+        flags: "qp-weights", says: "without --spread round-robin: only then do QPs take turns",
+        is_broken: |it| it.spread != Spread::RoundRobin,
+    }
+    Rule::REFUSED {
+        flags: "qp-weights", says: "unless its groups have as many QPs as --qps{}",
+        is_broken: |settings| {
+            let weights = settings.qp_weights.as_ref();
+            weights.is_some_and(|weights| weights.qps() != u64::from(settings.qps))
+        },
+        values: |settings| {
+            let of_groups = settings.qp_weights.as_ref().map_or(0, QpWeights::qps);
+            format!(": they have {of_groups} instead of {}", settings.qps)
+        },
+    }
+    Rule::REFUSED {
+        flags: "spread", says: "when workers share a CQ: each worker must see its own QPs' completions",
+        is_broken: |it| it.spread != Spread::Own && share_a_cq(it),
+        hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
+    }
+    Rule::NO_EFFECT {
+        flags: "outstanding", says: "with --spread own: each QP keeps its send queue full",
+        is_broken: |it| it.spread == Spread::Own,
+    }
+    Rule::REFUSED {
+        flags: "outstanding", says: "below the WRs that are posted together (--signal-every, --post-list){}",
+        is_broken: |it| it.outstanding.is_some_and(|wrs| wrs < it.slot_wrs()),
+        values: |it| format!(": {} WRs", it.slot_wrs()), hint: |_| fitting_outstanding(),
+    }
+    Rule::REFUSED {
+        flags: "outstanding", says: "above the send queues of a worker's QPs{}",
+        is_broken: |settings| {
+            settings.outstanding
+                .is_some_and(|wrs| u64::from(wrs) > of_worker(settings))
+        },
+        values: |it| format!(": {} WRs", of_worker(it)), hint: |_| fitting_outstanding(),
+    }
+    Rule::NO_EFFECT {
+        flags: "timestamps", says: "with --no-latency: only latencies use time stamps", is_broken: |it| it.no_latency,
+    }
+    Rule::REFUSED {
+        flags: "timestamps", says: "without --poll-api extended: ibv_poll_cq reports no time stamps",
+        is_broken: |it| it.timestamps == Timestamps::Device && it.poll_api == CallStyle::Legacy,
+        hint: |_| {
+            "take --poll-api extended and leave --no-latency out, or take --timestamps cpu"
+                .to_owned()
+        },
+    }
+    Rule::REFUSED {
+        flags: "domains", says: "when workers share a CQ: only one thread may use each QP and CQ",
+        is_broken: |it| it.domains == Domains::Thread && share_a_cq(it),
+        hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
+    }
+    Rule::REFUSED {
+        flags: "qps", says: "with more WRs on one CQ than a CQ can have{}",
+        is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
+        values: |it| format!(": it would need {} entries", cq_entries(it)),
+        hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),
+    }
+    Rule::NO_EFFECT {
+        flags: "pace", says: "without --rate: a closed loop has no load to keep", is_broken: |it| it.rate.is_closed(),
+    }
+    Rule::NO_EFFECT {
+        flags: "arrivals", says: "without --rate: a closed loop has no planned times",
+        is_broken: |it| it.rate.is_closed(),
+    }
+    Rule::NO_EFFECT {
+        flags: "arrivals", says: "with --pace device: its loop is a closed one, which has no planned times",
+        is_broken: |it| it.pace == Pace::Device,
+    }
+    Rule::NO_EFFECT {
+        flags: "seed", says: "without --rate or --touch-order random: nothing else is random",
+        is_broken: |it| it.is_closed_loop() && it.touch_order == TouchOrder::Sequential,
+    }
+    // The latencies of an open loop are those of all messages.
+    Rule::NO_EFFECT {
+        flags: "signal-every post-list",
+        says: "with --rate: each message has its own time and its own completion",
+        is_broken: |it| !it.is_closed_loop(),
+    }
+    Rule::NO_EFFECT {
+        flags: "no-latency", says: "with --rate: it measures latency", is_broken: |it| !it.is_closed_loop(),
+    }
+    Rule::REFUSED {
+        flags: "spread", says: "with --rate: each QP has its own planned times",
+        is_broken: |it| it.spread != Spread::Own && !it.is_closed_loop(),
+    }
+    Rule::REFUSED {
+        flags: "rate", says: "with --iters: a load needs a --duration",
+        is_broken: |it| it.iterations_per_qp.is_some() && !it.is_closed_loop(),
+        hint: |_| "give --duration a time instead".to_owned(),
+    }
+    NOT_OF_DEVICE {
+        says: "with a share of the closed loop's rate: a device takes bits a second",
+        is_broken: |it| it.pace == Pace::Device && it.rate.share().is_some(),
+    }
+    NOT_OF_DEVICE {
+        says: "on --op read or atomic operations: a device limits what a QP sends, and the other end sends their data",
+        is_broken: |it| it.pace == Pace::Device && it.op.profile().fetches,
+    }
+    Rule::REFUSED {
+        flags: "rate", says: "with --pace device, unless each QP has 1 to 4294967295 kbit/s{}",
+        is_broken: |settings| {
+            let kbit_per_s = settings.device_kbit_per_s();
+            kbit_per_s.is_some_and(|it| !(1..=u32::MAX.into()).contains(&it))
+        },
+        values: |settings| {
+            let kbit_per_s = settings.device_kbit_per_s().unwrap_or_default();
+            format!(": each of {} would have {kbit_per_s}", settings.qps)
+        },
+    }
+    Rule::NO_EFFECT {
+        flags: "tx-depth signal-every post-list", says: "with --ping-pong: each QP has one message under way",
+        is_broken: |it| it.ping_pong,
+    }
+    Rule::REFUSED {
+        flags: "ping-pong", says: "with{}", is_broken: |it| !excluded_by_ping_pong(it).is_empty(),
+        values: |it| format!(" {}", listed(&excluded_by_ping_pong(it))), hint: |_| "leave one of them out".to_owned(),
+    }
+    Rule::NO_EFFECT {
+        flags: "ordering", says: "with --ping-pong on --op write: the other end waits for the last byte, so writes keep their order",
+        is_broken: Settings::awaits_bytes,
+    }
+}
+
+/// The longest datagram, as far as the path is known before a device is opened.
+fn most_bytes(settings: &Settings) -> u32 {
+    settings.mtu.map_or(LARGEST_MTU_BYTES, Mtu::bytes)
+}
+
+fn is_too_long(settings: &Settings) -> bool {
+    settings.service == Service::Ud && settings.size_bytes > most_bytes(settings)
+}
+
+fn is_atomic(settings: &Settings) -> bool {
+    settings.op.profile().is_atomic()
+}
+
+fn fitting_depth(wrs: u32, tx_depth: u32) -> String {
+    format!("raise --tx-depth to at least {wrs}, or lower --{{flag}} to at most {tx_depth}")
+}
+
+fn fitting_outstanding() -> String {
+    "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out".to_owned()
+}
+
+fn share_a_cq(settings: &Settings) -> bool {
+    settings.cq == CqMode::Shared && settings.workers > 1
+}
+
+/// WRs that the send queues of a worker's QPs hold, of the worker with the fewest.
+fn of_worker(settings: &Settings) -> u64 {
+    let workers = settings.workers.clamp(1, settings.qps.max(1));
+    settings.wrs_of(settings.qps / workers)
+}
+
+/// WRs that can be outstanding on the QPs of one CQ.
+fn cq_entries(settings: &Settings) -> u64 {
+    let qps = match settings.cq {
+        CqMode::Shared => settings.qps,
+        CqMode::PerWorker => settings.qps.div_ceil(settings.workers),
+        CqMode::PerQp => 1,
+    };
+    let receives = if settings.op.profile().receives { settings.receives_of(qps) } else { 0 };
+    u64::from(qps) * u64::from(settings.tx_depth) + receives
+}
+
+/// What a ping-pong has beside it and cannot be with.
+fn excluded_by_ping_pong(settings: &Settings) -> Vec<&'static str> {
+    let conflicts = [
+        (settings.bidirectional, "--bidirectional"),
+        (!settings.rate.is_closed(), "--rate"),
+        (settings.spread != Spread::Own, "--spread"),
+        (settings.size_mix.is_some(), "--size-mix"),
+        (settings.no_latency, "--no-latency"),
+        (settings.timestamps == Timestamps::Device, "--timestamps device"),
+        (share_a_cq(settings), "--cq shared and several --workers"),
+        (
+            settings.poll != PollMode::Busy && settings.awaits_bytes(),
+            "--poll event or adaptive on write",
+        ),
+        // What the target answers has a number in its last byte, and one place in memory.
+        (settings.verify && settings.is_answered(), "--verify on send or write"),
+        (settings.memory_bytes.is_some() && settings.is_answered(), "--memory on send or write"),
+        (settings.ud_fan_out, "--ud-fan-out"),
+    ];
+    conflicts
+        .into_iter()
+        .filter(|(is_given, _)| *is_given && settings.ping_pong)
+        .map(|(_, flag)| flag)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Settings that break one rule each.
+    const EXAMPLES: &str = "\
+    op=connect traffic-qps=0|op=connect|traffic-qps=1|op=connect verify=true|op=connect bidirectional=true
+    fan-in=2|pattern=ring fan-in=2|duration=1 iters=1|duration=0
+    op=write service=ud|service=ud size=8K|service=ud size-mix=1:1,8K:1|service=ud size=64 qps=9 tx-depth=8 ud-fan-out=true|service=uc connect=cm
+    service=uc|service=ud|dscp=26
+    op=fetch-add|size-mix=64:1,128:1|op=write|op=read inline=8|op=read|op=fetch-add alignment=4
+    op=fetch-add offset=4|memory=1M workers=2|size-mix=64:9,64K:1 tx-depth=1
+    tx-depth=2 signal-every=3|tx-depth=2 post-list=3|signal-every=2 post-list=3|qps=1
+    spread=round-robin qp-weights=1:1,1:2|spread=hash workers=2|spread=hash signal-every=2 outstanding=1
+    spread=hash tx-depth=1 outstanding=2|no-latency=true|timestamps=device|domains=thread workers=2
+    qps=65536 tx-depth=65536|rate=1M pace=device|rate=1M|rate=1M spread=hash|rate=1M iters=1
+    rate=50% pace=device|ping-pong=true|ping-pong=true verify=true|ping-pong=true op=write|rate=1M pace=device op=read|rate=1M pace=device size=1G";
+
+    fn settings(words: &str) -> Settings {
+        words.split(' ').filter_map(|it| it.split_once('=')).collect()
+    }
+
+    #[test]
+    fn every_rule_can_be_broken() {
+        let examples: Vec<Settings> =
+            EXAMPLES.split(['|', '\n']).map(str::trim).map(settings).collect();
+        for rule in rules() {
+            let mut answers = examples.iter().filter_map(|it| match rule.kind {
+                RuleKind::Refused => it.refused_by(rule.scope),
+                RuleKind::NoEffect | RuleKind::Ignored => {
+                    let mut rows = rule.flags().filter_map(Settings::row);
+                    rows.find_map(|row| row.idle_by(it).filter(|by| std::ptr::eq(*by, rule)))
+                }
+            });
+            assert!(answers.any(|it| std::ptr::eq(it, rule)), "{rule:?}");
+        }
+    }
+
+    #[test]
+    fn rules_are_about_settings_that_exist() {
+        for rule in rules() {
+            for flag in rule.flags().chain(Some(rule.instead_of)).filter(|flag| !flag.is_empty()) {
+                assert!(Settings::row(flag).is_some(), "{flag}");
+            }
+            assert!(!rule.says.is_empty());
+            let is_idle = rule.kind == RuleKind::NoEffect;
+            assert!(rule.flags().count() == 1 || is_idle);
+            assert!(!(is_idle && rule.says.contains('{')));
+        }
+    }
+
+    #[test]
+    fn a_value_without_effect_is_a_misfit_of_what_no_plan_made() {
+        for (words, flag, why) in [
+            (
+                "outstanding=7",
+                "outstanding",
+                "with --spread own: each QP keeps its send queue full",
+            ),
+            (
+                "service=uc ud-fan-out=true",
+                "ud-fan-out",
+                "without --service ud: only its QPs can send to any QP",
+            ),
+        ] {
+            let misfit = settings(words).misfit(Scope::Flow);
+            assert_eq!(misfit, Some(Misfit::NoEffect { flag, why }));
+        }
+        // A size that is not the largest of the mix, and a traffic class that is not that of the DSCP.
+        for (words, flag) in [("size-mix=64:9,64K:1", "size"), ("dscp=26", "traffic-class")] {
+            let mut settings = settings(words);
+            assert_eq!(settings.misfit(Scope::Flow), None);
+            (settings.size_bytes, settings.traffic_class) = (64, 5);
+            let misfit = settings.misfit(Scope::Flow).unwrap();
+            assert_eq!(misfit.flag(), flag);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_misfit_says_what_to_change(rows in proptest::collection::vec((0..ROWS.len(), 0..40usize), 0..6)) {
+            let values = "true 0 1 3 7 64 2048 49152 write read fetch-add connect uc ud shared per-qp ring 64:1,128:3 huge \
+                          random hash round-robin 4:1,2:3 event cm extended thread device 2M 50% fixed 3s";
+            let values: Vec<&str> = values.split_whitespace().collect();
+            let mut settings = Settings::unfitted();
+            for (row, first) in rows {
+                let mut values = values.iter().cycle().skip(first).take(values.len());
+                values.find(|value| ROWS[row].read(&mut settings, value).is_ok());
+            }
+            settings.fit();
+            for misfit in [Scope::Case, Scope::Flow].into_iter().filter_map(|it| settings.misfit(it)) {
+                let text = format!("{misfit}; {}", misfit.hint());
+                prop_assert!(text.contains(&format!("--{}", misfit.flag())) && !text.contains(['{', '}']), "{text}");
+                prop_assert!(!misfit.hint().is_empty());
+            }
+        }
+    }
+}
