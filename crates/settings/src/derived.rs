@@ -251,12 +251,12 @@ pub fn differing(settings: &[Settings]) -> Vec<&'static Row> {
 /// Those by which `settings` are told apart: [`differing`] without those whose value is everywhere the default that follows
 /// from the others (`Row::may_follow`).
 pub fn telling_apart(settings: &[Settings]) -> Vec<&'static Row> {
-    let usual: Vec<Settings> = settings.iter().map(Settings::usual).collect();
+    let defaults: Vec<Settings> = settings.iter().map(Settings::usual).collect();
     let mut rows = differing(settings);
     rows.retain(|row| {
-        let mut both = settings.iter().zip(&usual);
+        let mut pairs = settings.iter().zip(&defaults);
         !row.may_follow
-            || both.any(|(given, usual)| row.tells(given) && !row.is_equal(given, usual))
+            || pairs.any(|(given, usual)| row.tells(given) && !row.is_equal(given, usual))
     });
     rows
 }

@@ -490,7 +490,7 @@ mod tests {
             let mut read = Settings::default();
             match row.read(&mut read, default) {
                 Ok(()) if !default.is_empty() => {
-                    assert!(row.is_equal(&usual, &read), "{}", row.flag)
+                    assert!(row.is_equal(&usual, &read), "{}", row.flag);
                 }
                 // Words for what the case or the device decides.
                 _ => assert!(
