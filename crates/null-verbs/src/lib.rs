@@ -16,25 +16,18 @@
 //! and there are no extended verbs.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod channel;
 mod context;
-mod device;
-mod events;
 pub mod loopback;
 pub mod null;
-mod objects;
-mod persona;
 pub mod personas;
-mod qp_attributes;
+mod structs;
 mod verbs;
 
-pub use channel::{ack_cq_events, destroy_comp_channel, get_cq_event};
-pub use device::{free_device_list, get_device_name};
-pub use persona::Persona;
-pub use personas::get_device_list;
+pub use personas::{Persona, free_device_list, get_device_list, get_device_name};
 pub use verbs::{
-    ack_async_event, alloc_pd, close_device, create_ah, create_comp_channel, create_cq, create_qp,
-    create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_cq, destroy_qp, destroy_srq,
-    get_async_event, modify_qp, modify_qp_udp_sport, modify_srq, open_device, qp_to_qp_ex,
-    query_device, query_gid_ex, query_port, query_port_speed, query_qp, reg_mr,
+    ack_async_event, ack_cq_events, alloc_pd, close_device, create_ah, create_comp_channel,
+    create_cq, create_qp, create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_comp_channel,
+    destroy_cq, destroy_qp, destroy_srq, get_async_event, get_cq_event, modify_qp,
+    modify_qp_udp_sport, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
+    query_port, query_port_speed, query_qp, reg_mr,
 };

@@ -5,7 +5,7 @@
 #![expect(clippy::missing_safety_doc, reason = "it is that of all: see above")]
 
 use std::io;
-use std::os::raw::{c_int, c_void};
+use std::os::raw::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use rdma_sys::{
@@ -14,12 +14,9 @@ use rdma_sys::{
     ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
-use crate::channel::Channel;
-use crate::context::Context;
-use crate::device::{self, Device};
-use crate::events::Source;
-use crate::objects::{free, keep, new_srq};
-use crate::persona::{Adapter, Answer, Engine};
+use crate::context::{Channel, Context, Source};
+use crate::personas::{Adapter, Answer, Device, Engine};
+use crate::structs::{self, free, keep, new_srq};
 use crate::{loopback, null};
 
 fn set_errno(error: c_int) {
@@ -86,7 +83,7 @@ pub unsafe extern "C" fn query_device(
     attr: *mut ibv_device_attr,
 ) -> c_int {
     // SAFETY: the caller passes an open context and a writable struct.
-    device::fill_device_attributes(unsafe { table(context) }, unsafe { &mut *attr });
+    structs::fill_device_attributes(unsafe { table(context) }, unsafe { &mut *attr });
     0
 }
 
@@ -101,7 +98,7 @@ pub unsafe extern "C" fn query_port(
         let Some(port) = table(context).port(port.into()) else {
             return libc::EINVAL;
         };
-        device::fill_port_attributes(port, &mut *attr);
+        structs::fill_port_attributes(port, &mut *attr);
     }
     0
 }
@@ -134,7 +131,7 @@ pub unsafe extern "C" fn query_gid_ex(
     // SAFETY: the caller passes an open context and a writable struct.
     unsafe {
         match table(context).port(port) {
-            Some(port) if flags == 0 => match device::fill_gid(port, gid_index, &mut *entry) {
+            Some(port) if flags == 0 => match structs::fill_gid(port, gid_index, &mut *entry) {
                 Some(()) => 0,
                 None => libc::ENODATA,
             },
@@ -206,7 +203,7 @@ pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     }
 }
 
-/// `ibv_create_comp_channel(3)`. EOPNOTSUPP on `null0`.
+/// `ibv_create_comp_channel(3)`. EOPNOTSUPP on `null0`, whose WRs complete before a program could sleep.
 pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
     // SAFETY: the context is open.
     pointer_or_errno(match unsafe { engine(context) } {
@@ -214,6 +211,37 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
         Engine::Loopback => Channel::create(context).map_err(|error| code(&error)),
     })
 }
+
+/// `ibv_destroy_comp_channel(3)`, but without a check for CQs that still use it.
+pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
+    // SAFETY: made by `Channel::create`.
+    unsafe { free(channel.cast::<Channel>()) }
+}
+
+/// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
+pub unsafe extern "C" fn get_cq_event(
+    channel: *mut ibv_comp_channel,
+    cq: *mut *mut ibv_cq,
+    cq_context: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: a live channel, and two writable pointers; the CQ lives, or its events were forgotten.
+    unsafe {
+        match Channel::from_raw(channel).next() {
+            Ok(source) => {
+                cq.write(source);
+                cq_context.write((*source).cq_context);
+                0
+            }
+            Err(error) => {
+                set_errno(code(&error));
+                -1
+            }
+        }
+    }
+}
+
+/// `ibv_ack_cq_events(3)`: does nothing, since no call waits for it.
+pub unsafe extern "C" fn ack_cq_events(_cq: *mut ibv_cq, _events: c_uint) {}
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit; EOPNOTSUPP on `null0` with a completion channel.
 pub unsafe extern "C" fn create_cq(
@@ -254,10 +282,13 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
 }
 
 /// `ibv_create_srq(3)`. EINVAL beyond the device's limits.
-pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
+pub unsafe extern "C" fn create_srq(
+    pd: *mut ibv_pd,
+    srq_init_attr: *mut ibv_srq_init_attr,
+) -> *mut ibv_srq {
     // SAFETY: a live protection domain of an open context, and a struct that can be read.
     pointer_or_errno(unsafe {
-        let init = &*init;
+        let init = &*srq_init_attr;
         let table = table((*pd).context);
         let fits = (1..=table.max_srq_wr).contains(&init.attr.max_wr)
             && init.attr.max_sge <= table.max_srq_sge;
@@ -301,10 +332,13 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
 }
 
 /// `ibv_create_qp(3)`: of the services that the device has. EINVAL beyond its limits, ENOMEM beyond its number of QPs.
-pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp {
+pub unsafe extern "C" fn create_qp(
+    pd: *mut ibv_pd,
+    qp_init_attr: *mut ibv_qp_init_attr,
+) -> *mut ibv_qp {
     // SAFETY: a live protection domain of an open context, and a struct that can be read and written.
     pointer_or_errno(unsafe {
-        let init = &mut *init;
+        let init = &mut *qp_init_attr;
         let context = Context::from_raw((*pd).context);
         check_init(init, context.table()).and_then(|()| match context.engine() {
             Engine::Null => null::create_qp(pd, init),

@@ -8,12 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use rdma_sys::{
-    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_wc, ibv_wc_flags,
-    ibv_wc_status, ibv_wr_opcode,
+    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_srq, ibv_wc,
+    ibv_wc_flags, ibv_wc_status, ibv_wr_opcode,
 };
 
-use super::fabric::{Exchange, Fabric, Frees, Payload, RecvWr, SendWr, fabric};
-use super::memory::{gather, segments, total_bytes};
+use super::fabric::{
+    Exchange, Fabric, Frees, Payload, RecvWr, SendWr, fabric, gather, segments, total_bytes,
+};
 
 /// `ibv_post_send(3)`. EINVAL before RTS, for too many SGEs, inline data or an unknown opcode;
 /// ENOMEM when the queue is full. In ERR the WR is flushed.
@@ -36,7 +37,7 @@ pub(super) unsafe extern "C" fn post_send(
 ///
 /// # Safety
 /// `wr` is a list of WRs, or null, and `bad` is writable.
-pub(super) unsafe fn post_each<W>(
+unsafe fn post_each<W>(
     mut wr: *mut W,
     bad: *mut *mut W,
     next: fn(&W) -> *mut W,
@@ -44,13 +45,13 @@ pub(super) unsafe fn post_each<W>(
 ) -> c_int {
     let mut fabric = fabric();
     // SAFETY: the caller vouches for both.
-    while let Some(it) = unsafe { wr.as_ref() } {
-        if let Err(error) = post(&mut fabric, it) {
+    while let Some(posted) = unsafe { wr.as_ref() } {
+        if let Err(error) = post(&mut fabric, posted) {
             // SAFETY: as above.
             unsafe { *bad = wr };
             return error;
         }
-        wr = next(it);
+        wr = next(posted);
     }
     fabric.progress();
     0
@@ -129,11 +130,11 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
     fabric.arrive(qpn, &mut send, now_ns);
     fabric.look_again_ns = fabric.look_again_ns.min(send.due_ns);
     let Fabric { qps, active, .. } = fabric;
-    if let Some(qp) = qps.get_mut(&qpn) {
-        if qp.sends.is_empty() {
+    if let Some(sender) = qps.get_mut(&qpn) {
+        if sender.sends.is_empty() {
             active.push(qpn);
         }
-        qp.sends.push_back(send);
+        sender.sends.push_back(send);
     }
     Ok(())
 }
@@ -180,6 +181,42 @@ unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> R
     Ok(())
 }
 
+/// `ibv_post_srq_recv(3)`. EINVAL for too many SGEs; ENOMEM when the queue is full.
+///
+/// # Safety
+/// As for libibverbs.
+pub(super) unsafe extern "C" fn post_srq_recv(
+    srq: *mut ibv_srq,
+    wr: *mut ibv_recv_wr,
+    bad: *mut *mut ibv_recv_wr,
+) -> c_int {
+    // SAFETY: the caller passes a live SRQ of this device and a list of WRs, as ibv_post_srq_recv(3) asks.
+    unsafe { post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_shared(fabric, srq, wr)) }
+}
+
+/// # Safety
+/// As for [`post_srq_recv`].
+unsafe fn post_one_shared(
+    fabric: &mut Fabric,
+    srq: *mut ibv_srq,
+    wr: &ibv_recv_wr,
+) -> Result<(), c_int> {
+    let srq = fabric.srqs.get_mut(&srq).ok_or(libc::EINVAL)?;
+    if !(0..=srq.max_sge as c_int).contains(&wr.num_sge) {
+        return Err(libc::EINVAL);
+    }
+    if srq.outstanding >= srq.max_wr {
+        return Err(libc::ENOMEM);
+    }
+    srq.outstanding += 1;
+    srq.receives.push_back(RecvWr {
+        wr_id: wr.wr_id,
+        // SAFETY: the caller vouches for the WR.
+        segments: unsafe { segments(wr.sg_list, wr.num_sge) },
+    });
+    Ok(())
+}
+
 /// `ibv_poll_cq(3)`.
 ///
 /// # Safety
@@ -199,16 +236,16 @@ pub(super) unsafe extern "C" fn poll_cq(
     for (index, cqe) in cq.entries.drain(..count).enumerate() {
         // SAFETY: the caller has room for `num_entries` completions, whatever they hold now.
         unsafe {
-            let wc = wc.add(index);
-            (*wc).wr_id = cqe.wr_id;
-            (*wc).status = cqe.status;
-            (*wc).opcode = cqe.opcode;
-            (*wc).vendor_err = 0;
-            (*wc).byte_len = cqe.byte_len;
-            (*wc).imm_data_invalidated_rkey_union.imm_data = cqe.imm.unwrap_or(0);
-            (*wc).qp_num = cqe.qp_num;
-            (*wc).src_qp = 0;
-            (*wc).wc_flags = if cqe.imm.is_some() { ibv_wc_flags::IBV_WC_WITH_IMM.0 } else { 0 };
+            let entry = wc.add(index);
+            (*entry).wr_id = cqe.wr_id;
+            (*entry).status = cqe.status;
+            (*entry).opcode = cqe.opcode;
+            (*entry).vendor_err = 0;
+            (*entry).byte_len = cqe.byte_len;
+            (*entry).imm_data_invalidated_rkey_union.imm_data = cqe.imm.unwrap_or(0);
+            (*entry).qp_num = cqe.qp_num;
+            (*entry).src_qp = 0;
+            (*entry).wc_flags = if cqe.imm.is_some() { ibv_wc_flags::IBV_WC_WITH_IMM.0 } else { 0 };
         }
         if let Some(qp) = qps.get_mut(&cqe.qp_num) {
             match cqe.frees {

@@ -7,18 +7,18 @@ use rdma_sys::ibv_wc_status::{
 };
 use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wr_opcode};
 
-use super::fabric::{Cqe, Fabric, Frees, Payload, RecvWr, SendWr, Served};
-use super::memory::{
-    ATOMIC_BYTES, LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_READ, REMOTE_WRITE, Segment, gather, scatter,
-    total_bytes,
+use super::fabric::{
+    ATOMIC_BYTES, Cqe, Fabric, Frees, LOCAL_WRITE, Payload, REMOTE_ATOMIC, REMOTE_READ,
+    REMOTE_WRITE, RecvWr, Segment, SendWr, Served, gather, scatter, total_bytes,
 };
-use crate::device::MAX_MESSAGE_BYTES;
 
+/// The longest message, in bytes.
+const MAX_MESSAGE_BYTES: u32 = 1 << 30;
 /// Time-out of a transmission: a WR fails after `retry_cnt` of them without an answer.
 const RETRY_TIMEOUT_NS: u64 = 50_000_000;
 /// Pause before a retry when the receiver is not ready: `rnr_retry` times, or for ever if that is 7.
 const RNR_TIMEOUT_NS: u64 = 1_000_000;
-/// PSNs have 24 bits.
+/// The bits of a PSN: the upper 8 of `rq_psn` and `sq_psn` do not count.
 const PSN_MASK: u32 = 0x00ff_ffff;
 /// The `rnr_retry` that means for ever.
 const RNR_RETRY_FOR_EVER: u8 = 7;
@@ -113,8 +113,7 @@ impl Fabric {
         if self.due_of(qpn).is_none_or(|due_ns| due_ns > now_ns) {
             return Step::Waits;
         }
-        let qp = self.qps.get_mut(&qpn);
-        let Some(mut wr) = qp.and_then(|qp| qp.sends.pop_front()) else {
+        let Some(mut wr) = self.qps.get_mut(&qpn).and_then(|qp| qp.sends.pop_front()) else {
             return Step::Waits;
         };
         if wr.is_dropped {
@@ -126,9 +125,7 @@ impl Fabric {
         };
         if matches!(outcome, Ok(None)) {
             wr.has_waited = true;
-            if let Some(qp) = self.qps.get_mut(&qpn) {
-                qp.sends.push_front(wr);
-            }
+            self.put_back(qpn, wr);
             return Step::Waits;
         }
         self.served(qpn, &wr, now_ns);
@@ -162,10 +159,14 @@ impl Fabric {
         }
         let due_ns = wr.due_ns;
         self.arrive(qpn, &mut wr, due_ns);
+        self.put_back(qpn, wr);
+        Step::Done
+    }
+
+    fn put_back(&mut self, qpn: u32, wr: SendWr) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.sends.push_front(wr);
         }
-        Step::Done
     }
 
     /// Decides when a WR that reaches its server at `at_ns` is due.

@@ -16,11 +16,8 @@
 mod datapath;
 mod engine;
 mod fabric;
-mod memory;
-mod numbers;
 mod objects;
 mod service;
-mod srq;
 
 use std::time::Duration;
 
@@ -30,10 +27,10 @@ use service::Service;
 
 pub use fabric::Served;
 pub(crate) use objects::{
-    create_cq, create_qp, destroy_cq, destroy_qp, forget_mr, modify_qp, pd_in_use, query_qp, reg_mr,
+    create_cq, create_qp, create_srq, destroy_cq, destroy_qp, destroy_srq, forget_mr, modify_qp,
+    modify_srq, pd_in_use, query_qp, reg_mr,
 };
 pub use service::{ServiceTimes, Serving};
-pub(crate) use srq::{create_srq, destroy_srq, modify_srq};
 
 /// Gives this thread a device of its own, as new, whose time is what `now_ns` reads: what the thread makes is apart from
 /// other threads' and completes by that time alone. CQs cannot be armed there.
@@ -110,7 +107,7 @@ pub fn reset_hooks() {
 pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
     ops.post_send = Some(datapath::post_send);
     ops.post_recv = Some(datapath::post_recv);
-    ops.post_srq_recv = Some(srq::post_srq_recv);
+    ops.post_srq_recv = Some(datapath::post_srq_recv);
     ops.poll_cq = Some(datapath::poll_cq);
     ops.req_notify_cq = Some(datapath::req_notify_cq);
 }

@@ -5,19 +5,17 @@ use std::os::raw::{c_int, c_void};
 
 use rdma_sys::{
     ibv_comp_channel, ibv_context, ibv_cq, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask,
-    ibv_qp_init_attr, ibv_qp_state,
+    ibv_qp_init_attr, ibv_qp_state, ibv_srq, ibv_srq_attr, ibv_srq_attr_mask, ibv_srq_init_attr,
 };
 
-use super::fabric::{Cq, Qp, fabric};
-use super::memory::{LOCAL_WRITE, REMOTE_ATOMIC, REMOTE_WRITE, Region};
-use crate::channel::Channel;
-use crate::context::Context;
-use crate::device::mtu_code;
-use crate::objects::{free, keep, new_cq, new_mr, new_qp, tell_qp};
-use crate::persona::{Adapter, LinkLayer};
-use crate::qp_attributes::{merge, transition_allowed};
+use super::fabric::{Cq, LOCAL_WRITE, Qp, REMOTE_ATOMIC, REMOTE_WRITE, Region, Srq, fabric};
+use crate::context::{Channel, Context};
+use crate::personas::{Adapter, LinkLayer};
+use crate::structs::{
+    fill_qp_query, free, keep, merge, mtu_code, new_cq, new_mr, new_qp, new_srq, transition_allowed,
+};
 
-/// QPNs have 24 bits.
+/// A QPN has 24 bits; after the last the first unused one comes again.
 const MAX_QPN: u32 = 0x00ff_ffff;
 
 pub(crate) fn pd_in_use(pd: *mut ibv_pd) -> bool {
@@ -152,7 +150,9 @@ pub(crate) unsafe fn query_qp(
     // SAFETY: the caller's.
     unsafe {
         match fabric.qps.get(&(*qp).qp_num) {
-            Some(it) => tell_qp(qp, &it.attr, it.cap, it.sq_sig_all.into(), attr, init),
+            Some(kept) => {
+                fill_qp_query(qp, &kept.attr, kept.cap, kept.sq_sig_all.into(), attr, init)
+            }
             None => libc::EINVAL,
         }
     }
@@ -245,4 +245,50 @@ pub(crate) unsafe fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     }
     // SAFETY: it was in the table, so `create_qp` made it.
     unsafe { free(qp) }
+}
+
+/// # Safety
+/// `pd` is live.
+pub(crate) unsafe fn create_srq(pd: *mut ibv_pd, init: &ibv_srq_init_attr) -> *mut ibv_srq {
+    // SAFETY: the caller's.
+    let verbs = unsafe { new_srq(pd, init) };
+    let srq = Srq {
+        pd: pd as usize,
+        max_wr: init.attr.max_wr,
+        max_sge: init.attr.max_sge.max(1),
+        limit: 0,
+        receives: VecDeque::new(),
+        outstanding: 0,
+    };
+    fabric().srqs.insert(verbs, srq);
+    verbs
+}
+
+/// Arms the limit; EINVAL above the capacity, and for another capacity.
+pub(crate) fn modify_srq(srq: *mut ibv_srq, attr: &ibv_srq_attr, mask: u32) -> c_int {
+    let mut fabric = fabric();
+    let Some(state) = fabric.srqs.get_mut(&srq) else {
+        return libc::EINVAL;
+    };
+    if mask != ibv_srq_attr_mask::IBV_SRQ_LIMIT.0 || attr.srq_limit > state.max_wr {
+        return libc::EINVAL;
+    }
+    state.limit = attr.srq_limit;
+    0
+}
+
+/// EBUSY while a QP uses it.
+///
+/// # Safety
+/// `srq` is live; if the outcome is 0, it is not used again.
+pub(crate) unsafe fn destroy_srq(srq: *mut ibv_srq) -> c_int {
+    let mut fabric = fabric();
+    if fabric.qps.values().any(|qp| qp.srq == srq) {
+        return libc::EBUSY;
+    }
+    if fabric.srqs.remove(&srq).is_none() {
+        return libc::EINVAL;
+    }
+    // SAFETY: it was in the table, so `create_srq` made it.
+    unsafe { free(srq) }
 }

@@ -1,13 +1,14 @@
 //! How long the device takes for a WR: a delay of its own for each, or servers that take one WR after the other.
 
-use super::numbers::Numbered;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// How the device takes its time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Serving {
     /// Each WR takes a random time up to this many nanoseconds, beside the others; those of one QP end in their order.
     Delays {
-        /// The longest.
+        /// The longest delay, in nanoseconds.
         most_ns: u64,
     },
     /// WRs wait for a server that takes one after the other.
@@ -33,7 +34,7 @@ pub enum ServiceTimes {
 
 impl ServiceTimes {
     /// The time of the WR number `index` at its server; `draw` is a random number.
-    fn of(&self, index: u64, draw: u64) -> u64 {
+    fn length_ns(&self, index: u64, draw: u64) -> u64 {
         match self {
             ServiceTimes::Constant(ns) => *ns,
             ServiceTimes::Exponential(mean_ns) => {
@@ -116,7 +117,7 @@ impl Service {
             return None;
         }
         let times = self.times_of.get(&qpn).unwrap_or(times);
-        let length_ns = times.of(server.taken, draw);
+        let length_ns = times.length_ns(server.taken, draw);
         server.taken += 1;
         server.waiting += 1;
         let mut begins_ns = server.free_ns.max(at_ns);
@@ -154,6 +155,35 @@ impl Service {
     }
 }
 
+/// A table by QP numbers, keys or pointers.
+pub(super) type Numbered<K, V> = HashMap<K, V, BuildHasherDefault<Multiplied>>;
+
+/// Multiplies the number, whose high bits then depend on all of it.
+#[derive(Default)]
+pub(super) struct Multiplied(u64);
+
+impl Hasher for Multiplied {
+    fn finish(&self) -> u64 {
+        self.0.rotate_left(32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write_u64(number.into());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,18 +195,18 @@ mod tests {
     #[test]
     fn one_server_takes_one_after_the_other_and_those_of_qps_work_beside_each_other() {
         let arrivals = [(1, 0), (2, 0), (1, 5), (2, 100)];
-        for (is_of_qp, done) in [(false, [10, 20, 30, 110]), (true, [10, 10, 20, 110])] {
+        for (is_of_qp, expected) in [(false, [10, 20, 30, 110]), (true, [10, 10, 20, 110])] {
             let mut service = servers(ServiceTimes::Constant(10), is_of_qp, None);
-            let told = arrivals.map(|(qpn, at_ns)| service.arrive(qpn, at_ns, 0));
-            assert_eq!(told, done.map(Some));
+            let done_ns = arrivals.map(|(qpn, at_ns)| service.arrive(qpn, at_ns, 0));
+            assert_eq!(done_ns, expected.map(Some));
         }
     }
 
     #[test]
     fn a_full_queue_drops_until_a_wr_has_left() {
         let mut service = servers(ServiceTimes::List(vec![1, 2]), false, Some(2));
-        let told = [0; 3].map(|at_ns| service.arrive(7, at_ns, 0));
-        assert_eq!(told, [Some(1), Some(3), None]);
+        let done_ns = [0; 3].map(|at_ns| service.arrive(7, at_ns, 0));
+        assert_eq!(done_ns, [Some(1), Some(3), None]);
         service.left(7);
         assert_eq!(service.arrive(7, 1, 0), Some(4));
     }
@@ -185,8 +215,8 @@ mod tests {
     fn a_server_that_stands_still_goes_on_where_it_was() {
         let mut service = servers(ServiceTimes::Constant(10), true, None);
         service.stand_still(25, 100);
-        let told = [0, 20, 30, 200].map(|at_ns| service.arrive(1, at_ns, 0));
-        assert_eq!(told, [10, 130, 140, 210].map(Some));
+        let done_ns = [0, 20, 30, 200].map(|at_ns| service.arrive(1, at_ns, 0));
+        assert_eq!(done_ns, [10, 130, 140, 210].map(Some));
         // One that begins while it stands still.
         assert_eq!(service.arrive(2, 30, 0), Some(135));
     }
@@ -198,7 +228,7 @@ mod tests {
         assert_eq!(service.arrive(2, 0, 1), Some(7));
         let times = ServiceTimes::Exponential(1_000.0);
         // The median is the mean times the logarithm of 2.
-        assert_eq!(times.of(0, u64::MAX / 2), 693);
-        assert_eq!(times.of(0, u64::MAX), 1);
+        assert_eq!(times.length_ns(0, u64::MAX / 2), 693);
+        assert_eq!(times.length_ns(0, u64::MAX), 1);
     }
 }

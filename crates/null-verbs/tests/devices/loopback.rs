@@ -33,13 +33,13 @@ fn a_send_fills_the_peers_receives_in_order() {
     assert_eq!(a.post(&mut wr), 0);
     let wcs = device.cq.completions(4);
     assert!(wcs.iter().all(|wc| wc.status == IBV_WC_SUCCESS));
-    let told = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV).map(|wc| {
+    let received = wcs.iter().filter(|wc| wc.opcode == IBV_WC_RECV).map(|wc| {
         // SAFETY: integers either way; it is zero without immediate data.
         let imm = unsafe { wc.imm_data_invalidated_rkey_union.imm_data };
         (wc.wr_id, wc.byte_len, wc.qp_num, wc.wc_flags, imm)
     });
     let expected = [(10, 8, b.qp_num, 0, 0), (11, 8, b.qp_num, 2, 0xfeed)];
-    assert_eq!(told.collect::<Vec<_>>(), expected);
+    assert_eq!(received.collect::<Vec<_>>(), expected);
     assert_eq!(device.buffer[64..80], [[7; 8], [0; 8]].concat());
 }
 
@@ -63,8 +63,8 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
     let write = (3, IBV_WR_RDMA_WRITE_WITH_IMM);
     assert_eq!(a.fetch(write, here, at(start, region.rkey)), 0);
     let with_imm = device.cq.completions(2);
-    let told = (IBV_WC_RECV_RDMA_WITH_IMM, 9);
-    assert!(with_imm.iter().any(|wc| (wc.opcode, wc.wr_id) == told));
+    let received = (IBV_WC_RECV_RDMA_WITH_IMM, 9);
+    assert!(with_imm.iter().any(|wc| (wc.opcode, wc.wr_id) == received));
 
     // One byte too far, before the start, the local key, a read-only region: each with new QPs.
     let read_only = device.region(64, 8, 1);
@@ -75,10 +75,10 @@ fn writes_and_reads_move_bytes_and_keep_to_the_region() {
         at(start, read_only.rkey),
     ] {
         for opcode in [WRITE, READ] {
-            let [a, b] = device.pair();
-            assert_eq!(b.receive(20, here), 0);
-            assert_eq!(a.fetch((4, opcode), here, remote), 0);
-            assert_eq!(a.send(5, 0, here), 0);
+            let [requester, responder] = device.pair();
+            assert_eq!(responder.receive(20, here), 0);
+            assert_eq!(requester.fetch((4, opcode), here, remote), 0);
+            assert_eq!(requester.send(5, 0, here), 0);
             let mut outcome = device.statuses(3);
             outcome.sort_unstable();
             let refused = (4, IBV_WC_REM_ACCESS_ERR);
@@ -159,7 +159,7 @@ fn a_queue_slot_is_free_when_its_completion_was_polled() {
     let device = Device::open(LOOPBACK);
     set_max_delay(Duration::ZERO);
     let [a, _b] = device.pair();
-    let write = |wr_id, flags| {
+    let write = |(wr_id, flags)| {
         let mut sge = device.sge(0, 8);
         let mut wr = send_wr(WRITE, &mut sge);
         (wr.wr_id, wr.send_flags) = (wr_id, flags);
@@ -167,16 +167,14 @@ fn a_queue_slot_is_free_when_its_completion_was_polled() {
         a.post(&mut wr)
     };
     // Depth 4: two unsignalled, one signalled, one unsignalled. Those are carried out, but not polled.
-    let posted = [(1, 0), (2, 0), (3, SIGNALED), (4, 0), (5, SIGNALED)];
-    let codes = posted.map(|(wr_id, flags)| write(wr_id, flags));
-    assert_eq!(codes, [0, 0, 0, 0, libc::ENOMEM]);
+    let first = [(1, 0), (2, 0), (3, SIGNALED), (4, 0), (5, SIGNALED)];
+    assert_eq!(first.map(write), [0, 0, 0, 0, libc::ENOMEM]);
     assert_eq!(device.statuses(1), [(3, IBV_WC_SUCCESS)]);
     // The fourth still waits for a later completion.
-    let posted = [(5, 0), (6, 0), (7, SIGNALED), (8, SIGNALED)];
-    let codes = posted.map(|(wr_id, flags)| write(wr_id, flags));
-    assert_eq!(codes, [0, 0, 0, libc::ENOMEM]);
+    let second = [(5, 0), (6, 0), (7, SIGNALED), (8, SIGNALED)];
+    assert_eq!(second.map(write), [0, 0, 0, libc::ENOMEM]);
     assert_eq!(device.statuses(1), [(7, IBV_WC_SUCCESS)]);
-    assert_eq!(write(8, SIGNALED), 0);
+    assert_eq!(write((8, SIGNALED)), 0);
 }
 
 #[test]
@@ -203,20 +201,20 @@ fn a_full_cq_loses_completions_and_says_so_once() {
 fn a_peer_that_is_gone_or_not_ready_ends_the_wait() {
     let device = Device::open(LOOPBACK);
     let memory = device.sge(0, 8);
-    let [a, b] = device.pair_with(|attr| attr.rnr_retry = 2);
-    assert_eq!(a.send(1, 0, memory), 0);
+    let [sender, not_ready] = device.pair_with(|attr| attr.rnr_retry = 2);
+    assert_eq!(sender.send(1, 0, memory), 0);
     assert_eq!(device.statuses(1), [(1, IBV_WC_RNR_RETRY_EXC_ERR)]);
     // SAFETY: a live CQ.
     let busy = unsafe { null_verbs::destroy_cq(device.cq.raw) };
     assert_eq!(busy, libc::EBUSY);
-    assert_eq!([a.destroy(), b.destroy()], [0; 2]);
-    let [a, b] = device.pair();
-    drop(b);
-    assert_eq!(a.send(2, 0, memory), 0);
+    assert_eq!([sender.destroy(), not_ready.destroy()], [0; 2]);
+    let [lonely, gone] = device.pair();
+    drop(gone);
+    assert_eq!(lonely.send(2, 0, memory), 0);
     assert_eq!(device.statuses(1), [(2, IBV_WC_RETRY_EXC_ERR)]);
     // A PSN that the peer does not expect gets no answer either.
-    let [a, _b] = device.pair_with(|attr| (attr.sq_psn, attr.rq_psn) = (1, 2));
-    assert_eq!(a.send(3, 0, memory), 0);
+    let [ahead, _behind] = device.pair_with(|attr| (attr.sq_psn, attr.rq_psn) = (1, 2));
+    assert_eq!(ahead.send(3, 0, memory), 0);
     assert_eq!(device.statuses(1), [(3, IBV_WC_RETRY_EXC_ERR)]);
 }
 
