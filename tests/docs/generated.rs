@@ -39,7 +39,7 @@ impl Table {
 fn every_status_is_explained_as_the_program_does() {
     let table = Table {
         page: "docs/troubleshooting.md",
-        begin: "<!-- statuses: made from crates/verbs/src/status.rs -->\n",
+        begin: "<!-- statuses: made from crates/verbs/src/cq.rs -->\n",
         end: "<!-- end of statuses -->\n",
     };
     let unknown = WcStatus(u32::MAX).name();

@@ -7,11 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{ibv_node_type, ibv_transport_type};
 
-use super::device::{Context, DeviceLimits, PortInfo};
-use super::gid::GidEntry;
-use super::{
-    CompletionQueue, CqCalls, Operation, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service,
-    StampClock, ThreadDomain, VerbsError, VerbsLibrary, sysfs,
+use crate::{
+    CompletionQueue, Context, CqCalls, DeviceLimits, GidEntry, Operation, PortInfo,
+    ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, StampClock, ThreadDomain,
+    VerbsError, VerbsLibrary, kernel,
 };
 
 /// What an adapter's packets are.
@@ -25,7 +24,7 @@ pub enum Transport {
     Unknown,
 }
 
-/// Amazon's PCI vendor number.
+/// `vendor_id` of Amazon's adapters: their PCI vendor number.
 const AMAZON: u32 = 0x1d0f;
 
 impl Transport {
@@ -55,7 +54,6 @@ impl Transport {
 pub struct Adapter {
     pub context: Arc<Context>,
     pub transport: Transport,
-    /// Its limits.
     pub limits: DeviceLimits,
     /// Its ports; those that it did not tell of are [`Adapter::silent`].
     pub ports: Vec<AdapterPort>,
@@ -122,12 +120,12 @@ impl Adapter {
     /// not tell.
     pub fn gids_of_this_namespace(&self, port: &AdapterPort) -> Vec<GidEntry> {
         let root = self.context.root();
-        let folder = sysfs::port(root, self.name(), port.info.port);
+        let folder = kernel::port_folder(root, self.name(), port.info.port);
         port.gids
             .iter()
-            .filter(|entry| match (entry.interface, sysfs::netdev(&folder, entry.index)) {
+            .filter(|entry| match (entry.interface, kernel::netdev(&folder, entry.index)) {
                 (Some(index), Some(netdev)) => {
-                    sysfs::interface_index(root, &netdev) == Some(index.get())
+                    kernel::interface_index(root, &netdev) == Some(index.get())
                 }
                 _ => true,
             })
@@ -229,7 +227,7 @@ impl Adapters {
             }
             // SAFETY: `device` is in the list, which is not freed yet.
             let opened = match NonNull::new(unsafe { (library.open_device)(device) }) {
-                Some(raw) => Adapter::probe(Context::of_opened(library, raw, name.clone())),
+                Some(raw) => Adapter::probe(Context::from_opened(library, raw, name.clone())),
                 None => Err(VerbsError::last(Operation::OpenDevice, &*name)),
             };
             match opened {

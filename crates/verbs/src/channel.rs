@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rdma_sys::{ibv_comp_channel, ibv_cq};
 
-use super::{Context, Operation, VerbsError};
+use crate::{Context, Operation, VerbsError};
 
 /// Events of a CQ that are acknowledged together, because each acknowledgement takes a lock of the library.
 const ACK_BATCH: u32 = 64;
@@ -26,6 +26,7 @@ pub struct CompletionChannel {
 // SAFETY: `ibv_get_cq_event` and `ibv_destroy_comp_channel` may be called from any thread, and the fields
 // never change but by atomics.
 unsafe impl Send for CompletionChannel {}
+
 // SAFETY: as above.
 unsafe impl Sync for CompletionChannel {}
 

@@ -14,11 +14,11 @@ use rdma_sys::{
 };
 use softroce::transport::Nic;
 
-use super::driver::Driver;
-use super::error::{Teardown, TeardownToken};
-use super::gid::{Gid, GidEntry, GidType};
-use super::link::LinkLayer;
-use super::{Operation, RecordedPacket, VerbsError, VerbsLibrary, ffi, link, sysfs};
+use crate::error::TeardownToken;
+use crate::{
+    Driver, Gid, GidEntry, GidType, LinkLayer, Operation, RecordedPacket, Teardown, VerbsError,
+    VerbsLibrary, ffi, kernel,
+};
 
 /// An open device. Everything made from it keeps it open.
 pub struct Context {
@@ -51,12 +51,12 @@ pub struct DeviceLimits {
     pub max_sge_rd: u64,
     /// SRQs; 0 if it has none.
     pub max_srq: u64,
-    /// Receives of one SRQ.
+    /// Receives outstanding on one SRQ.
     pub max_srq_wr: u64,
     /// Scatter/gather elements of a receive on an SRQ.
     pub max_srq_sge: u64,
     pub max_cq: u64,
-    /// Entries of one CQ.
+    /// Completions that one CQ holds at most.
     pub max_cqe: u64,
     /// Whether it has atomic operations.
     pub has_atomics: bool,
@@ -95,13 +95,13 @@ impl Pacing {
     }
 }
 
-/// `IBV_QPF_GRH_REQUIRED` of verbs.h.
+/// The bit of `ibv_port_attr.flags` that verbs.h calls `IBV_QPF_GRH_REQUIRED`.
 const GRH_REQUIRED: u8 = 1;
 
-/// A port, from `ibv_query_port(3)`.
+/// The attributes of a port, from `ibv_query_port(3)`.
 #[derive(Clone, Debug)]
 pub struct PortInfo {
-    /// Its number, from 1.
+    /// The port's number, counted from 1.
     pub port: u8,
     pub active: bool,
     /// State as text: `ACTIVE`, `DOWN` …
@@ -110,7 +110,6 @@ pub struct PortInfo {
     pub active_mtu_bytes: u32,
     /// Largest path MTU, in bytes.
     pub max_mtu_bytes: u32,
-    /// Largest message, in bytes.
     pub max_message_bytes: u32,
     /// Local identifier, 0 on RoCE.
     pub lid: u16,
@@ -135,7 +134,7 @@ impl PortInfo {
 
 impl Context {
     /// Owns a context that `library` has opened; closes it when dropped.
-    pub(super) fn of_opened(
+    pub(super) fn from_opened(
         library: &'static VerbsLibrary,
         raw: NonNull<ibv_context>,
         name: String,
@@ -143,7 +142,8 @@ impl Context {
         let driver = if library.is_embedded() {
             None
         } else {
-            sysfs::driver(Path::new(library.root), &name).and_then(|it| Driver::from_name(&it))
+            kernel::kernel_driver(Path::new(library.root), &name)
+                .and_then(|it| Driver::from_name(&it))
         };
         Arc::new(Context { library, raw, name, driver, closed: false })
     }
@@ -189,7 +189,7 @@ impl Context {
     fn link_gbit_per_s(&self, port: u8, attr: &ibv_port_attr) -> Option<f64> {
         self.port_speed_100mbit_per_s(port)
             .map(|speed| speed as f64 / 10.0)
-            .or_else(|| link::gbit_per_s(self.root(), &self.name, port, attr))
+            .or_else(|| kernel::link_gbit_per_s(self.root(), &self.name, port, attr))
     }
 
     /// Whether it is the kernel's Soft-RoCE.
@@ -267,7 +267,7 @@ impl Context {
         Ok(file)
     }
 
-    /// Whether `file` is readable.
+    /// Whether `file` is readable now; does not wait.
     pub(super) fn readable(file: BorrowedFd<'_>) -> bool {
         let mut poll = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one valid pollfd, no waiting.
@@ -307,7 +307,7 @@ impl Context {
             ports: attr.phys_port_cnt,
             // SAFETY: the context is open.
             pacing: unsafe { ffi::query_device_ex(self.raw()) }
-                .and_then(|attr| Pacing::from_caps(&attr.packet_pacing_caps)),
+                .and_then(|extended| Pacing::from_caps(&extended.packet_pacing_caps)),
         })
     }
 
@@ -334,7 +334,7 @@ impl Context {
             lid: attr.lid,
             link_layer: LinkLayer::from_attributes(&attr),
             link_gbit_per_s: speed.flatten(),
-            lanes: link::lanes(attr.active_width),
+            lanes: kernel::lanes(attr.active_width),
             pkey_table_length: attr.pkey_tbl_len,
             grh_required: attr.flags & GRH_REQUIRED != 0,
             gid_table_length: u32::try_from(attr.gid_tbl_len).unwrap_or(0),
@@ -428,13 +428,11 @@ fn reads(value: i32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
 
-// The clock by which a device stamps completions (`ibv_query_rt_values_ex`).
-
-/// The clock of a device's stamps.
+/// The clock by which a device stamps completions (`ibv_query_rt_values_ex`).
 #[derive(Clone)]
 pub struct StampClock {
     context: Arc<Context>,
-    /// The bits that count.
+    /// The bits that the clock has: after the last of them it begins again at 0.
     mask: u64,
     khz: u64,
 }
@@ -455,7 +453,7 @@ impl StampClock {
         read.map_err(|code| VerbsError::returned(Operation::QueryClock, self.context.name(), code))
     }
 
-    /// Ticks in a millisecond.
+    /// Ticks in a millisecond: its frequency in kHz.
     pub fn khz(&self) -> u64 {
         self.khz
     }

@@ -112,7 +112,7 @@ pub enum VerbsError {
         device: String,
         /// What it lacks, in the plural.
         what: &'static str,
-        /// What works on it.
+        /// What to do instead, as an imperative.
         instead: &'static str,
     },
     #[error(

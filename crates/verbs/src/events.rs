@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rdma_sys::ibv_async_event;
 
-use super::{CompletionQueue, Context, SharedReceiveQueue, ffi};
+use crate::{CompletionQueue, Context, SharedReceiveQueue, ffi};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsyncEvent {

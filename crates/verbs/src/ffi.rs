@@ -158,7 +158,7 @@ pub(super) unsafe extern "C" fn query_port_speed(
     }
 }
 
-/// `ibv_query_gid_ex(3)`.
+/// `ibv_query_gid_ex(3)`, which rdma-sys does not bind.
 pub(super) unsafe extern "C" fn query_gid_ex(
     context: *mut ibv_context,
     port: u32,

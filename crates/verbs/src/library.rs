@@ -11,7 +11,7 @@ use rdma_sys::{
     ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr,
 };
 
-use super::{ffi, network};
+use crate::ffi;
 
 /// The functions, each in one row: its name in the table and in a module that has them all, libibverbs' function, and its
 /// type. The first token is a `$`, for the macro that this makes.
@@ -41,8 +41,8 @@ macro_rules! functions {
         static SYSTEM: VerbsLibrary = VerbsLibrary {
             name: "libibverbs",
             root: "/",
-            prefixes: network::prefixes_of_this_machine,
-            source: network::source_of_this_machine,
+            prefixes: crate::prefixes_of_this_machine,
+            source: crate::source_of_this_machine,
             $($name: $system,)*
         };
 
@@ -112,7 +112,7 @@ impl std::fmt::Debug for VerbsLibrary {
 }
 
 impl VerbsLibrary {
-    /// rdma-core's libibverbs.
+    /// rdma-core's libibverbs, with which this program is linked.
     pub fn system() -> &'static VerbsLibrary {
         &SYSTEM
     }
@@ -125,12 +125,10 @@ impl VerbsLibrary {
         &EMBEDDED
     }
 
-    /// Whether this is [`VerbsLibrary::system`].
     pub fn is_system(&self) -> bool {
         std::ptr::eq(self, VerbsLibrary::system())
     }
 
-    /// Whether this is [`VerbsLibrary::embedded`].
     pub fn is_embedded(&self) -> bool {
         std::ptr::eq(self, VerbsLibrary::embedded())
     }

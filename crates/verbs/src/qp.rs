@@ -1,44 +1,26 @@
-//! Queue pairs of all services, and their states RESET → INIT → RTR → RTS → ERR.
+//! Queue pairs of all services with their states RESET → INIT → RTR → RTS → ERR, the address handles by which datagrams go, and
+//! shared receive queues.
 
-use std::fmt;
 use std::mem::zeroed;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{
-    ibv_ah, ibv_ah_attr, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap,
-    ibv_qp_init_attr, ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr,
+    ibv_ah, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_qp_rate_limit_attr, ibv_qp_state, ibv_send_wr, ibv_srq, ibv_srq_attr, ibv_srq_attr_mask,
+    ibv_srq_init_attr,
 };
-use serde::{Deserialize, Serialize};
 
-use super::error::{Teardown, TeardownToken};
-use super::ffi::modify_qp_rate_limit;
-use super::{
-    Access, CompletionQueue, Context, Gid, LinkLayer, Operation, ProtectionDomain, Service,
-    SharedReceiveQueue, ThreadDomain, VerbsError, extended_post,
+use crate::error::TeardownToken;
+use crate::ffi::modify_qp_rate_limit;
+use crate::qp_attributes::address_vector;
+use crate::{
+    Access, CompletionQueue, Context, Operation, Path, ProtectionDomain, QpAttributes, QpCapacity,
+    QpState, Reliability, RemoteQp, Service, Teardown, ThreadDomain, VerbsError, extended,
 };
 
 pub(super) type PostSend =
     unsafe extern "C" fn(*mut ibv_qp, *mut ibv_send_wr, *mut *mut ibv_send_wr) -> i32;
-
-/// Sizes of a QP's queues.
-#[derive(Clone, Copy, Debug)]
-pub struct QpCapacity {
-    /// WRs outstanding on the send queue.
-    pub send_wr: u32,
-    /// WRs outstanding on the receive queue.
-    pub recv_wr: u32,
-    /// The most bytes of a message sent inline.
-    pub inline_bytes: u32,
-    /// Scatter/gather elements of a WR at most.
-    pub sges: u32,
-}
-
-impl QpCapacity {
-    /// One WR of one element in each queue: what a device takes if it makes such QPs at all.
-    pub(super) const LEAST: QpCapacity =
-        QpCapacity { send_wr: 1, recv_wr: 1, inline_bytes: 0, sges: 1 };
-}
 
 /// What a QP is made with besides its CQs.
 #[derive(Clone, Copy, Default)]
@@ -49,64 +31,6 @@ pub struct QpParts<'a> {
     pub domain: Option<&'a Arc<ThreadDomain>>,
     /// Its sends are posted by `ibv_wr_post(3)`, and not by `ibv_post_send(3)`.
     pub extended_post: bool,
-}
-
-/// The attributes of packets from this end's port.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// Port number, from 1.
-    pub port: u8,
-    /// The port's link layer; RoCE always carries a GRH.
-    pub link_layer: LinkLayer,
-    /// Index of the source GID; on InfiniBand, `Some` requests a GRH.
-    pub gid_index: Option<u8>,
-    pub service_level: u8,
-    /// GRH traffic class.
-    pub traffic_class: u8,
-    /// GRH flow label, 20 bits.
-    pub flow_label: u32,
-    /// GRH hop limit.
-    pub hop_limit: u8,
-    /// Path MTU code of `enum ibv_mtu` (1 is 256 bytes, 5 is 4096).
-    pub mtu_code: u32,
-}
-
-impl Path {
-    /// The `enum ibv_mtu` code of an MTU in bytes.
-    pub fn mtu_code(bytes: u32) -> u32 {
-        bytes.max(256).ilog2() - 7
-    }
-
-    pub fn mtu_bytes(&self) -> u32 {
-        128 << self.mtu_code
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct RemoteQp {
-    pub qpn: u32,
-    /// First PSN that it sends.
-    pub psn: u32,
-    /// LID of its port, for InfiniBand.
-    pub lid: u16,
-    pub gid: Gid,
-}
-
-/// Retries and timeouts of the connection, and the number of READs in flight.
-#[derive(Clone, Copy, Debug)]
-pub struct Reliability {
-    /// Local ACK timeout exponent.
-    pub timeout: u8,
-    /// Retries after a timeout.
-    pub retry_cnt: u8,
-    /// Retries after an RNR NAK.
-    pub rnr_retry: u8,
-    /// RNR NAK timer code.
-    pub min_rnr_timer: u8,
-    /// READs outstanding as requester.
-    pub initiator_reads: u8,
-    /// READs served at once as responder.
-    pub responder_reads: u8,
 }
 
 pub struct QueuePair {
@@ -129,6 +53,7 @@ pub struct QueuePair {
 // SAFETY: posting and modifying may be done from any thread (libibverbs locks), and the fields never
 // change.
 unsafe impl Send for QueuePair {}
+
 // SAFETY: as above.
 unsafe impl Sync for QueuePair {}
 
@@ -172,17 +97,17 @@ impl QueuePair {
         let library = pd.context().library();
         let in_domain = parts.domain.map_or(pd.raw(), |domain| domain.raw());
         // SAFETY: PD, CQs, SRQ and domain are alive and belong to one context; `attr` is filled.
-        let (raw, operation) = unsafe {
+        let (created, operation) = unsafe {
             if parts.extended_post {
                 (
-                    extended_post::create(pd.context(), in_domain, &attr, service),
+                    extended::create_qp(pd.context(), in_domain, &attr, service),
                     Operation::CreateQpEx,
                 )
             } else {
                 (NonNull::new((library.create_qp)(in_domain, &mut attr)), Operation::CreateQp)
             }
         };
-        let raw = raw.ok_or_else(|| {
+        let raw = created.ok_or_else(|| {
             let QpCapacity {
                 send_wr,
                 recv_wr,
@@ -209,7 +134,7 @@ impl QueuePair {
         }))
     }
 
-    /// Its number, 24 bits.
+    /// The QP's number, of 24 bits.
     pub fn qpn(&self) -> u32 {
         // SAFETY: the QP lives while `self` does.
         unsafe { self.raw.as_ref().qp_num }
@@ -226,7 +151,7 @@ impl QueuePair {
     /// What its sends are posted by; `None` on a device without such a function.
     pub(super) fn post_send(&self) -> Option<PostSend> {
         if self.extended_post {
-            Some(extended_post::post_send)
+            Some(extended::post_send)
         } else {
             // SAFETY: the QP and so its context are alive, and the table of operations is filled.
             unsafe { (*self.raw.as_ref().context).ops.post_send }
@@ -381,93 +306,6 @@ impl Drop for QueuePair {
     }
 }
 
-/// The address vector: for RoCE the GID with a GRH; for InfiniBand the LID, with a GRH if there is a GID index.
-pub(super) fn address_vector(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
-    // SAFETY: plain data, for which zero is valid.
-    let mut ah: ibv_ah_attr = unsafe { zeroed() };
-    ah.port_num = path.port;
-    ah.sl = path.service_level;
-    if path.link_layer == LinkLayer::Infiniband {
-        ah.dlid = remote.lid;
-    }
-    if path.link_layer == LinkLayer::Ethernet || path.gid_index.is_some() {
-        ah.is_global = 1;
-        ah.grh.dgid.raw = remote.gid.0;
-        ah.grh.sgid_index = path.gid_index.unwrap_or(0);
-        ah.grh.hop_limit = path.hop_limit;
-        ah.grh.traffic_class = path.traffic_class;
-        ah.grh.flow_label = path.flow_label;
-    }
-    ah
-}
-
-// Querying a QP (`ibv_query_qp(3)`).
-
-/// The state of a QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[allow(missing_docs)] // each is the specification's name
-pub enum QpState {
-    Reset,
-    Init,
-    Rtr,
-    Rts,
-    Sqd,
-    Sqe,
-    Err,
-    /// Not a state of the specification.
-    Unknown,
-}
-
-/// The attributes that a QP reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QpAttributes {
-    pub state: QpState,
-    /// Path MTU in bytes; 0 before RTR.
-    pub path_mtu_bytes: u32,
-    /// The peer's QP; 0 before RTR.
-    pub remote_qpn: u32,
-    /// PSN of the next packet that it expects; 0 before RTR.
-    pub rq_psn: u32,
-    /// PSN of the next packet that it sends; 0 before RTS.
-    pub sq_psn: u32,
-}
-
-impl QpState {
-    fn from_code(code: u32) -> QpState {
-        match code {
-            ibv_qp_state::IBV_QPS_RESET => QpState::Reset,
-            ibv_qp_state::IBV_QPS_INIT => QpState::Init,
-            ibv_qp_state::IBV_QPS_RTR => QpState::Rtr,
-            ibv_qp_state::IBV_QPS_RTS => QpState::Rts,
-            ibv_qp_state::IBV_QPS_SQD => QpState::Sqd,
-            ibv_qp_state::IBV_QPS_SQE => QpState::Sqe,
-            ibv_qp_state::IBV_QPS_ERR => QpState::Err,
-            _ => QpState::Unknown,
-        }
-    }
-
-    /// Its name in the specification.
-    pub fn name(self) -> &'static str {
-        match self {
-            QpState::Reset => "RESET",
-            QpState::Init => "INIT",
-            QpState::Rtr => "RTR",
-            QpState::Rts => "RTS",
-            QpState::Sqd => "SQD",
-            QpState::Sqe => "SQE",
-            QpState::Err => "ERR",
-            QpState::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for QpState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl QueuePair {
     pub fn query(&self) -> Result<QpAttributes, VerbsError> {
         let bits = mask::IBV_QP_STATE
@@ -489,7 +327,7 @@ impl QueuePair {
         Ok(QpAttributes {
             state,
             path_mtu_bytes: match attr.path_mtu {
-                code @ 1..=5 if connected => 128 << code,
+                mtu_code @ 1..=5 if connected => 128 << mtu_code,
                 _ => 0,
             },
             remote_qpn: if connected { attr.dest_qp_num } else { 0 },
@@ -499,8 +337,7 @@ impl QueuePair {
     }
 }
 
-// Address handles: the way of datagrams to a port.
-
+/// The way of datagrams to a port.
 pub struct AddressHandle {
     pd: Arc<ProtectionDomain>,
     raw: NonNull<ibv_ah>,
@@ -508,6 +345,7 @@ pub struct AddressHandle {
 
 // SAFETY: the handle is only passed to the library, which locks, and never changes.
 unsafe impl Send for AddressHandle {}
+
 // SAFETY: as above.
 unsafe impl Sync for AddressHandle {}
 
@@ -540,66 +378,67 @@ impl Drop for AddressHandle {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// One queue of receives for many QPs.
+pub struct SharedReceiveQueue {
+    pd: Arc<ProtectionDomain>,
+    raw: NonNull<ibv_srq>,
+}
 
-    fn path(link_layer: LinkLayer, gid_index: Option<u8>) -> Path {
-        Path {
-            port: 1,
-            link_layer,
-            gid_index,
-            service_level: 3,
-            traffic_class: 106,
-            flow_label: 7,
-            hop_limit: 64,
-            mtu_code: Path::mtu_code(4096),
+// SAFETY: posting and modifying may be done from any thread (libibverbs locks), and the fields never change.
+unsafe impl Send for SharedReceiveQueue {}
+
+// SAFETY: as above.
+unsafe impl Sync for SharedReceiveQueue {}
+
+impl SharedReceiveQueue {
+    /// `ibv_create_srq(3)` with room for `wrs` receives of at most `sges` elements.
+    pub fn new(
+        pd: &Arc<ProtectionDomain>,
+        wrs: u32,
+        sges: u32,
+    ) -> Result<Arc<SharedReceiveQueue>, VerbsError> {
+        // SAFETY: plain data, for which zero is valid.
+        let mut init: ibv_srq_init_attr = unsafe { zeroed() };
+        init.attr.max_wr = wrs;
+        init.attr.max_sge = sges;
+        // SAFETY: the PD is alive and `init` filled.
+        let raw = unsafe { (pd.context().library().create_srq)(pd.raw(), &mut init) };
+        let raw = NonNull::new(raw).ok_or_else(|| {
+            let name = pd.context().name();
+            VerbsError::last(Operation::CreateSrq, format!("{name} ({wrs} receives)"))
+        })?;
+        Ok(Arc::new(SharedReceiveQueue { pd: Arc::clone(pd), raw }))
+    }
+
+    /// Requests one asynchronous event for when fewer than `limit` receives are left (`ibv_modify_srq(3)`).
+    pub fn arm(&self, limit: u32) -> Result<(), VerbsError> {
+        let mut attr = ibv_srq_attr { max_wr: 0, max_sge: 0, srq_limit: limit };
+        let bits = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0.cast_signed();
+        // SAFETY: the SRQ is alive and `attr` filled for the bits.
+        match unsafe { (self.pd.context().library().modify_srq)(self.raw(), &mut attr, bits) } {
+            0 => Ok(()),
+            code => Err(VerbsError::returned(Operation::ModifySrq, self.context().name(), code)),
         }
     }
 
-    fn remote() -> RemoteQp {
-        RemoteQp { qpn: 17, psn: 5, lid: 0x2a, gid: Gid::parse("::ffff:10.0.0.9").unwrap() }
+    pub(super) fn context(&self) -> &Context {
+        self.pd.context()
     }
 
-    #[test]
-    fn roce_goes_by_gid_and_never_by_lid() {
-        let ah = address_vector(&path(LinkLayer::Ethernet, Some(3)), &remote());
-        assert_eq!((ah.is_global, ah.dlid, ah.sl), (1, 0, 3));
-        let grh = ah.grh;
-        let told = [grh.sgid_index, grh.traffic_class, grh.hop_limit];
-        assert_eq!((told, grh.flow_label), ([3, 106, 64], 7));
-        // SAFETY: every bit pattern is a valid GID.
-        assert_eq!(Gid(unsafe { ah.grh.dgid.raw }), remote().gid);
+    pub(super) fn raw(&self) -> *mut ibv_srq {
+        self.raw.as_ptr()
     }
 
-    #[test]
-    fn infiniband_goes_by_lid_with_a_grh_only_where_asked() {
-        for (gid_index, is_global) in [(None, 0), (Some(0), 1)] {
-            let ah = address_vector(&path(LinkLayer::Infiniband, gid_index), &remote());
-            assert_eq!((ah.is_global, ah.dlid), (is_global, 0x2a));
-        }
+    /// A number that identifies this SRQ while it lives; asynchronous events contain it.
+    pub(super) fn identity(&self) -> usize {
+        self.raw.as_ptr() as usize
     }
+}
 
-    #[test]
-    fn mtu_codes_are_those_of_the_header() {
-        use rdma_sys::ibv_mtu as header;
-        for (bytes, code) in [
-            (256, header::IBV_MTU_256),
-            (512, header::IBV_MTU_512),
-            (1024, header::IBV_MTU_1024),
-            (2048, header::IBV_MTU_2048),
-            (4096, header::IBV_MTU_4096),
-        ] {
-            assert_eq!(Path::mtu_code(bytes), code);
-        }
-    }
-
-    #[test]
-    fn states_have_their_names() {
-        for (code, name) in
-            [(0, "RESET"), (1, "INIT"), (2, "RTR"), (3, "RTS"), (6, "ERR"), (9, "unknown")]
-        {
-            assert_eq!(QpState::from_code(code).to_string(), name);
-        }
+impl Drop for SharedReceiveQueue {
+    fn drop(&mut self) {
+        // SAFETY: its QPs and rings held an `Arc` to it, so they are gone; events that name it are acknowledged as soon
+        // as they are read.
+        unsafe { (self.pd.context().library().destroy_srq)(self.raw()) };
     }
 }

@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_qp, ibv_recv_wr, ibv_sge, ibv_srq};
 
-use super::walk::{Buffer, elements};
-use super::walk::{Walk, Walker};
-use super::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, VerbsError};
+use crate::walk::{Buffer, Walker, elements};
+use crate::{MemoryRegion, Operation, PostError, QueuePair, SharedReceiveQueue, VerbsError, Walk};
 
 type PostToQp = unsafe extern "C" fn(*mut ibv_qp, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 type PostToSrq = unsafe extern "C" fn(*mut ibv_srq, *mut ibv_recv_wr, *mut *mut ibv_recv_wr) -> i32;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RecvTemplate {
-    /// Returned in its completion.
+    /// A number of the caller's, returned in its completion.
     pub wr_id: u64,
     /// Offset of its buffer in the MR, in bytes.
     pub offset: usize,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use rdma_sys::ibv_sge;
 
-use super::MemoryRegion;
+use crate::MemoryRegion;
 
 /// Cells of equal size, in the order in which the WRs of a ring use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Walk {
         let cell = lap * u64::from(self.positions) + position;
         let cell = match &self.shuffle {
             None => cell,
-            Some(shuffle) => shuffle.of(cell),
+            Some(shuffle) => shuffle.place(cell),
         };
         cell as usize * self.cell_bytes
     }
@@ -71,7 +71,7 @@ impl Shuffle {
     /// half. Where that leads beyond the count, the way goes on until it is back (cycle walking: J. Black, P. Rogaway,
     /// "Ciphers with arbitrary finite domains", CT-RSA 2002), which takes less than two steps in the mean.
     #[inline]
-    fn of(&self, number: u64) -> u64 {
+    fn place(&self, number: u64) -> u64 {
         let mask = 1u64.unbounded_shl(self.bits).wrapping_sub(1);
         let half = self.bits.div_ceil(2).max(1);
         let mut at = number;
@@ -107,19 +107,19 @@ impl Walker {
         memory: &MemoryRegion,
         lists: impl Iterator<Item = &'l [ibv_sge]>,
     ) -> Option<Walker> {
-        let mut start = None;
+        let mut common_start = None;
         let mut longest_bytes = 0;
         let mut wrs = 0;
         for (list, position) in lists.zip(0u32..) {
             let (first, last) = (list.first()?.addr, list.last()?);
             let first_cell = first.checked_sub(walk.offset(position, 0) as u64)?;
-            if *start.get_or_insert(first_cell) != first_cell {
+            if *common_start.get_or_insert(first_cell) != first_cell {
                 return None;
             }
             longest_bytes = longest_bytes.max(last.addr + u64::from(last.length) - first);
             wrs += 1;
         }
-        let start = start?;
+        let start = common_start?;
         let last_cell = walk.bytes().checked_sub(walk.cell_bytes)? as u64;
         let end = start.checked_add(last_cell)?.checked_add(longest_bytes)?;
         let end_of_memory = memory.address() + memory.length_bytes() as u64;
@@ -238,10 +238,10 @@ mod tests {
     /// In either order all cells are used, each once, before any is used again.
     #[test]
     fn every_cell_is_used_once_in_all_laps() {
-        let keys = [None, Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]), Some([0; 2])];
+        let orders = [None, Some([0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9]), Some([0; 2])];
         for ((positions, laps), keys) in (1..20u32)
             .flat_map(|positions| (1..20u64).map(move |laps| (positions, laps)))
-            .flat_map(|size| keys.map(|keys| (size, keys)))
+            .flat_map(|size| orders.map(|keys| (size, keys)))
         {
             let walk = Walk::new(64, positions, laps, keys);
             let mut offsets = HashSet::new();
@@ -259,46 +259,46 @@ mod tests {
 
     #[test]
     fn shuffled_cells_are_far_from_the_one_before() {
-        let walk = |keys| Walk::new(1, 128, 8192, keys);
-        let all = |walk: Walk| {
+        let offsets = |keys| {
+            let walk = Walk::new(1, 128, 8192, keys);
             let uses = (0..8192).flat_map(|uses| (0..128).map(move |position| (position, uses)));
             uses.map(move |(position, uses)| walk.offset(position, uses) as i64).collect::<Vec<_>>()
         };
-        let sequential = all(walk(None));
+        let sequential = offsets(None);
         assert!(sequential.windows(2).all(|pair| pair[1] == pair[0] + 1));
         for keys in [
             [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9],
             [0x94d0_49bb_1331_11eb, 0x1234_5678_9abc_def0],
         ] {
             // One of 128 would be by chance.
-            let near = all(walk(Some(keys)))
+            let near = offsets(Some(keys))
                 .windows(2)
                 .filter(|pair| (pair[1] - pair[0]).abs() < 4096)
                 .count();
             assert!(near < sequential.len() / 32, "{keys:x?}: {near}");
         }
-        let one = all(walk(Some([0x1234_5678_9abc_def0, 3])));
-        assert_ne!(one, all(walk(Some([0x1234_5678_9abc_def0, 4]))));
+        let one = offsets(Some([0x1234_5678_9abc_def0, 3]));
+        assert_ne!(one, offsets(Some([0x1234_5678_9abc_def0, 4])));
     }
 
     #[test]
     fn pieces_follow_each_other_and_none_is_empty() {
         for length in [0, 1, 2, 3, 7, 8, 31, 32, 33, 100, 4096, 65_535, u32::MAX] {
             for count in [1, 2, 3, 4, 7, 16] {
-                let all: Vec<_> = pieces(length, count).collect();
-                assert_eq!(all.len() as u32, count.min(length).max(1));
+                let cut: Vec<_> = pieces(length, count).collect();
+                assert_eq!(cut.len() as u32, count.min(length).max(1));
                 let mut end = 0;
-                for &(start, bytes) in &all {
+                for &(start, bytes) in &cut {
                     assert_eq!(start, end, "{length} in {count}");
                     assert!(bytes > 0 || length == 0, "{length} in {count}");
                     end = start + bytes;
                 }
                 assert_eq!(end, length);
-                let lengths = || all.iter().map(|&(_, bytes)| bytes);
+                let lengths = || cut.iter().map(|&(_, bytes)| bytes);
                 let (least, most) = (lengths().min().unwrap(), lengths().max().unwrap());
                 assert!(most - least <= 16, "{length} in {count}: {least} to {most}");
                 if length / count >= 8 {
-                    assert!(all.iter().all(|(start, _)| start % 8 == 0));
+                    assert!(cut.iter().all(|(start, _)| start % 8 == 0));
                 }
             }
         }

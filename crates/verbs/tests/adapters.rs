@@ -6,7 +6,7 @@ use verbs::{
     Adapters, Network, Port, PortReason, PortRequest, Route, VerbsError, select, select_or_embedded,
 };
 
-fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
+fn port_request(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
     PortRequest { device: device.map(str::to_owned), gid_index, ..PortRequest::default() }
 }
 
@@ -44,7 +44,7 @@ fn a_code_that_stands_for_several_speeds_is_no_speed() {
 fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
     let machine = persona("mixed");
     let chosen = |device, gid_index| {
-        let port = select(machine.library(), &asked(device, gid_index), None).unwrap();
+        let port = select(machine.library(), &port_request(device, gid_index), None).unwrap();
         (port.context.name().to_owned(), port.gid.map(|entry| entry.index))
     };
     // mlx5_0 may not be opened, mlx5_1 is InfiniBand, mlx5_2 has no IP address, and no such entry.
@@ -52,14 +52,15 @@ fn roce_comes_before_infiniband_and_a_port_that_does_not_fit_ends_no_search() {
     assert_eq!(chosen(None, Some(3)), ("mlx5_3".into(), Some(3)));
     assert_eq!(chosen(Some("mlx5_2"), None), ("mlx5_2".into(), Some(1)));
     assert_eq!(chosen(Some("mlx5_1"), None), ("mlx5_1".into(), Some(0)));
-    let error = select(machine.library(), &asked(Some("mlx5_0"), None), None).err().unwrap();
-    let told = "ibv_open_device failed for mlx5_0: Permission denied (os error 13)";
-    assert_eq!(error.to_string(), told);
-    let error = select(machine.library(), &asked(None, Some(9)), None);
-    assert!(matches!(error, Err(VerbsError::NoSuchGid { .. })));
-    let error = select(machine.library(), &asked(Some("mlx5_4"), None), None);
-    let told = "no usable RDMA port: mlx5_4 port 1 is INIT: no subnet manager, such as opensm, has set it up";
-    assert_eq!(error.err().unwrap().to_string(), told);
+    let refused =
+        select(machine.library(), &port_request(Some("mlx5_0"), None), None).err().unwrap();
+    let text = "ibv_open_device failed for mlx5_0: Permission denied (os error 13)";
+    assert_eq!(refused.to_string(), text);
+    let no_gid = select(machine.library(), &port_request(None, Some(9)), None);
+    assert!(matches!(no_gid, Err(VerbsError::NoSuchGid { .. })));
+    let inactive = select(machine.library(), &port_request(Some("mlx5_4"), None), None);
+    let reason = "no usable RDMA port: mlx5_4 port 1 is INIT: no subnet manager, such as opensm, has set it up";
+    assert_eq!(inactive.err().unwrap().to_string(), reason);
 }
 
 /// A route from this address with this common network.
@@ -82,9 +83,9 @@ fn the_own_address_comes_before_the_common_network_and_both_before_the_first_por
         ("203.0.113.10", Some(first), ("mlx5_1", PortReason::OwnAddress)),
     ] {
         let route = route(local, common_network);
-        let port = select(machine.library(), &asked(None, None), route).unwrap();
-        let told = (port.context.name(), port.choice.reason);
-        assert_eq!(told, chosen, "{local}, {common_network:?}");
+        let port = select(machine.library(), &port_request(None, None), route).unwrap();
+        let found = (port.context.name(), port.choice.reason);
+        assert_eq!(found, chosen, "{local}, {common_network:?}");
         let other = if chosen.0 == "mlx5_0" { "mlx5_1" } else { "mlx5_0" };
         assert_eq!(port.choice.others, [other]);
     }
@@ -93,40 +94,43 @@ fn the_own_address_comes_before_the_common_network_and_both_before_the_first_por
 #[test]
 fn a_port_may_move_to_the_networks_of_all_that_fit_the_request_unless_it_has_the_own_address() {
     let machine = persona("rails");
-    let of = |request, route| select(machine.library(), &request, route).unwrap();
-    let told = |port: &Port| -> Vec<String> {
+    let choose = |request, route| select(machine.library(), &request, route).unwrap();
+    let networks = |port: &Port| -> Vec<String> {
         port.choice.networks.iter().map(ToString::to_string).collect()
     };
     let (first, second) = ("198.51.100.0/24", "203.0.113.0/24");
-    let free = of(asked(None, None), None);
-    assert_eq!(told(&free), [first, second]);
+    let free = choose(port_request(None, None), None);
+    assert_eq!(networks(&free), [first, second]);
     assert!(free.may_move_to(second.parse().unwrap()));
     assert!(!free.may_move_to(first.parse().unwrap()), "it is there");
     assert!(!free.may_move_to("192.0.2.0/24".parse().unwrap()));
-    assert_eq!(told(&of(asked(None, None), route("127.0.0.1", Some(second)))), [second, first]);
-    assert_eq!(told(&of(asked(Some("mlx5_1"), None), None)), [second]);
-    assert_eq!(told(&of(asked(None, None), route("203.0.113.10", None))), [second]);
+    assert_eq!(
+        networks(&choose(port_request(None, None), route("127.0.0.1", Some(second)))),
+        [second, first]
+    );
+    assert_eq!(networks(&choose(port_request(Some("mlx5_1"), None), None)), [second]);
+    assert_eq!(networks(&choose(port_request(None, None), route("203.0.113.10", None))), [second]);
     // RoCE v1 has no IP network, and neither has an address without a prefix.
-    assert!(told(&of(asked(None, Some(2)), None)).is_empty());
+    assert!(networks(&choose(port_request(None, Some(2)), None)).is_empty());
     let library =
         Box::leak(Box::new(verbs::VerbsLibrary { prefixes: Vec::new, ..*machine.library() }));
-    let unknown = select(library, &asked(None, None), None).unwrap();
-    assert!(told(&unknown).is_empty());
+    let unknown = select(library, &port_request(None, None), None).unwrap();
+    assert!(networks(&unknown).is_empty());
 }
 
 #[test]
 fn a_choice_is_told_in_a_line_and_nothing_is_told_where_there_was_none() {
     let machine = persona("mixed");
     let line = |device| {
-        let port = select(machine.library(), &asked(device, None), None).unwrap();
+        let port = select(machine.library(), &port_request(device, None), None).unwrap();
         port.choice_line()
     };
-    let told = "mlx5_3 port 1 (192.0.2.10): it is the first active port with a RoCE v2 GID that is not link-local; \
+    let text = "mlx5_3 port 1 (192.0.2.10): it is the first active port with a RoCE v2 GID that is not link-local; \
                 not mlx5_2, mlx5_1";
-    assert_eq!(line(None).unwrap(), told);
+    assert_eq!(line(None).unwrap(), text);
     assert_eq!(line(Some("mlx5_1")), None);
-    let machine = persona("connectx7");
-    let port = select(machine.library(), &asked(None, None), None).unwrap();
+    let with_one_port = persona("connectx7");
+    let port = select(with_one_port.library(), &port_request(None, None), None).unwrap();
     assert_eq!(port.choice_line(), None);
     assert_eq!(port.choice.networks, ["192.0.2.0/24".parse().unwrap()]);
 }
@@ -134,7 +138,7 @@ fn a_choice_is_told_in_a_line_and_nothing_is_told_where_there_was_none() {
 #[test]
 fn gids_of_another_network_namespace_are_not_taken() {
     let machine = persona("connectx7_container");
-    let port = select(machine.library(), &asked(None, None), None).unwrap();
+    let port = select(machine.library(), &port_request(None, None), None).unwrap();
     let indices: Vec<_> = port.gids.iter().map(|entry| entry.index).collect();
     assert_eq!((indices, port.gid.unwrap().index), (vec![4, 5, 6, 7], 7));
 }
@@ -143,23 +147,24 @@ fn gids_of_another_network_namespace_are_not_taken() {
 fn a_grh_is_used_where_the_port_requires_one() {
     for (name, wants_grh) in [("infiniband_ndr", false), ("infiniband_grh", true)] {
         let machine = persona(name);
-        let port = select(machine.library(), &asked(None, None), None).unwrap();
+        let port = select(machine.library(), &port_request(None, None), None).unwrap();
         assert_eq!((port.wants_grh, port.gid.is_some()), (wants_grh, true));
     }
 }
 
 #[test]
 fn another_transport_is_named_as_what_it_is() {
-    for (name, told) in [
+    for (name, transport) in [
         ("irdma_iwarp", "irdma0 has iWARP"),
         ("siw", "siw0 has iWARP"),
         ("efa", "rdmap115s0 has SRD (EFA)"),
     ] {
         let machine = persona(name);
-        let error = select(machine.library(), &asked(None, None), None);
-        let told = format!("no usable RDMA port: {told}, but rocebench needs RoCE or InfiniBand");
-        assert_eq!(error.err().unwrap().to_string(), told);
-        let port = select_or_embedded(machine.library(), &asked(None, None), None).unwrap();
+        let error = select(machine.library(), &port_request(None, None), None);
+        let text =
+            format!("no usable RDMA port: {transport}, but rocebench needs RoCE or InfiniBand");
+        assert_eq!(error.err().unwrap().to_string(), text);
+        let port = select_or_embedded(machine.library(), &port_request(None, None), None).unwrap();
         assert!(port.embedded.unwrap().is_in_place_of_others);
     }
 }
@@ -173,8 +178,8 @@ fn services_without_qps_are_known_before_a_run() {
         ("mana", vec![("UC", libc::EOPNOTSUPP), ("UD", libc::EOPNOTSUPP)]),
     ] {
         let machine = persona(name);
-        let port = select(machine.library(), &asked(None, None), None).unwrap();
-        let told: Vec<_> = port
+        let port = select(machine.library(), &port_request(None, None), None).unwrap();
+        let refused: Vec<_> = port
             .adapter
             .refused_services()
             .iter()
@@ -183,6 +188,6 @@ fn services_without_qps_are_known_before_a_run() {
                 other => unreachable!("{other}"),
             })
             .collect();
-        assert_eq!(told, lacks, "{name}");
+        assert_eq!(refused, lacks, "{name}");
     }
 }

@@ -62,9 +62,9 @@ fn the_udp_source_port_is_known_where_the_driver_computes_it() {
     ] {
         let machine = persona(name);
         let port = port(&machine);
-        let of = |label| connected(&port, label).udp_source_port();
-        assert_eq!(of(1), of_label_1, "{name}");
-        assert_eq!(of(0).is_some(), of_label_1.is_some(), "{name}");
+        let udp_port = |label| connected(&port, label).udp_source_port();
+        assert_eq!(udp_port(1), of_label_1, "{name}");
+        assert_eq!(udp_port(0).is_some(), of_label_1.is_some(), "{name}");
     }
 }
 
@@ -75,10 +75,10 @@ fn only_mlx5_takes_a_udp_source_port() {
     let qp = connected(&nvidia, 0);
     qp.set_udp_source_port(50_000).unwrap();
     assert_eq!(qp.udp_source_port(), Some(50_000));
-    let machine = persona("thor2");
-    let error = connected(&port(&machine), 0).set_udp_source_port(50_000).unwrap_err();
-    let told = error.to_string();
-    assert!(told.starts_with("mlx5dv_modify_qp_udp_sport failed for"), "{told}");
+    let other_machine = persona("thor2");
+    let error = connected(&port(&other_machine), 0).set_udp_source_port(50_000).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("mlx5dv_modify_qp_udp_sport failed for"), "{text}");
     assert!(error.hint().unwrap().contains("--flow-label"));
 }
 
@@ -96,7 +96,7 @@ fn drivers_do_what_their_adapters_tables_say() {
                 continue;
             };
             let devices = &(entry.persona)().device;
-            let table = devices.iter().find(|it| it.name == adapter.name()).unwrap();
+            let table = devices.iter().find(|device| device.name == adapter.name()).unwrap();
             let name = entry.name;
             assert_eq!(driver.relaxed_ordering, table.relaxed_ordering, "{name}");
             let is_ethernet = adapter.ports[0].info.link_layer == LinkLayer::Ethernet;
@@ -119,12 +119,12 @@ fn a_pkey_is_one_of_the_ports_table() {
         select(machine.library(), &request, None).map(|port| port.pkey_index)
     };
     assert_eq!((with(None).unwrap(), with(Some(5)).unwrap()), (0, 5));
-    let told = with(Some(128)).unwrap_err().to_string();
+    let refused = with(Some(128)).unwrap_err().to_string();
     let expected = "no usable RDMA port: mlx5_0 port 1 has P_Key indices 0 to 127, not 128";
-    assert_eq!(told, expected);
+    assert_eq!(refused, expected);
 }
 
-static ASKED: AtomicI32 = AtomicI32::new(0);
+static ACCESS: AtomicI32 = AtomicI32::new(0);
 
 unsafe extern "C" fn remembering(
     pd: *mut ibv_pd,
@@ -132,7 +132,7 @@ unsafe extern "C" fn remembering(
     length: usize,
     access: c_int,
 ) -> *mut ibv_mr {
-    ASKED.store(access, Relaxed);
+    ACCESS.store(access, Relaxed);
     // SAFETY: forwarded as it came.
     unsafe { null_verbs::reg_mr(pd, address, length, access) }
 }
@@ -147,6 +147,6 @@ fn relaxed_ordering_is_asked_for_where_the_setting_says_so() {
     let bit = ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING.0.cast_signed();
     for (ordering, is_asked) in [(Ordering::Relaxed, true), (Ordering::Strict, false)] {
         MemoryRegion::within(&pd, &mapping, 0, 64, (Access::RemoteWrite, ordering)).unwrap();
-        assert_eq!(ASKED.load(Relaxed) & bit != 0, is_asked, "{ordering:?}");
+        assert_eq!(ACCESS.load(Relaxed) & bit != 0, is_asked, "{ordering:?}");
     }
 }

@@ -43,7 +43,7 @@ extern "C" fn may_not_open(_: *mut ibv_device) -> *mut ibv_context {
     fails(libc::EACCES)
 }
 
-fn asked(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> PortRequest {
+fn port_request(device: Option<&str>, ib_port: Option<u8>, gid_index: Option<u8>) -> PortRequest {
     PortRequest { device: device.map(str::to_owned), ib_port, gid_index, ..PortRequest::default() }
 }
 
@@ -76,7 +76,7 @@ fn a_device_that_may_not_be_opened_is_named() {
     let library =
         Box::leak(Box::new(VerbsLibrary { open_device: may_not_open, ..*null_library() }));
     // Also if another could be opened: a device of that name is there.
-    let error = select(library, &asked(Some("loop0"), None, None), None).err().unwrap();
+    let error = select(library, &port_request(Some("loop0"), None, None), None).err().unwrap();
     let text = "ibv_open_device failed for loop0: Permission denied (os error 13)";
     assert_eq!(error.to_string(), text);
     assert!(error.hint().unwrap().contains("/dev/infiniband/uverbs"));
@@ -88,32 +88,32 @@ fn the_first_usable_port_or_the_named_one_is_chosen() {
     let port = chosen(&PortRequest::default());
     assert_eq!((port.context.name(), port.info.port), ("null0", 1));
     let gid = port.gid.unwrap();
-    let told = (gid.index, gid.gid.to_string());
-    assert_eq!(told, (1, "::ffff:127.0.0.1".into()));
+    let entry = (gid.index, gid.gid.to_string());
+    assert_eq!(entry, (1, "::ffff:127.0.0.1".into()));
     assert!(!port.wants_grh);
-    let port = chosen(&asked(Some("loop0"), Some(1), Some(0)));
-    assert_eq!(port.context.name(), "loop0");
-    assert_eq!(port.gid.unwrap().index, 0);
-    assert!(port.wants_grh);
+    let named = chosen(&port_request(Some("loop0"), Some(1), Some(0)));
+    assert_eq!(named.context.name(), "loop0");
+    assert_eq!(named.gid.unwrap().index, 0);
+    assert!(named.wants_grh);
 }
 
 #[test]
 fn what_is_not_there_is_answered_with_what_is() {
     let refused = |device, port, gid, flag| {
-        let error = select(null_library(), &asked(device, port, gid), None).err().unwrap();
+        let error = select(null_library(), &port_request(device, port, gid), None).err().unwrap();
         assert!(error.is_bad_input());
         assert!(error.hint().unwrap().contains(flag), "{error}");
         error.to_string()
     };
-    let text = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0";
-    assert_eq!(refused(Some("mlx5_0"), None, None, "--device"), text);
-    let text = "no RDMA port 0: loop0 has port 1";
-    assert_eq!(refused(Some("loop0"), Some(0), None, "--ib-port"), text);
-    let text = "no RDMA port 2: null0 has port 1; loop0 has port 1";
-    assert_eq!(refused(None, Some(2), None, "--ib-port"), text);
-    let text = "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
-                1 (::ffff:127.0.0.1, RoCE v2)";
-    assert_eq!(refused(Some("loop0"), None, Some(7), "--gid-index"), text);
+    let no_device = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0";
+    assert_eq!(refused(Some("mlx5_0"), None, None, "--device"), no_device);
+    let no_port = "no RDMA port 0: loop0 has port 1";
+    assert_eq!(refused(Some("loop0"), Some(0), None, "--ib-port"), no_port);
+    let no_port_anywhere = "no RDMA port 2: null0 has port 1; loop0 has port 1";
+    assert_eq!(refused(None, Some(2), None, "--ib-port"), no_port_anywhere);
+    let no_gid = "loop0 port 1 has no GID at index 7; it has: 0 (fe80::200:ff:fe00:1, RoCE v1), \
+                  1 (::ffff:127.0.0.1, RoCE v2)";
+    assert_eq!(refused(Some("loop0"), None, Some(7), "--gid-index"), no_gid);
 }
 
 #[test]
@@ -121,9 +121,10 @@ fn a_device_of_the_system_comes_before_the_embedded_one() {
     let port = select_or_embedded(null_library(), &PortRequest::default(), None).unwrap();
     assert_eq!(port.context.name(), "null0");
     assert_eq!(port.embedded, None);
-    let port = select_or_embedded(null_library(), &asked(Some("soft0"), None, None), None).unwrap();
-    assert_eq!(port.context.name(), "soft0");
-    assert_eq!(port.embedded.unwrap().because, None);
+    let named =
+        select_or_embedded(null_library(), &port_request(Some("soft0"), None, None), None).unwrap();
+    assert_eq!(named.context.name(), "soft0");
+    assert_eq!(named.embedded.unwrap().because, None);
 }
 
 #[test]
@@ -156,11 +157,11 @@ fn the_embedded_device_does_not_hide_a_fault_or_a_wrong_choice() {
     let nothing = PortRequest::default();
     let fault = error(with_list(out_of_memory), &nothing);
     assert!(matches!(fault, VerbsError::Call { .. }), "{fault}");
-    let port = error(null_library(), &asked(None, Some(2), None));
+    let port = error(null_library(), &port_request(None, Some(2), None));
     assert!(matches!(port, VerbsError::NoSuchPort { .. }), "{port}");
-    let gid = error(null_library(), &asked(Some("loop0"), None, Some(7)));
+    let gid = error(null_library(), &port_request(Some("loop0"), None, Some(7)));
     assert!(matches!(gid, VerbsError::NoSuchGid { .. }), "{gid}");
-    let name = error(null_library(), &asked(Some("mlx5_0"), None, None)).to_string();
+    let name = error(null_library(), &port_request(Some("mlx5_0"), None, None)).to_string();
     let expected = "there is no RDMA device \"mlx5_0\"; this machine has: null0, loop0, soft0 (embedded, loopback)";
     assert!(name.starts_with(expected), "{name}");
 }

@@ -10,7 +10,7 @@ use rdma_sys::{
     ibv_qp_attr, rdma_cm_event, rdma_cm_id, rdma_conn_param, rdma_event_channel, rdma_port_space,
 };
 
-use super::CmError;
+use super::cm_error::CmError;
 use crate::VerbsLibrary;
 
 /// The file name for the dynamic linker.

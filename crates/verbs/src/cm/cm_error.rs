@@ -1,13 +1,13 @@
 //! Errors of the steps from an IP address to an established connection, with advice.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
-use super::event_kind::CmEventKind;
+use rdma_sys::rdma_cm_event_type as header;
+
 use crate::error::calls;
 
 calls! {
-    /// A step of rdma_cm.
+    /// A step of setting a connection up, by its call of librdmacm.
     CmStep {
         CreateEventChannel = "rdma_create_event_channel",
         GetCmEvent = "rdma_get_cm_event",
@@ -20,7 +20,7 @@ calls! {
         Accept = "rdma_accept",
         Establish = "rdma_establish",
         Reject = "rdma_reject",
-        /// For this state.
+        /// With the QP state whose attributes were asked for.
         InitQpAttr { state: &'static str } = "rdma_init_qp_attr",
     }
 }
@@ -226,6 +226,84 @@ fn reject_hint(reason: RejectReason, has_words: bool) -> &'static str {
     }
 }
 
+/// The kind of an event of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // each variant is RDMA_CM_EVENT_ and its name
+pub enum CmEventKind {
+    AddrResolved,
+    AddrError,
+    RouteResolved,
+    RouteError,
+    ConnectRequest,
+    ConnectResponse,
+    ConnectError,
+    Unreachable,
+    Rejected,
+    Established,
+    Disconnected,
+    DeviceRemoval,
+    AddrChange,
+    TimewaitExit,
+    /// A kind that does not concern connections, or that a newer kernel sends.
+    Other(u32),
+}
+
+impl CmEventKind {
+    pub(super) fn from_code(code: u32) -> Self {
+        match code {
+            header::RDMA_CM_EVENT_ADDR_RESOLVED => CmEventKind::AddrResolved,
+            header::RDMA_CM_EVENT_ADDR_ERROR => CmEventKind::AddrError,
+            header::RDMA_CM_EVENT_ROUTE_RESOLVED => CmEventKind::RouteResolved,
+            header::RDMA_CM_EVENT_ROUTE_ERROR => CmEventKind::RouteError,
+            header::RDMA_CM_EVENT_CONNECT_REQUEST => CmEventKind::ConnectRequest,
+            header::RDMA_CM_EVENT_CONNECT_RESPONSE => CmEventKind::ConnectResponse,
+            header::RDMA_CM_EVENT_CONNECT_ERROR => CmEventKind::ConnectError,
+            header::RDMA_CM_EVENT_UNREACHABLE => CmEventKind::Unreachable,
+            header::RDMA_CM_EVENT_REJECTED => CmEventKind::Rejected,
+            header::RDMA_CM_EVENT_ESTABLISHED => CmEventKind::Established,
+            header::RDMA_CM_EVENT_DISCONNECTED => CmEventKind::Disconnected,
+            header::RDMA_CM_EVENT_DEVICE_REMOVAL => CmEventKind::DeviceRemoval,
+            header::RDMA_CM_EVENT_ADDR_CHANGE => CmEventKind::AddrChange,
+            header::RDMA_CM_EVENT_TIMEWAIT_EXIT => CmEventKind::TimewaitExit,
+            code => CmEventKind::Other(code),
+        }
+    }
+
+    /// Whether `param.conn` of the event is filled.
+    pub(super) fn has_connection(self) -> bool {
+        matches!(
+            self,
+            CmEventKind::ConnectRequest
+                | CmEventKind::ConnectResponse
+                | CmEventKind::Rejected
+                | CmEventKind::Established
+        )
+    }
+}
+
+impl fmt::Display for CmEventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            CmEventKind::AddrResolved => "ADDR_RESOLVED",
+            CmEventKind::AddrError => "ADDR_ERROR",
+            CmEventKind::RouteResolved => "ROUTE_RESOLVED",
+            CmEventKind::RouteError => "ROUTE_ERROR",
+            CmEventKind::ConnectRequest => "CONNECT_REQUEST",
+            CmEventKind::ConnectResponse => "CONNECT_RESPONSE",
+            CmEventKind::ConnectError => "CONNECT_ERROR",
+            CmEventKind::Unreachable => "UNREACHABLE",
+            CmEventKind::Rejected => "REJECTED",
+            CmEventKind::Established => "ESTABLISHED",
+            CmEventKind::Disconnected => "DISCONNECTED",
+            CmEventKind::DeviceRemoval => "DEVICE_REMOVAL",
+            CmEventKind::AddrChange => "ADDR_CHANGE",
+            CmEventKind::TimewaitExit => "TIMEWAIT_EXIT",
+            CmEventKind::Other(code) => return write!(f, "RDMA_CM_EVENT number {code}"),
+        };
+        write!(f, "RDMA_CM_EVENT_{name}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -253,15 +331,15 @@ mod tests {
             reason,
             text: text.map(str::to_owned),
         };
-        let error = rejected(RejectReason::NO_LISTENER, None);
+        let unheard = rejected(RejectReason::NO_LISTENER, None);
         let text = "QP 0 was rejected: reason 8 (no program listens on that port)";
-        assert_eq!(error.to_string(), text);
-        assert!(error.hint().contains("server"));
+        assert_eq!(unheard.to_string(), text);
+        assert!(unheard.hint().contains("server"));
         let stale = rejected(RejectReason::STALE, None);
         assert!(stale.to_string().contains("stale") && stale.hint().contains("again"));
-        let error = rejected(RejectReason::BY_THE_LISTENER, Some("another run's nonce"));
-        assert!(error.to_string().ends_with(": another run's nonce"));
-        assert!(error.hint().contains("two hosts"));
+        let refused = rejected(RejectReason::BY_THE_LISTENER, Some("another run's nonce"));
+        assert!(refused.to_string().ends_with(": another run's nonce"));
+        assert!(refused.hint().contains("two hosts"));
         let silent = rejected(RejectReason::BY_THE_LISTENER, None);
         assert!(silent.hint().contains("route back"), "{}", silent.hint());
     }
