@@ -25,7 +25,7 @@ pub use terminal::errors::{ExitKind, Failure};
 use commands::{compare, devices, doctor, explain, gate, manual, mesh, plot, send, serve};
 use perftest::program;
 use sweep::execute::execute;
-use sweep::plan::{Ground, RunPlan};
+use sweep::plan::{DefaultNodes, RunPlan};
 use terminal::errors::{self, start_logging};
 use terminal::stdout::{print, unless_closed};
 
@@ -82,7 +82,7 @@ pub fn main() -> Result<(), Failure> {
             if let Some(host) = &cli.run.host {
                 mistyped::check(host)?;
             }
-            let plan = RunPlan::new(cli.run, &Ground::TwoEnds)?;
+            let plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
             start_logging(plan.verbose, plan.quiet);
             execute(plan)
         }

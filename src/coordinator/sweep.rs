@@ -22,7 +22,7 @@ use super::quick;
 use super::rails::over_rails;
 use super::search;
 
-use super::sweeper::{Halt, SweepOutcome, Sweeper};
+use super::sweeper::{StopReason, SweepOutcome, Sweeper};
 
 /// Runs a sweep.
 ///
@@ -88,9 +88,9 @@ pub fn run_sweep(
     };
     match all_cases(&mut sweeper, version.as_deref()) {
         Ok(()) => {}
-        Err(Halt::Interrupted) => sweeper.outcome.interrupted = true,
-        Err(Halt::Lost(error)) => sweeper.outcome.lost = Some(error),
-        Err(Halt::Broken(error)) => return Err(error),
+        Err(StopReason::Interrupted) => sweeper.outcome.interrupted = true,
+        Err(StopReason::Lost(error)) => sweeper.outcome.lost = Some(error),
+        Err(StopReason::Broken(error)) => return Err(error),
     }
     Link::part(sweeper.nodes.iter().flatten().map(|node| &node.link), stop);
     if let (Some(ranks), Some(_)) = (&options.ranks, &sweeper.nodes) {
@@ -114,7 +114,7 @@ fn node_of(node: &super::nodes::Node, own_host: &Host) -> Node {
 }
 
 /// All cases, in their order.
-fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Result<(), Halt> {
+fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Result<(), StopReason> {
     let sweep = sweeper.sweep;
     if let Some(rounds) = &sweeper.options.beside {
         return beside::run_cases(sweeper, rounds);

@@ -32,7 +32,7 @@ pub struct SweepOutcome {
 }
 
 /// Why a sweep ends before its last run.
-pub(crate) enum Halt {
+pub(crate) enum StopReason {
     Interrupted,
     /// The peer cannot be reached again.
     Lost(ConnectError),
@@ -40,13 +40,13 @@ pub(crate) enum Halt {
     Broken(RunFailure),
 }
 
-impl From<Unconnected> for Halt {
-    fn from(error: Unconnected) -> Halt {
+impl From<Unconnected> for StopReason {
+    fn from(error: Unconnected) -> StopReason {
         match error {
-            Unconnected::Unreachable(error) if error.is_interrupt() => Halt::Interrupted,
-            Unconnected::Unreachable(error) => Halt::Lost(error),
-            Unconnected::Failed(failure) if failure.interrupted => Halt::Interrupted,
-            Unconnected::Failed(failure) => Halt::Broken(failure),
+            Unconnected::Unreachable(error) if error.is_interrupt() => StopReason::Interrupted,
+            Unconnected::Unreachable(error) => StopReason::Lost(error),
+            Unconnected::Failed(failure) if failure.interrupted => StopReason::Interrupted,
+            Unconnected::Failed(failure) => StopReason::Broken(failure),
         }
     }
 }
@@ -71,22 +71,22 @@ pub(crate) struct Sweeper<'a> {
 
 impl Sweeper<'_> {
     /// The nodes, which are to be put back where their links are still good.
-    pub(crate) fn take_nodes(&mut self) -> Result<Vec<Node>, Halt> {
+    pub(crate) fn take_nodes(&mut self) -> Result<Vec<Node>, StopReason> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(Halt::Interrupted);
+            return Err(StopReason::Interrupted);
         }
         if let Some(nodes) = self.nodes.take() {
             return Ok(nodes);
         }
         let ends = &self.options.ends;
         let connected = self.places.connect(ends, &self.facts, self.stop);
-        connected.map_err(Halt::from)
+        connected.map_err(StopReason::from)
     }
 
     /// This end's node, with which the session was ended.
-    pub(crate) fn reach_own(&self) -> Result<Node, Halt> {
+    pub(crate) fn reach_own(&self) -> Result<Node, StopReason> {
         let own = self.places.reach_local(0, &self.facts, self.stop);
-        own.map_err(Halt::from)
+        own.map_err(StopReason::from)
     }
 
     /// Does run `number` of a case, and records it; what the ends of its first flow agreed on, if they came that far.
@@ -96,7 +96,7 @@ impl Sweeper<'_> {
         case: &Case,
         number: u32,
         runs: u32,
-    ) -> Result<Option<PathFacts>, Halt> {
+    ) -> Result<Option<PathFacts>, StopReason> {
         let nodes = self.take_nodes()?;
         let total = self.total;
         self.observer.run_started(index, total, case, number, runs);
@@ -117,7 +117,7 @@ impl Sweeper<'_> {
     }
 
     /// Does a trial of a search, which is not recorded as a run of a case.
-    pub(crate) fn trial(&mut self, case: &Case, number: u32) -> Result<Run, Halt> {
+    pub(crate) fn trial(&mut self, case: &Case, number: u32) -> Result<Run, StopReason> {
         let nodes = self.take_nodes()?;
         let done = self.run_with(&nodes, case, number);
         self.nodes = Some(nodes).filter(|_| done.goes_on);

@@ -43,7 +43,7 @@ impl fmt::Display for Launcher {
 }
 
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct JobInfo {
     pub(super) launcher: Launcher,
     pub(super) rank: u32,
     pub(super) ranks: Option<u32>,
@@ -64,7 +64,7 @@ pub(super) struct Told {
 /// What the launcher tells that has started this process. One may run inside another: in an allocation of Slurm, mpirun
 /// and mpiexec have srun start their daemons, whose variables their ranks inherit. So they come first, unless what they
 /// set is Slurm's own: srun sets PMIX_ and PMI_ variables too.
-pub(super) fn read(variables: &Variables) -> Result<Option<Told>, LaunchError> {
+pub(super) fn read(variables: &Variables) -> Result<Option<JobInfo>, LaunchError> {
     for reader in [open_mpi, pmix, mpich, slurm, kubernetes] {
         if let Some(told) = reader(&Reader::new(variables))? {
             return Ok(Some(told));
@@ -76,12 +76,12 @@ pub(super) fn read(variables: &Variables) -> Result<Option<Told>, LaunchError> {
 const LOOPBACK: &str = "127.0.0.1";
 
 /// Open MPI 4.1 and 5.
-fn open_mpi(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
+fn open_mpi(reader: &Reader<'_>) -> Result<Option<JobInfo>, LaunchError> {
     of_open_mpi(reader, "OMPI_COMM_WORLD_RANK")
 }
 
 /// PMIx's own variables, as `prterun` sets them.
-fn pmix(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
+fn pmix(reader: &Reader<'_>) -> Result<Option<JobInfo>, LaunchError> {
     let namespace = reader.text("PMIX_NAMESPACE");
     if namespace.is_some_and(|it| it.starts_with("slurm.")) {
         return Ok(None);
@@ -89,7 +89,7 @@ fn pmix(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
     of_open_mpi(reader, "PMIX_RANK")
 }
 
-fn of_open_mpi(reader: &Reader<'_>, rank: &'static str) -> Result<Option<Told>, LaunchError> {
+fn of_open_mpi(reader: &Reader<'_>, rank: &'static str) -> Result<Option<JobInfo>, LaunchError> {
     let launcher = Launcher::OpenMpi;
     let Some(rank) = reader.number(launcher, rank)? else {
         return Ok(None);
@@ -103,7 +103,7 @@ fn of_open_mpi(reader: &Reader<'_>, rank: &'static str) -> Result<Option<Told>, 
         Some(uri) => (hosts_of_uri(uri), true),
         None => (namespace.and_then(host_of_namespace).into_iter().collect(), true),
     };
-    Ok(Some(Told {
+    Ok(Some(JobInfo {
         launcher,
         rank,
         ranks,
@@ -137,7 +137,7 @@ fn host_of_namespace(namespace: &str) -> Option<String> {
     (is_pid && !host.is_empty()).then(|| host.to_owned())
 }
 
-fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
+fn mpich(reader: &Reader<'_>) -> Result<Option<JobInfo>, LaunchError> {
     let launcher = Launcher::Mpich;
     // srun's plugin for PMI-2 sets these too.
     let is_slurms = reader.text("PMI_JOBID").is_some()
@@ -155,7 +155,7 @@ fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
     let host = reader
         .owned("MPIR_CVAR_CH3_INTERFACE_HOSTNAME")
         .or_else(|| reader.owned("MPICH_INTERFACE_HOSTNAME"));
-    Ok(Some(Told {
+    Ok(Some(JobInfo {
         launcher,
         rank,
         ranks: Some(ranks),
@@ -169,7 +169,7 @@ fn mpich(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
 }
 
 /// A step of Slurm. A batch script has SLURM_PROCID without one, and is no rank.
-fn slurm(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
+fn slurm(reader: &Reader<'_>) -> Result<Option<JobInfo>, LaunchError> {
     let launcher = Launcher::Slurm;
     let list = "SLURM_STEP_NODELIST";
     let (Some(identity), Some(rank), Some(nodes)) =
@@ -184,7 +184,7 @@ fn slurm(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
         Some(ranks) => Some(ranks),
         None => reader.number(launcher, "SLURM_NTASKS")?,
     };
-    Ok(Some(Told {
+    Ok(Some(JobInfo {
         launcher,
         rank,
         ranks,
@@ -198,12 +198,12 @@ fn slurm(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
 }
 
 /// An indexed Job; the manifest sets NODE_NAME.
-fn kubernetes(reader: &Reader<'_>) -> Result<Option<Told>, LaunchError> {
+fn kubernetes(reader: &Reader<'_>) -> Result<Option<JobInfo>, LaunchError> {
     let launcher = Launcher::Kubernetes;
     let Some(rank) = reader.number(launcher, "JOB_COMPLETION_INDEX")? else {
         return Ok(None);
     };
-    Ok(Some(Told {
+    Ok(Some(JobInfo {
         launcher,
         rank,
         ranks: None,

@@ -72,7 +72,7 @@ impl ServerTerms {
 
 /// Why a client does not get the session slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum SlotError {
     /// The session that has it ends: ask again.
     Ending,
     /// Another client has it.
@@ -177,7 +177,7 @@ pub(super) fn greet(
 }
 
 /// Does the server's half of the handshake with a client that has just connected. `acquire` is called once the client
-/// has proved the token, and returns the session slot's guard, or why not; after [`Taken::Ending`] again and again, so
+/// has proved the token, and returns the session slot's guard, or why not; after [`SlotError::Ending`] again and again, so
 /// it is to wait a moment itself. Run this on a thread of its own: a slow client takes [`ServerTerms::limit`].
 ///
 /// # Errors
@@ -186,7 +186,7 @@ pub fn accept<G>(
     stream: TcpStream,
     terms: &ServerTerms,
     stop: &AtomicBool,
-    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
 ) -> Result<Accepted<G>, AcceptError> {
     let client =
         stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
@@ -200,7 +200,7 @@ pub(super) fn accept_on<G>(
     mut exchange: Exchange<'_>,
     client: SocketAddr,
     terms: &ServerTerms,
-    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
 ) -> Result<Accepted<G>, AcceptError> {
     match admit(&mut exchange, client, terms, acquire) {
         Ok((slot, peer)) => {
@@ -224,7 +224,7 @@ fn admit<G>(
     exchange: &mut Exchange<'_>,
     client: SocketAddr,
     terms: &ServerTerms,
-    acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
 ) -> Result<(G, PeerInfo), AcceptError> {
     let broken = |source| AcceptError::Handshake { client, source };
     let token = terms.token.as_ref();
@@ -276,7 +276,7 @@ fn slot<G>(
     exchange: &mut Exchange<'_>,
     client: SocketAddr,
     wait_untold: Duration,
-    mut acquire: impl FnMut(SocketAddr) -> Result<G, Taken>,
+    mut acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
 ) -> Result<G, AcceptError> {
     let broken = |source| AcceptError::Handshake { client, source };
     let began = Instant::now();
@@ -287,9 +287,9 @@ fn slot<G>(
                 exchange.prolong(began.elapsed());
                 return Ok(slot);
             }
-            Err(Taken::Busy(busy)) => return Err(AcceptError::Busy { client, busy }),
-            Err(Taken::Over) => return Err(broken(ExchangeError::Interrupted)),
-            Err(Taken::Ending) => exchange.check().map_err(broken)?,
+            Err(SlotError::Busy(busy)) => return Err(AcceptError::Busy { client, busy }),
+            Err(SlotError::Over) => return Err(broken(ExchangeError::Interrupted)),
+            Err(SlotError::Ending) => exchange.check().map_err(broken)?,
         }
         if !is_told && began.elapsed() >= wait_untold {
             exchange.send(&Message::Wait).map_err(broken)?;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::protocol::handshake::Taken;
+use crate::protocol::handshake::SlotError;
 use crate::protocol::link::{Link, Pulse};
 use crate::protocol::message::BusyInfo;
 use crate::protocol::newcomer::Newcomer;
@@ -54,7 +54,7 @@ impl Slot {
         self: &Arc<Self>,
         client: SocketAddr,
         newcomer: &mut Newcomer,
-    ) -> Result<SlotGuard, Taken> {
+    ) -> Result<SlotGuard, SlotError> {
         let mut state = self.lock();
         let now = Instant::now();
         match &*state {
@@ -62,14 +62,14 @@ impl Slot {
                 *state = State::Held(Holder { client, since: now, link: None });
                 Ok(SlotGuard(Arc::clone(self)))
             }
-            State::Over => Err(Taken::Over),
+            State::Over => Err(SlotError::Over),
             State::Held(Holder { client, since, link }) => {
                 if newcomer.may_wait(link.as_ref().map(Pulse::signs), now) {
                     let waited = self.freed.wait_timeout(state, TICK);
                     drop(waited.unwrap_or_else(PoisonError::into_inner));
-                    return Err(Taken::Ending);
+                    return Err(SlotError::Ending);
                 }
-                Err(Taken::Busy(BusyInfo {
+                Err(SlotError::Busy(BusyInfo {
                     client: client.to_string(),
                     since_seconds: since.elapsed().as_secs(),
                 }))
@@ -127,7 +127,7 @@ mod tests {
         let slot = Slot::new(true);
         let first = slot.enter(address(1), &mut newcomer()).unwrap();
         let mut second = newcomer();
-        assert_eq!(slot.enter(address(2), &mut second).unwrap_err(), Taken::Ending);
+        assert_eq!(slot.enter(address(2), &mut second).unwrap_err(), SlotError::Ending);
         drop(first);
         slot.enter(address(2), &mut second).unwrap();
     }
@@ -140,7 +140,7 @@ mod tests {
         first.serves(&link);
         let mut second = newcomer();
         drop(peer);
-        assert_eq!(slot.enter(address(2), &mut second).unwrap_err(), Taken::Ending);
+        assert_eq!(slot.enter(address(2), &mut second).unwrap_err(), SlotError::Ending);
         drop(first);
         slot.enter(address(2), &mut second).unwrap();
     }
@@ -152,7 +152,7 @@ mod tests {
         let (link, _peer) = link();
         only.serves(&link);
         drop(only);
-        assert_eq!(slot.enter(address(2), &mut newcomer()).unwrap_err(), Taken::Over);
+        assert_eq!(slot.enter(address(2), &mut newcomer()).unwrap_err(), SlotError::Over);
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         let long_ago = Instant::now().checked_sub(crate::protocol::newcomer::END_LIMIT).unwrap();
         let busy = slot.enter(address(2), &mut Newcomer::new(long_ago)).unwrap_err();
         assert!(
-            matches!(busy, Taken::Busy(BusyInfo { client, .. }) if client == first.to_string())
+            matches!(busy, SlotError::Busy(BusyInfo { client, .. }) if client == first.to_string())
         );
     }
 }

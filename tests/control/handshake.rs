@@ -9,7 +9,7 @@ use std::thread;
 use rocebench::protocol::PROTOCOL_VERSION;
 use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use rocebench::protocol::frame;
-use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, Taken, accept, connect};
+use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, SlotError, accept, connect};
 use rocebench::protocol::link::Link;
 use rocebench::protocol::message::{BusyInfo, Message};
 use rocebench::protocol::token::{Token, to_hex};
@@ -222,7 +222,7 @@ fn a_busy_server_says_with_whom() {
         let server = scope.spawn(|| {
             let busy = BusyInfo { client: "192.0.2.7:4000".into(), since_seconds: 12 };
             let stream = listener.accept().unwrap().0;
-            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(Taken::Busy(busy.clone())))
+            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(SlotError::Busy(busy.clone())))
         });
         let error = client(None)(port).unwrap_err();
         let says = "is busy: it has served 192.0.2.7:4000 for 12 s";
@@ -250,7 +250,11 @@ fn serve_when(is_over: &AtomicBool, client: impl FnOnce(u16) + Send) -> Outcome 
         scope.spawn(|| client(port));
         accept(listener.accept().unwrap().0, &terms, &GO_ON, |_| {
             thread::yield_now();
-            if is_over.load(Ordering::Relaxed) { Ok(Arc::default()) } else { Err(Taken::Ending) }
+            if is_over.load(Ordering::Relaxed) {
+                Ok(Arc::default())
+            } else {
+                Err(SlotError::Ending)
+            }
         })
     })
 }
@@ -293,7 +297,7 @@ fn a_server_without_further_sessions_says_that_it_ends() {
     thread::scope(|scope| {
         scope.spawn(|| {
             let stream = listener.accept().unwrap().0;
-            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(Taken::Over)).unwrap_err()
+            accept(stream, &terms(None), &GO_ON, |_| Err::<(), _>(SlotError::Over)).unwrap_err()
         });
         let error = client(None)(port).unwrap_err();
         assert!(error.to_string().ends_with("the server is shutting down"), "{error}");

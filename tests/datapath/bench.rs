@@ -160,7 +160,7 @@ pub struct Bench<'s> {
 #[derive(Default)]
 pub struct History {
     /// The passes of all threads, in their order.
-    pub looks: Vec<Look>,
+    pub looks: Vec<Pass>,
     /// When samples of the client's window were taken, with the number of passes before, and what came of them.
     pub samples: Vec<(u64, usize)>,
     sampled: Option<Sampled>,
@@ -168,7 +168,7 @@ pub struct History {
 
 /// A pass of a thread.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct Pass {
     /// The client's threads have the first numbers.
     pub thread: usize,
     pub at_ns: u64,
@@ -249,7 +249,7 @@ impl Bench<'_> {
         for index in (0..count).map(|index| (first + index) % count) {
             let stepped = &mut self.threads[index];
             if stepped.away_until_ns <= now_ns {
-                self.history.looks.push(Look { thread: index, at_ns: now_ns });
+                self.history.looks.push(Pass { thread: index, at_ns: now_ns });
                 found |= stepped.thread.pass();
             }
         }

@@ -13,7 +13,7 @@ use rocebench::plan::Case;
 use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;
 
-use crate::bench::{Look, Over, longest_pass_ns};
+use crate::bench::{Over, Pass, longest_pass_ns};
 use crate::loopback_node::Choices;
 
 /// A look is late after this part of the window, and a window that is not open after that part opens regardless.
@@ -125,7 +125,7 @@ impl Truth {
         case: &Case,
         end: usize,
         index: usize,
-        (number, look): (usize, Look),
+        (number, look): (usize, Pass),
         batches: &[Vec<Entry>],
     ) {
         let worker = &mut self.ends[end][index];

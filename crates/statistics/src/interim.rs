@@ -46,30 +46,30 @@ pub fn goes_first(pair: u32) -> bool {
 /// After how many pairs, or launches a side, it is looked whether it is clear, chosen beforehand: whoever looks more often
 /// finds more by chance. Each look has its part of the chance of error (Bonferroni).
 #[derive(Clone, Debug, PartialEq)]
-pub struct InterimLooks {
+pub struct InterimAnalyses {
     planned: Vec<u32>,
     fewest: u32,
     part_of_first: f64,
 }
 
-impl InterimLooks {
+impl InterimAnalyses {
     /// Looks after `first` pairs, after `last`, and once between; all are even.
-    pub fn planned(first: u32, last: u32) -> InterimLooks {
+    pub fn planned(first: u32, last: u32) -> InterimAnalyses {
         let earliest = first.max(FEWEST_PAIRS);
         let middle = u32::midpoint(earliest, last).next_multiple_of(2);
         let mut planned = vec![earliest, middle, last - last % 2];
         planned.retain(|pairs| (earliest..=last).contains(pairs));
         planned.dedup();
-        InterimLooks { planned, fewest: FEWEST_PAIRS, part_of_first: PART_OF_FIRST_LOOK }
+        InterimAnalyses { planned, fewest: FEWEST_PAIRS, part_of_first: PART_OF_FIRST_LOOK }
     }
 
     /// Looks at launches, of which there are at most `last` a side, all with the same part.
-    pub fn of_launches(last: u32) -> InterimLooks {
+    pub fn of_launches(last: u32) -> InterimAnalyses {
         let times = f64::from(last) / FIRST_LAUNCHES;
         let steps = (times.ln() / GROWTH.ln()).clamp(0.0, MOST_LOOKS - 1.0).floor();
         let before_last = (0..steps as u32)
             .map(|step| (FIRST_LAUNCHES * times.powf(f64::from(step) / steps)).round() as u32);
-        InterimLooks {
+        InterimAnalyses {
             planned: before_last.chain([last]).collect(),
             fewest: LEAST_OBSERVATIONS as u32,
             part_of_first: 1.0 / (steps + 1.0),
@@ -77,7 +77,7 @@ impl InterimLooks {
     }
 
     /// Whether it is looked after so many. The end is a look whenever it comes, but not before the fewest.
-    pub fn is_look(&self, count: u32, is_last: bool) -> bool {
+    pub fn is_due(&self, count: u32, is_last: bool) -> bool {
         count >= self.fewest && (is_last || self.planned.contains(&count))
     }
 
@@ -188,16 +188,16 @@ mod tests {
 
     #[test]
     fn looks_are_planned_and_share_the_chance_of_error() {
-        let looks = InterimLooks::planned(8, 24);
-        let planned: Vec<u32> = (1..=24).filter(|pairs| looks.is_look(*pairs, false)).collect();
+        let looks = InterimAnalyses::planned(8, 24);
+        let planned: Vec<u32> = (1..=24).filter(|pairs| looks.is_due(*pairs, false)).collect();
         assert_eq!(planned, [8, 16, 24]);
         let sum: f64 = planned.iter().map(|pairs| looks.tail(*pairs)).sum();
         assert!((sum - TAIL).abs() < 1e-12);
-        assert!(looks.is_look(10, true) && !looks.is_look(6, true));
+        assert!(looks.is_due(10, true) && !looks.is_due(6, true));
         assert_eq!(looks.tail(10), looks.tail(16));
-        assert_eq!(InterimLooks::planned(12, 12).tail(12), TAIL);
-        assert!(!InterimLooks::planned(2, 6).is_look(6, true));
-        let early = InterimLooks::planned(2, 24);
-        assert!(!early.is_look(2, false) && early.is_look(8, false));
+        assert_eq!(InterimAnalyses::planned(12, 12).tail(12), TAIL);
+        assert!(!InterimAnalyses::planned(2, 6).is_due(6, true));
+        let early = InterimAnalyses::planned(2, 24);
+        assert!(!early.is_due(2, false) && early.is_due(8, false));
     }
 }

@@ -25,7 +25,7 @@ pub struct Verdicts {
 }
 
 /// Finds the word for each question of one comparison. `part` is the part of all chances of error that this look has: 1 of the
-/// only one, less where launches are added until it is clear ([`InterimLooks`](super::InterimLooks)).
+/// only one, less where launches are added until it is clear ([`InterimAnalyses`](super::InterimAnalyses)).
 pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
     let mut permutations = PermutationsBySize::default();
     let prepared = prepare(questions.to_vec());

@@ -16,7 +16,7 @@ mod tests;
 
 pub use arrivals::{LEAST_GAPS, gaps_p_value};
 pub use distributions::t_quantile;
-pub use interim::{FEWEST_PAIRS, InterimLooks, Turn, goes_first, ratio_in_turns};
+pub use interim::{FEWEST_PAIRS, InterimAnalyses, Turn, goes_first, ratio_in_turns};
 pub use judgement::{Answer, Judgement, Reach, Unsettled, Verdicts, judge, verdicts};
 pub use permutations::Unit;
 pub use questions::{Figures, LEAST_OBSERVATIONS, Pooled, Question};

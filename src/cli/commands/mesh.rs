@@ -15,7 +15,7 @@ use crate::cli::commands::listen;
 use crate::cli::endpoint::resources;
 use crate::cli::signals::{RankSignals, signals_of_rank};
 use crate::cli::sweep::execute::{execute, execute_until};
-use crate::cli::sweep::plan::{Ground, RunPlan};
+use crate::cli::sweep::plan::{DefaultNodes, RunPlan};
 use crate::cli::terminal::errors::{Failure, say, start_logging};
 use crate::cli::token::token;
 use crate::coordinator::options::Target;
@@ -107,7 +107,7 @@ fn both(launched: &Launched) -> Failure {
 
 /// The sweep of one process, whose nodes are named.
 fn without_ranks(args: RunArgs) -> Result<(), Failure> {
-    let plan = RunPlan::new(args, &Ground::Pairs)?;
+    let plan = RunPlan::new(args, &DefaultNodes::Pairs)?;
     if (&plan.sweep.nodes, &plan.ends.target) == (&Nodes::TwoEnds, &Target::Local) {
         let text = "no launcher has started this process, and no nodes are named";
         return Err(Failure::bad_input(text).with_hint(HOW));
@@ -160,7 +160,7 @@ fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failu
             (noted_at, noted) = (Instant::now(), joined);
         }
     })?;
-    let plan = RunPlan::new(args, &Ground::Ranks(names))?;
+    let plan = RunPlan::new(args, &DefaultNodes::Ranks(names))?;
     execute_until(plan, stop, Some(Arc::clone(ranks)))
 }
 

@@ -7,7 +7,7 @@ use clap::FromArgMatches as _;
 use proptest::prelude::*;
 
 use crate::cli::perftest::options as perftest_options;
-use crate::cli::sweep::plan::{Ground, RunPlan};
+use crate::cli::sweep::plan::{DefaultNodes, RunPlan};
 use crate::cli::{Cli, args};
 
 /// Values of flags, good and bad ones.
@@ -63,7 +63,7 @@ proptest! {
         };
         let cli = Cli::from_arg_matches(&matches);
         if let Ok(Cli { command: None, run }) = cli
-            && let Err(refused) = RunPlan::new(run, &Ground::TwoEnds)
+            && let Err(refused) = RunPlan::new(run, &DefaultNodes::TwoEnds)
         {
             prop_assert!(refused.text().starts_with("rocebench: error: "));
         }

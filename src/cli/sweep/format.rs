@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use report::judge::findings::Said;
+use report::judge::findings::Findings;
 use report::judge::threshold::Demands;
 use report::show::junit::sweep as junit;
 use report::show::{csv, json};
@@ -53,7 +53,7 @@ impl Format {
     pub fn write_to(
         self,
         result: &ResultFile,
-        findings: &Said,
+        findings: &Findings,
         demands: &Demands,
         out: impl Write,
     ) -> io::Result<()> {

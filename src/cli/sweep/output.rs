@@ -16,7 +16,7 @@ use crate::cli::terminal::{fit_for_stderr, screen};
 use crate::coordinator::observer::{Observer, TrialStart};
 use crate::plan::Case;
 use crate::protocol::failure::RunFailure;
-use report::judge::findings::{Finding, Said};
+use report::judge::findings::{Finding, Findings};
 use report::judge::threshold::Demands;
 use report::show::sentences::sentence;
 use report::show::{Table, against, beside, mesh};
@@ -152,7 +152,7 @@ impl Output {
         if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
             let _ = std::fs::create_dir_all(folder);
         }
-        let findings = Said::new(result);
+        let findings = Findings::new(result);
         let mut failures = Vec::new();
         let mut written: Vec<&Path> = Vec::new();
         for Document { path, format } in &documents {

@@ -90,7 +90,7 @@ fn cases(
 
 /// What a sweep's nodes are by the command, where neither options nor a file say.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ground {
+pub enum DefaultNodes {
     /// `rocebench`: the two ends.
     TwoEnds,
     /// `rocebench mesh`: each pair of nodes, unless another pattern is asked for.
@@ -99,10 +99,10 @@ pub enum Ground {
     Ranks(Vec<String>),
 }
 
-impl Ground {
+impl DefaultNodes {
     /// The settings with the pattern of this command, where there are no flows and none was asked for.
     fn over(&self, mut given: Given, flows: &[FlowTable]) -> Result<Given, Failure> {
-        if *self != Ground::TwoEnds
+        if *self != DefaultNodes::TwoEnds
             && flows.is_empty()
             && !given.has("pattern")
             && let Some(row) = Settings::row("pattern")
@@ -114,19 +114,19 @@ impl Ground {
 
     fn nodes(&self, given: Option<Nodes>) -> Nodes {
         match self {
-            Ground::Ranks(names) => Nodes::Ranks(names.clone()),
-            Ground::TwoEnds | Ground::Pairs => given.unwrap_or_default(),
+            DefaultNodes::Ranks(names) => Nodes::Ranks(names.clone()),
+            DefaultNodes::TwoEnds | DefaultNodes::Pairs => given.unwrap_or_default(),
         }
     }
 }
 
 /// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), Failure> {
+fn sweep(args: &RunArgs, defaults: &DefaultNodes) -> Result<(Sweep, Option<Searches>), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
     let Some(path) = &args.config else {
-        let given = with_usual(args, ground, flags.clone(), &[])?;
-        let nodes = ground.nodes(args.nodes.clone());
+        let given = with_usual(args, defaults, flags.clone(), &[])?;
+        let nodes = defaults.nodes(args.nodes.clone());
         return Ok(cases(goals, &given, &[], nodes)?);
     };
     let command = crate::cli::args::command();
@@ -143,15 +143,15 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
         ))
         .with_hint("leave HOST out, or take `nodes` out of the file"));
     }
-    if let (Ground::Ranks(_), Some(_)) = (ground, &file.nodes) {
+    if let (DefaultNodes::Ranks(_), Some(_)) = (defaults, &file.nodes) {
         return Err(Failure::bad_input(format!(
             "{} names nodes, and the ranks of the launcher are the nodes",
             path.display()
         ))
         .with_hint("take `nodes` out of the file, or run it without the launcher"));
     }
-    let given = with_usual(args, ground, flags.clone().over(file.given.clone()), &file.flows)?;
-    let nodes = ground.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
+    let given = with_usual(args, defaults, flags.clone().over(file.given.clone()), &file.flows)?;
+    let nodes = defaults.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
     let cases = cases(goals, &given, &file.flows, nodes);
     cases.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {
         Some(place) => {
@@ -164,14 +164,14 @@ fn sweep(args: &RunArgs, ground: &Ground) -> Result<(Sweep, Option<Searches>), F
 
 fn with_usual(
     args: &RunArgs,
-    ground: &Ground,
+    defaults: &DefaultNodes,
     given: Given,
     flows: &[FlowTable],
 ) -> Result<Given, Failure> {
     if args.quick && flows.is_empty() {
         Ok(quick::with_usual(given))
     } else {
-        ground.over(given, flows)
+        defaults.over(given, flows)
     }
 }
 
@@ -211,8 +211,8 @@ impl RunPlan {
     ///
     /// # Errors
     /// Always bad input.
-    pub fn new(args: RunArgs, ground: &Ground) -> Result<RunPlan, Failure> {
-        let (sweep, searches) = sweep(&args, ground)?;
+    pub fn new(args: RunArgs, defaults: &DefaultNodes) -> Result<RunPlan, Failure> {
+        let (sweep, searches) = sweep(&args, defaults)?;
         if args.quick {
             quick::check(&sweep)?;
         }

@@ -8,7 +8,7 @@ use statistics::{Turn, Verdict, median};
 
 use crate::coordinator::against::interim::{self, is_new_first};
 use crate::coordinator::options::Rounds;
-use crate::coordinator::sweeper::{Halt, Sweeper};
+use crate::coordinator::sweeper::{StopReason, Sweeper};
 use crate::plan::Case;
 
 /// After so many rounds in a row that do not count there are no more beside an attacker.
@@ -18,7 +18,7 @@ const MOST_FAILURES: u32 = 3;
 const ALONE: usize = 0;
 
 /// Runs the rounds. What they came to is in the sweep's result, after every round.
-pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<(), Halt> {
+pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<(), StopReason> {
     let cases = &sweeper.sweep.cases;
     let Some((alone, others)) = cases.split_first() else {
         return Ok(());

@@ -1,6 +1,6 @@
 //! What pairs of runs in turns say so far, and which run is first in the next pair.
 
-use statistics::{FEWEST_PAIRS, InterimLooks, RatioEstimate, Turn, Verdict};
+use statistics::{FEWEST_PAIRS, InterimAnalyses, RatioEstimate, Turn, Verdict};
 use statistics::{goes_first, ratio_in_turns, verdict};
 
 /// What pairs say so far.
@@ -22,11 +22,11 @@ pub(super) fn look(
     is_last: bool,
 ) -> InterimResult {
     let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
-    let looks = InterimLooks::planned(least, most);
+    let looks = InterimAnalyses::planned(least, most);
     let estimate = ratio_in_turns(turns, looks.tail(count));
     let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
     let verdict = estimate
-        .filter(|_| looks.is_look(count, is_last))
+        .filter(|_| looks.is_due(count, is_last))
         .map(|it| verdict(&it, margin, higher_is_better));
     InterimResult {
         estimate,

@@ -18,7 +18,7 @@ use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perfte
 use crate::coordinator::assemble::PathFacts;
 use crate::coordinator::nodes::Node;
 use crate::coordinator::options::{Against, SweepOptions};
-use crate::coordinator::sweeper::{Halt, Sweeper};
+use crate::coordinator::sweeper::{StopReason, Sweeper};
 use crate::node::perftest_launch::{PerftestLaunch, equipped};
 use crate::node::resources::{NodeResources, Route};
 use crate::protocol::failure::RunFailure;
@@ -77,7 +77,7 @@ pub(crate) fn run_case(
     case: &Case,
     against: &Against,
     version: Option<&str>,
-) -> Result<(), Halt> {
+) -> Result<(), StopReason> {
     let mut pairing = Pairing::new(index, case, against, version);
     let mut failures_in_a_row = 0;
     for number in 1..=against.max_pairs {
@@ -147,13 +147,17 @@ impl<'a> Pairing<'a> {
     }
 
     /// One run of each. What failed is in the pair.
-    fn pair(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+    fn pair(
+        &mut self,
+        sweeper: &mut Sweeper<'_>,
+        pair: &mut PerftestPair,
+    ) -> Result<(), StopReason> {
         let done = if pair.first == OWN {
             self.own(sweeper, pair).and_then(|()| self.theirs(sweeper, pair))
         } else {
             self.theirs(sweeper, pair).and_then(|()| self.own(sweeper, pair))
         };
-        if let Err(Halt::Interrupted) = &done {
+        if let Err(StopReason::Interrupted) = &done {
             pair.failure.get_or_insert_with(|| "interrupted".into());
         } else if done.is_err() {
             pair.failure.get_or_insert_with(|| "the sweep ended".into());
@@ -161,7 +165,11 @@ impl<'a> Pairing<'a> {
         done
     }
 
-    fn own(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+    fn own(
+        &mut self,
+        sweeper: &mut Sweeper<'_>,
+        pair: &mut PerftestPair,
+    ) -> Result<(), StopReason> {
         let number = pair.run;
         let runs = self.against.pairs.max(number);
         let path = sweeper.run(self.index, self.case, number, runs)?;
@@ -194,7 +202,11 @@ impl<'a> Pairing<'a> {
         Ok(())
     }
 
-    fn theirs(&mut self, sweeper: &mut Sweeper<'_>, pair: &mut PerftestPair) -> Result<(), Halt> {
+    fn theirs(
+        &mut self,
+        sweeper: &mut Sweeper<'_>,
+        pair: &mut PerftestPair,
+    ) -> Result<(), StopReason> {
         let Some(path) = self.path.filter(|_| pair.failure.is_none()) else {
             return Ok(());
         };
@@ -212,9 +224,9 @@ impl<'a> Pairing<'a> {
         let route = server.link.route().map_err(RunFailure::from);
         let resources = route
             .and_then(|it| NodeResources::open(options, Some(Route { network, ..it })))
-            .map_err(Halt::Broken)?;
+            .map_err(StopReason::Broken)?;
         let launch = PerftestLaunch::new(&resources, self.case).map_err(|error| {
-            Halt::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
+            StopReason::Broken(RunFailure::new(error.to_string(), Some(error.hint())))
         })?;
         // The embedded device is closed, so that other processes may have it; one of the system's stays open.
         let resources = Some(resources).filter(|it| it.port().embedded.is_none());
@@ -235,7 +247,7 @@ impl<'a> Pairing<'a> {
                 pair.failure = Some(failure.message);
                 pair.output = output;
                 if failure.interrupted {
-                    return Err(Halt::Interrupted);
+                    return Err(StopReason::Interrupted);
                 }
             }
         }

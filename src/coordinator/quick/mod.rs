@@ -7,14 +7,14 @@ use report::judge::mesh::{Matrix, Mesh};
 
 use crate::plan::{Case, Flow, quick};
 
-use super::sweeper::{Halt, Sweeper};
+use super::sweeper::{StopReason, Sweeper};
 use rounds::{Link, next_pass};
 
 /// Measures again what looks bad in the rounds of a sweep that have run.
 ///
 /// # Errors
 /// The sweep cannot go on.
-pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), Halt> {
+pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason> {
     for rounds in quick::rounds(sweeper.sweep) {
         let (mut done, most) = (rounds.len(), quick::most_further(rounds.len()) + rounds.len());
         while let Some(mesh) = mesh_of(sweeper, rounds[0]) {

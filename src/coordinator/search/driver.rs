@@ -8,7 +8,7 @@ use results::percentile::{BEYOND, fewest_samples};
 use settings::TimeSpan;
 
 use crate::coordinator::observer::TrialStart;
-use crate::coordinator::sweeper::Halt;
+use crate::coordinator::sweeper::StopReason;
 use crate::plan::Goal;
 
 use super::bounds::{Bounds, Next};
@@ -44,7 +44,7 @@ pub(super) struct Ask {
 
 pub(super) trait Trials {
     /// Runs one; what failed is in it.
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt>;
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason>;
     fn note(&mut self, text: &str);
 }
 
@@ -60,7 +60,7 @@ fn enough_messages(percentile: f64) -> f64 {
 enum Cut {
     /// There is no more to learn here.
     Ended(SearchEnd, String),
-    Halted(Halt),
+    Stopped(StopReason),
 }
 
 /// Searches for a goal, up to `maximum` messages a second, by trials of a length. What was found so far is there also
@@ -70,7 +70,7 @@ pub(super) fn search(
     maximum: f64,
     span: TimeSpan,
     trials: &mut dyn Trials,
-) -> (LoadSearch, Result<(), Halt>) {
+) -> (LoadSearch, Result<(), StopReason>) {
     let mut searching = Searching {
         goal,
         span,
@@ -94,9 +94,9 @@ pub(super) fn search(
             (found.end, found.note) = (end, Some(note));
             (searching.found, Ok(()))
         }
-        Err(Cut::Halted(halt)) => {
+        Err(Cut::Stopped(reason)) => {
             found.end = SearchEnd::Stopped;
-            (searching.found, Err(halt))
+            (searching.found, Err(reason))
         }
     }
 }
@@ -248,10 +248,10 @@ impl Searching<'_> {
             };
             let ask = Ask { span, seed: self.seed(number) };
             let begun = Instant::now();
-            let run = self.trials.run(ask, start).map_err(Cut::Halted)?;
+            let run = self.trials.run(ask, start).map_err(Cut::Stopped)?;
             self.beside_windows += begun.elapsed().saturating_sub(span.into());
             if run.interrupted {
-                return Err(Cut::Halted(Halt::Interrupted));
+                return Err(Cut::Stopped(StopReason::Interrupted));
             }
             match judge(&run, load, &self.found.limits) {
                 Ok(trial) => {

@@ -7,7 +7,7 @@ use queueing::Queue;
 use results::model::LoadVerdict;
 
 /// Bounds, and how long it still takes.
-type Told = (Option<(u64, u64)>, Option<Duration>);
+type TrialBounds = (Option<(u64, u64)>, Option<Duration>);
 
 /// Answers trials by a function of the load and of the trial's number.
 struct Fake<F> {
@@ -15,12 +15,12 @@ struct Fake<F> {
     /// Loads, lengths in seconds and seeds of the trials.
     requests: Vec<(u64, f64, u32)>,
     /// What each trial started with.
-    starts: Vec<Told>,
+    starts: Vec<TrialBounds>,
     notes: Vec<String>,
 }
 
-impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
+impl<F: FnMut(u64, usize) -> Result<Run, StopReason>> Trials for Fake<F> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
         self.requests.push((start.load, seconds(ask.span), ask.seed));
         self.starts.push((start.within, start.left));
         assert_eq!(start.number as usize, self.requests.len());
@@ -32,7 +32,7 @@ impl<F: FnMut(u64, usize) -> Result<Run, Halt>> Trials for Fake<F> {
     }
 }
 
-fn fake<F: FnMut(u64, usize) -> Result<Run, Halt>>(respond: F) -> Fake<F> {
+fn fake<F: FnMut(u64, usize) -> Result<Run, StopReason>>(respond: F) -> Fake<F> {
     Fake { respond, requests: Vec::new(), starts: Vec::new(), notes: Vec::new() }
 }
 
@@ -193,14 +193,14 @@ fn a_trial_that_fails_is_made_once_more() {
 #[test]
 fn a_search_that_is_interrupted_keeps_what_it_has() {
     let interrupted = Run { interrupted: true, ..failed() };
-    for halt in [Ok(interrupted), Err(Halt::Interrupted)] {
+    for halt in [Ok(interrupted), Err(StopReason::Interrupted)] {
         let mut halt = Some(halt);
         let mut trials = fake(|load, number| match number {
             12 => halt.take().unwrap(),
             _ => Ok(up_to_300_000(load)),
         });
         let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
-        assert!(matches!(done, Err(Halt::Interrupted)));
+        assert!(matches!(done, Err(StopReason::Interrupted)));
         assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 11));
     }
 }
@@ -215,7 +215,7 @@ struct Queued {
 }
 
 impl Trials for Queued {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
         let rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(ask.seed));
         let poisson = self.is_poisson.then_some(rng);
         let mut queue = Queue::new(self.service_ns, 1e9 / start.load as f64, poisson);

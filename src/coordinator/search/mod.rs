@@ -14,7 +14,7 @@ use crate::plan::{Case, Searches};
 use self::driver::{Ask, Trials, search};
 use super::maxima::median_per_second;
 use super::observer::TrialStart;
-use super::sweeper::{Halt, Sweeper};
+use super::sweeper::{StopReason, Sweeper};
 
 /// Searches a case, whose closed loop has run, for each goal. What it came to is in the sweep's result.
 pub(super) fn of_case(
@@ -22,7 +22,7 @@ pub(super) fn of_case(
     index: usize,
     case: &Case,
     searches: &Searches,
-) -> Result<(), Halt> {
+) -> Result<(), StopReason> {
     let Some(template) = searches.templates.get(index) else {
         return Ok(());
     };
@@ -71,7 +71,7 @@ struct OfCase<'a, 's> {
 }
 
 impl Trials for OfCase<'_, '_> {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, Halt> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
         // Trials are independent of each other, and the same again with the same --seed.
         let place = (self.index as u64) << 32 | u64::from(ask.seed);
         let seed = fastrand::Rng::with_seed(self.template.seed ^ place.rotate_left(17)).u64(..);

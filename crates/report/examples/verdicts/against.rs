@@ -1,7 +1,7 @@
 //! Synthetic comparisons with perftest: pairs in turns whose noise and true ratio are known, looked at as the program does.
 
 use fastrand::Rng;
-use statistics::{InterimLooks, Turn, Verdict, goes_first, ratio_in_turns, verdict};
+use statistics::{InterimAnalyses, Turn, Verdict, goes_first, ratio_in_turns, verdict};
 
 use super::noise::Noise;
 
@@ -24,7 +24,7 @@ pub const MARGIN: f64 = 0.03;
 
 /// Adds pairs until it is clear: the word, and the pairs that it took.
 pub fn compare(setup: &Setup, rng: &mut Rng) -> (Verdict, u32) {
-    let looks = InterimLooks::planned(setup.pairs.0, setup.pairs.1);
+    let looks = InterimAnalyses::planned(setup.pairs.0, setup.pairs.1);
     let mut turns = Vec::new();
     let mut before = 0.0;
     let mut draw = |rng: &mut Rng| {
@@ -40,7 +40,7 @@ pub fn compare(setup: &Setup, rng: &mut Rng) -> (Verdict, u32) {
         let (first, second) = (draw(rng) + setup.order, draw(rng));
         let (base, new) = if new_first { (second, first) } else { (first, second) };
         turns.push(Turn { new_first, base: base.exp(), new: new.exp() * (1.0 + setup.change) });
-        if !looks.is_look(pair, pair == setup.pairs.1) {
+        if !looks.is_due(pair, pair == setup.pairs.1) {
             continue;
         }
         let estimate = ratio_in_turns(&turns, looks.tail(pair));

@@ -3,21 +3,21 @@
 use fastrand::Rng;
 use statistics::{Verdict, median, ratio, verdicts};
 
+use super::experiments::{Experiment, Setup, found};
 use super::noise::Noise;
 use super::promises::{Promises, head};
-use super::sittings::{Setup, Sitting, found};
 use super::workers::each;
 use super::{SEED, percent};
 
-/// So many times as many sittings show whether the interval is that of 95 %.
+/// So many times as many experiments show whether the interval is that of 95 %.
 const MORE: usize = 5;
 
 /// What is told of so many launches a side.
 struct Cell {
     launches: usize,
-    /// Sittings whose interval holds the truth.
+    /// Experiments whose interval holds the truth.
     held: usize,
-    /// Half the interval's width in %: the median, and of all but one sitting in 20.
+    /// Half the interval's width in %: the median, and of all but one experiment in 20.
     width: f64,
     /// The same where one of the base's launches has half its figure.
     with_outlier: [f64; 2],
@@ -25,10 +25,10 @@ struct Cell {
     falsely_equal: usize,
 }
 
-pub fn tables(sittings: usize, promises: &mut Promises) {
+pub fn tables(experiments: usize, promises: &mut Promises) {
     println!("### The interval, and \"equal\"\n");
     println!(
-        "Bandwidth at 1 % spread, in % of {sittings} sittings. With an outlier: one launch of the base has half its \
+        "Bandwidth at 1 % spread, in % of {experiments} experiments. With an outlier: one launch of the base has half its \
          bandwidth. Called equal falsely: the truth is a change of just the margin, 3 %.\n"
     );
     head(
@@ -36,39 +36,39 @@ pub fn tables(sittings: usize, promises: &mut Promises) {
          outlier | called equal, nothing changed | called equal falsely |",
     );
     for &noise in Noise::ALL {
-        for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, sittings)) {
+        for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, experiments)) {
             println!(
                 "| {} | {} | {} | ±{:.1} % | ±{:.1} % | ±{:.1} % | {} | {} |",
                 noise.name(),
                 cell.launches,
-                percent(cell.held, MORE * sittings),
+                percent(cell.held, MORE * experiments),
                 cell.width,
                 cell.with_outlier[0],
                 cell.with_outlier[1],
-                percent(cell.equal, sittings),
-                percent(cell.falsely_equal, sittings),
+                percent(cell.equal, experiments),
+                percent(cell.falsely_equal, experiments),
             );
-            let all = MORE * sittings;
+            let all = MORE * experiments;
             promises.at_least("the interval holds the truth", cell.held, all, 0.94);
-            promises.at_most("called equal falsely", cell.falsely_equal, sittings, 0.05);
+            promises.at_most("called equal falsely", cell.falsely_equal, experiments, 0.05);
         }
     }
     println!();
 }
 
-fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
+fn cell(noise: Noise, launches: usize, experiments: usize) -> Cell {
     let setup = Setup { launches, ..Setup::new(noise) };
     let mut rng = Rng::with_seed(SEED);
     let (mut held, mut widths, mut with_outlier, mut equal) = (0, Vec::new(), Vec::new(), 0);
-    for number in 0..MORE * sittings {
-        let sitting = Sitting::new(&setup, &mut rng);
-        let questions = sitting.questions();
+    for number in 0..MORE * experiments {
+        let experiment = Experiment::new(&setup, &mut rng);
+        let questions = experiment.questions();
         let (base, new) = (questions[0].base.values, questions[0].new.values);
         if let Some(found) = ratio(base, new, 0.95) {
             held += usize::from(found.low <= 1.0 && found.high >= 1.0);
             widths.push((found.high - found.low) * 50.0);
         }
-        if number >= sittings {
+        if number >= experiments {
             continue;
         }
         equal += usize::from(verdicts(&questions, 1.0).by_case[0] == Verdict::Equal);
@@ -87,6 +87,6 @@ fn cell(noise: Noise, launches: usize, sittings: usize) -> Cell {
             with_outlier.get(place).copied().unwrap_or(f64::NAN)
         }),
         equal,
-        falsely_equal: found(&changed, sittings, SEED).bandwidth_equal,
+        falsely_equal: found(&changed, experiments, SEED).bandwidth_equal,
     }
 }

@@ -1,4 +1,4 @@
-//! Synthetic sittings of open loops: Poisson arrivals at a server whose service time is fixed, message by message
+//! Synthetic experiments of open loops: Poisson arrivals at a server whose service time is fixed, message by message
 //! (Lindley's recursion). Runs scatter as those of a queue do: much at high loads, where waits of a run depend on each
 //! other. Shared by the program that prints the tables and the test that keeps them true.
 
@@ -6,8 +6,8 @@ use fastrand::Rng;
 use report::observe::Metric;
 use statistics::{Unit, Verdict, verdicts};
 
+use super::experiments::questions;
 use super::noise::normal;
-use super::sittings::questions;
 
 /// Time without a queue that a message takes beside its service, in service times.
 const TRIP: f64 = 4.0;
@@ -16,7 +16,7 @@ const TRIP: f64 = 4.0;
 const METRICS: [Metric; 4] =
     [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::CpuSecondsPerGb];
 
-/// What a sitting is made of.
+/// What an experiment is made of.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Load of each case, as a part of what the server can.
@@ -52,8 +52,8 @@ fn run(load: f64, service: f64, messages: usize, rng: &mut Rng) -> [f64; 3] {
     })
 }
 
-/// What all questions of a sitting are answered, launched in turns.
-fn sitting(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
+/// What all questions of an experiment are answered, launched in turns.
+fn experiment(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
     let none = vec![<[Vec<f64>; METRICS.len()]>::default(); setup.loads.len()];
     let mut values = [none.clone(), none];
     for turn in 0..2 * setup.launches {
@@ -74,8 +74,8 @@ fn sitting(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
     words.over_all.into_iter().chain(words.by_case).collect()
 }
 
-/// In how many sittings a regression is found, over all cases or in any.
-pub fn found(setup: &Setup, sittings: usize, seed: u64) -> usize {
+/// In how many experiments a regression is found, over all cases or in any.
+pub fn found(setup: &Setup, experiments: usize, seed: u64) -> usize {
     let mut rng = Rng::with_seed(seed);
-    (0..sittings).filter(|_| sitting(setup, &mut rng).contains(&Verdict::Worse)).count()
+    (0..experiments).filter(|_| experiment(setup, &mut rng).contains(&Verdict::Worse)).count()
 }

@@ -1,4 +1,4 @@
-//! Sittings of open loops as a table.
+//! Experiments of open loops as a table.
 
 use super::open_loop::{Setup, found};
 use super::promises::{Promises, head};
@@ -8,10 +8,10 @@ use super::{SEED, percent};
 /// Of one case, and of a sweep over all of them.
 const LOADS: [f64; 7] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95];
 
-pub fn table(sittings: usize, promises: &mut Promises) {
-    println!("### Open loops: sittings that call a regression\n");
+pub fn table(experiments: usize, promises: &mut Promises) {
+    println!("### Open loops: experiments that call a regression\n");
     println!(
-        "In % of {sittings} sittings; runs of 5,000 and of 50,000 messages; service times that scatter by so much from \
+        "In % of {experiments} experiments; runs of 5,000 and of 50,000 messages; service times that scatter by so much from \
          launch to launch, at the same rate. Slower: the service time is 10 % longer, in runs of 50,000 messages at 1 %.\n"
     );
     head("| load | launches a side | 5,000: 0 % | 1 % | 3 % | 50,000: 0 % | 1 % | 3 % | slower |");
@@ -31,17 +31,18 @@ pub fn table(sittings: usize, promises: &mut Promises) {
                 setups.extend([0.0, 0.01, 0.03].map(|spread| setup(messages, spread, 0.0)));
             }
             setups.push(setup(50_000, 0.01, 0.1));
-            let counts = each(&setups, |setup| found(setup, sittings, SEED));
+            let counts = each(&setups, |setup| found(setup, experiments, SEED));
             for (setup, count) in setups.iter().zip(&counts) {
                 if setup.slower == 0.0 {
-                    promises.at_most("a false alarm of an open loop", *count, sittings, 0.05);
+                    promises.at_most("a false alarm of an open loop", *count, experiments, 0.05);
                 }
             }
             let name = match &loads[..] {
                 [load] => format!("{:.0} %", load * 100.0),
                 _ => "7 loads, 10 to 95 %".to_owned(),
             };
-            let cells: Vec<String> = counts.iter().map(|count| percent(*count, sittings)).collect();
+            let cells: Vec<String> =
+                counts.iter().map(|count| percent(*count, experiments)).collect();
             println!("| {name} | {launches} | {} |", cells.join(" | "));
         }
     }

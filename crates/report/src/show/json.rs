@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::sentences::{remedy, sentence};
-use crate::judge::findings::{Finding, Said};
+use crate::judge::findings::{Finding, Findings};
 use results::model::ResultFile;
 use results::schema;
 
@@ -15,7 +15,7 @@ use results::schema;
 ///
 /// # Errors
 /// The stream's.
-pub fn write_to(result: &ResultFile, report: &Said, mut out: impl Write) -> io::Result<()> {
+pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> io::Result<()> {
     #[derive(Serialize)]
     struct Explained<'a> {
         #[serde(flatten)]
@@ -104,7 +104,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("r.json");
         for result in [sample::result(), sample::open_loop(), sample::mixed()] {
-            let text = sample::text(|out| write_to(&result, &Said::new(&result), out));
+            let text = sample::text(|out| write_to(&result, &Findings::new(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();
             let errors = validator.iter_errors(&document).map(|it| it.to_string());
             assert_eq!(errors.collect::<Vec<_>>(), [""; 0]);
@@ -116,7 +116,7 @@ mod tests {
             (sample::open_loop(), "kind", "unreliable", ("count", json!(1))),
             (mesh, "finding", "slow", ("case", json!("write-pairs, 14 rounds"))),
         ] {
-            let text = sample::text(|out| write_to(&result, &Said::new(&result), out));
+            let text = sample::text(|out| write_to(&result, &Findings::new(&result), out));
             let document: Value = serde_json::from_str(&text).unwrap();
             let mut findings = document["findings"].as_array().unwrap().iter();
             let found = findings.find(|it| it[key] == value).unwrap();

@@ -5,7 +5,7 @@ mod heads;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use crate::judge::findings::Said;
+use crate::judge::findings::Findings;
 use crate::judge::mesh::{Cell, Matrix, NodesFinding, Outlier, Place};
 use crate::observe::Metric;
 use crate::observe::format::NOT_MEASURED;
@@ -30,7 +30,7 @@ const DOUBTFUL: &str = "?";
 ///
 /// # Errors
 /// The stream's.
-pub fn write(report: &Said, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for mesh in &report.meshes {
         let matrix = &mesh.matrix;
         let is_fan = matrix.is_fan();

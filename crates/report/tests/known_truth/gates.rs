@@ -3,10 +3,10 @@
 
 use fastrand::Rng;
 use report::judge::compare::{GATE_MARGIN, GATE_METRICS, Margins};
-use statistics::{InterimLooks, Verdict, verdicts};
+use statistics::{InterimAnalyses, Verdict, verdicts};
 
+use super::verdicts::experiments::{Experiment, FIGURES, Setup};
 use super::verdicts::noise::Noise;
-use super::verdicts::sittings::{FIGURES, Setup, Sitting};
 
 /// Of each kind of noise and each change.
 const GATES: usize = 300;
@@ -31,12 +31,12 @@ fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
     let mut rng = Rng::with_seed(7);
     let margins = Margins::default().or_at_least(GATE_MARGIN);
     let last = LAUNCHES as u32;
-    let looks = InterimLooks::of_launches(last);
+    let looks = InterimAnalyses::of_launches(last);
     let mut ended = Ended::default();
     for _ in 0..GATES {
-        let sitting = Sitting::new(&setup, &mut rng);
-        for launches in (1..=last).filter(|it| looks.is_look(*it, *it == last)) {
-            let mut questions = sitting.questions();
+        let experiment = Experiment::new(&setup, &mut rng);
+        for launches in (1..=last).filter(|it| looks.is_due(*it, *it == last)) {
+            let mut questions = experiment.questions();
             questions.retain(|question| GATE_METRICS.contains(&FIGURES[question.metric].0));
             for question in &mut questions {
                 question.margin = margins.of(FIGURES[question.metric].0);

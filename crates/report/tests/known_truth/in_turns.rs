@@ -29,7 +29,7 @@ fn launch(second: usize, gbit_per_s: f64) -> Loaded {
     }
 }
 
-/// A machine's speed at each launch of a sitting.
+/// A machine's speed at each launch of an experiment.
 type Drift = fn(usize, &mut fastrand::Rng) -> Vec<f64>;
 
 fn over(launches: usize, speed: impl Fn(f64) -> f64) -> Vec<f64> {
@@ -75,7 +75,7 @@ fn verdict(order: &str, drift: Drift, across: &[Aspect], rng: &mut fastrand::Rng
     compare(sides[0], sides[1], &options).cases[0].verdict()
 }
 
-/// Sittings of 100 in which a change is told that is none.
+/// Experiments of 100 in which a change is told that is none.
 fn false_alarms(order: &str, drift: Drift) -> usize {
     let mut rng = fastrand::Rng::with_seed(7);
     (0..100)
@@ -87,7 +87,7 @@ fn false_alarms(order: &str, drift: Drift) -> usize {
 }
 
 #[test]
-fn in_turns_a_drift_passes_for_a_change_in_five_sittings_of_a_hundred_at_most() {
+fn in_turns_a_drift_passes_for_a_change_in_five_experiments_of_a_hundred_at_most() {
     let mut rng = fastrand::Rng::with_seed(1);
     for order in [
         "An".repeat(5),

@@ -4,21 +4,21 @@
 #[path = "../../examples/verdicts/against.rs"]
 mod against;
 #[allow(dead_code)]
+#[path = "../../examples/verdicts/experiments.rs"]
+pub(crate) mod experiments;
+#[allow(dead_code)]
 #[path = "../../examples/verdicts/noise.rs"]
 pub(crate) mod noise;
 #[path = "../../examples/verdicts/open_loop.rs"]
 mod open_loop;
-#[allow(dead_code)]
-#[path = "../../examples/verdicts/sittings.rs"]
-pub(crate) mod sittings;
 
+use experiments::{Experiment, Found, Setup, found};
 use fastrand::Rng;
 use noise::Noise;
-use sittings::{Found, Setup, Sitting, found};
 use statistics::ratio;
 
 /// Of each kind of noise and each change.
-const SITTINGS: usize = 100;
+const EXPERIMENTS: usize = 100;
 
 fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slower: f64) -> Setup {
     let setup = Setup { spread, cases, ..Setup::new(noise) };
@@ -26,11 +26,11 @@ fn setup(noise: Noise, spread: f64, (slower_cases, cases): (usize, usize), slowe
 }
 
 fn count(setup: Setup) -> Found {
-    found(&setup, SITTINGS, 7)
+    found(&setup, EXPERIMENTS, 7)
 }
 
 /// Judging many cases takes long without optimisation.
-const FEWER_SITTINGS: usize = 30;
+const FEWER_EXPERIMENTS: usize = 30;
 
 #[test]
 fn nothing_changed_seldom_calls_a_regression() {
@@ -50,10 +50,10 @@ fn what_is_slower_everywhere_is_found_however_much_it_is() {
     for &noise in Noise::ALL {
         for slower in [0.05, 0.5] {
             let setup = setup(noise, 0.01, (18, 18), slower);
-            let found = found(&setup, FEWER_SITTINGS, 7);
+            let found = found(&setup, FEWER_EXPERIMENTS, 7);
             let told = format!("{noise:?}, {slower}: {found:?}");
-            assert!(found.over_all >= FEWER_SITTINGS - 1, "{told}");
-            assert_eq!(found.anywhere, FEWER_SITTINGS, "{told}");
+            assert!(found.over_all >= FEWER_EXPERIMENTS - 1, "{told}");
+            assert_eq!(found.anywhere, FEWER_EXPERIMENTS, "{told}");
         }
     }
 }
@@ -62,8 +62,8 @@ fn what_is_slower_everywhere_is_found_however_much_it_is() {
 fn a_slower_case_is_found_among_eighteen() {
     for &noise in Noise::ALL {
         let setup = Setup { launches: 8, ..setup(noise, 0.03, (1, 18), 0.1) };
-        let found = found(&setup, FEWER_SITTINGS, 7);
-        let least = FEWER_SITTINGS - 3;
+        let found = found(&setup, FEWER_EXPERIMENTS, 7);
+        let least = FEWER_EXPERIMENTS - 3;
         assert!(found.in_slower >= least, "{noise:?}: {found:?}");
     }
 }
@@ -74,7 +74,7 @@ fn a_change_of_the_margin_is_seldom_called_equal() {
         let equal = count(setup(noise, 0.01, (1, 1), 0.03)).bandwidth_equal;
         assert!(equal <= 7, "{noise:?}: {equal}");
         let equal = count(setup(noise, 0.01, (0, 1), 0.0)).bandwidth_equal;
-        assert!(equal >= SITTINGS * 6 / 10, "{noise:?}: {equal}");
+        assert!(equal >= EXPERIMENTS * 6 / 10, "{noise:?}: {equal}");
     }
 }
 
@@ -85,9 +85,9 @@ fn the_interval_holds_the_truth_and_bears_an_outlier() {
             let setup = Setup { launches, ..setup(noise, 0.01, (0, 1), 0.0) };
             let mut rng = Rng::with_seed(7);
             let (mut held, mut narrow) = (0, 0);
-            for _ in 0..SITTINGS {
-                let sitting = Sitting::new(&setup, &mut rng);
-                let question = sitting.questions()[0];
+            for _ in 0..EXPERIMENTS {
+                let experiment = Experiment::new(&setup, &mut rng);
+                let question = experiment.questions()[0];
                 let (base, new) = (question.base.values, question.new.values);
                 let found = ratio(base, new, 0.95).unwrap();
                 held += usize::from(found.low <= 1.0 && found.high >= 1.0);
@@ -110,7 +110,7 @@ fn comparisons_with_perftest_seldom_end_falsely() {
     for &noise in Noise::ALL {
         for (spread, change) in [(0.03, 0.0), (0.1, 0.0), (0.01, -0.03)] {
             let setup = against::Setup { noise, spread, change, order: 0.02, pairs: (8, 24) };
-            let ended = against::compared(&setup, SITTINGS, 7);
+            let ended = against::compared(&setup, EXPERIMENTS, 7);
             let wrong = match change {
                 0.0 => ended.faster + ended.slower,
                 _ => ended.faster + ended.equal,
@@ -135,12 +135,12 @@ fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
     {
         for spread in [0.0, 0.02] {
             let setup = open_loop::Setup { spread, ..setup.clone() };
-            let found = open_loop::found(&setup, SITTINGS, 7);
+            let found = open_loop::found(&setup, EXPERIMENTS, 7);
             // As above: 9 or more of 100 at 3 % have a chance of 1 in 300.
             assert!(found <= 8, "{setup:?}: {found}");
         }
     }
     let slower = open_loop::Setup { spread: 0.01, slower: 0.1, ..setup(&[0.8], 5, 5_000) };
-    let found = open_loop::found(&slower, FEWER_SITTINGS, 7);
-    assert!(found >= FEWER_SITTINGS - 1, "{found}");
+    let found = open_loop::found(&slower, FEWER_EXPERIMENTS, 7);
+    assert!(found >= FEWER_EXPERIMENTS - 1, "{found}");
 }

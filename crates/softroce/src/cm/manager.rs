@@ -47,7 +47,7 @@ pub enum CmError {
     /// The call is for another state.
     State,
     /// Another listener has the service.
-    Taken,
+    AddressInUse,
 }
 
 impl Manager {
@@ -74,7 +74,7 @@ impl Manager {
     /// and come again.
     ///
     /// # Errors
-    /// [`CmError::Taken`].
+    /// [`CmError::AddressInUse`].
     pub fn listen(
         &mut self,
         now: u64,
@@ -84,7 +84,7 @@ impl Manager {
         out: &mut Output,
     ) -> Result<(), CmError> {
         if self.listeners.contains_key(&service) {
-            return Err(CmError::Taken);
+            return Err(CmError::AddressInUse);
         }
         let listener = Listener { number, backlog, waiting: 0 };
         self.listeners.insert(service, listener);

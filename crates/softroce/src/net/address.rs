@@ -95,8 +95,8 @@ fn refused(operation: &'static str, address: IpAddr) -> impl Fn(io::Error) -> Op
     }
 }
 
-/// An address that was taken.
-pub struct Taken {
+/// An address with the sockets that are bound to it.
+pub struct BoundAddress {
     pub socket: Attachment,
     pub address: IpAddr,
     /// The part of it that is this process', if others may have it too.
@@ -109,7 +109,7 @@ pub struct Taken {
 
 /// Takes `address` along with other processes, or a free one of 127.0.0.0/8 alone, with a receive buffer of the size
 /// asked for.
-pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<Taken, OpenError> {
+pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<BoundAddress, OpenError> {
     let (socket, address, shared) = match address {
         Some(address) => {
             let (socket, requests, membership) =
@@ -125,7 +125,7 @@ pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<Taken,
     if let Some(requests) = &requests {
         accept_without_checksum(requests, address)?;
     }
-    Ok(Taken {
+    Ok(BoundAddress {
         receive_buffer_bytes: prepare(&socket, address, buffer_bytes)?,
         socket: Attachment::Udp(socket),
         address,

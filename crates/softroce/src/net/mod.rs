@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use address::Taken;
+use address::BoundAddress;
 use capture::Capture;
 use fabric::Attachment;
 use impairment::Impairment;
@@ -105,7 +105,7 @@ pub fn open_in(
 ) -> Port {
     fabric.attach(address, receive_buffer_bytes);
     let place = |port| Attachment::Fabric(Arc::clone(fabric), (address, port).into());
-    let taken = Taken {
+    let taken = BoundAddress {
         socket: place(UDP_PORT),
         address,
         membership: None,
@@ -117,7 +117,12 @@ pub fn open_in(
     Port { seed: Some(fabric.seed_of(address)), ..port(taken, sending, faults, fabric.clock()) }
 }
 
-fn port(taken: Taken, sending: Vec<(Attachment, u16)>, faults: &Faults, clock: Clock) -> Port {
+fn port(
+    taken: BoundAddress,
+    sending: Vec<(Attachment, u16)>,
+    faults: &Faults,
+    clock: Clock,
+) -> Port {
     let address = taken.address;
     let header_bytes = if address.is_ipv4() { 20 + 8 } else { 40 + 8 };
     let now_ns = clock.now_ns();

@@ -170,7 +170,7 @@ pub(super) fn errno(error: CmError) -> c_int {
     match error {
         CmError::Ended => libc::ENOTCONN,
         CmError::State => libc::EINVAL,
-        CmError::Taken => libc::EADDRINUSE,
+        CmError::AddressInUse => libc::EADDRINUSE,
     }
 }
 
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn get_cm_event(
         return minus_one_or_zero(Err(libc::EINVAL));
     }
     // SAFETY: the program destroys no id whose event nobody took; there is a place for the pointer.
-    minus_one_or_zero(unsafe { take(channel).map(|taken| event.write(taken)) })
+    minus_one_or_zero(unsafe { take(channel).map(|next| event.write(next)) })
 }
 
 /// Of an id with a channel of its own: waits for the event of a call, which stays in `id.event`, and returns its
@@ -289,12 +289,12 @@ pub(super) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
 }
 
 /// The data of an event that the program has.
-struct Taken {
+struct EventData {
     _private_data: Box<[u8]>,
     acks: Arc<Acks>,
 }
 
-impl Behind<rdma_cm_event> for Taken {}
+impl Behind<rdma_cm_event> for EventData {}
 
 /// The event as the program gets it.
 pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdma_cm_event {
@@ -305,8 +305,8 @@ pub(super) fn give(notice: Notice, event: kind::Type, status: c_int) -> *mut rdm
     verbs.event = event;
     verbs.status = status;
     verbs.param = notice.parameters.param;
-    let taken = Taken { _private_data: notice.parameters.private_data, acks: notice.acks };
-    taken.lend(verbs)
+    let data = EventData { _private_data: notice.parameters.private_data, acks: notice.acks };
+    data.lend(verbs)
 }
 
 pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn ack_cm_event(event: *mut rdma_cm_event) -> c_int {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
     // SAFETY: a live event.
-    unsafe { Taken::take_back(event) }.inner.acks.acknowledge(1);
+    unsafe { EventData::take_back(event) }.inner.acks.acknowledge(1);
     0
 }
 

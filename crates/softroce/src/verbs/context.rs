@@ -32,7 +32,7 @@ struct Open {
 pub(crate) struct Context {
     pub(crate) nic: Arc<Nic>,
     pub(super) device: &'static Device,
-    pub(super) events: Arc<Queue<Occurrence>>,
+    pub(super) events: Arc<Queue<AsyncEvent>>,
     /// Puts the port's events there.
     pub(super) _port_listener: Arc<PortListener>,
     /// Protection domains, CQs and completion channels.
@@ -95,7 +95,7 @@ impl Context {
         acks: &Arc<Acks>,
     ) -> impl Fn(ibv_event_type) + Send + Sync + 'static {
         let (events, acks) = (self.events.clone(), acks.clone());
-        move |kind| events.raise(Occurrence { kind, source }, Some(acks.clone()))
+        move |kind| events.raise(AsyncEvent { kind, source }, Some(acks.clone()))
     }
 
     /// Forgets the events of an object that is about to go, once the program has acknowledged those that it took.
@@ -250,7 +250,7 @@ pub(super) enum Source {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Occurrence {
+pub(super) struct AsyncEvent {
     pub(super) kind: ibv_event_type,
     pub(super) source: Source,
 }

@@ -13,7 +13,7 @@ use std::{env, io};
 
 use rdma_sys::{ibv_async_event, ibv_context, ibv_device, ibv_event_type, verbs_context};
 
-use super::context::{Context, Occurrence, Queue, Source};
+use super::context::{AsyncEvent, Context, Queue, Source};
 use super::cq::Cq;
 use super::device::Device;
 use super::errno::{code, complain, minus_one_or_zero, pointer_or_errno, zero_or_error};
@@ -98,7 +98,7 @@ pub(crate) fn open(
             ibv_event_type::IBV_EVENT_PORT_ERR
         };
         let source = Source::Port;
-        queue.raise(Occurrence { kind, source }, None);
+        queue.raise(AsyncEvent { kind, source }, None);
     });
     nic.listen_to_port(&port_listener);
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value

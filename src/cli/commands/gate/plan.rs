@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use statistics::{InterimLooks, LEAST_OBSERVATIONS};
+use statistics::{InterimAnalyses, LEAST_OBSERVATIONS};
 
 /// The places of base and new in the order of a round: A B, B A, and so on.
 pub(super) fn order(round: u32) -> [usize; 2] {
@@ -15,7 +15,7 @@ pub(super) fn order(round: u32) -> [usize; 2] {
 /// A plan, made after the first round.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    looks: InterimLooks,
+    looks: InterimAnalyses,
     /// Rounds, at most.
     pub(super) last: u32,
     budget: Duration,
@@ -27,7 +27,7 @@ impl Plan {
         let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
         let last = (fit as u32).min(most);
         (last as usize >= LEAST_OBSERVATIONS).then(|| Plan {
-            looks: InterimLooks::of_launches(last),
+            looks: InterimAnalyses::of_launches(last),
             last,
             budget,
         })
@@ -38,7 +38,7 @@ impl Plan {
     pub(super) fn after(&self, rounds: u32, spent: Duration) -> Option<(f64, bool)> {
         let no_room = spent + spent / rounds.max(1) > self.budget;
         let is_last = rounds >= self.last || no_room;
-        let is_look = is_last || self.looks.is_look(rounds, false);
+        let is_look = is_last || self.looks.is_due(rounds, false);
         is_look.then(|| (self.looks.part(rounds), is_last))
     }
 }

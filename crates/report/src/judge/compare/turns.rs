@@ -11,7 +11,7 @@ use time::format_description::well_known::Rfc3339;
 /// Launches a side below which there are no turns to speak of.
 pub(super) const LEAST: usize = 3;
 
-/// The largest lead. `tests/in_turns.rs` shows that drifts then pass for a change in 5 sittings of 100 at most.
+/// The largest lead. `tests/in_turns.rs` shows that drifts then pass for a change in 5 experiments of 100 at most.
 const MOST_LEAD: f64 = 1.0 / 3.0;
 
 fn lead([base, new]: [f64; 2]) -> f64 {

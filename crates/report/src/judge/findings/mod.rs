@@ -19,7 +19,7 @@ pub use wrong::{Problem, ProblemKind};
 
 /// All that a result says: computed once, for everybody who shows it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Said {
+pub struct Findings {
     /// Of its cases and runs, the best first and what is wrong last, the gravest of it first.
     pub findings: Vec<Finding>,
     /// Of the nodes of its patterns.
@@ -28,14 +28,14 @@ pub struct Said {
     pub fans: Vec<Fan>,
 }
 
-impl Said {
-    pub fn new(result: &ResultFile) -> Said {
+impl Findings {
+    pub fn new(result: &ResultFile) -> Findings {
         let meshes = Mesh::of_file(result);
         let mut findings = findings(&[result]);
         if meshes.iter().flat_map(|it| &it.findings).any(NodesFinding::is_wrong) {
             findings.retain(|it| !matches!(it, Finding::NothingWrong { .. }));
         }
-        Said { findings, meshes, fans: Fan::of_file(result) }
+        Findings { findings, meshes, fans: Fan::of_file(result) }
     }
 
     /// All of it, those of nodes last.

@@ -159,7 +159,7 @@ fn ratios(rails: &[(&End, &Moved)], metric: Metric) -> Option<Figures> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::findings::{Finding, Said};
+    use crate::judge::findings::{Finding, Findings};
     use results::model::{CLIENT, SERVER};
     use results::sample;
 
@@ -211,8 +211,8 @@ mod tests {
         let ends = [CLIENT, SERVER].map(|node| (node.to_owned(), "mlx5_2".to_owned()));
         assert_eq!((told.len(), &told[0].ends[..]), (1, &ends[..]));
         assert_eq!((told[0].value, told[0].usual, told[0].rails), (49.0, 98.0, 4));
-        let said = Said::new(&file).findings;
-        assert!(said.iter().any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong()));
+        let findings = Findings::new(&file).findings;
+        assert!(findings.iter().any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong()));
         // Several do not hide each other.
         let eight = over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]);
         assert_eq!(names(&eight), ["mlx5_6", "mlx5_2"]);
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn of_two_rails_none_is_known_to_be_usual() {
-        let said = Said::new(&over_rails(&[&[98.0, 70.0]])).findings;
-        assert!(matches!(&said[..], [Finding::RailsDiffer(_)]), "{said:?}");
+        let findings = Findings::new(&over_rails(&[&[98.0, 70.0]])).findings;
+        assert!(matches!(&findings[..], [Finding::RailsDiffer(_)]), "{findings:?}");
     }
 }

@@ -28,7 +28,7 @@ impl<'a> Compared<'a> {
     /// `None` where the results are of different nodes or devices, or there are no two cases.
     pub(super) fn new(results: &[&'a ResultFile]) -> Option<Compared<'a>> {
         let (first, others) = results.split_first()?;
-        if others.iter().any(|other| ground(other) != ground(first)) {
+        if others.iter().any(|other| host_devices(other) != host_devices(first)) {
             return None;
         }
         let mut cases: Vec<(&'a CaseResult, Vec<&'a Run>)> = Vec::new();
@@ -110,9 +110,9 @@ impl Subject<'_> {
 }
 
 /// A host, and what carried its traffic: devices with their faults.
-type Ground<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
+type HostDevices<'a> = (&'a str, Vec<(&'a str, Option<&'a String>)>);
 
-fn ground(result: &ResultFile) -> Vec<Ground<'_>> {
+fn host_devices(result: &ResultFile) -> Vec<HostDevices<'_>> {
     result
         .nodes
         .iter()

@@ -280,10 +280,10 @@ fn a_slow_node_is_a_finding() {
     let mut file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
     let cases = of_qps(&[("1", 10.0), ("4", 20.0)]).cases;
     file.cases.extend(cases);
-    let said = Said::new(&file);
+    let findings = Findings::new(&file);
     let none = |finding: &Finding| matches!(finding, Finding::NothingWrong { .. });
-    assert!(!said.findings.iter().any(none));
-    let slow = said.all_findings().into_iter().find_map(|it| match it {
+    assert!(!findings.findings.iter().any(none));
+    let slow = findings.all_findings().into_iter().find_map(|it| match it {
         Finding::Nodes { case, finding: NodesFinding::Slow(slow) } => {
             Some((case, slow.part, slow.nodes))
         }

@@ -50,7 +50,7 @@ pub enum NodesFinding {
         losing: usize,
         runs: usize,
         /// Where the cause may lie.
-        look: Look,
+        look: Suspect,
     },
     MoreLossy {
         paths: usize,
@@ -97,7 +97,7 @@ pub struct Slow {
     /// The flows read, so that what a node posts comes to it.
     pub is_read: bool,
     /// Where the cause may lie.
-    pub look: Look,
+    pub look: Suspect,
 }
 
 /// Which part of a node's traffic is slow.
@@ -115,7 +115,7 @@ pub enum Part {
 /// Where to look for the cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Look {
+pub enum Suspect {
     /// The node's port or cable.
     Port,
     /// Its port, cable or CPU: its workers slept, so that it is not known whether they were kept from their cores.
@@ -253,7 +253,7 @@ impl Matrix {
             runs: lossy.runs,
             look: match part {
                 Part::Path => self.look_at_path(),
-                _ => Look::Port,
+                _ => Suspect::Port,
             },
         }
     }
@@ -271,21 +271,21 @@ impl Matrix {
         (part, node, names.collect())
     }
 
-    fn look_at_path(&self) -> Look {
+    fn look_at_path(&self) -> Suspect {
         match self.pattern {
-            Pattern::Loop => Look::Host,
-            Pattern::Incast(_) => Look::Sender,
-            Pattern::Outcast(_) => Look::Receiver,
-            Pattern::Ring | Pattern::Bisection => Look::All,
-            Pattern::Pairs | Pattern::AllToAll => Look::Path,
+            Pattern::Loop => Suspect::Host,
+            Pattern::Incast(_) => Suspect::Sender,
+            Pattern::Outcast(_) => Suspect::Receiver,
+            Pattern::Ring | Pattern::Bisection => Suspect::All,
+            Pattern::Pairs | Pattern::AllToAll => Suspect::Path,
         }
     }
 
     /// Where to look when a node is slow: at its CPU, where its workers had less of it than the others'. Only of workers
     /// that never sleep it is known whether they were kept from it.
-    fn look_at(&self, node: usize) -> Look {
+    fn look_at(&self, node: usize) -> Suspect {
         if self.settings.poll != PollMode::Busy {
-            return Look::PortOrCpu;
+            return Suspect::PortOrCpu;
         }
         let of_others: Vec<f64> = self
             .cpu
@@ -295,9 +295,9 @@ impl Matrix {
             .collect();
         match (self.cpu.get(node).copied().flatten(), median(&of_others)) {
             (Some(own), Some(others)) if own < LITTLE_CPU && own < others * LITTLE_CPU => {
-                Look::Cpu { own, others }
+                Suspect::Cpu { own, others }
             }
-            _ => Look::Port,
+            _ => Suspect::Port,
         }
     }
 
@@ -402,7 +402,7 @@ mod tests {
         let both = slow(&both.with(Slowed::Receives(0, 0.75)).pairs());
         assert_eq!((both.part, &*both.nodes[0]), (Part::Node, "node1"));
         assert_eq!((both.slow, both.flows, both.peers), (14, 14, 7));
-        assert_eq!((both.look, both.is_read), (Look::Port, false));
+        assert_eq!((both.look, both.is_read), (Suspect::Port, false));
         let shares = both.values.iter().map(|it| (it / both.usual * 1e3).round());
         assert!(shares.eq([500.0, 750.0]));
         let read = Made::quiet(4).with(Slowed::Sends(1, 0.5));
@@ -425,11 +425,11 @@ mod tests {
             }
         }
         let [own, others] = [0.52, 0.99];
-        assert_eq!(slow(&file).look, Look::Cpu { own, others });
+        assert_eq!(slow(&file).look, Suspect::Cpu { own, others });
         for case in &mut file.cases {
             case.config.settings.poll = PollMode::Event;
         }
-        assert_eq!(slow(&file).look, Look::PortOrCpu);
+        assert_eq!(slow(&file).look, Suspect::PortOrCpu);
     }
 
     #[test]
@@ -440,9 +440,9 @@ mod tests {
             NodesFinding::Slow(slow) => Some((slow.nodes.join(">"), slow.look)),
             _ => None,
         });
-        let wanted = ["node3>node4", "node4>node3"].map(|path| (path.to_owned(), Look::Path));
+        let wanted = ["node3>node4", "node4>node3"].map(|path| (path.to_owned(), Suspect::Path));
         assert!(paths.eq(wanted));
-        assert_eq!(slow(&made(8).ring()).look, Look::All);
+        assert_eq!(slow(&made(8).ring()).look, Suspect::All);
     }
 
     #[track_caller]

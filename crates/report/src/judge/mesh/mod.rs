@@ -12,7 +12,7 @@ mod outliers;
 pub use causes::Place;
 pub use fan::{Fan, FanPoint, Share};
 pub use figures::Figures;
-pub use findings::{Look, Mesh, NodesFinding, Part, Rest, Slow, Why};
+pub use findings::{Mesh, NodesFinding, Part, Rest, Slow, Suspect, Why};
 pub use losses::Lossy;
 pub use matrix::{Cell, Matrix, groups, title};
 pub use outliers::{Outlier, floor};

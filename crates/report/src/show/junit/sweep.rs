@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::judge::findings::Said;
+use crate::judge::findings::Findings;
 use crate::judge::threshold::{Demands, Judged, Suite, judge};
 use crate::observe::standing::{self, Standing};
 use crate::show::junit::{self, Outcome, TestCase, TestSuite};
@@ -16,7 +16,7 @@ use results::model::{ResultFile, Run};
 /// The stream's.
 pub fn write(
     file: &ResultFile,
-    report: &Said,
+    report: &Findings,
     demands: &Demands,
     out: impl Write,
 ) -> io::Result<()> {
@@ -94,7 +94,7 @@ mod tests {
     use results::sample::{self, has};
 
     fn written(file: &ResultFile, demands: &Demands) -> String {
-        sample::text(|out| write(file, &Said::new(file), demands, out))
+        sample::text(|out| write(file, &Findings::new(file), demands, out))
     }
 
     #[test]

@@ -3,7 +3,7 @@ use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
 
 fn text(file: &ResultFile) -> String {
-    results::sample::text(|out| write(&Said::new(file), out))
+    results::sample::text(|out| write(&Findings::new(file), out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {

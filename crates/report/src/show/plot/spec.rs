@@ -2,7 +2,7 @@
 //! which axes. Figures of lines: flows become lines and charts, and the table beside them is made of the same rows.
 
 use crate::observe::{Metric, Spread};
-use crate::show::plot::draw::palette::{INK, Look, look};
+use crate::show::plot::draw::palette::{INK, SeriesStyle, style};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Mark, Point, Series, facets};
@@ -140,16 +140,16 @@ impl Spec {
             .enumerate()
             .flat_map(|(index, metric)| {
                 group.lines.iter().map(move |line| {
-                    let (name, look) = (groups.name(line), groups.look(line));
+                    let (name, style) = (groups.name(line), groups.style(line));
                     let series = self.series(line, *metric, rate, index + 1 == count);
-                    let (name, look) = match count {
-                        1 => (name, look),
+                    let (name, style) = match count {
+                        1 => (name, style),
                         _ => (
                             format!("{name}, {}", metric.short_name()),
-                            look.with_dash(dash(index, count)),
+                            style.with_dash(dash(index, count)),
                         ),
                     };
-                    Series { name, look, ..series }
+                    Series { name, style, ..series }
                 })
             })
             .filter(|series| series.figures() > 0)
@@ -274,19 +274,20 @@ impl Spec {
                     continue;
                 }
                 let rules = series.iter().filter(|it| !it.markers).count();
-                let (name, look) = match (beside.is_limit, rules) {
-                    (true, 0) => (beside.name.to_owned(), Look::of_rule(0)),
-                    (true, rules) => {
-                        (format!("{}, {}", beside.name, groups.name(line)), Look::of_rule(rules))
-                    }
+                let (name, style) = match (beside.is_limit, rules) {
+                    (true, 0) => (beside.name.to_owned(), SeriesStyle::of_rule(0)),
+                    (true, rules) => (
+                        format!("{}, {}", beside.name, groups.name(line)),
+                        SeriesStyle::of_rule(rules),
+                    ),
                     (false, _) => (
                         format!("{}: {}", beside.name, groups.name(line)),
-                        groups.look(line).of_peer(),
+                        groups.style(line).of_peer(),
                     ),
                 };
                 series.push(Series {
                     name,
-                    look,
+                    style,
                     points,
                     markers: !beside.is_limit,
                     ..Series::default()
@@ -443,17 +444,18 @@ impl Spec {
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
             let mut lines: Vec<Key> = Vec::new();
             for line in groups.lines() {
-                let look = groups.look(line).with_dash("");
-                let key = Key::new(KeyMark::LineAndMarker, look, groups.name(line));
+                let style = groups.style(line).with_dash("");
+                let key = Key::new(KeyMark::LineAndMarker, style, groups.name(line));
                 if !lines.iter().any(|known| known.label == key.label) {
                     lines.push(key);
                 }
             }
             let is_one = lines.len() < 2;
-            let plain = Look { colour: if is_one { look(0).colour } else { INK }, ..look(0) };
+            let plain =
+                SeriesStyle { colour: if is_one { style(0).colour } else { INK }, ..style(0) };
             let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| {
-                let look = plain.with_dash(dash(index, metrics.len()));
-                Key::new(KeyMark::Line, look, metric.short_name())
+                let style = plain.with_dash(dash(index, metrics.len()));
+                Key::new(KeyMark::Line, style, metric.short_name())
             });
             keys.splice(0..0, lines.into_iter().filter(|_| !is_one).chain(dashes));
         }

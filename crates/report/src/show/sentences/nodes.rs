@@ -2,7 +2,7 @@
 
 use settings::listed;
 
-use crate::judge::mesh::{Fan, Look, NodesFinding, Part, Rest, Slow, Why};
+use crate::judge::mesh::{Fan, NodesFinding, Part, Rest, Slow, Suspect, Why};
 use crate::observe::Metric;
 use crate::observe::format::{NOT_MEASURED, exact, plural, some_of};
 
@@ -81,7 +81,7 @@ fn slow(slow: &Slow) -> String {
     let (what, way) = match (slow.part, is_rate) {
         (Part::Path, _) => {
             let path = match slow.look {
-                Look::Host => format!("{name} is slow by itself"),
+                Suspect::Host => format!("{name} is slow by itself"),
                 _ => format!("{name}>{other} is slow"),
             };
             let [value, usual] = [*last, *usual].map(|value| figure(*metric, value));
@@ -108,27 +108,27 @@ fn slow(slow: &Slow) -> String {
 }
 
 /// Where to look, by the names of the nodes that it is about.
-fn look(look: Look, name: &str, other: &str) -> String {
+fn look(look: Suspect, name: &str, other: &str) -> String {
     match look {
-        Look::Port => format!("{name}'s port or cable"),
-        Look::PortOrCpu => format!("{name}'s port, cable or CPU"),
-        Look::Cpu { own, others } => format!(
+        Suspect::Port => format!("{name}'s port or cable"),
+        Suspect::PortOrCpu => format!("{name}'s port, cable or CPU"),
+        Suspect::Cpu { own, others } => format!(
             "other programs on {name}: its workers had {} of their cores, the others' workers {}",
             percent(own),
             percent(others)
         ),
-        Look::Host => "its CPU, memory and PCIe slot".to_owned(),
-        Look::Path => "the path".to_owned(),
-        Look::Sender => format!("{name} and its path to {other}"),
-        Look::Receiver => format!("{other} and its path from {name}"),
-        Look::All => {
+        Suspect::Host => "its CPU, memory and PCIe slot".to_owned(),
+        Suspect::Path => "the path".to_owned(),
+        Suspect::Sender => format!("{name} and its path to {other}"),
+        Suspect::Receiver => format!("{other} and its path from {name}"),
+        Suspect::All => {
             format!("{name}, {other} and the path between them; --pattern pairs separates them")
         }
     }
 }
 
 /// `node3>node9 loses packets, in 5 of 5 runs: look at the path.`
-fn lossy(part: Part, nodes: &[String], [losing, runs]: [usize; 2], at: Look) -> String {
+fn lossy(part: Part, nodes: &[String], [losing, runs]: [usize; 2], at: Suspect) -> String {
     let (Some(name), Some(other)) = (nodes.first(), nodes.last()) else {
         return String::new();
     };

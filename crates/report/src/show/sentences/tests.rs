@@ -1,7 +1,7 @@
 //! The words of every kind of finding, once.
 
 use super::*;
-use crate::judge::mesh::{Fan, FanPoint, Look, NodesFinding, Part, Rest, Share, Slow, Why};
+use crate::judge::mesh::{Fan, FanPoint, NodesFinding, Part, Rest, Share, Slow, Suspect, Why};
 use results::sample::{self, names};
 
 fn problem(kind: ProblemKind, most: f64, counts: &[(&str, u64)], hint: &str) -> Finding {
@@ -43,13 +43,13 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
             values: values.to_vec(),
             usual: if metric == gbit { 9.4 } else { 10_100.0 },
             slow: 7,
-            flows: if look == Look::Port { 7 } else { 9 },
+            flows: if look == Suspect::Port { 7 } else { 9 },
             peers: 7,
-            is_read: look == Look::PortOrCpu,
+            is_read: look == Suspect::PortOrCpu,
             look,
         })
     };
-    let cpu = Look::Cpu { own: 0.52, others: 0.99 };
+    let cpu = Suspect::Cpu { own: 0.52, others: 0.99 };
     let lossy =
         |part, runs, look| NodesFinding::Lossy { part, nodes: of(part), losing: 5, runs, look };
     let none = |why, of: &[&str], flows| NodesFinding::NoFigure { why, of: names(of), flows };
@@ -86,23 +86,23 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
         none(Why::Doubtful, &["node2", "a>b"], 7),
         none(Why::NotBegun, &[], 1),
         none(Why::NotBegun, &[], 4),
-        slow(gbit, Part::Sends, &[4.7], Look::Port),
-        slow(gbit, Part::Receives, &[4.7], Look::PortOrCpu),
+        slow(gbit, Part::Sends, &[4.7], Suspect::Port),
+        slow(gbit, Part::Receives, &[4.7], Suspect::PortOrCpu),
         slow(gbit, Part::Node, &[4.7, 7.05], cpu),
-        slow(p50, Part::Sends, &[31_200.0], Look::Port),
+        slow(p50, Part::Sends, &[31_200.0], Suspect::Port),
         slow(p50, Part::Receives, &[14_241.0], cpu),
         slow(p50, Part::Node, &[31_200.0, 12_000.0], cpu),
-        slow(gbit, Part::Path, &[4.7], Look::Host),
-        slow(gbit, Part::Path, &[4.7], Look::Path),
-        slow(gbit, Part::Path, &[4.7], Look::Sender),
-        slow(gbit, Part::Path, &[4.7], Look::Receiver),
-        slow(p50, Part::Path, &[31_200.0], Look::All),
+        slow(gbit, Part::Path, &[4.7], Suspect::Host),
+        slow(gbit, Part::Path, &[4.7], Suspect::Path),
+        slow(gbit, Part::Path, &[4.7], Suspect::Sender),
+        slow(gbit, Part::Path, &[4.7], Suspect::Receiver),
+        slow(p50, Part::Path, &[31_200.0], Suspect::All),
         NodesFinding::MoreSlow { paths: 1 },
         NodesFinding::MoreSlow { paths: 3 },
-        lossy(Part::Path, 5, Look::Path),
-        lossy(Part::Node, 6, Look::Port),
-        lossy(Part::Sends, 6, Look::Port),
-        lossy(Part::Receives, 6, Look::Port),
+        lossy(Part::Path, 5, Suspect::Path),
+        lossy(Part::Node, 6, Suspect::Port),
+        lossy(Part::Sends, 6, Suspect::Port),
+        lossy(Part::Receives, 6, Suspect::Port),
         NodesFinding::MoreLossy { paths: 1 },
         NodesFinding::MoreLossy { paths: 3 },
         rest(Rest::Few),

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use settings::{Pattern, Settings};
 
-use crate::judge::findings::Said;
+use crate::judge::findings::Findings;
 use crate::observe::Metric;
 use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
@@ -120,7 +120,7 @@ impl<W: Write> Table<W> {
     pub fn summary(
         &mut self,
         result: &ResultFile,
-        report: &Said,
+        report: &Findings,
         files: &[&Path],
     ) -> io::Result<()> {
         let has_columns = self.columns.as_ref().is_some_and(|it| it.are_of_set_up);

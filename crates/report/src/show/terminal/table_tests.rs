@@ -159,7 +159,7 @@ fn lines_with(result: &ResultFile, words: &str) -> Vec<String> {
 
 fn summary_of(result: &ResultFile, files: &[&Path]) -> String {
     sample::text(|out| {
-        Table::new(out, Screen::ENDLESS, &[]).summary(result, &Said::new(result), files)
+        Table::new(out, Screen::ENDLESS, &[]).summary(result, &Findings::new(result), files)
     })
 }
 

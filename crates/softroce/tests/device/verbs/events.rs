@@ -62,7 +62,7 @@ fn pair_receiving_into(one: &End, other: &End, cq: &Owned<ibv_cq>) -> (Qp, Qp) {
 }
 
 /// Two RC QPs connected to each other, of which one receives into a CQ with a channel that never blocks.
-struct Told {
+struct ConnectedPair {
     qp: Qp,
     peer: Qp,
     channel: Channel,
@@ -70,13 +70,13 @@ struct Told {
     other: End,
 }
 
-impl Told {
-    fn new(mark: *mut c_void) -> Told {
+impl ConnectedPair {
+    fn new(mark: *mut c_void) -> ConnectedPair {
         let (one, other) = two_ends();
         let channel = Channel::from_raw(&other, mark);
         never_block(channel.channel.fd);
         let (qp, peer) = pair_receiving_into(&one, &other, &channel.cq);
-        Told { qp, peer, channel, one, other }
+        ConnectedPair { qp, peer, channel, one, other }
     }
 
     /// Has a message arrive, which it has once it is acknowledged.
@@ -99,18 +99,18 @@ impl Told {
 #[test]
 fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledgement() {
     let mark = null_mut::<u8>().wrapping_add(0x77).cast();
-    let told = Told::new(mark);
-    let Channel { cq, channel } = &told.channel;
+    let pair = ConnectedPair::new(mark);
+    let Channel { cq, channel } = &pair.channel;
     // SAFETY: a live channel.
     let code = unsafe { verbs::destroy_comp_channel(channel.raw) };
     assert_eq!(code, libc::EBUSY);
-    assert_eq!(told.channel.take_event(), None);
-    told.channel.arm(false);
-    told.arrive(0);
-    assert_eq!(told.channel.take_event(), Some((cq.raw, mark)));
+    assert_eq!(pair.channel.take_event(), None);
+    pair.channel.arm(false);
+    pair.arrive(0);
+    assert_eq!(pair.channel.take_event(), Some((cq.raw, mark)));
 
-    drop((told.qp, told.peer));
-    let Channel { cq, .. } = told.channel;
+    drop((pair.qp, pair.peer));
+    let Channel { cq, .. } = pair.channel;
     let raw = cq.raw;
     let destroyer = waiting(move || cq.destroy());
     assert!(!destroyer.is_finished());
@@ -176,10 +176,10 @@ fn a_cq_without_room_is_an_event_and_an_error() {
 
 #[test]
 fn who_waits_for_an_event_is_told_of_completions_that_were_left_in_an_armed_cq() {
-    let told = Told::new(null_mut());
-    let channel = &told.channel;
-    told.arrive(0);
-    told.arrive(0);
+    let pair = ConnectedPair::new(null_mut());
+    let channel = &pair.channel;
+    pair.arrive(0);
+    pair.arrive(0);
     assert_eq!(channel.take_event(), None, "it was not asked for one");
     channel.arm(true);
     assert_eq!(channel.take_event(), None, "none of them is solicited");
@@ -187,38 +187,38 @@ fn who_waits_for_an_event_is_told_of_completions_that_were_left_in_an_armed_cq()
     assert!(channel.take_event().is_some());
     assert_eq!(channel.take_event(), None, "one event for each asking");
     channel.acknowledge();
-    assert_eq!(told.poll(), 2);
+    assert_eq!(pair.poll(), 2);
     channel.arm(false);
     assert_eq!(channel.take_event(), None, "the CQ is empty");
 }
 
 #[test]
 fn a_request_for_an_event_tells_at_once_of_what_came_since_the_cq_was_empty() {
-    let told = Told::new(null_mut());
-    let channel = &told.channel;
+    let pair = ConnectedPair::new(null_mut());
+    let channel = &pair.channel;
     let take = || {
-        assert!(told.has_event());
+        assert!(pair.has_event());
         assert!(channel.take_event().is_some());
         channel.acknowledge();
     };
-    told.arrive(0);
+    pair.arrive(0);
     channel.arm(true);
-    assert!(!told.has_event(), "it is not solicited");
+    assert!(!pair.has_event(), "it is not solicited");
     channel.arm(false);
     take();
     // It knows of it now, whether it has taken it or not.
     channel.arm(false);
-    assert!(!told.has_event());
-    assert_eq!(told.poll(), 1);
+    assert!(!pair.has_event());
+    assert_eq!(pair.poll(), 1);
 
     // The request of before still holds.
-    told.arrive(0);
+    pair.arrive(0);
     take();
-    assert_eq!(told.poll(), 1);
-    told.arrive(ibv_send_flags::IBV_SEND_SOLICITED.0);
+    assert_eq!(pair.poll(), 1);
+    pair.arrive(ibv_send_flags::IBV_SEND_SOLICITED.0);
     channel.arm(true);
     take();
-    assert_eq!(told.poll(), 1);
+    assert_eq!(pair.poll(), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::show::plot::draw::palette::{Colour, GROUND, INK, Look, MUTED, Marker};
+use crate::show::plot::draw::palette::{Colour, GROUND, INK, MUTED, Marker, SeriesStyle};
 use crate::show::plot::draw::text::{ASCENT, DESCENT, SMALL_PX, printable, width_px};
 
 /// A rectangle, in pixels from the upper left corner.
@@ -298,8 +298,8 @@ impl Canvas {
         self.shape("rect", &place, Paint::line(colour, 2.2), "", Some(hint));
     }
 
-    pub fn marker(&mut self, (x, y): (f64, f64), look: Look, hint: Option<&str>) {
-        let (left, up, shape) = match look.marker {
+    pub fn marker(&mut self, (x, y): (f64, f64), style: SeriesStyle, hint: Option<&str>) {
+        let (left, up, shape) = match style.marker {
             Marker::Circle => (4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Z"),
             Marker::Square => (3.5, 3.5, "h7v7h-7Z"),
             Marker::Up => (0.0, 5.0, "l4.5 8h-9Z"),
@@ -309,8 +309,8 @@ impl Canvas {
             Marker::Cross => (4.0, 4.0, "l8 8m0 -8l-8 8"),
             Marker::Bar => (4.5, 2.0, "h9v4h-9Z"),
         };
-        let fill = if look.hollow { GROUND } else { look.colour };
-        let paint = Paint { fill: Some(fill), ..Paint::line(look.colour, 1.8) };
+        let fill = if style.hollow { GROUND } else { style.colour };
+        let paint = Paint { fill: Some(fill), ..Paint::line(style.colour, 1.8) };
         let data = format!("M{} {}{shape}", px(x - left), px(y - up));
         self.path(&data, paint, "", hint);
     }

@@ -94,7 +94,7 @@ pub enum Marker {
 
 /// How a series looks: three differences from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct SeriesStyle {
     pub colour: Colour,
     pub marker: Marker,
     /// `stroke-dasharray` of its line; empty for a solid one.
@@ -105,11 +105,11 @@ pub struct Look {
     pub thin: bool,
 }
 
-pub const LOOKS: usize = SERIES.len();
+pub const STYLES: usize = SERIES.len();
 
-/// The look of the series with that number in its figure; they come again after [`LOOKS`].
-pub fn look(index: usize) -> Look {
-    const SHAPES: [(Marker, &str); LOOKS] = [
+/// The style of the series with that number in its figure; they come again after [`STYLES`].
+pub fn style(index: usize) -> SeriesStyle {
+    const SHAPES: [(Marker, &str); STYLES] = [
         (Marker::Circle, ""),
         (Marker::Square, "8 3"),
         (Marker::Up, "12 3 2 3"),
@@ -119,39 +119,39 @@ pub fn look(index: usize) -> Look {
         (Marker::Cross, "3 3"),
         (Marker::Bar, "12 3 5 3"),
     ];
-    let (marker, dash) = SHAPES[index % LOOKS];
-    Look::new(SERIES[index % LOOKS], marker, dash)
+    let (marker, dash) = SHAPES[index % STYLES];
+    SeriesStyle::new(SERIES[index % STYLES], marker, dash)
 }
 
-impl Default for Look {
-    fn default() -> Look {
-        look(0)
+impl Default for SeriesStyle {
+    fn default() -> SeriesStyle {
+        style(0)
     }
 }
 
-impl Look {
-    fn new(colour: Colour, marker: Marker, dash: &'static str) -> Look {
-        Look { colour, marker, dash, hollow: false, thin: false }
+impl SeriesStyle {
+    fn new(colour: Colour, marker: Marker, dash: &'static str) -> SeriesStyle {
+        SeriesStyle { colour, marker, dash, hollow: false, thin: false }
     }
 
     /// The same series of another program: a dotted line.
-    pub fn of_peer(self) -> Look {
+    pub fn of_peer(self) -> SeriesStyle {
         self.with_dash("1.5 3.5")
     }
 
     /// The same series of the results that others are compared with: a thin dashed line.
-    pub fn of_base(self) -> Look {
-        Look { thin: true, ..self.with_dash("4 4") }
+    pub fn of_base(self) -> SeriesStyle {
+        SeriesStyle { thin: true, ..self.with_dash("4 4") }
     }
 
-    pub fn with_dash(self, dash: &'static str) -> Look {
-        Look { dash, ..self }
+    pub fn with_dash(self, dash: &'static str) -> SeriesStyle {
+        SeriesStyle { dash, ..self }
     }
 
     /// A line to hold others against, the `index`th of its figure.
-    pub fn of_rule(index: usize) -> Look {
+    pub fn of_rule(index: usize) -> SeriesStyle {
         const DASHES: [&str; 4] = ["14 4", "6 4", "2 4", "14 4 2 4"];
-        Look::new(RULE, Marker::Bar, DASHES[index % DASHES.len()])
+        SeriesStyle::new(RULE, Marker::Bar, DASHES[index % DASHES.len()])
     }
 
     pub fn width(self) -> f64 {
@@ -222,9 +222,9 @@ mod tests {
 
     #[test]
     fn no_two_looks_share_anything() {
-        for a in 0..LOOKS {
+        for a in 0..STYLES {
             for b in 0..a {
-                let (a, b) = (look(a), look(b));
+                let (a, b) = (style(a), style(b));
                 assert!(a.colour != b.colour && a.marker != b.marker && a.dash != b.dash);
             }
         }

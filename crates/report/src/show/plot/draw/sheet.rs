@@ -4,7 +4,7 @@
 use maud::html;
 
 use crate::show::plot::draw::canvas::{Canvas, Paint, Rect, Style, hatch, px};
-use crate::show::plot::draw::palette::{GROUND, Look, MUTED, rules_of_file};
+use crate::show::plot::draw::palette::{GROUND, MUTED, SeriesStyle, rules_of_file};
 use crate::show::plot::draw::text::{
     ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printable, width_px, wrapped,
 };
@@ -159,14 +159,14 @@ pub enum KeyMark {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    pub look: Look,
+    pub style: SeriesStyle,
     pub mark: KeyMark,
     pub label: String,
 }
 
 impl Key {
-    pub fn new(mark: KeyMark, look: Look, label: impl Into<String>) -> Key {
-        Key { look, mark, label: label.into() }
+    pub fn new(mark: KeyMark, style: SeriesStyle, label: impl Into<String>) -> Key {
+        Key { style, mark, label: label.into() }
     }
 }
 
@@ -208,17 +208,17 @@ pub(super) fn draw_legend(
 }
 
 fn sample(canvas: &mut Canvas, (x, y): (f64, f64), key: &Key) {
-    let look = key.look;
+    let style = key.style;
     if matches!(key.mark, KeyMark::Line | KeyMark::LineAndMarker) {
-        let paint = Paint::line(look.colour, look.width()).dashed(look.dash);
+        let paint = Paint::line(style.colour, style.width()).dashed(style.dash);
         canvas.line((x, y), (x + SAMPLE, y), paint);
     }
     if matches!(key.mark, KeyMark::Marker | KeyMark::LineAndMarker) {
-        canvas.marker((x + SAMPLE / 2.0, y), look, None);
+        canvas.marker((x + SAMPLE / 2.0, y), style, None);
     }
     let patch = Rect::new(x + 8.0, y - 6.0, SAMPLE - 16.0, 12.0);
     match key.mark {
-        KeyMark::Area => canvas.rect(patch, Paint::area(look.colour), None),
+        KeyMark::Area => canvas.rect(patch, Paint::area(style.colour), None),
         KeyMark::Hatched => hatch(canvas, patch),
         _ => {}
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::judge::compare::{Comparison, Verdict};
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{BETTER, GRID, INK, Look, MUTED, Marker, WORSE};
+use crate::show::plot::draw::palette::{BETTER, GRID, INK, MUTED, Marker, SeriesStyle, WORSE};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright};
@@ -124,14 +124,14 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
     let band = Mark::Band(Band {
         name: "too small to matter",
-        look: Look { colour: GRID, ..look(Tone::Equal) },
+        style: SeriesStyle { colour: GRID, ..style(Tone::Equal) },
         transparency: 0.4,
         ends: margin,
         hint: "too small to matter".to_owned(),
     });
     let (mut intervals, mut dots) = (Vec::new(), Vec::new());
     for (row, it) in rows.iter().enumerate() {
-        let (y, look) = (-(row as f64), look(it.tone));
+        let (y, style) = (-(row as f64), style(it.tone));
         let mut hint = format!("{}: {:.3} {}", it.case, it.ratio, it.verdict);
         if let Some((low, high)) = it.interval {
             hint.push_str(&format!(", 95 % from {low:.3} to {high:.3}"));
@@ -141,9 +141,9 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
         intervals.push(Tile {
             height: INTERVAL,
             behind: format!("{:.3}", it.ratio),
-            ..Tile::new(y, ends, Fill::Plain(look.colour), &*hint)
+            ..Tile::new(y, ends, Fill::Plain(style.colour), &*hint)
         });
-        dots.push(Mark::Dot(Dot { at: (it.ratio, y), look, hint, ..Dot::default() }));
+        dots.push(Mark::Dot(Dot { at: (it.ratio, y), style, hint, ..Dot::default() }));
     }
     let x = Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain);
     let y = Axis::rows("", rows.iter().map(|row| row.case.clone()));
@@ -151,14 +151,14 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     Chart::of_rows(ROW_PX, x, y, below.into_iter().chain(dots).collect())
 }
 
-fn look(tone: Tone) -> Look {
+fn style(tone: Tone) -> SeriesStyle {
     let (colour, marker, hollow) = match tone {
         Tone::Better => (BETTER, Marker::Up, false),
         Tone::Worse => (WORSE, Marker::Down, false),
         Tone::Equal => (INK, Marker::Circle, false),
         Tone::Unclear => (MUTED, Marker::Diamond, true),
     };
-    Look { colour, marker, hollow, ..Look::default() }
+    SeriesStyle { colour, marker, hollow, ..SeriesStyle::default() }
 }
 
 fn keys(rows: &[RatioRow]) -> Vec<Key> {
@@ -171,7 +171,7 @@ fn keys(rows: &[RatioRow]) -> Vec<Key> {
     tones
         .into_iter()
         .filter(|(tone, _)| rows.iter().any(|row| row.tone == *tone))
-        .map(|(tone, label)| Key::new(KeyMark::Marker, look(tone), label))
+        .map(|(tone, label)| Key::new(KeyMark::Marker, style(tone), label))
         .collect()
 }
 

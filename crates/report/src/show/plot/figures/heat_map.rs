@@ -7,7 +7,7 @@ use settings::{CqMode, ROWS, Settings, Workload};
 
 use crate::observe::format::human_size;
 use crate::observe::{Metric, Observed};
-use crate::show::plot::draw::palette::{Colour, GROUND, INK, Look, MAP};
+use crate::show::plot::draw::palette::{Colour, GROUND, INK, MAP, SeriesStyle};
 use crate::show::plot::draw::{Key, KeyMark};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
@@ -195,7 +195,7 @@ fn figure(grids: &[([String; 3], Grid)]) -> Option<Figure> {
     });
     let mut keys = Shade::keys(&shades);
     if drawn.iter().any(|(_, grid)| grid.cells.len() < grid.qps.len() * grid.sizes.len()) {
-        keys.push(Key::new(KeyMark::Hatched, Look::default(), NOT_MEASURED));
+        keys.push(Key::new(KeyMark::Hatched, SeriesStyle::default(), NOT_MEASURED));
     }
     let left_out = grids.len() - drawn.len();
     let note = (left_out > 0).then(|| {
@@ -257,8 +257,8 @@ impl Shade {
         shades
             .iter()
             .map(|shade| {
-                let look = Look { colour: shade.colour, ..Look::default() };
-                Key::new(KeyMark::Area, look, &shade.label)
+                let style = SeriesStyle { colour: shade.colour, ..SeriesStyle::default() };
+                Key::new(KeyMark::Area, style, &shade.label)
             })
             .collect()
     }

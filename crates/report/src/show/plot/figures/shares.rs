@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::judge::evenness::DRAWN_BELOW;
 use crate::observe::{Metric, Observed};
-use crate::show::plot::draw::palette::{Look, Marker, SERIES};
+use crate::show::plot::draw::palette::{Marker, SERIES, SeriesStyle};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::figures::heat_map::or_unknown;
@@ -96,7 +96,7 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
         (left_out > 0).then(|| format!("{left_out} more are in the table.")),
         (older > 0).then(|| "Of several files with a case the newest is drawn.".to_owned()),
     ];
-    let even = Look::of_rule(0).with_dash("2 4");
+    let even = SeriesStyle::of_rule(0).with_dash("2 4");
     let picture = Picture {
         subtitle: format!(
             "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first, on {}; medians of the \
@@ -104,7 +104,7 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
             devices.join(", ")
         ),
         keys: vec![
-            Key::new(KeyMark::Marker, QP_LOOK, "a QP"),
+            Key::new(KeyMark::Marker, QP_STYLE, "a QP"),
             Key::new(KeyMark::Line, even, "even share"),
         ],
         charts: vec![chart(flows)],
@@ -118,8 +118,8 @@ fn figure(uneven: &[Row], devices: &[String], older: usize) -> Option<Figure> {
     ))
 }
 
-const QP_LOOK: Look =
-    Look { colour: SERIES[0], marker: Marker::Circle, dash: "", hollow: true, thin: false };
+const QP_STYLE: SeriesStyle =
+    SeriesStyle { colour: SERIES[0], marker: Marker::Circle, dash: "", hollow: true, thin: false };
 
 fn chart(flows: &[Row]) -> Chart {
     let (mut low, mut high) = (0.0_f64, 0.0_f64);
@@ -131,7 +131,7 @@ fn chart(flows: &[Row]) -> Chart {
             marks.push(Mark::Dot(Dot {
                 name: flow.name.clone(),
                 at: (percent, -(row as f64)),
-                look: QP_LOOK,
+                style: QP_STYLE,
                 hint: format!("{}, QP {}: {percent:+.1} %", flow.name, qp.index),
                 ..Dot::default()
             }));

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::show::plot::draw::palette::{Look, WORSE, look};
+use crate::show::plot::draw::palette::{SeriesStyle, WORSE, style};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series};
@@ -160,12 +160,12 @@ fn figure(sampled: &[Flow<'_, '_>]) -> Option<Figure> {
 fn keys(joined: bool) -> Vec<Key> {
     let p1 = "p1: 1 % of the intervals are slower";
     let keys = [
-        Key::new(KeyMark::Line, look(0), THROUGHPUT),
-        Key::new(KeyMark::Line, Look::of_rule(1), p1),
-        Key::new(KeyMark::Marker, slowest_look(), SLOWEST),
-        Key::new(KeyMark::Area, slowest_look(), STALL),
+        Key::new(KeyMark::Line, style(0), THROUGHPUT),
+        Key::new(KeyMark::Line, SeriesStyle::of_rule(1), p1),
+        Key::new(KeyMark::Marker, slowest_style(), SLOWEST),
+        Key::new(KeyMark::Area, slowest_style(), STALL),
     ];
-    let spread = joined.then(|| Key::new(KeyMark::Area, look(5), "least to most in a column"));
+    let spread = joined.then(|| Key::new(KeyMark::Area, style(5), "least to most in a column"));
     keys.into_iter().chain(spread).collect()
 }
 
@@ -174,8 +174,8 @@ const THROUGHPUT: &str = "throughput";
 const SLOWEST: &str = "slowest interval";
 const STALL: &str = "longest stall";
 
-fn slowest_look() -> Look {
-    Look { colour: WORSE, ..look(4) }
+fn slowest_style() -> SeriesStyle {
+    SeriesStyle { colour: WORSE, ..style(4) }
 }
 
 fn chart(heading: String, run: &Sampled<'_>) -> Chart {
@@ -185,11 +185,11 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     let p1 = run
         .bandwidth
         .and_then(|it| it.p1)
-        .map(|y| Mark::Rule(Rule { look: Look::of_rule(1), y, ..Rule::default() }));
+        .map(|y| Mark::Rule(Rule { style: SeriesStyle::of_rule(1), y, ..Rule::default() }));
     let stall = stall(&run.intervals).map(|(from, to)| {
         Mark::Band(Band {
             name: STALL,
-            look: slowest_look(),
+            style: slowest_style(),
             transparency: 0.65,
             ends: (from * 1e9, to * 1e9),
             hint: STALL.to_owned(),
@@ -197,7 +197,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
     });
     let spread = columns.iter().map(|(one, least, most)| (one.middle_ns(), *least, *most));
     let area = (run.intervals.len() > COLUMNS)
-        .then(|| Mark::Area(Area { look: look(5), points: spread.collect() }));
+        .then(|| Mark::Area(Area { style: style(5), points: spread.collect() }));
     let points = columns.iter().map(|(one, ..)| Point::at(one.middle_ns(), one.gbit_per_s));
     let line = Mark::Line(Series {
         name: THROUGHPUT.to_owned(),
@@ -208,7 +208,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
         Mark::Dot(Dot {
             name: SLOWEST.to_owned(),
             at: (slowest.middle_ns(), slowest.gbit_per_s),
-            look: slowest_look(),
+            style: slowest_style(),
             hint: format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s)),
             ..Dot::default()
         })

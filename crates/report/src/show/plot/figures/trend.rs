@@ -9,7 +9,7 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::observe::Metric;
 use crate::observe::format::each_once;
-use crate::show::plot::draw::palette::{BETTER, Look, Marker, WORSE};
+use crate::show::plot::draw::palette::{BETTER, Marker, SeriesStyle, WORSE};
 use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Series, Upright, facets};
@@ -34,7 +34,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         return Vec::new();
     };
     let rule = Rule {
-        axis: Setting::Sitting,
+        axis: Setting::Files,
         place: &|sample| moments.place(sample.loaded),
         apart: &["size"],
         most_lines: 6,
@@ -65,7 +65,7 @@ impl<'l> Trend<'l> {
             .map(|line| {
                 let series = Series {
                     name: groups.name(line),
-                    look: groups.look(line),
+                    style: groups.style(line),
                     markers: true,
                     ..over_places(line, metric)
                 };
@@ -144,7 +144,7 @@ fn ring(name: &str, place: f64, step: Step, metric: Metric) -> Option<Dot> {
     Some(Dot {
         name: name.to_owned(),
         at: (place, step.estimate.new_median),
-        look: step_look(better),
+        style: step_style(better),
         ring: Some(better),
         hint: step.words(metric),
         label: String::new(),
@@ -171,11 +171,11 @@ fn figure(
     let charts: Vec<Chart> = trends.iter().filter_map(|trend| trend.chart(moments)).collect();
     charts.first()?;
     let revisions: Vec<String> = moments.changes().map(|(_, revision)| revision).collect();
-    let change = Look::of_rule(0).with_dash("2 4");
+    let change = SeriesStyle::of_rule(0).with_dash("2 4");
     let keys = [
         Key::new(KeyMark::Line, change, "git revision changed"),
-        Key::new(KeyMark::Marker, step_look(true), "step to better"),
-        Key::new(KeyMark::Marker, step_look(false), "step to worse"),
+        Key::new(KeyMark::Marker, step_style(true), "step to better"),
+        Key::new(KeyMark::Marker, step_style(false), "step to worse"),
     ];
     let notes = [
         Some(
@@ -190,7 +190,7 @@ fn figure(
     ];
     let notes = notes.into_iter().flatten().chain(groups.notes.clone()).collect();
     let picture = Picture {
-        subtitle: groups.subtitle(Setting::Sitting),
+        subtitle: groups.subtitle(Setting::Files),
         keys: [facets::keys(&charts, &groups.names), keys.into()].concat(),
         charts,
         notes,
@@ -216,9 +216,9 @@ fn scale(metric: Metric, least: f64, most: f64) -> Scale {
     }
 }
 
-fn step_look(better: bool) -> Look {
+fn step_style(better: bool) -> SeriesStyle {
     let (colour, marker) = if better { (BETTER, Marker::Circle) } else { (WORSE, Marker::Square) };
-    Look { colour, marker, hollow: true, ..Look::default() }
+    SeriesStyle { colour, marker, hollow: true, ..SeriesStyle::default() }
 }
 
 /// Runs that an interval needs on each side.

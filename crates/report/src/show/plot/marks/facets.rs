@@ -1,7 +1,7 @@
 //! Small multiples: the charts of one figure beside each other, each under its own heading.
 
 use super::Chart;
-use crate::show::plot::draw::palette::look;
+use crate::show::plot::draw::palette::style;
 use crate::show::plot::draw::text::{ASCENT, SMALL_PX, printable, shortened, wrapped};
 use crate::show::plot::draw::{Key, KeyMark, Rect, Sheet, Style, Width};
 use crate::show::plot::marks::shapes::hollow;
@@ -95,8 +95,8 @@ pub fn keys(charts: &[Chart], names: &[String]) -> Vec<Key> {
         keys.clear();
     }
     if charts.iter().flat_map(Chart::series).any(|series| !series.hollow.is_empty()) {
-        let look = hollow(look(0));
-        keys.push(Key::new(KeyMark::Marker, look, "a run that does not count"));
+        let style = hollow(style(0));
+        keys.push(Key::new(KeyMark::Marker, style, "a run that does not count"));
     }
     keys
 }

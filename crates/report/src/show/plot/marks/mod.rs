@@ -127,14 +127,14 @@ impl Chart {
         self.marks
             .iter()
             .filter_map(|mark| {
-                let (look, mark, label) = match mark {
-                    Mark::Line(it) if it.markers => (it.look, KeyMark::LineAndMarker, &*it.name),
-                    Mark::Line(it) => (it.look, KeyMark::Line, &*it.name),
-                    Mark::Rule(it) => (it.look, KeyMark::Line, &*it.name),
-                    Mark::Band(it) => (it.look, KeyMark::Area, it.name),
+                let (style, mark, label) = match mark {
+                    Mark::Line(it) if it.markers => (it.style, KeyMark::LineAndMarker, &*it.name),
+                    Mark::Line(it) => (it.style, KeyMark::Line, &*it.name),
+                    Mark::Rule(it) => (it.style, KeyMark::Line, &*it.name),
+                    Mark::Band(it) => (it.style, KeyMark::Area, it.name),
                     _ => return None,
                 };
-                Some(Key { look, mark, label: label.to_owned() })
+                Some(Key { style, mark, label: label.to_owned() })
             })
             .collect()
     }

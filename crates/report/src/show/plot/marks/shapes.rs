@@ -2,7 +2,7 @@
 //! points with words; and tiles, such as the cells of a map, bars, and intervals.
 
 use crate::show::plot::draw::canvas::hatch;
-use crate::show::plot::draw::palette::{Colour, GROUND, Look, MUTED, Marker, RULE};
+use crate::show::plot::draw::palette::{Colour, GROUND, MUTED, Marker, RULE, SeriesStyle};
 use crate::show::plot::draw::text::{SMALL_PX, width_px};
 use crate::show::plot::draw::{Anchor, Canvas, Labels, Paint, Rect, Style, number};
 use crate::show::plot::marks::axis::AxisFrame;
@@ -33,7 +33,7 @@ impl Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     pub name: String,
-    pub look: Look,
+    pub style: SeriesStyle,
     pub points: Vec<Point>,
     /// Points beside it that do not count: rings, at the edge where they lie above or below the chart.
     pub hollow: Vec<(f64, f64)>,
@@ -47,7 +47,7 @@ pub struct Series {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     pub name: String,
-    pub look: Look,
+    pub style: SeriesStyle,
     /// Where it crosses the vertical axis.
     pub y: f64,
     /// Words at its beginning; none where empty.
@@ -59,7 +59,7 @@ impl Rule {
         if let Some(y) = frame.y(self.y)
             && frame.contains((frame.plot.x, y))
         {
-            let paint = Paint::line(self.look.colour, 1.5).dashed(self.look.dash);
+            let paint = Paint::line(self.style.colour, 1.5).dashed(self.style.dash);
             canvas.line((frame.plot.x, y), (frame.plot.right(), y), paint);
         }
     }
@@ -74,9 +74,9 @@ impl Rule {
     }
 }
 
-/// The look of what does not count.
-pub fn hollow(look: Look) -> Look {
-    Look { marker: Marker::Circle, hollow: true, ..look }
+/// The style of what does not count.
+pub fn hollow(style: SeriesStyle) -> SeriesStyle {
+    SeriesStyle { marker: Marker::Circle, hollow: true, ..style }
 }
 
 impl Series {
@@ -103,7 +103,7 @@ impl Series {
             if let Some((left, top)) = frame.place(x, y) {
                 let place = (left, top.clamp(frame.plot.y, frame.plot.bottom()));
                 let hint = format!("{}: {}, does not count", self.name, number::short(y));
-                canvas.marker(place, hollow(self.look), Some(&hint));
+                canvas.marker(place, hollow(self.style), Some(&hint));
             }
         }
         canvas.end_group();
@@ -111,7 +111,7 @@ impl Series {
 
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let places: Vec<_> = self.points.iter().map(|it| it.place(frame)).collect();
-        let paint = Paint::line(self.look.colour, self.look.width()).dashed(self.look.dash);
+        let paint = Paint::line(self.style.colour, self.style.width()).dashed(self.style.dash);
         for stretch in places.split(Option::is_none) {
             let corners: Vec<_> = stretch.iter().flatten().copied().collect();
             for part in clipped(&corners, frame.plot) {
@@ -120,7 +120,7 @@ impl Series {
             if let ([alone], false) = (corners.as_slice(), self.markers)
                 && frame.contains(*alone)
             {
-                canvas.marker(*alone, self.look, None);
+                canvas.marker(*alone, self.style, None);
             }
         }
         let placed: Vec<_> = (self.points.iter().zip(places))
@@ -138,7 +138,7 @@ impl Series {
                     .map(|(low, high)| [low, high].map(number::short))
                     .map(|[low, high]| format!(" ({low} to {high})"));
                 let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
-                canvas.marker(place, self.look, Some(&hint));
+                canvas.marker(place, self.style, Some(&hint));
             }
         }
     }
@@ -152,7 +152,7 @@ impl Series {
         if !(plot.x - 0.5..=plot.right() + 0.5).contains(&x) {
             return;
         }
-        let paint = Paint::line(self.look.colour, 1.3);
+        let paint = Paint::line(self.style.colour, 1.3);
         canvas.line((x, low), (x, high), paint);
         for y in [low, high] {
             let (left, right) = ((x - 4.0).max(plot.x), (x + 4.0).min(plot.right()));
@@ -209,7 +209,7 @@ const NARROWEST_PX: f64 = 3.0;
 pub struct Band {
     /// What it is, for a legend.
     pub name: &'static str,
-    pub look: Look,
+    pub style: SeriesStyle,
     /// How much of what is behind shows through, 0 to 1.
     pub transparency: f64,
     pub ends: (f64, f64),
@@ -219,7 +219,7 @@ pub struct Band {
 /// What lies between the least and the most at each place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Area {
-    pub look: Look,
+    pub style: SeriesStyle,
     /// Place, least and most.
     pub points: Vec<(f64, f64, f64)>,
 }
@@ -241,7 +241,7 @@ impl Band {
             width: width.min(frame.plot.right() - left),
             ..frame.plot
         };
-        let paint = Paint::area(self.look.colour).see_through(self.transparency);
+        let paint = Paint::area(self.style.colour).see_through(self.transparency);
         canvas.rect(rect, paint, Some(&self.hint));
     }
 }
@@ -252,7 +252,7 @@ impl Area {
         let above = points.clone().filter_map(|it| frame.place(it.0, it.2));
         let below = points.rev().filter_map(|it| frame.place(it.0, it.1));
         let outline: Vec<_> = above.chain(below).collect();
-        canvas.polygon(&outline, Paint::area(self.look.colour).see_through(0.5));
+        canvas.polygon(&outline, Paint::area(self.style.colour).see_through(0.5));
     }
 }
 
@@ -270,7 +270,7 @@ pub struct Dot {
     pub name: String,
     /// Where it is; what lies above or below the chart is at its edge.
     pub at: (f64, f64),
-    pub look: Look,
+    pub style: SeriesStyle,
     /// Whether it is a ring around something: round for better, square for worse.
     pub ring: Option<bool>,
     pub hint: String,
@@ -290,8 +290,8 @@ impl Dot {
         };
         canvas.begin_series(&self.name);
         match self.ring {
-            Some(better) => canvas.ring(place, self.look.colour, better, &self.hint),
-            None => canvas.marker(place, self.look, Some(&self.hint)),
+            Some(better) => canvas.ring(place, self.style.colour, better, &self.hint),
+            None => canvas.marker(place, self.style, Some(&self.hint)),
         }
         canvas.end_group();
     }
@@ -301,7 +301,7 @@ impl Dot {
             labels.keep_free_of_marker(place);
             let plain = Style::default();
             let style = match self.ring {
-                Some(_) => Style { bold: true, colour: self.look.colour, ..plain },
+                Some(_) => Style { bold: true, colour: self.style.colour, ..plain },
                 None => plain,
             };
             if !self.label.is_empty() {

@@ -30,7 +30,7 @@ fn drawn(
     let mut sheet = Sheet::new(&text(0), &text(1), width);
     let rule = Mark::Rule(Rule {
         name: text(3),
-        look: palette::Look::of_rule(0),
+        style: palette::SeriesStyle::of_rule(0),
         y: 5.0,
         label: text(3).chars().take(20).collect(),
     });
@@ -76,7 +76,7 @@ proptest! {
         let points: Vec<Point> = values.iter().map(point).collect();
         let of = |(index, name): (usize, &String)| Series {
             name: name.clone(),
-            look: palette::look(index),
+            style: palette::style(index),
             points: points.iter().skip(index).copied().collect(),
             hollow: points.iter().filter_map(|point| Some((point.x, point.y? * 9.0))).collect(),
             markers: index % 2 == 0,

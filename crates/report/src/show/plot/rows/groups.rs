@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::format::{each_once, plural};
 use crate::observe::standing::{self, LeftOut};
-use crate::show::plot::draw::palette::{Look, look};
+use crate::show::plot::draw::palette::{SeriesStyle, style};
 use crate::show::plot::rows::sample::Sample;
 use crate::show::plot::rows::settings::{Setting, minute};
 use results::load::Loaded;
@@ -49,7 +49,7 @@ pub(crate) struct Groups<'a> {
     /// Names of all lines, in the order of their settings.
     pub(crate) names: Vec<String>,
     /// The same without their sides: those of one name have one colour.
-    pub(crate) looks: Vec<String>,
+    pub(crate) styles: Vec<String>,
 }
 
 pub(crate) fn distinct<'s>(values: impl Iterator<Item = &'s str>) -> BTreeSet<&'s str> {
@@ -88,11 +88,11 @@ impl<'a> Groups<'a> {
         name_by(line, &self.inside)
     }
 
-    /// The look of a line, the same in all charts; the base's is like that of its new counterpart.
-    pub(crate) fn look(&self, line: &Line<'_>) -> Look {
+    /// The style of a line, the same in all charts; the base's is like that of its new counterpart.
+    pub(crate) fn style(&self, line: &Line<'_>) -> SeriesStyle {
         let common = name_by(line, &without_side(&self.inside));
-        let index = self.looks.iter().position(|name| *name == common);
-        let own = look(index.unwrap_or_default());
+        let index = self.styles.iter().position(|name| *name == common);
+        let own = style(index.unwrap_or_default());
         if line.is_of_base() { own.of_base() } else { own }
     }
 
@@ -245,7 +245,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     let count = lines.len();
     lines.retain(|line| line.points.len() >= rule.least_places);
     let alone = count - lines.len();
-    if rule.axis == Setting::Sitting && alone > 0 {
+    if rule.axis == Setting::Files && alone > 0 {
         let (cases, are) = (plural(alone, "case"), are(alone));
         notes.push(format!("{alone} {cases} {are} not drawn: only one file has these settings."));
     }
@@ -280,7 +280,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     drawn.sort_by(|a, b| by_settings(a, b, &key));
     let names = each_once(drawn.iter().map(|line| name_by(line, &inside)));
     let others = without_side(&inside);
-    let looks = each_once(drawn.iter().map(|line| name_by(line, &others)));
+    let styles = each_once(drawn.iter().map(|line| name_by(line, &others)));
     Groups {
         groups: charts
             .into_iter()
@@ -293,7 +293,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         key,
         inside,
         names,
-        looks,
+        styles,
     }
 }
 
@@ -306,7 +306,7 @@ fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
             && !setting.may_differ()
             && distinct(placed.iter().map(|(_, sample)| &*sample.value(*setting).words)).len() > 1
     });
-    if axis == Setting::Sitting {
+    if axis == Setting::Files {
         // A trend is of equal settings: none of them follows from the file.
         return without(&key, &[Setting::Revision, Setting::Link]);
     }
@@ -362,7 +362,7 @@ fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
     gone.len()
 }
 
-/// The lines, and how many cases are at the place of another one that they are no launch of. A line is of one sitting: files
+/// The lines, and how many cases are at the place of another one that they are no launch of. A line is of one set of files: files
 /// with the same cases are launches of them, and others have lines of their own.
 fn lines_of<'a>(
     placed: Vec<Placed<'a>>,
@@ -377,15 +377,15 @@ fn lines_of<'a>(
     let mut hidden = 0;
     let mut lines = Vec::new();
     for placed in alike.into_values() {
-        let mut sittings = match rule.axis {
-            Setting::Sitting => vec![placed],
-            _ => sittings(placed, rule.least_places),
+        let mut file_sets = match rule.axis {
+            Setting::Files => vec![placed],
+            _ => file_sets(placed, rule.least_places),
         };
-        if sittings.len() > 1 {
-            name(&mut sittings);
-            key.push(Setting::Sitting);
+        if file_sets.len() > 1 {
+            name(&mut file_sets);
+            key.push(Setting::Files);
         }
-        lines.extend(sittings.into_iter().map(|points| line(points, &mut hidden)));
+        lines.extend(file_sets.into_iter().map(|points| line(points, &mut hidden)));
     }
     key.dedup();
     lines.sort_by(|a, b| by_settings(a, b, key));
@@ -393,21 +393,21 @@ fn lines_of<'a>(
 }
 
 /// Parts cases by the files that have the same places, of which a line needs some.
-fn sittings<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
+fn file_sets<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> {
     let by_file = parted(placed, |one, other| std::ptr::eq(one.1.loaded, other.1.loaded));
-    let mut sittings: BTreeMap<BTreeSet<u64>, Vec<Placed<'a>>> = BTreeMap::new();
+    let mut file_sets: BTreeMap<BTreeSet<u64>, Vec<Placed<'a>>> = BTreeMap::new();
     for points in by_file {
         let places = points.iter().map(|(place, _)| place.to_bits()).collect();
-        sittings.entry(places).or_default().extend(points);
+        file_sets.entry(places).or_default().extend(points);
     }
-    sittings.retain(|places, _| places.len() >= least);
-    sittings.into_values().collect()
+    file_sets.retain(|places, _| places.len() >= least);
+    file_sets.into_values().collect()
 }
 
-/// Names sittings by their first files, and by their begin if that is not enough.
-fn name(sittings: &mut [Vec<Placed<'_>>]) {
-    sittings.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
-    let files: Vec<&Loaded> = sittings.iter().filter_map(|it| first(it)).collect();
+/// Names sets of files by their first files, and by their begin if that is not enough.
+fn name(file_sets: &mut [Vec<Placed<'_>>]) {
+    file_sets.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
+    let files: Vec<&Loaded> = file_sets.iter().filter_map(|it| first(it)).collect();
     let short: Vec<String> = files
         .iter()
         .map(|loaded| loaded.path.file_stem().unwrap_or_default().to_string_lossy().into_owned())
@@ -421,15 +421,15 @@ fn name(sittings: &mut [Vec<Placed<'_>>]) {
             .map(|(name, loaded)| format!("{name} of {}", minute(&loaded.result.started_at)))
             .collect()
     };
-    for (order, (points, name)) in sittings.iter_mut().zip(names).enumerate() {
+    for (order, (points, name)) in file_sets.iter_mut().zip(names).enumerate() {
         points
             .iter_mut()
             .map(|(_, sample)| sample)
-            .for_each(|sample| sample.set_sitting(order, &name));
+            .for_each(|sample| sample.set_files(order, &name));
     }
 }
 
-/// The file of a sitting that was begun first.
+/// The file of a set that was begun first.
 fn first<'a>(points: &[Placed<'a>]) -> Option<&'a Loaded> {
     points.iter().map(|(_, sample)| sample.loaded).min_by_key(|loaded| &loaded.result.started_at)
 }

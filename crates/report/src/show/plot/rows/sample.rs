@@ -161,9 +161,9 @@ impl<'a> Sample<'a> {
     }
 
     /// Names the files in which it was measured, `order`th of those of its line.
-    pub(crate) fn set_sitting(&mut self, order: usize, words: &str) {
+    pub(crate) fn set_files(&mut self, order: usize, words: &str) {
         let value = Value::number(order as f64, words.to_owned());
-        self.values.insert(Setting::Sitting, value);
+        self.values.insert(Setting::Files, value);
     }
 
     pub(crate) fn value(&self, setting: Setting) -> &Value {

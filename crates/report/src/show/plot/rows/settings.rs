@@ -22,11 +22,11 @@ pub(crate) enum Setting {
     Revision,
     Side,
     /// Which files it is of: those of one revision that have the same cases are one.
-    Sitting,
+    Files,
 }
 
 impl Setting {
-    /// All that a case has; [`Setting::Sitting`] follows from the others.
+    /// All that a case has; [`Setting::Files`] follows from the others.
     pub(crate) fn all() -> Vec<Setting> {
         use Setting::{Device, Faults, Flow, Link, Machine, PathMtu, Revision, Side};
         // The path's MTU stands for the requested one: it is also known where none was requested.
@@ -98,7 +98,7 @@ impl Setting {
             Setting::Flow => "flow",
             Setting::Revision => "revision",
             Setting::Side => "side",
-            Setting::Sitting => "files",
+            Setting::Files => "files",
         }
     }
 
@@ -144,7 +144,7 @@ impl Setting {
             Setting::Side if is_base => "base".to_owned(),
             // After the base.
             Setting::Side => return Value::number(1.0, "new".to_owned()),
-            Setting::Sitting => String::new(),
+            Setting::Files => String::new(),
         };
         Value { order: 0.0, words }
     }

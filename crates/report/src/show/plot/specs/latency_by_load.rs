@@ -5,7 +5,7 @@ use settings::Settings;
 
 use crate::observe::Metric;
 use crate::show::plot::draw::number;
-use crate::show::plot::draw::palette::{Look, Marker};
+use crate::show::plot::draw::palette::{Marker, SeriesStyle};
 use crate::show::plot::figure::{Cell, Table};
 use crate::show::plot::marks::{Band, Dot, Mark, Rule};
 use crate::show::plot::rows::groups::{Group, Groups, Line};
@@ -47,15 +47,15 @@ fn extra<'a>(groups: &Groups<'a>, group: &Group<'a>, sides: Sides<'a>, rate: Met
     let mut marks = Vec::new();
     for line in &group.lines {
         let name = groups.name(line);
-        let look = groups.look(line).with_dash("");
+        let style = groups.style(line).with_dash("");
         let mut samples = line.points.iter().map(|(_, sample)| sample);
         let own = samples.clone().find(|sample| sample.is_closed_loop());
         if let Some(sample) =
             own.or_else(|| samples.find_map(|sample| same_but_closed(sample, &closed)))
         {
-            marks.extend(closed_loop(sample, &name, look, rate).map(Mark::Dot));
+            marks.extend(closed_loop(sample, &name, style, rate).map(Mark::Dot));
         }
-        marks.extend(of_searches(line, &name, look, rate));
+        marks.extend(of_searches(line, &name, style, rate));
     }
     marks
 }
@@ -64,7 +64,7 @@ fn extra<'a>(groups: &Groups<'a>, group: &Group<'a>, sides: Sides<'a>, rate: Met
 fn closed_loop(
     sample: &Sample<'_>,
     name: &str,
-    look: Look,
+    style: SeriesStyle,
     rate: Metric,
 ) -> impl Iterator<Item = Dot> {
     let throughput = sample.spread(rate).map(|rate| rate.median);
@@ -76,7 +76,7 @@ fn closed_loop(
             Some(Dot {
                 name: name.to_owned(),
                 at: (throughput?, latency),
-                look: Look { marker: Marker::Bar, ..look },
+                style: SeriesStyle { marker: Marker::Bar, ..style },
                 hint: format!(
                     "{name}, closed loop: {} {}",
                     metric.short_name(),
@@ -111,7 +111,7 @@ fn same_but_closed<'s, 'a>(
 }
 
 /// Bounds, limits and trials of searches; the trials of a line without loads of its own only.
-fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mark> {
+fn of_searches(line: &Line<'_>, name: &str, style: SeriesStyle, rate: Metric) -> Vec<Mark> {
     let has_loads = line.points.iter().any(|(place, _)| *place > 0.0);
     let mut marks = Vec::new();
     for (sample, search) in searches_of(line) {
@@ -126,7 +126,7 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
         marks.extend(ends.map(|(from, to)| {
             Mark::Band(Band {
                 name: "bounds of a search",
-                look,
+                style,
                 transparency: 0.65,
                 ends: (from * factor, to * factor),
                 hint: format!("{name}, {}", search_words(search, rate, factor)),
@@ -134,7 +134,7 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
         }));
         marks.extend(search.limits.iter().map(|limit| {
             Mark::Rule(Rule {
-                look: Look::of_rule(0),
+                style: SeriesStyle::of_rule(0),
                 y: limit.below_ns as f64,
                 label: limit_words(limit),
                 ..Rule::default()
@@ -148,9 +148,9 @@ fn of_searches(line: &Line<'_>, name: &str, look: Look, rate: Metric) -> Vec<Mar
             Some(Mark::Dot(Dot {
                 name: name.to_owned(),
                 at: (achieved, p99),
-                look: Look {
+                style: SeriesStyle {
                     hollow: !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke),
-                    ..look
+                    ..style
                 },
                 hint: format!("{name}, trial: p99 {}, {}", Metric::P99Ns.text(p99), trial.outcome),
                 ..Dot::default()

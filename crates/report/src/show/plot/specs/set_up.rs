@@ -3,7 +3,7 @@
 
 use crate::observe::Metric;
 use crate::observe::format::{counted, each_once};
-use crate::show::plot::draw::palette::look;
+use crate::show::plot::draw::palette::style;
 use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
@@ -65,7 +65,7 @@ pub(super) fn steps_figure(groups: &Groups<'_>) -> Option<Figure> {
         let mut from = 0.0;
         for (number, step) in steps.iter().enumerate() {
             let to = from + time_ns(sample, step);
-            let fill = Fill::Plain(look(number).colour);
+            let fill = Fill::Plain(style(number).colour);
             let hint = format!("{name}: {step} {}", number::time(to - from));
             bars.push(Tile { height: BAR, ..Tile::new(-(row as f64), (from, to), fill, hint) });
             from = to;
@@ -74,7 +74,7 @@ pub(super) fn steps_figure(groups: &Groups<'_>) -> Option<Figure> {
         longest = longest.max(from);
     }
     let keys =
-        steps.iter().enumerate().map(|(index, step)| Key::new(KeyMark::Area, look(index), step));
+        steps.iter().enumerate().map(|(index, step)| Key::new(KeyMark::Area, style(index), step));
     let x = Scale::from_zero(longest * 1.2);
     let x = Axis::new("mean time of a connection", x, Unit::Nanoseconds);
     let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));

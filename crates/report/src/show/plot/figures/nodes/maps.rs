@@ -2,7 +2,7 @@
 //! from the median of all. Figure: the median of what each node sends and of what it receives, beside the other nodes.
 
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{INK, Look, Marker, SERIES, WORSE, look};
+use crate::show::plot::draw::palette::{INK, Marker, SERIES, SeriesStyle, WORSE, style};
 use crate::show::plot::draw::{Key, KeyMark, Scale};
 use crate::show::plot::figure::{Cell, Figure, Picture, Table};
 use crate::show::plot::figures::heat_map::Shade;
@@ -39,7 +39,7 @@ pub(super) fn map_figure(subject: &Subject<'_>, quantity: Metric, id: String) ->
     let tiles = map.tiles(&shades);
     let mut keys = Shade::keys(&shades);
     if tiles.iter().any(|tile| tile.fill == Fill::Hatched) {
-        keys.push(Key::new(KeyMark::Hatched, Look::default(), UNKNOWN));
+        keys.push(Key::new(KeyMark::Hatched, SeriesStyle::default(), UNKNOWN));
     }
     let picture = Picture {
         subtitle: subject.subtitle.clone(),
@@ -198,8 +198,8 @@ pub(super) fn strip_figure(subject: &Subject<'_>, quantity: Metric, id: String) 
     let norm = Norm::around(subject.matrix.median(quantity), quantity)?;
     let strip = Strip::new(subject, quantity, norm);
     let what = quantity.title();
-    let sides = strip.sides.iter().map(|side| Key::new(KeyMark::Marker, side.look, side.label()));
-    let rule = Key::new(KeyMark::Line, Look::of_rule(1), "median of all flows");
+    let sides = strip.sides.iter().map(|side| Key::new(KeyMark::Marker, side.style, side.label()));
+    let rule = Key::new(KeyMark::Line, SeriesStyle::of_rule(1), "median of all flows");
     let picture = Picture {
         subtitle: subject.subtitle.clone(),
         keys: sides.chain([rule]).collect(),
@@ -224,7 +224,7 @@ struct Strip<'s> {
 
 struct Side {
     name: &'static str,
-    look: Look,
+    style: SeriesStyle,
     /// How far its markers are from the node's place; 1 is from node to node.
     beside: f64,
     medians: Vec<Option<f64>>,
@@ -247,15 +247,15 @@ impl Strip<'_> {
             let order = subject.order.nodes.iter();
             order.map(|index| medians.get(*index).copied().flatten()).collect()
         });
-        let up = Look { marker: Marker::Up, ..look(0) };
-        let ring = Look { colour: SERIES[1], hollow: true, ..look(0) };
+        let up = SeriesStyle { marker: Marker::Up, ..style(0) };
+        let ring = SeriesStyle { colour: SERIES[1], hollow: true, ..style(0) };
         Strip {
             subject,
             quantity,
             norm,
             sides: [
-                Side { name: "from the node", look: up, beside: -0.15, medians: from },
-                Side { name: "to the node", look: ring, beside: 0.15, medians: to },
+                Side { name: "from the node", style: up, beside: -0.15, medians: from },
+                Side { name: "to the node", style: ring, beside: 0.15, medians: to },
             ],
         }
     }
@@ -272,8 +272,11 @@ impl Strip<'_> {
         };
         let y = Scale::from_zero(largest);
         let y = Axis::new(self.quantity.axis(), y, unit(self.quantity));
-        let rule =
-            Mark::Rule(Rule { look: Look::of_rule(1), y: self.norm.median, ..Rule::default() });
+        let rule = Mark::Rule(Rule {
+            style: SeriesStyle::of_rule(1),
+            y: self.norm.median,
+            ..Rule::default()
+        });
         let count = subject.matrix.nodes.len();
         let dots = (self.sides.iter())
             .flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
@@ -286,7 +289,7 @@ impl Strip<'_> {
                     .filter_map(|place| {
                         let (dot, name) = (self.dot(side, place)?, subject.name(place));
                         Some(Dot {
-                            look: Look { colour: WORSE, ..side.look },
+                            style: SeriesStyle { colour: WORSE, ..side.style },
                             ring: Some(false),
                             hint: format!("{name} is named above"),
                             label: format!("{end} {name}"),
@@ -306,7 +309,7 @@ impl Strip<'_> {
         Some(Dot {
             name: side.label(),
             at: (place as f64 + side.beside, value),
-            look: side.look,
+            style: side.style,
             hint: format!("{node}: {label} {}", self.norm.with_share(value)),
             ..Dot::default()
         })

@@ -125,9 +125,9 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
     assert_eq!(distinct.len(), 3);
 }
 
-/// Two sizes at the speed of one sitting, a third at that of another: no line goes from one to the other.
+/// Two sizes at the speed of one set of files, a third at that of another: no line goes from one to the other.
 #[test]
-fn a_line_is_of_one_sitting() {
+fn a_line_is_of_one_set_of_files() {
     let of = |index, sizes: [u32; 2], rate| {
         let cases = sizes.map(|size| at(&format!("size={size}"), rate));
         file(index, "host", "a", cases.to_vec())
@@ -140,7 +140,7 @@ fn a_line_is_of_one_sitting() {
         let line = format!("data-series=\"{name}\" data-points=\"{points}\"");
         has(&figure.svg, [&line]);
     }
-    // A single case of another sitting is no peak of a line.
+    // A single case of another set is no peak of a line.
     let mut peak = fast;
     peak.result.cases.truncate(1);
     let figure = &values::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];

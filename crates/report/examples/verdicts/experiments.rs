@@ -1,4 +1,4 @@
-//! Synthetic sittings: launches of cases with seven metrics each, in turns, whose noise and true change are known.
+//! Synthetic experiments: launches of cases with seven metrics each, in turns, whose noise and true change are known.
 //! Shared by the program that prints the tables and the test that keeps them true.
 
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use super::noise::Noise;
 /// Metrics of a case.
 pub const METRICS: usize = 7;
 
-/// What a sitting is made of.
+/// What an experiment is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     pub noise: Noise,
@@ -54,16 +54,16 @@ const SHARED: f64 = 0.7;
 /// How much a turn's deviation is that of the turn before, where it is at all.
 const MEMORY: f64 = 0.6;
 
-/// One sitting's figures.
-pub struct Sitting {
+/// One experiment's figures.
+pub struct Experiment {
     /// By side, case and metric: of each launch.
     values: [Vec<[Vec<f64>; METRICS]>; 2],
     units: Vec<Unit>,
 }
 
-impl Sitting {
+impl Experiment {
     /// Launches both sides in turns, A B B A.
-    pub fn new(setup: &Setup, rng: &mut Rng) -> Sitting {
+    pub fn new(setup: &Setup, rng: &mut Rng) -> Experiment {
         let none = vec![<[Vec<f64>; METRICS]>::default(); setup.cases];
         let mut values = [none.clone(), none];
         let mut before: Vec<Option<[f64; METRICS]>> = vec![None; setup.cases];
@@ -93,7 +93,7 @@ impl Sitting {
                 }
             }
         }
-        Sitting {
+        Experiment {
             values,
             units: (0..setup.launches).map(|launch| Unit { launch, run: None }).collect(),
         }
@@ -147,7 +147,7 @@ fn mixed(one: &[f64; METRICS], part: f64, other: &[f64; METRICS], rest: f64) -> 
     std::array::from_fn(|metric| part * one[metric] + rest * other[metric])
 }
 
-/// In how many sittings something was found.
+/// In how many experiments something was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// A regression, over all cases or in any.
@@ -160,12 +160,12 @@ pub struct Found {
     pub bandwidth_equal: usize,
 }
 
-/// Judges so many sittings.
-pub fn found(setup: &Setup, sittings: usize, seed: u64) -> Found {
+/// Judges so many experiments.
+pub fn found(setup: &Setup, experiments: usize, seed: u64) -> Found {
     let mut rng = Rng::with_seed(seed);
     let mut found = Found::default();
-    for _ in 0..sittings {
-        let words = verdicts(&Sitting::new(setup, &mut rng).questions(), 1.0);
+    for _ in 0..experiments {
+        let words = verdicts(&Experiment::new(setup, &mut rng).questions(), 1.0);
         let has = |words: &[Verdict]| words.contains(&Verdict::Worse);
         let over_all = has(&words.over_all);
         found.over_all += usize::from(over_all);
