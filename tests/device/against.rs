@@ -1,8 +1,8 @@
 //! `--against perftest` on a device of the kernel's, server and client each with their own perftest.
 
 use testing::check;
-use testing::perftest::LOST_ITS_CLOCK;
-use testing::server::Server;
+use testing::network::LOST_ITS_CLOCK;
+use testing::program::Server;
 
 /// Of perftest's runs only those may not count in which it says that it does not know its clock's rate.
 #[test]

@@ -1,6 +1,6 @@
 //! Extended calls as far as Soft-RoCE and its library have them, and one sentence for what they lack.
 
-use testing::server::Server;
+use testing::program::Server;
 
 use crate::session::whole;
 

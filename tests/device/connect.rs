@@ -4,9 +4,8 @@
 use results::model::{CaseResult, FlowResult};
 
 use testing::check::connects;
-use testing::program::{Signal, send_signal, sweep};
-use testing::proxy::{From, Proxy, Step};
-use testing::server::Server;
+use testing::program::{Server, Signal, send_signal, sweep};
+use testing::sessions::{Proxy, Sender, Step};
 
 use crate::session::{await_more, held, way, whole};
 
@@ -38,10 +37,10 @@ fn check_case(case: &CaseResult) {
 #[test]
 fn a_servers_death_at_a_step_of_a_round_is_noticed() {
     for (way, from, kind) in [
-        ("tcp", From::Server, "setup_array"),
-        ("tcp", From::Server, "setup_gone"),
-        ("cm", From::Client, "setup_round"),
-        ("cm", From::Server, "setup_array"),
+        ("tcp", Sender::Server, "setup_array"),
+        ("tcp", Sender::Server, "setup_gone"),
+        ("cm", Sender::Client, "setup_round"),
+        ("cm", Sender::Server, "setup_array"),
     ] {
         let server = Server::start();
         let pid = server.program.pid();
@@ -68,7 +67,7 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     for (mode, kind) in [("tcp", "qp"), ("cm", "cm_id")] {
         let before = held("rxe0");
         let endless = format!("-q 256 {ENDLESS} --connect {mode}");
-        let client = way(&server).client_at(Step::first(From::Client, "setup_round"), &endless);
+        let client = way(&server).client_at(Step::first(Sender::Client, "setup_round"), &endless);
         await_more(&before, "rxe0", kind, 20);
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);

@@ -9,10 +9,8 @@ use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
-use testing::program::{Signal, sweep};
-use testing::proxy::{From, Step};
-use testing::server::{SERVER_ADDRESS, Server};
-use testing::wire::{Wire, case};
+use testing::program::{SERVER_ADDRESS, Server, Signal, sweep};
+use testing::sessions::{Sender, Step, Wire, case};
 
 use crate::session::{await_more, held, way, whole};
 
@@ -162,7 +160,7 @@ fn an_end_that_dies_while_connections_are_made() {
     ] {
         let server = Server::start();
         let (lines, before) = (server.program.lines().len(), held("rxe0"));
-        let client = way(&server).client_at(Step::first(From::Client, "connect"), MANY);
+        let client = way(&server).client_at(Step::first(Sender::Client, "connect"), MANY);
         await_more(&before, "rxe0", "cm_id", 20);
         if server_dies {
             server.program.signal(signal);

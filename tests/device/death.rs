@@ -1,10 +1,8 @@
 //! An end dies or falls silent while the kernel holds QPs of both. Which frame it is at does not concern the device:
 //! tests/embedded has an end die at each.
 
-use testing::program::Signal;
-use testing::proxy::{From, Step};
-use testing::server::Server;
-use testing::traffic::LONG;
+use testing::program::{Server, Signal};
+use testing::sessions::{LONG, Sender, Step};
 
 use crate::session::{await_freed, await_more, both_hold, way};
 
@@ -60,7 +58,7 @@ fn a_client_among_many_qps() {
     for kind in ["create", "connect"] {
         let lines = server.program.lines().len();
         let many = "-q 500 -t 4 -r 8 -Q 1 -n 1000 --warmup 0";
-        let client = way(&server).client_at(Step::first(From::Client, kind), many);
+        let client = way(&server).client_at(Step::first(Sender::Client, kind), many);
         await_more(&before[0], "rxe0", "qp", 10);
         client.signal(Signal::Kill);
         server.says(lines, GONE);

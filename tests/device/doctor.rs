@@ -1,7 +1,6 @@
 //! `rocebench devices`, `rocebench doctor` and `scripts/setup-rxe` on the kernel's Soft-RoCE.
 
-use testing::program::{bare, run};
-use testing::server::Server;
+use testing::program::{Server, bare, run};
 
 /// A wire of its own with Soft-RoCE on it, which the script makes and removes.
 struct Wire;

@@ -1,7 +1,7 @@
 //! A server that has served many clients is as it was: no object of the kernel's, no thread and no file is left over.
 
-use testing::server::Server;
-use testing::wire::{Wire, case};
+use testing::program::Server;
+use testing::sessions::{Wire, case};
 
 use crate::session::{await_freed, both_hold};
 

@@ -1,8 +1,7 @@
 //! `rocebench explain` on the kernel's Soft-RoCE: calls, states and errors are real there too, and its packets are
 //! not this program's to see.
 
-use testing::program::{Ended, bare};
-use testing::server::Server;
+use testing::program::{Ended, Server, bare};
 
 fn lesson(server: &Server, words: &str) -> Ended {
     bare(&format!("explain {} -d rxe0 {words}", server.name)).passes()

@@ -2,8 +2,7 @@
 
 use results::model::FlowConfig;
 
-use testing::program::sweep;
-use testing::server::{SERVER_ADDRESS, Server};
+use testing::program::{SERVER_ADDRESS, Server, sweep};
 
 fn devices(flow: &FlowConfig) -> [&str; 2] {
     [&flow.from_device, &flow.to_device].map(|device| device.as_deref().unwrap())

@@ -1,13 +1,12 @@
 //! rocebench between the kernel's Soft-RoCE and the embedded device, either as the client, every byte checked:
 //! each is the other's proof of the wire format.
 
-use testing::namespace::{End, RXE, SOFT, Wire};
+use testing::network::{End, RXE, SOFT, Wire};
 use testing::program::{Call, patient, program};
-use testing::server::Server;
 
 /// Sweeps from `client`, with these options; all cases must be complete and right.
 fn sweep(client: End, port: u16, cases: usize, options: &str) {
-    let server = Server::at(client.other(), port);
+    let server = client.other().serve(port);
     let usual = "--op send,write,read --verify --warmup 0 -t 8 -r 16";
     let line = format!("{} -d {} {usual} {options}", server.name, client.device);
     let call = Call::new(client.command(program()), &patient(&line));

@@ -6,9 +6,7 @@ use std::net::IpAddr;
 
 use softroce::wire::Opcode;
 
-use testing::capture::{Capture, Captured, decode, write_pcap};
-use testing::namespace::{End, RXE, SOFT, Wire};
-use testing::perftest::{Family, pair};
+use testing::network::{Capture, Captured, End, Family, RXE, SOFT, Wire, decode, pair, write_pcap};
 
 /// What is run: with it, how many bytes a message has. The READs outstanding are those that both devices have
 /// room for: perftest takes the other end's number for its own.

@@ -3,8 +3,7 @@
 
 use std::process::Command;
 
-use testing::program::{Call, program, run};
-use testing::server::Server;
+use testing::program::{Call, Server, program, run};
 
 const CLIENT: &str = "10.77.1.1";
 const SERVER: &str = "10.77.2.1";

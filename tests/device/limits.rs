@@ -1,7 +1,6 @@
 //! What a device or a machine cannot do comes back as a sentence with the limit, and exit code 2.
 
-use testing::program::{bare, run, sweep};
-use testing::server::Server;
+use testing::program::{Server, bare, run, sweep};
 
 #[test]
 fn more_than_the_devices_have() {

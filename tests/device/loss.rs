@@ -2,8 +2,8 @@
 
 use results::model::PathEventKind;
 
-use testing::netem::Loss;
-use testing::server::Server;
+use testing::network::Loss;
+use testing::program::Server;
 
 use crate::session::whole;
 

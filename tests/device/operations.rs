@@ -1,8 +1,7 @@
 //! Every operation on every kind of CQ, checked byte by byte, with every figure of the result accounted for.
 
-use testing::cells;
-use testing::program::sweep;
-use testing::server::Server;
+use testing::check;
+use testing::program::{Server, sweep};
 
 use crate::session::whole;
 
@@ -25,7 +24,7 @@ fn all_whole(sweeps: &[(&str, usize)]) {
 #[test]
 fn each_two_of_operation_cq_mode_and_poll_mode_over_each_service() {
     let server = Server::start();
-    for (line, cases) in cells::pairs() {
+    for (line, cases) in check::pairs_of_cells() {
         let how = "-q 3 --workers 2 -s 3000 -n 5 --verify --warmup 0 -t 4 -r 64";
         whole(&server, &format!("{line} {how}"), cases);
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use results::model::CaseConfig;
 use softroce::wire::Opcode;
 
-use testing::capture::{Capture, decode};
-use testing::server::Server;
+use testing::network::{Capture, decode};
+use testing::program::Server;
 
 use crate::session::whole;
 

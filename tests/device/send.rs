@@ -8,10 +8,9 @@ use std::io::{BufWriter, Read as _, Write as _};
 use std::path::Path;
 use std::time::Duration;
 
-use testing::netem::Loss;
-use testing::program::{Program, Signal, bare};
-use testing::server::Server;
-use testing::traffic::Traffic;
+use testing::network::Loss;
+use testing::program::{Program, Server, Signal, bare};
+use testing::sessions::Traffic;
 
 use crate::session::{Disk, names};
 

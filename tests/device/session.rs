@@ -6,9 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use results::model::ResultFile;
-use testing::program::run;
-use testing::server::Server;
-use testing::traffic::Way;
+use testing::program::{Server, run};
+use testing::sessions::Way;
 use testing::wait::{wait_or_tell, wait_until};
 
 /// What destroying hundreds of QPs takes on an emulated CPU.

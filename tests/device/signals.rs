@@ -1,9 +1,8 @@
 //! Ctrl-C at either end, while the kernel has work for its QPs.
 
 use testing::check;
-use testing::program::{Signal, sweep};
-use testing::server::Server;
-use testing::traffic::{LONG, Traffic};
+use testing::program::{Server, Signal, sweep};
+use testing::sessions::{LONG, Traffic};
 
 use crate::session::way;
 

@@ -1,10 +1,8 @@
 //! Transport errors on a real device: each is told with QP, operation, status, meaning and remedy.
 
-use testing::netem::Loss;
-use testing::program::sweep;
-use testing::proxy::{From, Proxy, Step};
-use testing::server::Server;
-use testing::traffic::Traffic;
+use testing::network::Loss;
+use testing::program::{Server, sweep};
+use testing::sessions::{Proxy, Sender, Step, Traffic};
 
 #[test]
 fn a_cq_that_overflows_is_an_error_and_no_hang() {
@@ -20,7 +18,7 @@ fn packets_are_lost_for_good() {
     let server = Server::start();
     for op in ["send", "write", "read"] {
         let lines = server.program.lines().len();
-        let measures = Step::first(From::Server, "measured");
+        let measures = Step::first(Sender::Server, "measured");
         let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), measures, || {});
         let how = "--timeout 12 --retry-cnt 2 -t 8 -Q 1 -s 4K -D 10m --warmup 0 -q 2";
         let client = sweep(&format!("{} -d rxe0 -x 1 --op {op} {how}", proxy.address)).start();

@@ -1,9 +1,8 @@
 //! `--against perftest` with the real perftest, over the preload library.
 
 use results::model::PerftestComparison;
-use testing::preload::place_beside_the_program;
-use testing::program::{Call, Ended};
-use testing::server::{Server, call};
+use testing::embedded_device::place_beside_the_program;
+use testing::program::{Call, Ended, Server, call};
 
 /// The comparison of the first case, whose two pairs have figures. They count unless the machine was too busy for a window.
 fn comparison(ended: &Ended) -> PerftestComparison {

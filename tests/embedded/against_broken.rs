@@ -3,9 +3,8 @@
 use serde_json::Value;
 
 use crate::fake::Fake;
-use testing::preload::place_beside_the_program;
-use testing::program::{Call, Ended, Signal};
-use testing::server::call;
+use testing::embedded_device::place_beside_the_program;
+use testing::program::{Call, Ended, Signal, call};
 
 const SWEEP: &str = "-d soft0 -s 64 -D 500ms --warmup 0 --timeout 18 --against perftest";
 

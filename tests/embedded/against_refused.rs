@@ -7,9 +7,9 @@ use rocebench::protocol::link::HEARTBEAT_EVERY;
 use serde_json::{Value, json};
 use settings::Settings;
 
-use testing::preload::place_beside_the_program;
-use testing::server::{Server, call};
-use testing::wire::Wire;
+use testing::embedded_device::place_beside_the_program;
+use testing::program::{Server, call};
+use testing::sessions::Wire;
 
 const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
 

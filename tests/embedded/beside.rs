@@ -1,7 +1,6 @@
 //! A victim alone and beside attackers: whole runs, and what they leave behind. No rate is asserted.
 
-use testing::program::{Call, Ended};
-use testing::server::call;
+use testing::program::{Call, Ended, call};
 
 /// A victim of 4 KiB and a flow of the same file, beside which it runs.
 const FLOWS: &str = "

@@ -5,7 +5,7 @@ use results::model::{CaseResult, ReceiveQueues};
 use settings::RecvQueue;
 
 use crate::whole;
-use testing::server::call;
+use testing::program::call;
 
 /// What the receives of the only flow of a case took.
 fn queues(case: &CaseResult) -> Option<&ReceiveQueues> {

@@ -4,7 +4,7 @@
 use settings::Timestamps;
 
 use crate::whole;
-use testing::server::call;
+use testing::program::call;
 
 const EXTENDED: &str = "--post extended --poll-api extended";
 

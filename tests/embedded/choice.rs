@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use testing::server::call;
+use testing::program::call;
 
 fn kernel_has_a_device() -> bool {
     std::fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())

@@ -7,10 +7,8 @@ use rocebench::protocol::PROTOCOL_VERSION;
 use serde_json::json;
 
 use crate::hostile::challenge;
-use testing::program::{Program, Signal};
-use testing::proxy::{From, Proxy, Step};
-use testing::server::{Server, call};
-use testing::wire::{Wire, case};
+use testing::program::{Program, Server, Signal, call};
+use testing::sessions::{Proxy, Sender, Step, Wire, case};
 
 const SHORT: &str = "-n 5 --warmup 0 -s 64 --timeout 18";
 
@@ -79,7 +77,7 @@ fn who_comes_when_a_cable_was_pulled_is_served() {
     let server = Server::embedded("-d soft0");
     let (pull, is_pulled) = channel();
     let (plug, is_plugged) = channel::<()>();
-    let step = Step::first(From::Client, "open");
+    let step = Step::first(Sender::Client, "open");
     let proxy = Proxy::start("127.0.0.1", server.name.parse().unwrap(), step, move || {
         pull.send(()).unwrap();
         // Until then nothing passes in either direction, and nothing ends.

@@ -1,8 +1,7 @@
 //! `--op connect`: every connection is counted at every step, and traffic goes on meanwhile. Its deaths are in `deaths`.
 
 use testing::check::connects;
-use testing::program::Ended;
-use testing::server::{Server, call};
+use testing::program::{Ended, Server, call};
 
 fn check_all(ended: &Ended, cases: usize, rounds: u64) {
     let all = ended.result().cases;

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use testing::check::connects;
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 #[test]
 fn every_operation_by_both_ways() {

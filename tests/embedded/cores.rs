@@ -7,8 +7,7 @@ use machine::core_locks::CoreLocks;
 use machine::cpu::allowed_cores;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use testing::program::{Call, Ended, Signal};
-use testing::server::{Server, call};
+use testing::program::{Call, Ended, Server, Signal, call};
 
 const VARIABLE: &str = "ROCEBENCH_CORE_LOCKS";
 const SHARED: &str = "polling workers of rocebench share";

@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::channel;
 
-use testing::program::{Ended, Program, Signal, send_signal};
-use testing::proxy::{From, Proxy, Step};
-use testing::server::{Server, call};
+use testing::program::{Ended, Program, Server, Signal, call, send_signal};
+use testing::sessions::{Proxy, Sender, Step};
 
 /// When an end dies.
 #[derive(Clone, Copy, Debug)]
@@ -27,37 +26,37 @@ const MEASURES: [&str; 6] = ["-q", "3", "-D", "60s", "--warmup", "0"];
 const TRAFFIC_OF_BOTH: [&str; 8] = ["-t", "8", "--op", "send", "-s", "4K", "--timeout", "18"];
 
 /// At a frame of the second case.
-const fn at(from: From, kind: &'static str) -> Death {
+const fn at(from: Sender, kind: &'static str) -> Death {
     Death::At(Step { from, kind, nth: 2 })
 }
 
 /// At the first message of its kind: in the handshake, or in the first case.
-const fn first(from: From, kind: &'static str) -> Death {
+const fn first(from: Sender, kind: &'static str) -> Death {
     Death::At(Step::first(from, kind))
 }
 
 const HANDSHAKE: [Death; 5] = [
-    first(From::Client, "hello"),
-    first(From::Server, "challenge"),
-    first(From::Client, "proof"),
-    first(From::Server, "welcome"),
-    first(From::Client, "introduce"),
+    first(Sender::Client, "hello"),
+    first(Sender::Server, "challenge"),
+    first(Sender::Client, "proof"),
+    first(Sender::Server, "welcome"),
+    first(Sender::Client, "introduce"),
 ];
 
 const CONNECT: [Death; 5] = [
-    at(From::Client, "prepare"),
-    at(From::Client, "create"),
-    at(From::Server, "created"),
-    at(From::Client, "connect"),
-    at(From::Server, "ready"),
+    at(Sender::Client, "prepare"),
+    at(Sender::Client, "create"),
+    at(Sender::Server, "created"),
+    at(Sender::Client, "connect"),
+    at(Sender::Server, "ready"),
 ];
 
 const TRAFFIC: [Death; 6] = [
-    at(From::Client, "start"),
+    at(Sender::Client, "start"),
     Death::In("warm-up"),
-    at(From::Client, "measure"),
-    at(From::Server, "measure"),
-    at(From::Client, "open"),
+    at(Sender::Client, "measure"),
+    at(Sender::Server, "measure"),
+    at(Sender::Client, "open"),
     IN_THE_WINDOW,
 ];
 
@@ -65,13 +64,13 @@ const IN_THE_WINDOW: Death = Death::In("measure");
 
 /// The queues run empty after a warm-up and after a window: these are after the second case's window.
 const DRAIN: [Death; 4] = [
-    drained(From::Client, "stop"),
-    drained(From::Server, "drained"),
-    drained(From::Client, "settle"),
-    drained(From::Server, "settled"),
+    drained(Sender::Client, "stop"),
+    drained(Sender::Server, "drained"),
+    drained(Sender::Client, "settle"),
+    drained(Sender::Server, "settled"),
 ];
 
-const fn drained(from: From, kind: &'static str) -> Death {
+const fn drained(from: Sender, kind: &'static str) -> Death {
     Death::At(Step { from, kind, nth: 4 })
 }
 
@@ -208,15 +207,18 @@ fn server_killed_under_every_operation() {
 
 #[test]
 fn server_falls_silent() {
-    let deaths = [at(From::Client, "prepare"), IN_THE_WINDOW, DRAIN[0]];
+    let deaths = [at(Sender::Client, "prepare"), IN_THE_WINDOW, DRAIN[0]];
     servers_get(Signal::Stop, &deaths, &[]);
 }
 
 #[test]
 fn client_killed_at_each_step() {
     // After the last run's `run_done` a client may say goodbye before it is gone.
-    let report =
-        [at(From::Client, "finish"), at(From::Server, "report"), first(From::Client, "run_done")];
+    let report = [
+        at(Sender::Client, "finish"),
+        at(Sender::Server, "report"),
+        first(Sender::Client, "run_done"),
+    ];
     let all = [&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN, &report];
     clients_get(Signal::Kill, &all.concat(), &[]);
 }
@@ -239,7 +241,7 @@ fn client_killed_or_interrupted_under_every_operation() {
 
 #[test]
 fn client_falls_silent() {
-    let deaths = [at(From::Client, "prepare"), Death::In("warm-up"), DRAIN[1]];
+    let deaths = [at(Sender::Client, "prepare"), Death::In("warm-up"), DRAIN[1]];
     clients_get(Signal::Stop, &deaths, &[]);
 }
 

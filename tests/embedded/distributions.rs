@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use testing::server::call;
+use testing::program::call;
 
 /// What each file has of them, its own tests state.
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 /// Whichever findings have this value of this field.
 fn all<'a>(report: &'a Value, field: &str, value: &str) -> impl Iterator<Item = &'a Value> {

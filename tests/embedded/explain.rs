@@ -4,9 +4,8 @@ use serde_json::json;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::mask::masked;
-use testing::program::Signal;
-use testing::server::{Server, call};
-use testing::wire::Wire;
+use testing::program::{Server, Signal, call};
+use testing::sessions::Wire;
 
 #[test]
 fn a_whole_lesson() {

@@ -1,7 +1,7 @@
 //! Packets that are lost, doubled, damaged or late, and networks that lose all: nothing is lost over it, or it is said.
 
 use results::model::{NodeResult, PathEventKind};
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 #[test]
 fn a_network_that_swallows_all_ends_the_run() {

@@ -1,8 +1,7 @@
 //! Cases of several flows from a configuration file: different operations, sizes and directions side by side, each
 //! checked byte by byte and told for itself.
 
-use testing::program::Ended;
-use testing::server::call;
+use testing::program::{Ended, call};
 
 /// Runs a file.
 fn run(text: &str, words: &str) -> Ended {

@@ -4,8 +4,8 @@ use rocebench::plan::Case;
 use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
-use testing::server::Server;
-use testing::wire::{Wire, case};
+use testing::program::Server;
+use testing::sessions::{Wire, case};
 
 /// The server ends the session with a line that has these words.
 #[track_caller]

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 
 use crate::against_refused::job;
 use rocebench::protocol::PROTOCOL_VERSION;
-use testing::program::{Ended, STEP};
-use testing::server::{Server, call};
+use testing::program::{Ended, STEP, Server, call};
+use testing::sessions::Wire;
 use testing::wait::wait_until;
-use testing::wire::Wire;
 
 const HOSTILE: &str = "\u{1b}[2J\n127.0.0.1:1: session begins\r\u{9b}31m\u{202e}";
 const SHOWN: &str = "\\u{1b}[2J\\n127.0.0.1:1: session begins\\r\\u{9b}31m\\u{202e}";

@@ -5,9 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use testing::program::memory_bytes;
-use testing::server::Server;
-use testing::wire::{Wire, case};
+use testing::program::{Server, memory_bytes};
+use testing::sessions::{Wire, case};
 
 /// A connection from an address of this machine, of which nothing comes.
 fn idle(server: &Server, from: [u8; 4]) -> TcpStream {

@@ -1,6 +1,6 @@
 //! What cannot be measured is said: before the first case where that is known then.
 
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 #[test]
 fn a_case_that_a_device_cannot_do_is_refused_before_the_first() {

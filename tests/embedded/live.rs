@@ -1,7 +1,6 @@
 //! The line of a running sweep on a terminal.
 
-use testing::program::Call;
-use testing::server::call;
+use testing::program::{Call, call};
 
 /// A terminal of 80 columns, made by util-linux's `script`.
 fn on_a_terminal(words: &str) -> Call {

@@ -53,8 +53,7 @@ mod stage;
 mod templates;
 mod transfers;
 
-use testing::program::Ended;
-use testing::server::call;
+use testing::program::{Ended, call};
 
 /// A sweep whose every byte is checked.
 const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";

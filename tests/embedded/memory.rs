@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use testing::program::memory_bytes;
-use testing::server::{Server, call};
+use testing::program::{Server, call, memory_bytes};
 use testing::wait::wait_until;
 
 /// One case, with no more around it than must be.

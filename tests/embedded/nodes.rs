@@ -1,8 +1,7 @@
 //! More nodes than two: in one process, and as servers; one of them dies or falls silent.
 
 use results::model::Run;
-use testing::program::{Call, Ended, Signal};
-use testing::server::{Server, call};
+use testing::program::{Call, Ended, Server, Signal, call};
 
 const RING: &str = r#"
     op = "send"

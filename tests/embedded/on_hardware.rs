@@ -3,8 +3,7 @@
 
 use std::process::Command;
 
-use testing::program::rocebench;
-use testing::server::on_this_machine;
+use testing::program::{on_this_machine, rocebench};
 
 /// What the embedded device, or the machine that runs the tests, may lack.
 const MAY_FAIL: [&str; 6] = ["speed", "perftest", "udp-sport", "dscp", "transparent", "huge"];

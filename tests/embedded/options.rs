@@ -1,7 +1,7 @@
 //! What options do whatever the device is: windows, runs, files and documents.
 
 use results::model::ResultFile;
-use testing::server::call;
+use testing::program::call;
 
 const SHORT: &str = "-d soft0 --timeout 18 -s 64 --warmup 0";
 

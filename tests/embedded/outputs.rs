@@ -7,8 +7,7 @@ use results::load::load;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
-use testing::program::{STEP, Signal};
-use testing::server::call;
+use testing::program::{STEP, Signal, call};
 use testing::wait::{wait_for, wait_until};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";

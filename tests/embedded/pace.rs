@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use testing::server::call;
+use testing::program::call;
 
 const BASE: &str = "-d soft0 --warmup 0 --quiet --pace device";
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use testing::pcap::packets;
-use testing::server::call;
+use testing::embedded_device::packets;
+use testing::program::call;
 
 /// Length of the IPv4 header, and the opcode of an RDMA WRITE in one packet (RC and UC).
 const IPV4_BYTES: usize = 20;

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use testing::program::Ended;
-use testing::server::{Server, call};
+use testing::program::{Ended, Server, call};
 
 fn runs(ended: &Ended) -> impl Iterator<Item = &Value> {
     ended.cases().iter().flat_map(|case| case["runs"].as_array().unwrap())

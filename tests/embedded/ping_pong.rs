@@ -1,8 +1,7 @@
 //! Ping-pongs between two ends of the program: every kind answers, lost messages stop nothing, and a partner that dies ends
 //! the run with what was measured.
 
-use testing::program::sweep;
-use testing::server::{Server, call};
+use testing::program::{Server, call, sweep};
 
 #[test]
 fn every_operation_service_and_way_of_polling_answers() {

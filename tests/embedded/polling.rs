@@ -1,7 +1,7 @@
 //! Workers that sleep on a completion channel lose no completion.
 
 use crate::whole;
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 #[test]
 fn sleeping_workers_lose_no_completion_under_load() {

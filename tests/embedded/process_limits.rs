@@ -4,8 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use testing::program::{Call, Ended, program};
-use testing::server::call_by;
+use testing::program::{Call, Ended, call_by, program};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
 

@@ -1,6 +1,6 @@
 //! `mesh --quick`: pairs in short rounds, and what looks slow measured again.
 
-use testing::server::{Server, call};
+use testing::program::{Server, call};
 
 #[test]
 fn rounds_over_two_rails_have_flows_over_both() {

@@ -1,8 +1,7 @@
 //! Flows over several devices of a node at once. `soft0` and the numbers after the machine's addresses are on loopback.
 
 use results::model::Run;
-use testing::program::Ended;
-use testing::server::{Server, call};
+use testing::program::{Ended, Server, call};
 
 /// As whole runs of few messages are asked for.
 const FEW: &str = "--timeout 18 --warmup 0 -n 40 -s 1000";

@@ -1,6 +1,6 @@
 //! What cannot be is one sentence with what can, before anything runs.
 
-use testing::server::call;
+use testing::program::call;
 
 #[test]
 fn what_the_device_or_the_machine_cannot_do_is_refused_before_the_run() {

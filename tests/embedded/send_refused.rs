@@ -8,8 +8,8 @@ use rocebench::protocol::token::from_hex;
 use serde_json::json;
 
 use crate::stage::Stage;
-use testing::server::{Server, call};
-use testing::wire::Wire;
+use testing::program::{Server, call};
+use testing::sessions::Wire;
 
 #[test]
 fn nothing_is_overwritten_without_force() {

@@ -1,9 +1,8 @@
 //! Unreliable services: what comes is checked byte by byte, what does not is counted, and neither fails a run.
 
 use results::model::FlowResult;
-use testing::cells;
-use testing::program::Ended;
-use testing::server::{Server, call};
+use testing::check;
+use testing::program::{Ended, Server, call};
 
 /// All flows of all cases.
 fn flows(ended: &Ended) -> Vec<FlowResult> {
@@ -21,7 +20,7 @@ fn some_are_lost(ended: &Ended) {
 
 #[test]
 fn every_cell_of_services_operations_cq_modes_and_poll_modes_is_verified() {
-    for (words, cases) in cells::of_services() {
+    for (words, cases) in check::cells_of_services() {
         let size = if words.contains("--service ud") { 3000 } else { 9000 };
         let how = "-q 3 --workers 2 -n 40 -t 16 --warmup 0 --verify --quiet";
         call(&format!("-d soft0 {words} -s {size} {how}")).is_whole(cases);

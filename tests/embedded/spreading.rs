@@ -3,7 +3,7 @@
 use settings::Spread;
 
 use crate::whole;
-use testing::server::call;
+use testing::program::call;
 
 #[test]
 fn sizes_by_weight_arrive_whole() {

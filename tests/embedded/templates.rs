@@ -4,8 +4,7 @@
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::program::{Ended, rocebench};
-use testing::server::call_by;
+use testing::program::{Ended, call_by, rocebench};
 
 /// One run a side: too few for a verdict, so that no figure decides.
 const SHORT: &str =

@@ -1,7 +1,7 @@
 //! What is sent arrives whole: operations, CQ modes, directions, one process and two.
 
 use crate::whole;
-use testing::server::Server;
+use testing::program::Server;
 
 #[test]
 fn every_operation_and_cq_mode_arrives_whole() {

@@ -15,7 +15,7 @@ use rocebench::doctor::{
     Examination, Finding, Inventory, Machine, devices_text, examine, report_text,
 };
 use rocebench::node::resources::{NodeOptions, PortRequest, Route};
-use testing::persona::{PersonaMachine, persona};
+use testing::null_library::{PersonaMachine, persona};
 
 /// What `devices` and `doctor` print, without what is of the machine that runs this.
 fn first_day(persona: &PersonaMachine) -> String {

@@ -21,7 +21,7 @@ use rocebench::server::events::ServerEvent;
 use rocebench::server::listener::Server;
 use rocebench::server::options::ServerOptions;
 use settings::{Given, Op};
-use testing::persona::{PersonaMachine, persona};
+use testing::null_library::{PersonaMachine, persona};
 use verbs::VerbsLibrary;
 
 /// Notes for a person.

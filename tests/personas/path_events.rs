@@ -14,7 +14,7 @@ use rocebench::coordinator::sweep::run_sweep;
 use rocebench::node::resources::{NodeOptions, PortRequest};
 use rocebench::plan::{Nodes, Sweep};
 use settings::Given;
-use testing::persona::{PersonaMachine, persona};
+use testing::null_library::{PersonaMachine, persona};
 
 /// By how much each counter grows.
 const STEP: u64 = 10;

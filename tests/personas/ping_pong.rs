@@ -3,7 +3,7 @@
 use rocebench::coordinator::options::SweepOptions;
 use rocebench::plan::{Nodes, Sweep};
 use settings::Given;
-use testing::persona::persona;
+use testing::null_library::persona;
 
 use super::networks::{Serving, asked, options, run, swept};
 

@@ -2,7 +2,7 @@
 
 use rocebench::node::resources::NodeOptions;
 use rocebench::plan::{Devices, RailsAsked};
-use testing::persona::persona;
+use testing::null_library::persona;
 
 use super::networks::{Notes, Serving, asked, options, sweep_over};
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use results::model::ResultFile;
-use testing::netem::Loss;
+use testing::network::Loss;
 use testing::program::{Program, bare, sweep};
 use testing::wait::wait_until;
 

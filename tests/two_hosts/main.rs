@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use results::model::ResultFile;
 use settings::ConnectMode;
-use testing::netem::Loss;
+use testing::network::Loss;
 use testing::program::{Signal, rocebench, run, sweep};
-use testing::traffic::{LONG, Way};
+use testing::sessions::{LONG, Way};
 use testing::wait::{wait_or_tell, wait_until};
 
 /// The other guest's name.

@@ -9,7 +9,7 @@ use results::model::{
 use results::percentile::can_tell;
 use serde::Deserialize as _;
 use serde_json::Value;
-use settings::{ConnectMode, Settings, Spread, Warmup};
+use settings::{ConnectMode, CqMode, PollMode, Service, Settings, Spread, Warmup};
 
 use crate::program::Ended;
 
@@ -128,29 +128,29 @@ fn check_flow(place: &str, settings: &Settings, config: &FlowConfig, flow: &Flow
 
 /// Each signalled WR is one sample; a batch that the window's edge cuts may give one more or none.
 fn check_latencies(place: &str, settings: &Settings, flow: &FlowResult) {
-    let Some(all) = &flow.latency_ns else {
+    let Some(latency) = &flow.latency_ns else {
         assert!(flow.qps.iter().all(|qp| qp.latency_ns.is_none()), "{place}");
         return;
     };
-    check_latency(place, all);
+    check_latency(place, latency);
     let of_qps = flow.qps.iter().filter_map(|qp| qp.latency_ns.as_ref());
-    let count: u64 = of_qps.clone().map(|latency| latency.count).sum();
-    assert_eq!(count, all.count, "{place}");
-    of_qps.for_each(|latency| check_latency(place, latency));
+    let count: u64 = of_qps.clone().map(|one| one.count).sum();
+    assert_eq!(count, latency.count, "{place}");
+    of_qps.for_each(|one| check_latency(place, one));
     if let Some(load) = &flow.load {
-        return check_load(place, load, all.count, flow);
+        return check_load(place, load, latency.count, flow);
     }
     // And what was in flight at the end of the window is timed when it completes.
     let (messages, every) = (flow.totals.messages, u64::from(settings.signal_every));
     let in_flight = u64::from(settings.tx_depth).div_ceil(every);
     let spare = u64::from(settings.qps) * (2 + in_flight);
     assert!(
-        all.count <= messages.div_ceil(every) + spare,
+        latency.count <= messages.div_ceil(every) + spare,
         "{place}: {} samples of {messages} messages",
-        all.count
+        latency.count
     );
     if settings.iterations_per_qp.is_some() && every == 1 {
-        assert_eq!(all.count, messages, "{place}");
+        assert_eq!(latency.count, messages, "{place}");
     }
 }
 
@@ -232,21 +232,60 @@ pub fn connects(case: &CaseResult, rounds: u64) {
         }
     }
     // All steps of a round are within its time, and all rounds within the window.
-    let all_s = connect
+    let steps_s = connect
         .steps
         .iter()
-        .map(|it| &it.time_ns)
-        .map(|it| it.mean * it.count as f64 * 1e-9)
+        .map(|step| step.time_ns.mean * step.time_ns.count as f64 * 1e-9)
         .sum::<f64>();
-    assert!(is_by_cm || all_s <= connect.seconds * 1.01, "{place}: {all_s}");
+    assert!(is_by_cm || steps_s <= connect.seconds * 1.01, "{place}: {steps_s}");
     // The traffic beside set-up is a flow.
     let qps: Vec<usize> = run.flows.iter().map(|flow| flow.qps.len()).collect();
     let has_traffic = config.traffic_qps > 0;
     let wanted = has_traffic.then_some(config.traffic_qps as usize);
     assert_eq!(qps, Vec::from_iter(wanted), "{place}");
-    let rates = run.flows.iter().map(|flow| flow.totals.gbit_per_s);
-    assert!(rates.into_iter().all(|rate| rate.is_some()), "{place}");
+    assert!(run.flows.iter().all(|flow| flow.totals.gbit_per_s.is_some()), "{place}");
     let wants_alone = has_traffic && config.warmup != Warmup::FixedNs(0);
     let alone = connect.traffic_alone_gbit_per_s;
     assert_eq!(alone > Some(0.0), wants_alone, "{place}: {alone:?}");
+}
+
+/// Every cell of services, operations, CQ modes and polling modes: for each service, the words of a sweep over all that it
+/// carries, and how many cases that is.
+pub fn cells_of_services() -> Vec<(String, usize)> {
+    Service::ALL
+        .iter()
+        .copied()
+        .map(|service| cells(service, &ops(service), &cqs(), &polls()))
+        .collect()
+}
+
+/// Fewer cells, that have every two of them: each operation in each CQ mode and in each polling mode, and these two modes together for one operation.
+pub fn pairs_of_cells() -> Vec<(String, usize)> {
+    let first = &ops(Service::Rc)[..1];
+    let mut sweeps = vec![cells(Service::Rc, first, &cqs(), &polls())];
+    for service in Service::ALL.iter().copied() {
+        for (cq, poll) in cqs().iter().zip(&polls()) {
+            sweeps.push(cells(service, &ops(service), &[cq], &[poll]));
+        }
+    }
+    sweeps
+}
+
+fn cqs() -> Vec<&'static str> {
+    CqMode::ALL.iter().map(|cq| cq.name()).collect()
+}
+
+fn polls() -> Vec<&'static str> {
+    PollMode::ALL.iter().map(|poll| poll.name()).collect()
+}
+
+fn ops(service: Service) -> Vec<&'static str> {
+    service.ops().iter().map(|op| op.name()).collect()
+}
+
+/// The words of a sweep, and how many cases it has.
+fn cells(service: Service, ops: &[&str], cqs: &[&str], polls: &[&str]) -> (String, usize) {
+    let [op, cq, poll] = [ops, cqs, polls].map(|names| names.join(","));
+    let words = format!("--service {service} --op {op} --cq {cq} --poll {poll}");
+    (words, ops.len() * cqs.len() * polls.len())
 }

@@ -73,7 +73,7 @@ pub fn capacity(send_wr: u32) -> QpCapacity {
 /// Workers on the last cores; QPs are assigned in turn.
 pub fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<ThreadSpec> {
     let workers = case.workers as usize;
-    let mut cores = cores.iter().rev().copied();
+    let mut last_first = cores.iter().rev().copied();
     (0..workers)
         .map(|index| {
             let cqs = match case.cq {
@@ -84,7 +84,7 @@ pub fn specs(case: &Case, cqs: &[Arc<CompletionQueue>], cores: &[usize]) -> Vec<
             };
             let qps = (index..case.qps as usize).step_by(workers).collect();
             ThreadSpec {
-                core: cores.next(),
+                core: last_first.next(),
                 sleep: None,
                 flows: vec![Some(WorkerSpec { cqs, qps })],
             }

@@ -128,10 +128,9 @@ impl Synthetic {
         id: String,
         settings: Settings,
     ) {
-        let config = config(settings);
-        let rates: Vec<f64> = (0..self.runs).map(|_| self.rate(rng, &config)).collect();
-        let mut closed = CaseResult { id, config, ..CaseResult::default() };
+        let mut closed = CaseResult { id, config: config(settings), ..CaseResult::default() };
         let config = &closed.config;
+        let rates: Vec<f64> = (0..self.runs).map(|_| self.rate(rng, config)).collect();
         if self.rates.is_empty() && !self.search {
             closed.runs =
                 (1..).zip(&rates).map(|(run, &rate)| self.run(rng, config, rate, run)).collect();
@@ -168,19 +167,21 @@ impl Synthetic {
         let shares: Vec<f64> = (0..config.qps).map(|_| 0.9 + 0.2 * rng.f64()).collect();
         let sum: f64 = shares.iter().sum();
         let typical_ns = 2_000.0 + 128.0 * f64::from(config.qps) * 1e9 / rate / 20.0;
-        let qp = |(index, share): (u32, &f64)| {
-            let messages = (rate * SECONDS * share / sum) as u64;
-            QpResult {
-                index,
-                qpn: 0x100 + index,
-                messages,
-                bytes: messages * size,
-                gbit_per_s: Some(rate * size as f64 * 8e-9 * share / sum),
-                latency_ns: latency(rng, typical_ns / share, 40, false),
-                ..QpResult::default()
-            }
-        };
-        let qps: Vec<QpResult> = (0..).zip(&shares).map(qp).collect();
+        let qps: Vec<QpResult> = (0..)
+            .zip(&shares)
+            .map(|(index, share)| {
+                let messages = (rate * SECONDS * share / sum) as u64;
+                QpResult {
+                    index,
+                    qpn: 0x100 + index,
+                    messages,
+                    bytes: messages * size,
+                    gbit_per_s: Some(rate * size as f64 * 8e-9 * share / sum),
+                    latency_ns: latency(rng, typical_ns / share, 40, false),
+                    ..QpResult::default()
+                }
+            })
+            .collect();
         let messages: u64 = qps.iter().map(|qp| qp.messages).sum();
         let timeline = timeline(rng, messages);
         let bits = size as f64 * 8.0 / timeline.interval_seconds;
@@ -280,11 +281,11 @@ fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
 /// high ones.
 fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]) -> CaseResult {
     let settings = Settings { rate: rate.parse().unwrap(), ..closed.config.settings.clone() };
-    let (rate, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
+    let (offered_rate, bytes, qps) = (settings.rate, settings.mean_bytes(), settings.qps);
     let config = config(settings);
     let runs = runs_of(maxima, |maximum| {
-        let share =
-            rate.share().or(rate.messages_per_second(bytes).map(|rate| rate / maximum)).unwrap();
+        let messages = offered_rate.messages_per_second(bytes);
+        let share = offered_rate.share().or(messages.map(|rate| rate / maximum)).unwrap();
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };
@@ -295,7 +296,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
         flow.lateness_ns = latency(rng, if late { 9_000.0 } else { 150.0 }, 400, true);
         flow.load = Some(Load {
             asked_per_second: offered,
-            maximum_per_second: rate.share().map(|_| maximum),
+            maximum_per_second: offered_rate.share().map(|_| maximum),
             offered: (offered * SECONDS) as u64,
             offered_per_second: offered,
             achieved_per_second: achieved,
@@ -317,7 +318,12 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
         flow.window.doubts = late.then_some(doubt).into_iter().collect();
         flow
     });
-    CaseResult { id: format!("{}-R{rate}", closed.id), config, runs, ..CaseResult::default() }
+    CaseResult {
+        id: format!("{}-R{offered_rate}", closed.id),
+        config,
+        runs,
+        ..CaseResult::default()
+    }
 }
 
 /// A search that ended between 60 and 62 % of what the closed loop moves.
@@ -386,9 +392,11 @@ fn latency(rng: &mut fastrand::Rng, typical_ns: f64, samples: u32, whole: bool) 
         let outlier = if rng.u32(..200) == 0 { 20.0 } else { 1.0 };
         histogram.saturating_record((typical_ns * (0.8 + 0.2 * skew) * outlier) as u64);
     }
-    let latency = Latency::from_histogram(&histogram, 0)?;
-    let histogram = latency.histogram.filter(|_| whole);
-    Some(Latency { histogram, ..latency })
+    let mut latency = Latency::from_histogram(&histogram, 0)?;
+    if !whole {
+        latency.histogram = None;
+    }
+    Some(latency)
 }
 
 /// A hundred intervals, of which one has no message.
@@ -396,20 +404,20 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     let interval_seconds = SECONDS / 100.0;
     let mut weights: Vec<f64> = (0..100).map(|_| 0.95 + 0.1 * rng.f64()).collect();
     weights[42] = 0.0;
-    let (total, whole) = (weights.iter().sum::<f64>(), messages);
+    let total: f64 = weights.iter().sum();
     let (mut sum, mut before) = (0.0, 0);
-    let messages = weights
+    let by_interval = weights
         .into_iter()
         .map(|weight| {
             sum += weight;
-            let until = (whole as f64 * (sum / total)).round() as u64;
+            let until = (messages as f64 * (sum / total)).round() as u64;
             until - std::mem::replace(&mut before, until)
         })
         .collect();
     Timeline {
         interval_seconds,
         at_seconds: (1..=100).map(|end| f64::from(end) * interval_seconds).collect(),
-        messages,
+        messages: by_interval,
         longest_stall_seconds: Some(interval_seconds),
     }
 }

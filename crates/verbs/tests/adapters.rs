@@ -1,7 +1,7 @@
 //! What is chosen and refused, and what is said of it, on the adapters of `null-verbs/personas`.
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use testing::persona::persona;
+use testing::null_library::persona;
 use verbs::{
     Adapters, Network, Port, PortReason, PortRequest, Route, VerbsError, select, select_or_embedded,
 };

@@ -3,11 +3,12 @@
 
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use null_verbs::personas::ALL;
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd};
-use testing::persona::{PersonaMachine, persona};
+use testing::null_library::{PersonaMachine, persona};
 use verbs::{
     Access, Adapters, CompletionQueue, LinkLayer, Mapping, MemoryRegion, Ordering, Pages, Path,
     Port, PortRequest, ProtectionDomain, QpCapacity, QueuePair, Reliability, RemoteQp, Transport,

@@ -1,15 +1,14 @@
 //! A child process under the preloaded library: started, awaited, and always killed in the end.
 
 use std::cell::RefCell;
-use std::env;
-use std::fmt;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::{env, fmt};
 
-use testing::preload::library;
+use testing::embedded_device::library;
 use testing::wait::wait_or_tell;
 
 /// More than any of these programs takes on an idle machine.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::ptr::without_provenance_mut;
 
-use testing::preload::library;
+use testing::embedded_device::library;
 
 type Names = BTreeSet<String>;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use softroce::transport::{Kind, Operation, PdId, QpEvent, State};
 use softroce::wire::{Cnp, Opcode, Packet, ParseError, Service};
-use testing::fuzz::rounds;
+use testing::embedded_device::rounds;
 
 use crate::support::end::{End, Plan, QKEY, pair, post, request};
 use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, forge, wire};

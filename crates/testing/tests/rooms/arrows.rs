@@ -26,7 +26,7 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
         if seen.contains(from) {
             found.insert(
                 seen.iter()
-                    .filter(|to| reached.get(**to).is_some_and(|seen| seen.contains(from)))
+                    .filter(|to| reached.get(**to).is_some_and(|back| back.contains(from)))
                     .map(|file| (*file).to_owned())
                     .collect(),
             );

@@ -62,8 +62,8 @@ fn no_folder_imports_one_that_imports_it() {
             Some(format!("{parent}/{name}"))
         };
         let mut between = Arrows::new();
-        for (from, all) in files {
-            for (to, names) in all {
+        for (from, imports) in files {
+            for (to, names) in imports {
                 if let (Some(from), Some(to)) = (child(from), child(to))
                     && from != to
                 {
@@ -114,8 +114,8 @@ fn rooms_import_what_the_table_says() {
     };
     let table = table();
     let mut real: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (from, all) in files() {
-        for (to, names) in all {
+    for (from, imports) in files() {
+        for (to, names) in imports {
             let (from_room, to_room) = (room(from).unwrap(), room(to).unwrap());
             if from_room != to_room && !["lib", "main"].contains(&from_room.as_str()) {
                 let uses = table
@@ -129,14 +129,14 @@ fn rooms_import_what_the_table_says() {
             }
         }
     }
-    for (room, uses) in &table {
+    for (importer, uses) in &table {
         let unused: Vec<_> = uses
             .iter()
-            .filter(|used| !real.get(room).is_some_and(|real| real.contains(*used)))
+            .filter(|used| !real.get(importer).is_some_and(|imported| imported.contains(*used)))
             .collect();
         assert!(
             unused.is_empty(),
-            "docs/dev/architecture.md has {room} use {unused:?}, and it does not"
+            "docs/dev/architecture.md has {importer} use {unused:?}, and it does not"
         );
     }
 }

@@ -73,14 +73,12 @@ impl Crates {
                     let child = inner.ident.to_string();
                     let below = [&name[..], std::slice::from_ref(&child)].concat();
                     match &inner.content {
-                        Some((_, items)) => self.items(below, items, file, &folder.join(&child)),
+                        Some((_, nested)) => self.items(below, nested, file, &folder.join(&child)),
                         None => {
                             let nested = folder.join(&child);
                             let flat = nested.with_extension("rs");
-                            let file = Some(flat)
-                                .filter(|flat| flat.exists())
-                                .unwrap_or_else(|| nested.join("mod.rs"));
-                            self.module(below, &file, &nested);
+                            let of_child = if flat.exists() { flat } else { nested.join("mod.rs") };
+                            self.module(below, &of_child, &nested);
                         }
                     }
                 }
@@ -141,15 +139,15 @@ impl Crates {
                 let mut via = Vec::new();
                 if let Some((to, item)) = self.resolve(name, path, 20, &mut via) {
                     // Who takes a name from a file that has it from elsewhere needs both. A folder's own file is its face.
-                    for to in via
+                    for file in via
                         .iter()
-                        .map(|it| &self.0[it].file)
+                        .map(|through| &self.0[through].file)
                         .filter(|file| !file.ends_with("/mod.rs") && !file.ends_with("/lib.rs"))
                         .chain([&self.0[&to].file])
                     {
-                        if *to != module.file {
+                        if *file != module.file {
                             let into = arrows.entry(module.file.clone()).or_default();
-                            into.entry(to.clone()).or_default().insert(item.clone());
+                            into.entry(file.clone()).or_default().insert(item.clone());
                         }
                     }
                 }
@@ -162,7 +160,7 @@ impl Crates {
 impl Module {
     fn import(&mut self, tree: &UseTree, path: &[String]) {
         let whole = |name: &Ident| [path, &[name.to_string()]].concat();
-        let (name, path) = match tree {
+        let (local, full) = match tree {
             UseTree::Path(inner) => return self.import(&inner.tree, &whole(&inner.ident)),
             UseTree::Name(name) if name.ident == "self" => {
                 (path[path.len() - 1].clone(), path.to_vec())
@@ -171,10 +169,10 @@ impl Module {
             UseTree::Rename(name) => (name.rename.to_string(), whole(&name.ident)),
             UseTree::Glob(_) => return self.globs.push(path.to_vec()),
             UseTree::Group(group) => {
-                return group.items.iter().for_each(|tree| self.import(tree, path));
+                return group.items.iter().for_each(|inner| self.import(inner, path));
             }
         };
-        self.imported.insert(name, path);
+        self.imported.insert(local, full);
     }
 }
 

@@ -83,7 +83,7 @@ fn breaches(tokens: TokenStream, in_real_time: bool) -> Vec<String> {
                 {
                     found.extend(
                         measured(group.stream())
-                            .map(|name| format!("{line}: an assertion on {name}")),
+                            .map(|figure| format!("{line}: an assertion on {figure}")),
                     );
                 }
             }
@@ -97,8 +97,8 @@ fn breaches(tokens: TokenStream, in_real_time: bool) -> Vec<String> {
 /// What an assertion compares with a bound that is measured. That something is above 0 is a fact, and that parts of one
 /// result agree with each other is one too.
 fn measured(assertion: TokenStream) -> Option<String> {
-    let all: Vec<TokenTree> = assertion.into_iter().collect();
-    let condition = all
+    let tokens: Vec<TokenTree> = assertion.into_iter().collect();
+    let condition = tokens
         .split(
             |token: &TokenTree| matches!(token, TokenTree::Punct(punct) if punct.as_char() == ','),
         )
@@ -168,12 +168,12 @@ fn is_test_file(file: &str) -> bool {
 
 #[test]
 fn tests_neither_measure_nor_sleep_nor_try_again() {
-    let mut all = Vec::new();
+    let mut paths = Vec::new();
     for folder in ["src", "crates", "tests"] {
-        files(Path::new(folder), &mut all);
+        files(Path::new(folder), &mut paths);
     }
     let (mut read, mut found) = (0, String::new());
-    for path in all {
+    for path in paths {
         let file = path.to_str().unwrap();
         if file == WAITING || file == "crates/testing/tests/rooms/test_code.rs" {
             continue;

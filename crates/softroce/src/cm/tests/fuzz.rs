@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use testing::fuzz::rounds;
+use testing::embedded_device::rounds;
 
 use super::*;
 use crate::wire::cm::MAD_BYTES;

@@ -8,7 +8,7 @@ use super::super::capture::file_of;
 use super::super::{Port, open};
 use super::{Parts, SOON, addressed, collect, parts, send, send_packet, turn_on_ipv6_loopback};
 use crate::wire::{IcrcAddresses, UDP_PORT, icrc};
-use testing::pcap::packets;
+use testing::embedded_device::packets;
 use testing::wait::wait_until;
 
 /// A packet of a capture: the IP header, the UDP header and the rest.
