@@ -161,7 +161,7 @@ pub(super) enum State {
     SidrReqReceived,
     /// The reply is kept, in case that it is lost.
     SidrRepSent,
-    /// To be removed.
+    /// Nothing comes any more: the manager removes it after the step that led here.
     Closed,
 }
 

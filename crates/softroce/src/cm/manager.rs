@@ -169,11 +169,11 @@ impl Manager {
             Message::Rtu(comms) | Message::Drep(comms) => *comms,
         };
         // Who gives up to ask does not know this end's number yet.
-        let comm = match comms.remote {
+        let named = match comms.remote {
             0 => self.by_request.get(&(from, comms.local)).copied(),
             remote => Some(remote),
         };
-        let known = comm.filter(|comm| {
+        let known = named.filter(|comm| {
             self.connections.get(comm).is_some_and(|connection| {
                 let remote = connection.comms.remote;
                 // A rejection may come before the other end has given a number.

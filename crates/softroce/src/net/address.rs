@@ -107,10 +107,10 @@ pub struct BoundAddress {
     pub receive_buffer_bytes: usize,
 }
 
-/// Takes `address` along with other processes, or a free one of 127.0.0.0/8 alone, with a receive buffer of the size
-/// asked for.
-pub fn take(address: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<BoundAddress, OpenError> {
-    let (socket, address, shared) = match address {
+/// Takes the `wanted` address along with other processes, or a free one of 127.0.0.0/8 alone, with a receive buffer of this
+/// size.
+pub fn take(wanted: Option<IpAddr>, buffer_bytes: Option<u32>) -> Result<BoundAddress, OpenError> {
+    let (socket, address, shared) = match wanted {
         Some(address) => {
             let (socket, requests, membership) =
                 join(address).map_err(refused("take UDP port 4791", address))?;
@@ -300,13 +300,13 @@ pub(super) fn name_of(address: IpAddr, what: impl Display) -> io::Result<SocketA
 struct Names(IpAddr);
 
 impl Names {
-    fn of(&self, what: impl Display) -> io::Result<SocketAddr> {
+    fn socket(&self, what: impl Display) -> io::Result<SocketAddr> {
         name_of(self.0, what)
     }
 
     /// Waits until nobody else joins; nobody does while the result lives.
     fn turn(&self) -> io::Result<UnixListener> {
-        let name = self.of("join")?;
+        let name = self.socket("join")?;
         while_in_use(TURN_PATIENCE, || UnixListener::bind_addr(&name))
     }
 
@@ -314,14 +314,14 @@ impl Names {
     fn sockets(&self) -> io::Result<Vec<Socket>> {
         // The last process that had them may be about to end.
         while_in_use(LEAVING_PATIENCE, || {
-            let of_another = (0..SLOTS).find_map(|slot| ask(&self.of(slot).ok()?));
+            let of_another = (0..SLOTS).find_map(|slot| ask(&self.socket(slot).ok()?));
             of_another.map_or_else(|| make_group(self.0), Ok)
         })
     }
 
     fn free_slot(&self) -> io::Result<(usize, UnixListener)> {
         for slot in 0..SLOTS {
-            match UnixListener::bind_addr(&self.of(slot)?) {
+            match UnixListener::bind_addr(&self.socket(slot)?) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
                 outcome => return outcome.map(|listener| (slot, listener)),
             }
@@ -335,7 +335,7 @@ fn while_in_use<T>(patience: Duration, attempt: impl Fn() -> io::Result<T>) -> i
     let deadline = Instant::now() + patience;
     loop {
         match attempt() {
-            Err(it) if it.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
                 sleep(PAUSE);
             }
             outcome => return outcome,
@@ -455,7 +455,7 @@ pub const REQUESTS: usize = SLOTS;
 /// All sockets of a group.
 pub const SOCKETS: usize = SLOTS + 1;
 const QPN_BITS: u32 = 24;
-/// Where management datagrams begin.
+/// Where a management datagram begins in a UD packet, behind its headers.
 const MAD_AT: usize = Bth::BYTES + Deth::BYTES;
 /// Where they say what message they are.
 const ATTRIBUTE_AT: usize = MAD_AT + 16;

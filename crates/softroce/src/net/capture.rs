@@ -43,7 +43,7 @@ struct Shared {
     /// The process that writes it; one that is forked has neither the thread nor a part in the file.
     process: u32,
     on: AtomicBool,
-    /// Locked before `buffer`.
+    /// Whoever locks both locks this before `buffer`.
     output: Lock<Output>,
     buffer: Lock<Buffer>,
     changed: Condvar,
@@ -157,14 +157,14 @@ impl Shared {
         // Signals are for the program's threads; so is that of a pipe that nobody reads any more.
         block_signals();
         loop {
-            let buffer = self
+            let begun = self
                 .changed
-                .wait_while(self.buffer.lock(), |it: &mut Buffer| it.bytes.is_empty() && !it.ends);
-            let buffer = buffer.unwrap_or_else(PoisonError::into_inner);
-            let waited = self.changed.wait_timeout_while(buffer, PATIENCE, |it: &mut Buffer| {
-                it.bytes.len() < ENOUGH_BYTES && !it.ends
+                .wait_while(self.buffer.lock(), |it: &mut Buffer| it.bytes.is_empty() && !it.ends)
+                .unwrap_or_else(PoisonError::into_inner);
+            let enough = self.changed.wait_timeout_while(begun, PATIENCE, |buffer: &mut Buffer| {
+                buffer.bytes.len() < ENOUGH_BYTES && !buffer.ends
             });
-            let ends = waited.unwrap_or_else(PoisonError::into_inner).0.ends;
+            let ends = enough.unwrap_or_else(PoisonError::into_inner).0.ends;
             self.write_out();
             if ends {
                 return;

@@ -38,7 +38,6 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// The time, in nanoseconds.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         match self {

@@ -200,7 +200,7 @@ impl Fabric {
         };
         let packet_bytes = match segment_bytes {
             0 => bytes.len().max(1),
-            bytes => bytes,
+            _ => segment_bytes,
         };
         for packet in bytes.chunks(packet_bytes) {
             let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());

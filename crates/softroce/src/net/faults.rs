@@ -246,15 +246,14 @@ impl fmt::Display for Period {
     }
 }
 
-/// `5%` or `0.05`.
+/// A probability from 0 to 1, written as `5%` or `0.05`.
 pub fn probability(part: &str, value: &str) -> Result<f64, FaultsError> {
     let (number, whole) = match value.strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
         None => (value, 1.0),
     };
-    let probability = number.parse::<f64>().map(|it| it / whole);
-    match probability {
-        Ok(it) if (0.0..=1.0).contains(&it) => Ok(it),
+    match number.parse::<f64>().map(|it| it / whole) {
+        Ok(probability) if (0.0..=1.0).contains(&probability) => Ok(probability),
         _ => Err(FaultsError::new(part, remedy::PROBABILITY)),
     }
 }
@@ -280,7 +279,7 @@ pub fn burst_begins(share: f64, burst: u32) -> f64 {
     share / (f64::from(burst) * (1.0 - share))
 }
 
-/// `10us`.
+/// A time with its unit, such as `10us`, in nanoseconds.
 pub fn time_ns(part: &str, value: &str) -> Result<u64, FaultsError> {
     let wrong = || FaultsError::new(part, remedy::TIME);
     let letters = value.find(char::is_alphabetic).ok_or_else(wrong)?;
@@ -300,7 +299,7 @@ pub enum Mark {
     AfterNs(u64),
 }
 
-/// `1%` or `100us`.
+/// A share of the packets, such as `1%`, or a wait for the link, such as `100us`.
 pub fn mark(part: &str, value: &str) -> Result<Mark, FaultsError> {
     probability(part, value)
         .map(Mark::Share)
@@ -322,7 +321,7 @@ pub fn delay_ns(part: &str, value: &str) -> Result<(u64, u64), FaultsError> {
     }
 }
 
-/// `2s+500ms`.
+/// When it begins and how long it lasts, such as `2s+500ms`.
 pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
     let wrong = || FaultsError::new(part, remedy::PERIOD);
     let (after, lasts) = value.split_once('+').ok_or_else(wrong)?;
@@ -332,7 +331,7 @@ pub fn period(part: &str, value: &str) -> Result<Period, FaultsError> {
     })
 }
 
-/// `ack#3`.
+/// A kind of packet and a number from 1, such as `ack#3`.
 pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
     let wrong = || FaultsError::new(part, remedy::NTH);
     let (name, number) = value.split_once('#').ok_or_else(wrong)?;
@@ -345,7 +344,7 @@ pub fn nth_packet(part: &str, value: &str) -> Result<NthPacket, FaultsError> {
     }
 }
 
-/// `10G`.
+/// A rate with its unit, such as `10G`, in bits a second.
 pub fn rate_bits_per_s(part: &str, value: &str) -> Result<f64, FaultsError> {
     let unit = RATES.iter().find(|(name, _)| value.ends_with(*name));
     let (number, unit) = match unit {

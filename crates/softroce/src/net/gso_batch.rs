@@ -44,11 +44,11 @@ pub struct Flow {
 impl Flow {
     /// A flow from `source` to the RoCEv2 port of `destination`.
     pub(super) fn new(source: IpAddr, destination: IpAddr, socket: usize, port: u16) -> Flow {
-        let destination = destination.to_canonical();
+        let canonical = destination.to_canonical();
         Flow {
-            destination: (destination, UDP_PORT).into(),
-            addresses: icrc_addresses(source, destination),
-            reachable: source.is_ipv4() == destination.is_ipv4(),
+            destination: (canonical, UDP_PORT).into(),
+            addresses: icrc_addresses(source, canonical),
+            reachable: source.is_ipv4() == canonical.is_ipv4(),
             socket,
             source_port: port,
             traffic_class: 0,
@@ -228,14 +228,14 @@ impl GsoBatch {
         if !self.takes(headers.len(), payload_bytes) {
             return;
         }
-        let pieces = pieces
+        let slices = pieces
             .filter(|(_, bytes)| *bytes > 0)
             // SAFETY: the caller vouches for them.
             .map(|(from, bytes)| unsafe { slice::from_raw_parts(from, bytes) });
-        if copies || payload_bytes <= COPIED_BYTES || pieces.clone().count() > PIECES {
-            self.push_copied(headers, payload_bytes, pieces);
-        } else if pieces.clone().map(<[u8]>::len).sum::<usize>() == payload_bytes {
-            self.push_in_place(headers, payload_bytes, pieces);
+        if copies || payload_bytes <= COPIED_BYTES || slices.clone().count() > PIECES {
+            self.push_copied(headers, payload_bytes, slices);
+        } else if slices.clone().map(<[u8]>::len).sum::<usize>() == payload_bytes {
+            self.push_in_place(headers, payload_bytes, slices);
         }
     }
 
@@ -476,9 +476,9 @@ impl Staging {
 
     /// The bytes appended from `start`.
     fn since(&mut self, start: usize) -> &mut [u8] {
-        let start = start.min(self.used);
+        let from = start.min(self.used);
         // SAFETY: within the memory, initialized, and lent for as long as `self` is.
-        unsafe { slice::from_raw_parts_mut(self.at(start), self.used - start) }
+        unsafe { slice::from_raw_parts_mut(self.at(from), self.used - from) }
     }
 }
 

@@ -147,28 +147,34 @@ impl<C: Clone> Impairment<C> {
     }
 
     /// Puts a packet on the link.
-    pub fn enter(&mut self, now_ns: u64, fate: Fate, mut packet: Transit<C>, counts: &FaultCounts) {
+    pub fn enter(
+        &mut self,
+        now_ns: u64,
+        fate: Fate,
+        mut original: Transit<C>,
+        counts: &FaultCounts,
+    ) {
         if fate.lost {
             counts.dropped.add(1);
             return;
         }
         if let Some(place) = fate.corrupt {
             counts.corrupted.add(1);
-            flip_bit(&mut packet.bytes, place);
+            flip_bit(&mut original.bytes, place);
         }
         if fate.duplicate {
             counts.duplicated.add(1);
         }
         if fate.marked {
-            packet.traffic_class = mark(packet.traffic_class);
+            original.traffic_class = mark(original.traffic_class);
         }
         let is_full = self.waits_longer_than(now_ns, self.direction.queue_ns);
         if is_full || self.waiting.len() + self.reordered.len() >= MOST_WAITING {
             counts.overflowed.add(1);
             return;
         }
-        let copy = fate.duplicate.then(|| packet.clone());
-        let packets = [Some(packet), copy].into_iter().flatten();
+        let copy = fate.duplicate.then(|| original.clone());
+        let packets = [Some(original), copy].into_iter().flatten();
         let jitter_ns = fate.jitter_ns;
         if let Some(behind) = fate.behind {
             counts.reordered.add(1);
@@ -180,7 +186,9 @@ impl<C: Clone> Impairment<C> {
             }));
             return;
         }
-        packets.for_each(|packet| self.depart(now_ns, jitter_ns, packet));
+        for packet in packets {
+            self.depart(now_ns, jitter_ns, packet);
+        }
         for held in &mut self.reordered {
             held.behind = held.behind.saturating_sub(1);
         }
@@ -233,7 +241,7 @@ impl<C: Clone> Impairment<C> {
         // The shortest delay is the delay without the jitter.
         let shortest_ns = self.direction.delay_ns - self.direction.jitter_ns;
         let due_ns = departure_ns.saturating_add(shortest_ns.saturating_add(jitter_ns));
-        let before_ns = self.waiting.back().map_or(0, |(due_ns, _)| *due_ns);
+        let before_ns = self.waiting.back().map_or(0, |(last_ns, _)| *last_ns);
         self.waiting.push_back((due_ns.max(before_ns), packet));
     }
 }

@@ -92,7 +92,7 @@ pub fn open(
     let taken = address::take(address.map(|it| it.to_canonical()), receive_buffer_bytes)?;
     let sending = address::sending_sockets(taken.address)?
         .into_iter()
-        .map(|(it, port)| (Attachment::Udp(it), port));
+        .map(|(socket, port)| (Attachment::Udp(socket), port));
     Ok(port(taken, sending.collect(), faults, Clock::Machine))
 }
 
@@ -136,8 +136,8 @@ fn port(
     };
     // The two directions must not make the same faults.
     let outwards = Impairment::new(faults.transmit, faults.seed, header_bytes, now_ns);
-    let receiver = |at, faults_of_it| {
-        let link = Impairment::new(faults_of_it, !faults.seed, header_bytes, now_ns);
+    let receiver = |at, direction| {
+        let link = Impairment::new(direction, !faults.seed, header_bytes, now_ns);
         Receiver::new(common.clone(), at, link)
     };
     // Packets are named by their number among those of this process.

@@ -363,7 +363,7 @@ unsafe fn source_of(name: &MaybeUninit<libc::sockaddr_in6>) -> Option<SocketAddr
 
 /// Writes the control messages of the options; returns the bytes used.
 fn put_control(control: &mut Control, options: &SendOptions) -> usize {
-    let (level, class, hops) = match options.destination {
+    let (ip_level, class, hops) = match options.destination {
         SocketAddr::V4(_) => (libc::IPPROTO_IP, libc::IP_TOS, libc::IP_TTL),
         SocketAddr::V6(_) => (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_HOPLIMIT),
     };
@@ -385,11 +385,11 @@ fn put_control(control: &mut Control, options: &SendOptions) -> usize {
     }
     if options.traffic_class != ECT_0 {
         let value = c_int::from(options.traffic_class);
-        put(level, class, &value.to_ne_bytes());
+        put(ip_level, class, &value.to_ne_bytes());
     }
     if options.hop_limit != 0 {
         let value = c_int::from(options.hop_limit);
-        put(level, hops, &value.to_ne_bytes());
+        put(ip_level, hops, &value.to_ne_bytes());
     }
     used
 }
@@ -441,7 +441,7 @@ const MASK: u8 = 0b11;
 /// ECN-capable transport: a congested switch marks the packet, where it would drop another. The class of packets from the
 /// sending sockets that ask for no other.
 pub const ECT_0: u8 = 0b10;
-/// Congestion experienced: the mark.
+/// "Congestion experienced" (RFC 3168): what a switch writes there.
 const CE: u8 = 0b11;
 
 /// This class for packets that a switch may mark.
@@ -605,7 +605,7 @@ pub fn prefer_short_turns() {
         deadline_ns: u64,
         period_ns: u64,
     }
-    /// Linux' minimum.
+    /// The shortest turn that Linux gives a thread.
     const TURN_NS: u64 = 100_000;
     let mut attributes = Attributes::default();
     let size = size_of::<Attributes>();

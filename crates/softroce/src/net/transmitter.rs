@@ -141,8 +141,8 @@ impl Transmitter {
             let dropped = &self.common.counters.transmit_faults.dropped;
             return dropped.add(outgoing.packets() as u64);
         }
-        let flow = outgoing.flow().filter(|flow| flow.reachable);
-        let outlet = flow.and_then(|flow| Some((flow, self.outlets.get(flow.socket)?)));
+        let reachable = outgoing.flow().filter(|flow| flow.reachable);
+        let outlet = reachable.and_then(|flow| Some((flow, self.outlets.get(flow.socket)?)));
         let Some((flow, outlet)) = outlet else {
             return self.account(outgoing, Err(io::ErrorKind::HostUnreachable.into()));
         };
@@ -240,8 +240,8 @@ impl Transmitter {
         capture.add(&route, (0..).zip(packets));
     }
 
-    fn enter(&self, link: &Lock<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
-        let mut faulty = link.lock();
+    fn enter(&self, faulty_link: &Lock<FaultyLink>, flow: &Flow, gso_batch: &GsoBatch) {
+        let mut faulty = faulty_link.lock();
         let link = &mut faulty.link;
         let mut room = [Fate::default(); MAX_GSO_BATCH_PACKETS];
         let fates = room.get_mut(..gso_batch.packets()).unwrap_or_default();

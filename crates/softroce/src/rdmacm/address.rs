@@ -74,7 +74,7 @@ fn bind(state: &mut State, key: u64, address: SocketAddr, may_listen: bool) -> R
 /// address who does not share it.
 pub unsafe extern "C" fn bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int {
     // SAFETY: a live id and an address.
-    let (key, address) = unsafe { (Id::of(id).key, read_address(address)) };
+    let (key, address) = unsafe { (Id::from_raw(id).key, read_address(address)) };
     minus_one_or_zero(match address {
         None => Err(libc::EINVAL),
         Some(address) => state::with(|state, _| bind(state, key, address, true)),
@@ -106,7 +106,7 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
                 device.manager.stop_listening(key);
             }
             let claims = &mut state.entry(key)?.claims;
-            claims.retain(|(address, _)| *address == local.ip());
+            claims.retain(|(claimed, _)| *claimed == local.ip());
             return Err(error);
         }
     }
@@ -118,7 +118,7 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
 /// EADDRINUSE if another process listens there.
 pub unsafe extern "C" fn listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int {
     // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
+    let key = unsafe { Id::from_raw(id) }.key;
     let backlog = match backlog {
         1..=MAX_BACKLOG => backlog,
         _ => MAX_BACKLOG,
@@ -165,7 +165,8 @@ pub unsafe extern "C" fn resolve_addr(
     _timeout_ms: c_int,
 ) -> c_int {
     // SAFETY: a live id, an address or null, and an address.
-    let (key, from, to) = unsafe { (Id::of(id).key, read_address(source), read_address(target)) };
+    let (key, from, to) =
+        unsafe { (Id::from_raw(id).key, read_address(source), read_address(target)) };
     let resolved = match to {
         Some(to) if from.is_some() || source.is_null() => {
             state::with(|state, _| resolve(state, key, from, to))
@@ -202,7 +203,7 @@ fn path(state: &mut State, key: u64) -> Result<ibv_sa_path_rec, c_int> {
 
 pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) -> c_int {
     // SAFETY: a live id.
-    let inner = unsafe { Id::of(id) };
+    let inner = unsafe { Id::from_raw(id) };
     let found = state::with(|state, _| path(state, inner.key));
     let resolved = found.and_then(|path| {
         inner.own(|own| {
@@ -222,31 +223,31 @@ pub unsafe extern "C" fn resolve_route(id: *mut rdma_cm_id, _timeout_ms: c_int) 
 /// A port of an id in network order; 0 without an address.
 unsafe fn port(id: *mut rdma_cm_id, of: fn(&Entry) -> Option<SocketAddr>) -> u16 {
     // SAFETY: the caller's.
-    let key = unsafe { Id::of(id) }.key;
+    let key = unsafe { Id::from_raw(id) }.key;
     let address = state::with(|state, _| of(state.entry(key).ok()?));
     address.map_or(0, |address| address.port().to_be())
 }
 
-/// `rdma_get_src_port(3)`, in network order.
+/// `rdma_get_src_port(3)`: in network order, 0 without an address.
 pub unsafe extern "C" fn get_src_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.local) }
 }
 
-/// `rdma_get_dst_port(3)`, in network order.
+/// `rdma_get_dst_port(3)`: in network order, 0 without an address.
 pub unsafe extern "C" fn get_dst_port(id: *mut rdma_cm_id) -> u16 {
     // SAFETY: a live id.
     unsafe { port(id, |entry| entry.remote) }
 }
 
-/// `RDMA_OPTION_ID`.
+/// `RDMA_OPTION_ID`: the level of the options below.
 const LEVEL_ID: c_int = 0;
-/// `RDMA_OPTION_ID_TOS`: the traffic class.
+/// `RDMA_OPTION_ID_TOS`: the traffic class of the path, a byte.
 const TOS: c_int = 0;
 /// `RDMA_OPTION_ID_REUSEADDR` and `RDMA_OPTION_ID_AFONLY`: ports are the process's own, and there is nothing to share.
 const REUSE_ADDRESS: c_int = 1;
 const ONE_FAMILY_ONLY: c_int = 2;
-/// `RDMA_OPTION_ID_ACK_TIMEOUT`.
+/// `RDMA_OPTION_ID_ACK_TIMEOUT`: a code of 5 bits in a byte.
 const ACK_TIMEOUT_OPTION: c_int = 3;
 const LARGEST_ACK_TIMEOUT: u8 = 31;
 
@@ -263,7 +264,7 @@ pub unsafe extern "C" fn set_option(
     value_bytes: usize,
 ) -> c_int {
     // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
+    let key = unsafe { Id::from_raw(id) }.key;
     // SAFETY: as many bytes as the program says.
     let byte = (!value.is_null() && value_bytes > 0).then(|| unsafe { *value.cast::<u8>() });
     let set = match (level, name, byte) {
@@ -307,7 +308,7 @@ pub unsafe extern "C" fn get_devices(count: *mut c_int) -> *mut *mut ibv_context
     }))
 }
 
-/// `rdma_free_devices(3)`: frees the list.
+/// `rdma_free_devices(3)`: frees the list; the devices stay open.
 pub unsafe extern "C" fn free_devices(list: *mut *mut ibv_context) {
     // SAFETY: made by `calloc`, or null.
     unsafe { libc::free(list.cast()) };

@@ -151,7 +151,7 @@ fn ask(
 /// parameters. EINVAL for more than 56 bytes of private data, 180 for datagrams, or more READs at once than the device does.
 pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id.
-    let inner = unsafe { Id::of(id) };
+    let inner = unsafe { Id::from_raw(id) };
     let room_bytes = match inner.space {
         PortSpace::Tcp => PROGRAM_DATA_BYTES,
         PortSpace::Udp => SIDR_REQ_DATA_BYTES - IP_HEADER_BYTES,
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn
 unsafe fn answer(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Result<(), c_int> {
     // SAFETY: the caller's.
     let ((wanted, data), key) =
-        unsafe { (wanted(id, parameters, REP_DATA_BYTES)?, Id::of(id).key) };
+        unsafe { (wanted(id, parameters, REP_DATA_BYTES)?, Id::from_raw(id).key) };
     let terms = state::with(|state, _| {
         let terms = &mut state.entry(key)?.terms;
         terms.responder_resources =
@@ -213,7 +213,7 @@ unsafe fn tell_qp(id: *mut rdma_cm_id, parameters: *const rdma_conn_param) -> Re
 pub unsafe extern "C" fn accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int {
     // SAFETY: a live id, with its QP if it has one; parameters or null.
     minus_one_or_zero(unsafe {
-        match Id::of(id).space {
+        match Id::from_raw(id).space {
             PortSpace::Udp => tell_qp(id, parameters),
             PortSpace::Tcp => {
                 answer(id, parameters).inspect_err(|_| qp::fail(id)).and_then(|()| complete(id))
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn disconnect(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id, with its QP if it has one.
     let inner = unsafe {
         qp::fail(id);
-        Id::of(id)
+        Id::from_raw(id)
     };
     let terms = state::with(|state, _| state.entry(inner.key).map(|entry| entry.terms));
     // SAFETY: as above.

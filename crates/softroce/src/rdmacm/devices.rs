@@ -70,7 +70,7 @@ impl Drop for CmDevice {
     }
 }
 
-/// The devices, by address.
+/// The devices that are open for ids of this process, by address.
 pub(super) struct Devices {
     by_address: BTreeMap<IpAddr, CmDevice>,
     /// Where their datagrams for the manager go.
@@ -114,9 +114,9 @@ impl Devices {
         self.open_at(device.ok_or(libc::ENODEV)?, Some(address))
     }
 
-    fn open_at(&mut self, device: &'static Device, address: Option<IpAddr>) -> Result<IpAddr, i32> {
+    fn open_at(&mut self, listed: &'static Device, wanted: Option<IpAddr>) -> Result<IpAddr, i32> {
         let options = open::OpenOptions::of_environment()?;
-        let opened = open::open(device, address, true, options);
+        let opened = open::open(listed, wanted, true, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
         let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::from_raw(context)) };

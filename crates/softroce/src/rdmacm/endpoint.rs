@@ -48,7 +48,7 @@ unsafe fn set_up(
             if !pd.is_null() {
                 (*id).pd = pd;
             }
-            Id::of(id).own(|own| own.qp_init = init.as_ref().copied());
+            Id::from_raw(id).own(|own| own.qp_init = init.as_ref().copied());
             return Ok(());
         }
         done(resolve_addr(id, addresses.ai_src_addr, addresses.ai_dst_addr, TIMEOUT_MS))?;
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn destroy_ep(id: *mut rdma_cm_id) {
 unsafe fn next_request(listener: *mut rdma_cm_id) -> Result<*mut rdma_cm_id, c_int> {
     // SAFETY: the caller's; an event's ids are live until it is acknowledged.
     unsafe {
-        let inner = Id::of(listener);
+        let inner = Id::from_raw(listener);
         if !inner.is_sync() {
             return Err(libc::EINVAL);
         }
@@ -122,9 +122,9 @@ pub unsafe extern "C" fn get_request(listener: *mut rdma_cm_id, id: *mut *mut rd
     minus_one_or_zero(unsafe { next_request(listener).map(|made| id.write(made)) })
 }
 
-/// `RAI_PASSIVE`.
+/// `RAI_PASSIVE`: the result is an address to bind to.
 pub(super) const PASSIVE: c_int = 1;
-/// `RAI_NUMERICHOST`.
+/// `RAI_NUMERICHOST`: the node is an address, no name to look up.
 const NUMERIC_HOST: c_int = 2;
 
 const RC: c_int = ibv_qp_type::IBV_QPT_RC as c_int;
@@ -222,28 +222,28 @@ pub unsafe extern "C" fn getaddrinfo(
     if node.is_null() && service.is_null() && given.is_none() {
         return minus_one_or_zero(Err(libc::EINVAL));
     }
-    let hints = given.unwrap_or(&none);
+    let wanted = given.unwrap_or(&none);
     let mut whole = Box::new(none);
     // SAFETY: strings or null; addresses as long as the hints say.
     let looked_up = unsafe {
         if node.is_null() && service.is_null() {
-            whole.ai_flags = hints.ai_flags;
-            whole.ai_family = hints.ai_family;
-            whole.ai_qp_type = hints.ai_qp_type;
-            whole.ai_port_space = hints.ai_port_space;
-            if hints.ai_dst_len > 0 {
-                whole.ai_dst_addr = copy(hints.ai_dst_addr, hints.ai_dst_len);
-                whole.ai_dst_len = hints.ai_dst_len;
+            whole.ai_flags = wanted.ai_flags;
+            whole.ai_family = wanted.ai_family;
+            whole.ai_qp_type = wanted.ai_qp_type;
+            whole.ai_port_space = wanted.ai_port_space;
+            if wanted.ai_dst_len > 0 {
+                whole.ai_dst_addr = copy(wanted.ai_dst_addr, wanted.ai_dst_len);
+                whole.ai_dst_len = wanted.ai_dst_len;
             }
             Ok(())
         } else {
-            look_up(node, service, hints, &mut whole)
+            look_up(node, service, wanted, &mut whole)
         }
     };
-    if looked_up.is_ok() && whole.ai_src_len == 0 && hints.ai_src_len > 0 {
+    if looked_up.is_ok() && whole.ai_src_len == 0 && wanted.ai_src_len > 0 {
         // SAFETY: as above.
-        whole.ai_src_addr = unsafe { copy(hints.ai_src_addr, hints.ai_src_len) };
-        whole.ai_src_len = hints.ai_src_len;
+        whole.ai_src_addr = unsafe { copy(wanted.ai_src_addr, wanted.ai_src_len) };
+        whole.ai_src_len = wanted.ai_src_len;
     }
     let found = Box::into_raw(whole);
     // SAFETY: a place for the pointer; made above.

@@ -45,7 +45,7 @@ unsafe fn create(
     // SAFETY: just made, and nobody else has it.
     unsafe {
         (*id).context = context;
-        Id::of(id).own(|own| own.sync = sync);
+        Id::from_raw(id).own(|own| own.sync = sync);
     }
     Ok(id)
 }
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn create_id(
 /// has acknowledged the id's events.
 pub unsafe extern "C" fn destroy_id(id: *mut rdma_cm_id) -> c_int {
     // SAFETY: a live id.
-    let inner = unsafe { Id::of(id) };
+    let inner = unsafe { Id::from_raw(id) };
     state::with(|state, now| {
         state.remove(now, inner.key);
         state.devices.close_unused();
@@ -97,7 +97,7 @@ pub(super) unsafe fn migrate(
     channel: *mut rdma_event_channel,
 ) -> Result<(), c_int> {
     // SAFETY: a live id.
-    let inner = unsafe { Id::of(id) };
+    let inner = unsafe { Id::from_raw(id) };
     let (was_sync, sync) = (inner.is_sync(), channel.is_null());
     if was_sync && sync {
         return Err(libc::EINVAL);
@@ -180,7 +180,7 @@ pub(super) unsafe fn of_connection(
     step: impl FnOnce(&mut Connection, u64, &mut Output) -> bool,
 ) -> Result<(), c_int> {
     // SAFETY: a live id.
-    let key = unsafe { Id::of(id) }.key;
+    let key = unsafe { Id::from_raw(id) }.key;
     state::with(|state, now| {
         let entry = state.entry(key)?;
         let (Some(address), Some(comm)) = (entry.device, entry.comm) else {
@@ -193,13 +193,13 @@ pub(super) unsafe fn of_connection(
     })
 }
 
-/// Does with a QP that is the id's own what the event asks for; returns what the program is told.
+/// Does with a QP that is the id's own what the event asks for; returns the kind and status that the program gets.
 unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
-    let (id, told) = (notice.id, (notice.kind, notice.status));
+    let (id, unchanged) = (notice.id, (notice.kind, notice.status));
     // SAFETY: the caller's; the QP is the id's.
     unsafe {
         if (*id).qp.is_null() {
-            return told;
+            return unchanged;
         }
         match notice.kind {
             kind::RDMA_CM_EVENT_CONNECT_RESPONSE => {
@@ -215,9 +215,9 @@ unsafe fn follow(notice: &Notice) -> (kind::Type, c_int) {
             }
             kind::RDMA_CM_EVENT_REJECTED => {
                 qp::fail(id);
-                told
+                unchanged
             }
-            _ => told,
+            _ => unchanged,
         }
     }
 }
@@ -234,7 +234,7 @@ unsafe fn hand_over(notice: &Notice) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         (*id).context = (*listener).context;
-        if Id::of(listener).is_sync() { migrate(id, std::ptr::null_mut()) } else { Ok(()) }
+        if Id::from_raw(listener).is_sync() { migrate(id, std::ptr::null_mut()) } else { Ok(()) }
     }
 }
 
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn get_cm_event(
 pub(super) unsafe fn complete(id: *mut rdma_cm_id) -> Result<(), c_int> {
     // SAFETY: the caller's; the event was taken by a former call.
     unsafe {
-        if !Id::of(id).is_sync() {
+        if !Id::from_raw(id).is_sync() {
             return Ok(());
         }
         ack_own(id);

@@ -33,7 +33,7 @@ pub unsafe extern "C" fn init_qp_attr(
 
 unsafe fn attributes(id: *mut rdma_cm_id, attr: &mut ibv_qp_attr) -> Result<u32, c_int> {
     // SAFETY: the caller's.
-    let (key, space) = unsafe { (Id::of(id).key, Id::of(id).space) };
+    let (key, space) = unsafe { (Id::from_raw(id).key, Id::from_raw(id).space) };
     let terms = state::with(|state, _| state.entry(key).map(|entry| entry.terms))?;
     *attr = blank(attr.qp_state);
     match space {
@@ -193,7 +193,7 @@ unsafe fn begin(id: *mut rdma_cm_id, qp: *mut ibv_qp) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         modify(qp, ibv_qp_state::IBV_QPS_INIT, |attr| attributes(id, attr))?;
-        if Id::of(id).space == PortSpace::Udp {
+        if Id::from_raw(id).space == PortSpace::Udp {
             // It needs to know nobody.
             let last = STATE | mask::IBV_QP_SQ_PSN.0;
             modify(qp, ibv_qp_state::IBV_QPS_RTR, |_| Ok(STATE))?;

@@ -101,7 +101,7 @@ impl State {
             space,
             queue,
             // SAFETY: just made.
-            acks: Arc::clone(&unsafe { Id::of(id) }.acks),
+            acks: Arc::clone(&unsafe { Id::from_raw(id) }.acks),
             device: None,
             local: None,
             owns_port: false,
@@ -154,8 +154,8 @@ impl State {
         for (notice, _) in forgotten {
             if !notice.listener.is_null() {
                 // SAFETY: a request's new id, which the program has not got.
-                let key = unsafe { Id::of(notice.id) }.key;
-                self.remove(now, key);
+                let request = unsafe { Id::from_raw(notice.id) }.key;
+                self.remove(now, request);
                 // SAFETY: as above; it is out of the state now.
                 drop(unsafe { Id::take_back(notice.id) });
             }
@@ -257,8 +257,8 @@ impl State {
         step: impl FnOnce(&mut Manager, &mut Output) -> R,
     ) -> Option<R> {
         let mut out = Output::default();
-        let device = self.devices.get(address)?;
-        let result = step(&mut device.manager, &mut out);
+        let opened = self.devices.get(address)?;
+        let result = step(&mut opened.manager, &mut out);
         while !out.datagrams.is_empty() || !out.events.is_empty() || !out.unheard.is_empty() {
             for unheard in std::mem::take(&mut out.unheard) {
                 let bytes = unheard.mad.to_bytes();

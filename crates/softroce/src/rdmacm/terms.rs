@@ -55,7 +55,7 @@ pub(super) fn path_to(peer: IpAddr, traffic_class: u8) -> ibv_ah_attr {
 }
 
 impl Terms {
-    /// Between datagram services.
+    /// Those of a look-up of a datagram service, which negotiates nothing.
     pub(super) fn of_datagrams(peer: IpAddr) -> Terms {
         Terms { peer: Some(peer), ..Terms::default() }
     }
@@ -96,7 +96,7 @@ impl Terms {
         }
     }
 
-    /// After the reply.
+    /// Takes over what the passive end has answered.
     pub(super) fn replied(&mut self, rep: &Rep) {
         self.remote_qpn = rep.qpn;
         self.sq_psn = rep.starting_psn;

@@ -49,7 +49,7 @@ pub struct Completion {
     pub length_bytes: u32,
     /// Immediate data, as on the wire.
     pub immediate: Option<u32>,
-    /// The QP.
+    /// The number of the QP whose request or receive it completes.
     pub qpn: u32,
     /// The QP that sent a datagram.
     pub source_qpn: u32,

@@ -50,7 +50,7 @@ pub(crate) struct Core {
     /// Its part in the address, until the device is closed.
     membership: Option<Membership>,
     pub(crate) transmitter: Transmitter,
-    /// CQs share it.
+    /// Shared with the CQs, which say when one is armed.
     pub(crate) activity: Arc<Activity>,
     pub(crate) timers: Timers,
     /// When QPs with a rate have their turns.

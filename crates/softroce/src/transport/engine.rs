@@ -37,16 +37,16 @@ pub(crate) struct Engine {
 impl Engine {
     pub(crate) fn start(core: Arc<Core>) -> io::Result<Engine> {
         let own = Arc::clone(&core);
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, started) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name("softroce".into()).spawn(move || {
             // Who started it waits for this.
-            let _ = tell.send(gettid());
+            let _ = sender.send(gettid());
             // Signals are for the program's threads.
             block_signals();
             prefer_short_turns();
             run(&own);
         })?;
-        let number = told.recv().map_err(io::Error::other)?;
+        let number = started.recv().map_err(io::Error::other)?;
         Ok(Engine { core, thread: Some(thread), number })
     }
 

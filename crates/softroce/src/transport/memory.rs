@@ -35,7 +35,7 @@ pub struct PdId(pub u32);
 pub struct Access(pub u32);
 
 impl Access {
-    /// Local reading only.
+    /// Reading for sends, which every region allows.
     pub const NONE: Access = Access(0);
     /// Incoming data may be written here.
     pub const LOCAL_WRITE: Access = Access(1);
@@ -68,7 +68,6 @@ pub enum MemoryError {
     /// Remote writing or atomics without local writing, or an address range that wraps (EINVAL).
     #[error("the region's access flags or bounds make no sense")]
     Invalid,
-    /// No more keys (ENOMEM).
     #[error("there are no more memory keys")]
     Full,
 }

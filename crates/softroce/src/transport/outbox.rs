@@ -191,7 +191,7 @@ impl QpWork<'_> {
     }
 }
 
-/// The most of them.
+/// How many QPs may be locked at once for the packets in the outbox.
 const HELD_QPS: usize = 64;
 
 /// Locked QPs that have packets in the outbox.

@@ -26,7 +26,7 @@ use crate::wire::Psn;
 pub enum ReceiveSource {
     /// Its own queue of [`Capacities::recv_wrs`].
     Own,
-    /// A shared one (SRQ).
+    /// That of an SRQ, which other QPs use too.
     Shared(Arc<RecvQueue>),
 }
 

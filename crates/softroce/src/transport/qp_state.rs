@@ -454,7 +454,7 @@ pub(crate) struct Responder {
 /// An incomplete message of several packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// Goes into `receive`.
+    /// Goes to the elements of the receive that it has taken (`receive`).
     Send,
     /// Goes to memory: the address of the next packet's bytes, and how many are to come.
     Write { address: u64, rkey: u32, rest_bytes: u32, length_bytes: u32 },
@@ -478,7 +478,7 @@ pub(crate) enum AnsweredWhat {
 pub(crate) struct Reply {
     /// The PSN that it answers; of a READ the first of the response.
     pub(crate) psn: Psn,
-    /// Its message sequence number.
+    /// The MSN to send: how many messages were completed until then.
     pub(crate) completed: u32,
     pub(crate) what: ReplyWhat,
 }
@@ -607,7 +607,7 @@ pub(crate) struct RepeatBudget {
 }
 
 impl RepeatBudget {
-    /// Counts a new READ.
+    /// A new READ of this length: [`EARNS`] times as many bytes may be repeated.
     pub(crate) fn earn(&mut self, bytes: u32) {
         self.bytes = (self.bytes + EARNS * i64::from(bytes)).min(MOST_BYTES);
     }

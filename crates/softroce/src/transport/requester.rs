@@ -433,7 +433,6 @@ impl Requester {
         self.begin_anew();
     }
 
-    /// Discards all posted requests.
     pub(crate) fn forget_all(&mut self, qp: &QpContext) {
         self.let_go(qp);
         self.queue.head = self.queue.tail;

@@ -26,7 +26,7 @@ const FIRST_ANSWERS_BYTES: usize = 512 << 10;
 /// When it is a request's turn.
 enum Turn {
     Next,
-    /// It came before.
+    /// It was executed before: its acknowledgement is lost or late.
     Repeated,
     /// It is not from the peer, or another one is missing before it.
     Never,

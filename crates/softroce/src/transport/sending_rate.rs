@@ -38,7 +38,7 @@ pub(crate) struct SendingRate {
     target: f64,
     /// How strong the congestion is, from 0 to 1.
     alpha: f64,
-    /// Since the last notification.
+    /// How many periods have passed since the last notification.
     periods: u32,
     /// When the last one ended.
     period_ns: u64,

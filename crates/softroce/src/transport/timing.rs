@@ -416,7 +416,7 @@ impl Timers {
 
 /// A QP's entry, as the QP knows it.
 pub(crate) struct Entry {
-    /// `u64::MAX` for none.
+    /// When the QP is due; `u64::MAX` if the timers have no entry of it.
     due_ns: u64,
 }
 

@@ -74,7 +74,7 @@ pub struct Datagram {
 /// One work request of the send queue.
 #[derive(Clone, Copy, Debug)]
 pub struct SendRequest<'a> {
-    /// Returned in the completion.
+    /// The program's own number, which the completion returns.
     pub wr_id: u64,
     pub operation: Operation,
     /// Immediate data of a SEND or WRITE in network byte order.
@@ -87,7 +87,7 @@ pub struct SendRequest<'a> {
     pub fence: bool,
     /// The bytes to send; of a READ or atomic the buffer for the result.
     pub payload: Payload<'a>,
-    /// The destination; UD only.
+    /// Where a UD QP sends it; `None` for connected QPs.
     pub datagram: Option<Datagram>,
 }
 
@@ -117,15 +117,10 @@ pub enum PostError {
 /// Sizes of a QP's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacities {
-    /// Outstanding sends.
     pub send_wrs: u32,
-    /// Outstanding receives.
     pub recv_wrs: u32,
-    /// Elements of a send.
     pub send_sges: u32,
-    /// Elements of a receive.
     pub recv_sges: u32,
-    /// Inline bytes of a send.
     pub inline_bytes: u32,
 }
 
@@ -138,7 +133,7 @@ pub(crate) struct Wqe {
     pub(crate) length_bytes: u32,
     /// PSN of its first packet, once assigned.
     pub(crate) first_psn: Psn,
-    /// Number of its PSNs.
+    /// How many PSNs it takes; a READ takes those of its response.
     pub(crate) packets: u32,
     /// Its part of the peer's window.
     pub(crate) charge_bytes: u32,
@@ -348,12 +343,12 @@ impl SendQueue {
         let mut at = 0;
         for sge in sges {
             let length = sge.length_bytes as usize;
-            let room = inline.get_mut(at..at + length).ok_or(PostError::Inline)?;
+            let to = inline.get_mut(at..at + length).ok_or(PostError::Inline)?;
             // SAFETY: `Payload::Inline` promises readable bytes for the duration of the call; they cannot
             // overlap this queue's own memory.
             unsafe {
                 let from = std::ptr::with_exposed_provenance::<u8>(sge.address as usize);
-                std::ptr::copy_nonoverlapping(from, room.as_mut_ptr(), length);
+                std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), length);
             }
             at += length;
         }
@@ -368,7 +363,7 @@ fn flag_if(is_set: bool, flag: u8) -> u8 {
 /// The most bytes of one READ request packet; longer READs are split. This end must limit the answers in flight,
 /// since they overrun its own socket.
 const READ_REQUEST_BYTES: u32 = 64 << 10;
-/// The default partition.
+/// The default partition, with full membership; the device has no other.
 pub(crate) const PKEY: u16 = 0xffff;
 
 /// The most packets in the answer to one READ request packet.

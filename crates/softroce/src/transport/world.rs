@@ -23,7 +23,7 @@ pub struct World {
 struct Devices {
     /// By their addresses; none where there is no device.
     nics: Vec<Weak<Nic>>,
-    /// Which one is first.
+    /// Draws which of them does its work first in a step.
     chance: Rng,
 }
 

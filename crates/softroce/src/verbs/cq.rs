@@ -77,7 +77,7 @@ pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut 
 pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
     // SAFETY: a live channel, which goes if nobody uses it.
     zero_or_error(unsafe {
-        let unused = Channel::of(channel).users.none();
+        let unused = Channel::from_raw(channel).users.none();
         unused.map(|()| drop(Channel::take_back(channel)))
     })
 }
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn get_cq_event(
     // acknowledged.
     minus_one_or_zero(unsafe {
         Context::own((*channel).context).and_then(|_| {
-            let next = Channel::of(channel).next();
+            let next = Channel::from_raw(channel).next();
             let Notice(source) = next.map_err(|error| code(&error))?;
             cq.write(source);
             cq_context.write((*source).cq_context);
@@ -121,7 +121,7 @@ pub(super) struct Cq {
 /// The struct is the extended one, whose first members are those of `ibv_cq`.
 impl Behind<ibv_cq, ibv_cq_ex> for Cq {}
 
-/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`.
+/// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`, a bit of `wc_flags` when a CQ is created.
 pub(super) const STAMPS: u64 = 1 << 7;
 
 /// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
@@ -134,21 +134,20 @@ pub(super) unsafe fn create(
     if !(1..=MAX_CQE).contains(&init.cqe) || !has_vector {
         return Err(libc::EINVAL);
     }
-    let channel = init.channel;
     let has_domain = init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0 != 0;
-    let domain = if has_domain { init.parent_domain } else { null_mut() };
+    let pd = if has_domain { init.parent_domain } else { null_mut() };
     // SAFETY: a live channel and a live domain, or null.
-    let (its_channel, its_domain) = unsafe { (channel.as_ref(), domain.as_ref()) };
-    if its_channel.is_some_and(|channel| channel.context != context)
-        || its_domain.map(|domain| domain.context) != has_domain.then_some(context)
+    let (its_channel, its_pd) = unsafe { (init.channel.as_ref(), pd.as_ref()) };
+    if its_channel.is_some_and(|it| it.context != context)
+        || its_pd.map(|it| it.context) != has_domain.then_some(context)
     {
         return Err(libc::EINVAL);
     }
     // SAFETY: as above, and an open context.
-    let (behind, domain, device) = unsafe {
+    let (channel, domain, device) = unsafe {
         (
-            its_channel.map(|_| Channel::of(channel)),
-            its_domain.map(|_| Pd::of(domain)),
+            its_channel.map(|_| Channel::from_raw(init.channel)),
+            its_pd.map(|_| Pd::from_raw(pd)),
             Context::own(context)?,
         )
     };
@@ -156,7 +155,7 @@ pub(super) unsafe fn create(
     let object = Cq::reserve();
     let completion_acks = Arc::new(Acks::default());
     let async_acks = Arc::new(Acks::default());
-    let on_event: Box<dyn Fn() + Send + Sync> = match behind {
+    let on_event: Box<dyn Fn() + Send + Sync> = match channel {
         None => Box::new(|| ()),
         Some(channel) => {
             let notices = channel.notices.clone();
@@ -170,13 +169,13 @@ pub(super) unsafe fn create(
     let (capacity, has_stamps) = (init.cqe as usize, init.wc_flags & STAMPS != 0);
     let transport =
         transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
-    if let Some(channel) = behind {
+    if let Some(channel) = channel {
         channel.cqs.lock().push(transport.clone());
     }
     // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
     let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
     verbs.context = context;
-    verbs.channel = channel;
+    verbs.channel = init.channel;
     verbs.cq_context = init.cq_context;
     verbs.cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
     let inner = Cq {
@@ -184,7 +183,7 @@ pub(super) unsafe fn create(
         users: Users::default(),
         completion_acks,
         async_acks,
-        channel: behind.map(|behind| (channel, behind.users.begin())),
+        channel: channel.map(|channel| (init.channel, channel.users.begin())),
         datagram_sl: datagram_sl(device.address()),
         _context: device.users.begin(),
         _domain: domain.map(|domain| domain.users.begin()),
@@ -225,7 +224,7 @@ pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
     // SAFETY: a live CQ of an open context; like libibverbs, only this call writes the field.
     zero_or_error(unsafe {
         Context::own((*cq).context).and_then(|_| {
-            let transport = &Cq::of(cq).transport;
+            let transport = &Cq::from_raw(cq).transport;
             let capacity = entries.cast_unsigned();
             if !(1..=MAX_CQE).contains(&capacity) || !transport.resize(capacity as usize) {
                 return Err(libc::EINVAL);
@@ -241,10 +240,10 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
     // SAFETY: a live CQ of an open context, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
         Context::own((*cq).context).and_then(|context| {
-            let inner = Cq::of(cq);
+            let inner = Cq::from_raw(cq);
             inner.users.none()?;
             if let Some((channel, _)) = &inner.channel {
-                let channel = Channel::of(*channel);
+                let channel = Channel::from_raw(*channel);
                 channel.cqs.lock().retain(|served| *served != inner.transport);
                 drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
             }
@@ -306,7 +305,7 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
     };
     let mut taken = 0;
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::of(cq) };
+    let inner = unsafe { Cq::from_raw(cq) };
     let outcome = inner.transport.poll(most, |completion| {
         // SAFETY: the caller has room for `most`.
         unsafe { wc.add(taken).write(work_completion(inner, completion)) };
@@ -324,13 +323,13 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
 
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
-    unsafe { Cq::of(cq) }.transport.arm(solicited_only != 0);
+    unsafe { Cq::from_raw(cq) }.transport.arm(solicited_only != 0);
     0
 }
 
 pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
     // SAFETY: a live CQ.
-    unsafe { Cq::of(cq) }.completion_acks.acknowledge(events);
+    unsafe { Cq::from_raw(cq) }.completion_acks.acknowledge(events);
 }
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
@@ -375,7 +374,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
 /// `cq` is live, and this thread holds its latch.
 unsafe fn advance(cq: *mut ibv_cq_ex) -> c_int {
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::of(cq.cast()) };
+    let inner = unsafe { Cq::from_raw(cq.cast()) };
     let outcome = inner.transport.take_stamped(1, |completion, stamp_ns| {
         // SAFETY: who holds the latch owns the place; the two fields are written by nobody else.
         unsafe {
@@ -397,7 +396,7 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr)
         return libc::EINVAL;
     }
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::of(cq.cast()) };
+    let inner = unsafe { Cq::from_raw(cq.cast()) };
     // The latch is free while this thread does the device's work.
     match inner.transport.has_some() {
         Ok(true) => inner.polling.take(),
@@ -420,7 +419,7 @@ unsafe extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 
 unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     // SAFETY: a live CQ whose latch this thread took in `start_poll`.
-    unsafe { Cq::of(cq.cast()) }.polling.give();
+    unsafe { Cq::from_raw(cq.cast()) }.polling.give();
 }
 
 /// Reads the completion that `start_poll` or `next_poll` took last, and its stamp; 0 if there was none.
@@ -429,7 +428,8 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 /// The caller is between `start_poll` and `end_poll`.
 unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
     // SAFETY: a live CQ whose latch this thread holds.
-    let (inner, current) = unsafe { (Cq::of(cq.cast()), *Cq::of(cq.cast()).current.get()) };
+    let (inner, current) =
+        unsafe { (Cq::from_raw(cq.cast()), *Cq::from_raw(cq.cast()).current.get()) };
     current.map_or_else(T::default, |(completion, stamp_ns)| field(inner, &completion, stamp_ns))
 }
 

@@ -61,7 +61,7 @@ impl Device {
         from_ref(self).cast::<ibv_device>().cast_mut()
     }
 
-    /// `soft0` and so on.
+    /// `soft0` and so on, from the struct that programs read.
     pub(super) fn name(&self) -> String {
         self.verbs
             .name
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
         // SAFETY: the caller vouches for it.
         unsafe { *count = devices.map_or(0, <[Device]>::len) as c_int };
     }
-    pointer_or_errno(devices.and_then(|all| null_terminated(all.iter().map(Device::verbs))))
+    pointer_or_errno(devices.and_then(|list| null_terminated(list.iter().map(Device::verbs))))
 }
 
 /// A list of pointers that ends with a null, by `calloc`. ENOMEM.

@@ -32,7 +32,7 @@ const KNOWN_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0
     | ibv_access_flags::IBV_ACCESS_HUGETLB.0;
 const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
-/// `IBV_ACCESS_FLUSH_GLOBAL` and `IBV_ACCESS_FLUSH_PERSISTENT`.
+/// `IBV_ACCESS_FLUSH_GLOBAL` and `IBV_ACCESS_FLUSH_PERSISTENT`, of later versions of verbs.h.
 const FLUSH_ACCESS: u32 = 1 << 8 | 1 << 9;
 /// Flags of capabilities that this device does not have.
 const ABSENT_ACCESS: u32 = FLUSH_ACCESS
@@ -82,12 +82,12 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
 /// for memory of the program's own, EINVAL without a PD and for one of another context.
 pub(super) unsafe extern "C" fn alloc_parent_domain(
     context: *mut ibv_context,
-    init: *mut ibv_parent_domain_init_attr,
+    attr: *mut ibv_parent_domain_init_attr,
 ) -> *mut ibv_pd {
     // SAFETY: a readable struct of the caller's, with a domain and a thread domain that are null or live.
     let (init, pd, td) = unsafe {
-        let init = &*init;
-        let td = init.td.as_ref().map(|_| Td::of(init.td));
+        let init = &*attr;
+        let td = init.td.as_ref().map(|_| Td::from_raw(init.td));
         (init, init.pd.as_ref(), td)
     };
     if init.comp_mask != 0 {
@@ -98,7 +98,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
         return pointer_or_errno(Err(libc::EINVAL));
     };
     // SAFETY: a live domain of an open context.
-    let (joined, context) = unsafe { (Pd::of(init.pd), Context::from_raw(context)) };
+    let (joined, context) = unsafe { (Pd::from_raw(init.pd), Context::from_raw(context)) };
     let mut uses = vec![context.users.begin(), joined.users.begin()];
     uses.extend(td.map(|td| td.users.begin()));
     Pd::new(joined.id, uses).lend(*pd)
@@ -107,7 +107,7 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     // SAFETY: a live domain, which goes if nobody uses it.
-    zero_or_error(unsafe { Pd::of(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
+    zero_or_error(unsafe { Pd::from_raw(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
 }
 
 /// The data of a memory region.
@@ -140,7 +140,7 @@ unsafe fn register(
         return Err(libc::EFAULT);
     }
     // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
     // SAFETY: as above.
     let nic = unsafe { Context::own(context) }?.nic.clone();
     let region = Region { pd: domain.id, address: start, length_bytes, iova, access };
@@ -236,7 +236,7 @@ pub(super) unsafe extern "C" fn alloc_td(
 /// `ibv_dealloc_td(3)`. EBUSY while a parent domain has it.
 pub(super) unsafe extern "C" fn dealloc_td(td: *mut ibv_td) -> c_int {
     // SAFETY: a live domain, which goes if nobody uses it.
-    zero_or_error(unsafe { Td::of(td).users.none().map(|()| drop(Td::take_back(td))) })
+    zero_or_error(unsafe { Td::from_raw(td).users.none().map(|()| drop(Td::take_back(td))) })
 }
 
 /// Every mapping of the process, ordered by address (proc_pid_maps(5)).
@@ -287,11 +287,13 @@ fn covers(
 ) -> io::Result<bool> {
     let mut address = range.start;
     while address < range.end {
-        match at_or_after(address)?
-            .filter(|it| it.range.start <= address && it.readable && (it.writable || !write))
-        {
-            Some(mapping) => address = mapping.range.end,
-            None => return Ok(false),
+        match at_or_after(address)? {
+            Some(Mapping { range: mapped, readable: true, writable })
+                if mapped.start <= address && (writable || !write) =>
+            {
+                address = mapped.end;
+            }
+            _ => return Ok(false),
         }
     }
     Ok(true)
@@ -309,7 +311,7 @@ fn parse(line: &str) -> Option<Mapping> {
     })
 }
 
-/// `struct procmap_query` of linux/fs.h.
+/// The kernel's `struct procmap_query` (linux/fs.h).
 #[repr(C)]
 #[derive(Default)]
 struct Query {

@@ -104,7 +104,7 @@ impl Behind<ibv_ah> for Ah {}
 
 unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_int> {
     // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
     // SAFETY: as above.
     let local = unsafe { Context::from_raw(context) }.address();
     let ah = Ah { destination: destination(attr, local)?, _domain: domain.users.begin() };

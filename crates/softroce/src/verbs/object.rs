@@ -52,7 +52,7 @@ pub(crate) trait Behind<P, V = P>: Sized {
     ///
     /// # Safety
     /// The object is live.
-    unsafe fn of<'a>(pointer: *mut P) -> &'a Self {
+    unsafe fn from_raw<'a>(pointer: *mut P) -> &'a Self {
         // SAFETY: an object lies there; the reference covers nothing that programs write.
         unsafe { &(*pointer.cast::<Object<V, Self>>()).inner }
     }

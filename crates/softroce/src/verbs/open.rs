@@ -159,7 +159,7 @@ pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
 /// A device of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listing {
-    /// `soft0` and so on.
+    /// The device's name in lists: `soft0` and so on.
     pub name: String,
     /// Its address once opened; `None` takes a free one of 127.0.0.0/8.
     pub address: Option<IpAddr>,
@@ -218,8 +218,8 @@ pub unsafe extern "C" fn get_async_event(
 ) -> c_int {
     // SAFETY: an open context and a writable struct.
     let (own, event) = unsafe { (Context::own(context), &mut *event) };
-    minus_one_or_zero(own.and_then(|context| {
-        let occurrence = context.events.next().map_err(|error| code(&error))?;
+    minus_one_or_zero(own.and_then(|opened| {
+        let occurrence = opened.events.next().map_err(|error| code(&error))?;
         event.event_type = occurrence.kind;
         match occurrence.source {
             Source::Cq(cq) => event.element.cq = cq,
@@ -235,15 +235,15 @@ pub unsafe extern "C" fn get_async_event(
 ///
 /// # Safety
 /// As for libibverbs: the event came from [`get_async_event`] and was not acknowledged before.
-pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
+pub unsafe extern "C" fn ack_async_event(taken: *mut ibv_async_event) {
     use ibv_event_type as Type;
     // SAFETY: an event that was taken; its object is not destroyed before this.
     unsafe {
-        let event = &*event;
+        let event = &*taken;
         match event.event_type {
-            Type::IBV_EVENT_CQ_ERR => Cq::of(event.element.cq).async_acks.acknowledge(1),
+            Type::IBV_EVENT_CQ_ERR => Cq::from_raw(event.element.cq).async_acks.acknowledge(1),
             Type::IBV_EVENT_SRQ_ERR | Type::IBV_EVENT_SRQ_LIMIT_REACHED => {
-                Srq::of(event.element.srq).acks.acknowledge(1);
+                Srq::from_raw(event.element.srq).acks.acknowledge(1);
             }
             Type::IBV_EVENT_QP_FATAL
             | Type::IBV_EVENT_QP_REQ_ERR
@@ -251,7 +251,7 @@ pub unsafe extern "C" fn ack_async_event(event: *mut ibv_async_event) {
             | Type::IBV_EVENT_COMM_EST
             | Type::IBV_EVENT_SQ_DRAINED
             | Type::IBV_EVENT_QP_LAST_WQE_REACHED => {
-                Qp::of(event.element.qp).acks.acknowledge(1);
+                Qp::from_raw(event.element.qp).acks.acknowledge(1);
             }
             // Those of the port need none; this device raises no others.
             _ => {}

@@ -44,7 +44,7 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
         return Err(libc::EINVAL);
     }
     // SAFETY: a live handle.
-    let destination = &unsafe { Ah::of(ah) }.destination;
+    let destination = &unsafe { Ah::from_raw(ah) }.destination;
     Ok(Datagram {
         address: destination.address,
         qpn,
@@ -123,12 +123,11 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
 /// failed request; those before it are posted.
 pub(super) unsafe extern "C" fn post_send(
     qp: *mut ibv_qp,
-    wr: *mut ibv_send_wr,
+    mut next: *mut ibv_send_wr,
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
     // SAFETY: a live QP.
-    let qp = unsafe { Qp::of(qp) };
-    let mut next = wr;
+    let qp = unsafe { Qp::from_raw(qp) };
     let mut last = null_mut();
     let mut refused = None;
     let next_request = || {
@@ -137,11 +136,12 @@ pub(super) unsafe extern "C" fn post_send(
         last = next;
         next = wr.next;
         // SAFETY: as the caller's.
-        let request = unsafe { request(qp.kind, wr) }.inspect_err(|error| {
-            refused = Some(*error);
-            next = null_mut();
-        });
-        request.ok()
+        unsafe { request(qp.kind, wr) }
+            .inspect_err(|error| {
+                refused = Some(*error);
+                next = null_mut();
+            })
+            .ok()
     };
     // SAFETY: inline elements are readable memory of the caller's.
     let outcome = unsafe { qp.transport.post_send(next_request) };
@@ -189,7 +189,7 @@ pub(super) unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: a live QP, and a list of requests.
     unsafe {
-        let transport = &Qp::of(qp).transport;
+        let transport = &Qp::from_raw(qp).transport;
         post_receives(wr, bad_wr, |wr_id, sges| transport.post_recv(wr_id, sges))
     }
 }
@@ -217,7 +217,7 @@ unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut i
     }
     attr.max_sge = attr.max_sge.max(1);
     // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::of(pd), (*pd).context) };
+    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
     // SAFETY: as above.
     let device = unsafe { Context::own(context) }?;
     // Its events contain its address.
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn modify_srq(
     const MAX_WR: u32 = ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0;
     // SAFETY: a live SRQ of an open context, and a readable struct.
     let (own, inner, limit) =
-        unsafe { (Context::own((*srq).context), Srq::of(srq), (*attr).srq_limit) };
+        unsafe { (Context::own((*srq).context), Srq::from_raw(srq), (*attr).srq_limit) };
     zero_or_error(own.and_then(|_| match mask.cast_unsigned() {
         0 => Ok(()),
         LIMIT if limit <= inner.max_wr => {
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
     // SAFETY: a live SRQ of an open context, and a writable struct.
     zero_or_error(unsafe {
         Context::own((*srq).context).map(|_| {
-            let inner = Srq::of(srq);
+            let inner = Srq::from_raw(srq);
             attr.write(ibv_srq_attr {
                 max_wr: inner.max_wr,
                 max_sge: inner.max_sge,
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ of an open context, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
         Context::own((*srq).context).and_then(|context| {
-            let inner = Srq::of(srq);
+            let inner = Srq::from_raw(srq);
             inner.users.none()?;
             context.end_events_of(Source::Srq(srq), &inner.acks);
             drop(Srq::take_back(srq));
@@ -307,7 +307,7 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     // SAFETY: a live SRQ of an open context, and a list of requests.
     unsafe {
-        let (own, queue) = (Context::own((*srq).context), &Srq::of(srq).queue);
+        let (own, queue) = (Context::own((*srq).context), &Srq::from_raw(srq).queue);
         post_receives(wr, bad_wr, |wr_id, sges| {
             own.map_err(|_| PostError::Process)?;
             queue.post(wr_id, sges)
@@ -348,7 +348,7 @@ pub(super) fn fill_extended(verbs: &mut ibv_qp_ex, operations: u64) {
 /// The QP and its builder. The program has these functions only for a QP with a builder.
 unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
     // SAFETY: as the caller's.
-    let inner = unsafe { Qp::of(qp.cast()) };
+    let inner = unsafe { Qp::from_raw(qp.cast()) };
     inner.builder.as_ref().map(|builder| (inner, builder))
 }
 

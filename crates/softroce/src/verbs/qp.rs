@@ -49,7 +49,7 @@ impl Behind<ibv_qp, ibv_qp_ex> for Qp {}
 /// `ibv_qp_to_qp_ex(3)`: null for a QP created without operations for `ibv_wr_*`.
 pub unsafe extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     // SAFETY: a live QP.
-    let builder = unsafe { &Qp::of(qp).builder };
+    let builder = unsafe { &Qp::from_raw(qp).builder };
     builder.as_ref().map_or(null_mut(), |_| qp.cast())
 }
 
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn modify_qp_udp_sport(_qp: *mut ibv_qp, _port: u16) -> c_
 /// A live QP.
 pub unsafe fn udp_source_port(qp: NonNull<ibv_qp>) -> Option<u16> {
     // SAFETY: the caller's.
-    unsafe { Qp::of(qp.as_ptr()) }.transport.udp_source_port()
+    unsafe { Qp::from_raw(qp.as_ptr()) }.transport.udp_source_port()
 }
 
 /// `ibv_query_qp(3)`: all attributes, whatever the mask.
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn query_qp(
     init: *mut ibv_qp_init_attr,
 ) -> c_int {
     // SAFETY: a live QP of an open context.
-    let (own, inner) = unsafe { (Context::own((*qp).context), Qp::of(qp)) };
+    let (own, inner) = unsafe { (Context::own((*qp).context), Qp::from_raw(qp)) };
     // SAFETY: two writable structs of plain data; a live QP, of which nothing changes but the state.
     zero_or_error(own.map(|_| unsafe {
         let kept = inner.attributes.lock();
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP of an open context, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
         Context::own((*qp).context).map(|context| {
-            let inner = Qp::of(qp);
+            let inner = Qp::from_raw(qp);
             inner.transport.destroy();
             context.end_events_of(Source::Qp(qp), &inner.acks);
             drop(Qp::take_back(qp));
@@ -342,12 +342,12 @@ fn apply(
         (_, State::Init) => qp.transport.initialize(access, attr.qkey),
         (_, State::Rtr) => {
             apply_changes(qp, attr, mask, access);
-            let connection = destination.map(|to| Connection {
-                address: to.address,
+            let connection = destination.map(|path| Connection {
+                address: path.address,
                 qpn: attr.dest_qp_num,
-                flow_label: to.flow_label,
-                traffic_class: to.traffic_class,
-                hop_limit: to.hop_limit,
+                flow_label: path.flow_label,
+                traffic_class: path.traffic_class,
+                hop_limit: path.hop_limit,
                 mtu_bytes: mtu_bytes(attr.path_mtu),
             });
             qp.transport.ready_to_receive(
@@ -382,7 +382,7 @@ fn apply(
 
 unsafe fn modify(qp: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
-    let (inner, device) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
+    let (inner, device) = unsafe { (Qp::from_raw(qp), Context::own((*qp).context)?) };
     let mut kept = inner.attributes.lock();
     let from = inner.transport.state();
     let to = if has(mask, Mask::IBV_QP_STATE) {
@@ -502,7 +502,7 @@ pub(super) fn allowed(kind: Kind, from: State, to: State, mask: u32) -> bool {
 
 unsafe fn limit_rate(qp: *mut ibv_qp, attr: Option<&ibv_qp_rate_limit_attr>) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
-    let (inner, _) = unsafe { (Qp::of(qp), Context::own((*qp).context)?) };
+    let (inner, _) = unsafe { (Qp::from_raw(qp), Context::own((*qp).context)?) };
     let kbit_per_s = attr.filter(|attr| attr.comp_mask == 0).ok_or(libc::EINVAL)?.rate_limit;
     if inner.kind == Kind::Ud {
         return Err(libc::EOPNOTSUPP);

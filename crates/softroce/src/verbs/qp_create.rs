@@ -97,10 +97,10 @@ unsafe fn create(
         (
             context,
             Context::own(context)?,
-            Pd::of(pd),
-            Cq::of(init.send_cq),
-            Cq::of(init.recv_cq),
-            shared.map(|_| Srq::of(init.srq)),
+            Pd::from_raw(pd),
+            Cq::from_raw(init.send_cq),
+            Cq::from_raw(init.recv_cq),
+            shared.map(|_| Srq::from_raw(init.srq)),
         )
     };
     // Its events contain its address.

@@ -30,35 +30,34 @@ const DREP: u16 = 0x16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Request for a connection.
     Req(Box<Req>),
     /// The answer will take a while.
     Mra(Mra),
     Rej(Box<Rej>),
-    /// Reply to a request.
+    /// The passive end agrees to a request.
     Rep(Box<Rep>),
     /// Ready to use: confirms a reply.
     Rtu(Comms),
     /// Request to end the connection.
     Dreq(Dreq),
-    /// Reply to that.
+    /// The other end agrees to the end.
     Drep(Comms),
     /// Request for the QP of a datagram service.
     SidrReq(Box<SidrReq>),
-    /// Reply to that.
+    /// The QP of the datagram service, or why there is none.
     SidrRep(Box<SidrRep>),
 }
 
 /// The numbers that the two managers have given to a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Comms {
-    /// Of the sender.
+    /// The sender's number of the connection.
     pub local: u32,
-    /// Of the receiver; 0 if not known.
+    /// The receiver's number of it; 0 if the sender does not know it.
     pub remote: u32,
 }
 
-/// A reply (table 110).
+/// REP, the reply to a request (table 110).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the specification's name
 pub struct Rep {
@@ -83,7 +82,7 @@ pub enum Handled {
     #[default]
     Req = 0,
     Rep = 1,
-    /// Another, or none.
+    /// Another message, or none: the connection does not end by it.
     Other = 2,
 }
 
@@ -117,7 +116,7 @@ impl RejReason {
     pub const TIMEOUT: RejReason = RejReason(4);
     /// The receiver's number of the connection is not known.
     pub const INVALID_COMM: RejReason = RejReason(6);
-    /// Nobody listens.
+    /// No program listens for the service.
     pub const INVALID_SERVICE: RejReason = RejReason(8);
     /// The requested transport service is not supported.
     pub const INVALID_TRANSPORT: RejReason = RejReason(9);
@@ -125,11 +124,11 @@ impl RejReason {
     pub const STALE: RejReason = RejReason(10);
     /// The path MTU is larger than the port's.
     pub const INVALID_MTU: RejReason = RejReason(26);
-    /// The program refused it.
+    /// The program refused the connection, or closed its id first.
     pub const CONSUMER: RejReason = RejReason(28);
 }
 
-/// A rejection (table 108).
+/// REJ, the refusal of a request or reply (table 108).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rej {
     /// The connection; the sender's number is 0 if it has given none.
@@ -139,7 +138,7 @@ pub struct Rej {
     pub reason: RejReason,
     /// The additional information of [`RejReason::TIMEOUT`]: the sender's GUID.
     pub ca_guid: Option<u64>,
-    /// Of the program.
+    /// What the program that refuses says to the other.
     pub private_data: Vec<u8>,
 }
 
@@ -273,7 +272,7 @@ pub enum Transport {
     Other(u8),
 }
 
-/// A request (table 106).
+/// REQ, the request for a connection (table 106).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)] // each is the specification's name
 pub struct Req {
@@ -375,11 +374,11 @@ pub struct SidrReq {
 pub struct SidrStatus(pub u8);
 
 impl SidrStatus {
-    /// There is one.
+    /// There is one, and the answer has its QP.
     pub const VALID: SidrStatus = SidrStatus(0);
-    /// Nobody offers the service.
+    /// No program offers the service here.
     pub const UNSUPPORTED: SidrStatus = SidrStatus(1);
-    /// The program refused it.
+    /// A program offers it, but refused the request.
     pub const REJECTED: SidrStatus = SidrStatus(2);
 }
 
@@ -420,7 +419,7 @@ impl SidrRep {
 /// read or written.
 struct Fields<'a> {
     bytes: &'a mut [u8],
-    /// Otherwise it reads.
+    /// Whether `walk` copies from the message into the bytes; otherwise from them into the message.
     writes: bool,
 }
 
@@ -516,14 +515,14 @@ impl CmMad {
         if !mad.starts_with(&START) {
             return None;
         }
-        let (header, message) = mad.split_at_mut(HEADER_BYTES);
+        let (header, body) = mad.split_at_mut(HEADER_BYTES);
         let mut header = Fields { bytes: header, writes: false };
-        let mut message_fields = Fields { bytes: message, writes: false };
+        let mut body = Fields { bytes: body, writes: false };
         let (mut transaction, mut attribute) = (0, 0);
         header.long(TRANSACTION_AT, &mut transaction);
         header.half(ATTRIBUTE_AT, &mut attribute);
         let mut message = Message::blank(attribute)?;
-        message.walk(&mut message_fields);
+        message.walk(&mut body);
         Some(CmMad { transaction, message })
     }
 
@@ -575,7 +574,7 @@ impl IpHeader {
         Some((ip_header, rest))
     }
 
-    /// A request's private data.
+    /// The private data of a request: these addresses, then what the program adds.
     pub fn join(&self, program_data: &[u8]) -> Vec<u8> {
         let four = self.source.is_ipv4() && self.destination.is_ipv4();
         let mut whole = vec![VERSION, if four { 4 << 4 } else { 6 << 4 }];

@@ -23,7 +23,7 @@ pub enum PacketKind {
     ReadResponse,
     Atomic,
     AtomicAck,
-    /// NAKs too.
+    /// Acknowledgements, and negative ones (NAKs) too.
     Ack,
 }
 
@@ -144,7 +144,7 @@ impl Opcode {
         exists.then_some((service, opcode))
     }
 
-    /// The specification's name.
+    /// As in the specification, such as `RC SEND Only`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
@@ -165,7 +165,6 @@ impl Opcode {
         matches!(self.kind(), ReadResponse | Ack | AtomicAck)
     }
 
-    /// Whether immediate data follows.
     pub fn has_immediate(self) -> bool {
         self.row().headers & IMMEDIATE != 0
     }
@@ -269,7 +268,7 @@ pub enum Syndrome {
     },
     /// The receiver was not ready; the five-bit timer code gives the pause before the retry.
     RnrNak {
-        /// Timer code (table 45).
+        /// The code of the pause, from 0 to 31 (table 45).
         timer: u8,
     },
     Nak(NakCode),

@@ -9,7 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// The fields of the network and transport headers that the CRC covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IcrcAddresses {
-    /// IPv4 without options.
+    /// IPv4: a header of 20 bytes, without options.
     V4 {
         source: Ipv4Addr,
         destination: Ipv4Addr,
@@ -17,7 +17,7 @@ pub enum IcrcAddresses {
         /// Flags and fragment offset; 0x4000 is "don't fragment".
         flags: u16,
     },
-    /// IPv6 without extension headers.
+    /// IPv6: a header of 40 bytes, without extension headers.
     V6 { source: Ipv6Addr, destination: Ipv6Addr },
 }
 
@@ -179,7 +179,7 @@ pub const ONE: u32 = 1 << 31;
 
 /// x^8, x^16, x^32 …: one for each bit of a byte count.
 const POWERS: [u32; 17] = squares(ONE >> 8);
-/// x^-8, x^-16, x^-32 …
+/// x^-8, x^-16, x^-32 …: the inverses of `POWERS`.
 const INVERSES: [u32; 17] = {
     let mut first = ONE;
     let mut step = 0;

@@ -9,13 +9,13 @@ use crate::wire::icrc::{CONGESTION_BYTE, ICRC_BYTES};
 /// The extended headers of a packet's opcode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extended {
-    /// UD: the sender.
+    /// The Q_Key and the sending QP of a UD packet.
     pub deth: Option<Deth>,
     /// WRITE and READ requests: address, key and length.
     pub reth: Option<Reth>,
-    /// Atomic requests.
+    /// The address, key and operands of an atomic request.
     pub atomic: Option<AtomicEth>,
-    /// Answers.
+    /// Of acknowledgements and responses: the outcome, and how many messages were completed.
     pub aeth: Option<Aeth>,
     /// The memory's value before an atomic.
     pub atomic_answer: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Packet<'a> {
     pub ack_request: bool,
     pub psn: Psn,
     pub extended: Extended,
-    /// Payload without padding.
+    /// The payload, without the padding to a multiple of 4 bytes.
     pub payload: &'a [u8],
 }
 
