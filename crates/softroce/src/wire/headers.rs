@@ -144,7 +144,7 @@ impl Opcode {
         exists.then_some((service, opcode))
     }
 
-    /// As in the specification, such as `RC SEND Only`.
+    /// As in the specification, without the service: `SEND Only`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
