@@ -140,7 +140,7 @@ fn the_page_has_every_part_and_every_file_beside_it() {
     };
     let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");
-    for section in report::show::plot::sections::ids() {
+    for section in report::show::plot::section_ids() {
         let selector = format!("section[aria-labelledby={section}] figure");
         assert!(count(&mut browser, &selector) > 0, "no figure in {section}");
     }
@@ -274,7 +274,7 @@ fn two_hundred_cases_are_twenty_figures_and_twenty_sheets() {
     let mut browser = Tab::open();
     browser.open(page());
     let figures = browser.count("document.querySelectorAll('figure').length");
-    let most = report::show::plot::sections::MOST_FIGURES as u64;
+    let most = report::show::plot::MOST_FIGURES as u64;
     assert!(figures <= most, "{figures}");
     let sheets = browser.sheets_of_paper();
     assert!((2..=20).contains(&sheets), "{sheets}");

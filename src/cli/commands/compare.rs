@@ -71,11 +71,11 @@ fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
 fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
     let paths = files(args).map(|(_, path)| path);
     let formats: [Box<Writer>; 5] = [
-        Box::new(|out| output::programs::json(comparison, out)),
-        Box::new(|out| output::markdown::write(comparison, out)),
-        Box::new(|out| output::junit::write(comparison, out)),
-        Box::new(|out| output::programs::bmf(comparison, out)),
-        Box::new(move |out| output::programs::otava(comparison, sides, out)),
+        Box::new(|out| output::write_json(comparison, out)),
+        Box::new(|out| output::write_markdown(comparison, out)),
+        Box::new(|out| output::write_junit(comparison, out)),
+        Box::new(|out| output::write_bmf(comparison, out)),
+        Box::new(move |out| output::write_otava(comparison, sides, out)),
     ];
     let stdout_is_taken = paths.iter().flatten().any(|path| is_stdout(path));
     if args.quiet {
@@ -84,9 +84,9 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
         }
     } else {
         let table = if stdout_is_taken {
-            output::table::write(comparison, io::stderr().lock())
+            output::write_table(comparison, io::stderr().lock())
         } else {
-            output::table::write(comparison, io::BufWriter::new(io::stdout().lock()))
+            output::write_table(comparison, io::BufWriter::new(io::stdout().lock()))
         };
         unless_closed(table, Failure::bad_input)?;
     }
@@ -108,7 +108,7 @@ fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Res
             .with_hint("choose a folder that you may write to with --github-action-benchmark")
     })?;
     for (name, bigger) in [("bigger-is-better.json", true), ("smaller-is-better.json", false)] {
-        write_whole(&folder.join(name), |out| output::programs::action(comparison, bigger, out))
+        write_whole(&folder.join(name), |out| output::write_action(comparison, bigger, out))
             .map_err(Failure::bad_input)?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
-use report::show::plot::formats::{Format, PNG_DPI};
+use report::show::page::folder::{Format, PNG_DPI};
 use results::text;
 
 use crate::cli::terminal::errors::Failure;

@@ -11,11 +11,11 @@ use crate::cli::terminal::stdout::print;
 use report::judge::compare::{Comparison, Options, compare};
 use report::judge::findings::{Finding, ProblemKind, findings};
 use report::observe::Observed;
-use report::show::page::folder::{self, FolderError, Written};
-use report::show::page::{Page, subject};
+use report::show::page::folder::{self, FolderError, Format, Written};
+use report::show::page::{Page, summary};
 use report::show::plot::figures::nodes::Racks;
-use report::show::plot::formats::Format;
-use report::show::plot::{Sides, sections, sums};
+use report::show::plot::rows::{Sides, of_patterns};
+use report::show::plot::{cap, left_out, sections};
 use report::show::sentences::sentence;
 use results::load::{Found, Loaded, load};
 use results::model::ResultFile;
@@ -67,7 +67,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     both_have_results(&input, base.as_ref())?;
     let results = input.results;
     let racks = racks_of(args, &results)?;
-    let cases = subject::cases(&results);
+    let cases = summary::cases(&results);
     if began.elapsed() > LONG && !args.speech.quiet {
         say(&format!("{cases} cases read, drawing"));
     }
@@ -75,11 +75,11 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let base_results = base.map_or_else(Vec::new, |base| base.results);
     let comparison = (args.base.as_deref())
         .map(|path| compare_with(path, base_results.clone(), &results, options));
-    let (sums, base_sums) = (sums::of_patterns(&results), sums::of_patterns(&base_results));
+    let (sums, base_sums) = (of_patterns(&results), of_patterns(&base_results));
     let sides = Sides { new: &sums, base: &base_sums };
-    let mut sections = sections::sections(&results, sides, comparison.as_ref(), &racks);
-    let mut left_out = sections::left_out(&results, comparison.as_ref());
-    left_out.extend(sections::cap(&mut sections));
+    let mut sections = sections(&results, sides, comparison.as_ref(), &racks);
+    let mut left_out = left_out(&results, comparison.as_ref());
+    left_out.extend(cap(&mut sections));
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
     let headlines = headlines(&files);
     let figures: Vec<_> = sections.iter().flat_map(|section| &section.figures).collect();

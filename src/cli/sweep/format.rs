@@ -4,8 +4,7 @@ use std::io::{self, Write};
 
 use report::judge::findings::Findings;
 use report::judge::threshold::Demands;
-use report::show::junit::sweep as junit;
-use report::show::{csv, json};
+use report::show::{csv, json, junit};
 use results::model::ResultFile;
 
 /// A document of a sweep.

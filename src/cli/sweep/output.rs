@@ -19,7 +19,7 @@ use crate::protocol::failure::RunFailure;
 use report::judge::findings::{Finding, Findings};
 use report::judge::threshold::Demands;
 use report::show::sentences::sentence;
-use report::show::{Table, against, beside, mesh};
+use report::show::{Table, in_turns, mesh};
 use results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use results::journal::Journal;
 use results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
@@ -189,8 +189,8 @@ impl Output {
                 let mut sentences = problems.iter().map(|it| sentence(it));
                 return sentences.try_for_each(|it| writeln!(out, "{it}"));
             }
-            against::write(result, &mut out)?;
-            beside::write(result, &mut out)?;
+            in_turns::write_against_perftest(result, &mut out)?;
+            in_turns::write_beside_attackers(result, &mut out)?;
             mesh::write(&findings, &mut out)?;
             table.summary(result, &findings, &written)
         });
@@ -289,7 +289,7 @@ impl Observer for Output {
         if let (Some(own), Some(theirs), None) = (pair.rocebench, pair.perftest, &pair.failure) {
             let comparison = result.cases.last().and_then(|it| it.perftest.as_ref());
             let metric = comparison.map_or("", |it| it.metric.as_str());
-            let figures = against::figures(metric, own, theirs);
+            let figures = in_turns::figures(metric, own, theirs);
             let text = format!("  pair {}: {figures}", pair.run);
             self.progress.line(&text);
         }

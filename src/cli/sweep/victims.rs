@@ -1,6 +1,6 @@
 //! `--fail-victim`: whether an attacker harms a victim more than it may, for the exit code and the last lines.
 
-use report::show::beside::factor_text;
+use report::show::in_turns::factor_text;
 use results::model::BesideAttacker;
 
 /// What is surely above a limit or could not be measured, and what may be above it, in words.

@@ -2,14 +2,13 @@
 
 use std::io::{self, Write};
 
+use results::{model::ResultFile, schema};
 use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sentences::{remedy, sentence};
 use crate::judge::findings::{Finding, Findings};
-use results::model::ResultFile;
-use results::schema;
+use crate::show::sentences::{remedy, sentence};
 
 /// Writes the document: a result and what it says.
 ///
@@ -77,10 +76,15 @@ pub fn schema() -> Schema {
 mod tests {
     use std::path::Path;
 
+    use results::{
+        json::read,
+        sample::{
+            self,
+            mesh::{Mesh, Slow},
+        },
+    };
+
     use super::*;
-    use results::json::read;
-    use results::sample;
-    use results::sample::mesh::{Mesh, Slow};
 
     #[test]
     fn the_committed_schema_is_that_of_the_types() {

@@ -1,17 +1,16 @@
 //! Matrices, fans and what they say, for a terminal of 80 columns.
 
-mod heads;
-
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use crate::judge::findings::Findings;
-use crate::judge::mesh::{Cell, Matrix, NodesFinding, Outlier, Place};
-use crate::observe::Metric;
-use crate::observe::format::NOT_MEASURED;
-use crate::show::sentences::{number, of_nodes};
-use heads::Heads;
 use results::text::wrapped;
+
+use crate::judge::{
+    findings::Findings,
+    mesh::{Cell, Matrix, NodesFinding, Outlier, Place},
+};
+use crate::observe::{Metric, format::NOT_MEASURED};
+use crate::show::sentences::{number, of_nodes};
 
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.
@@ -64,7 +63,7 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     if is_sparse && flows <= MOST_FLOWS {
         return list(matrix, outliers, &matrix.cells.iter().collect::<Vec<_>>());
     }
-    if let (false, Some(heads)) = (is_sparse, heads::fitting(matrix, COLUMNS)) {
+    if let (false, Some(heads)) = (is_sparse, fitting(matrix, COLUMNS)) {
         return table(matrix, outliers, &heads);
     }
     let mut lines = strip(matrix, outliers);
@@ -176,7 +175,7 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     let quantity = matrix.quantity();
     let sides: Vec<(Option<f64>, Option<f64>)> =
         (matrix.sending(quantity).into_iter()).zip(matrix.receiving(quantity)).collect();
-    let names = heads::cut(&matrix.nodes);
+    let names = cut(&matrix.nodes);
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let mut nodes: Vec<usize> = (0..matrix.nodes.len()).collect();
     let mut lines = Vec::new();
@@ -230,5 +229,70 @@ fn worse_side(quantity: Metric, (sends, receives): (Option<f64>, Option<f64>)) -
     }
 }
 
+/// Widest name that is shown whole.
+const WIDEST: usize = 16;
+/// Narrowest column, for a figure.
+const NARROWEST: usize = 6;
+/// A column of medians at the right.
+const MEDIAN: usize = 8;
+/// What stands in the corner.
+const CORNER: usize = 14;
+
+/// Names of nodes that fit above columns.
+struct Heads {
+    rows: Vec<String>,
+    columns: Vec<String>,
+    label: usize,
+    cell: usize,
+}
+
+/// Heads with which a matrix fits into so many columns: names, or numbers at both sides; `None` where there are none.
+fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
+    let names = cut(&matrix.nodes);
+    let numbers: Vec<String> = (1..=names.len()).map(|it| format!("#{it}")).collect();
+    let numbered: Vec<String> =
+        numbers.iter().zip(&names).map(|(number, name)| format!("{number} {name}")).collect();
+    let heads = [(names.clone(), names), (numbered, numbers)].map(|(rows, columns)| Heads {
+        label: widest(&rows).max(CORNER),
+        cell: widest(&columns).max(NARROWEST),
+        rows,
+        columns,
+    });
+    // A figure has a mark behind it.
+    heads.into_iter().find(|it| it.label + 1 + it.columns.len() * (it.cell + 1) + MEDIAN <= columns)
+}
+
+/// Names that are not too wide: of the others the end, which distinguishes nodes.
+fn cut(names: &[String]) -> Vec<String> {
+    // Domains are the same mostly.
+    let hosts: Vec<String> = names.iter().map(|name| host(name).to_owned()).collect();
+    let are_unique = hosts.iter().collect::<BTreeSet<_>>().len() == names.len();
+    let unique = if are_unique { &hosts } else { names };
+    unique
+        .iter()
+        .map(|name| match name.chars().count().saturating_sub(WIDEST) {
+            0 => name.clone(),
+            more => "…".chars().chain(name.chars().skip(more + 1)).collect(),
+        })
+        .collect()
+}
+
+/// A host's name without its domain; an address stays.
+fn host(name: &str) -> &str {
+    match name.split_once('.') {
+        Some((host, rest))
+            if host.contains(char::is_alphabetic) && rest.contains(char::is_alphabetic) =>
+        {
+            host
+        }
+        _ => name,
+    }
+}
+
+fn widest(names: &[String]) -> usize {
+    names.iter().map(|name| name.chars().count()).max().unwrap_or(0)
+}
+
 #[cfg(test)]
+#[path = "mesh_tests.rs"]
 mod tests;

@@ -1,10 +1,9 @@
 //! Where results are shown: terminal, CSV, JUnit, pages, figures. It decides nothing: what counts, what a metric is and what
 //! is better or worse is said by `observe` and `judge`.
 
-pub mod against;
-pub mod beside;
 pub mod compare;
 pub mod csv;
+pub mod in_turns;
 pub mod json;
 pub mod junit;
 pub mod mesh;

@@ -4,20 +4,22 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use proptest::prelude::*;
+use results::{
+    load::{Found, Loaded},
+    model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult},
+    sample::{self, doubt, fairness, limits, node},
+    text::Screen,
+};
 use settings::Settings;
 use statistics::median;
 
-use super::page::cases;
-use super::plot::figure::Cell;
-use super::sentences::failing;
-use super::{Table, csv};
-use crate::judge::compare::{Options, compare};
-use crate::judge::threshold::{Condition, Demands, judge};
+use crate::judge::{
+    compare::{Options, compare},
+    threshold::{Condition, Demands, judge},
+};
 use crate::observe::Metric;
-use results::load::{Found, Loaded};
-use results::model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult};
-use results::sample::{self, doubt, fairness, limits, node};
-use results::text::Screen;
+use crate::show::plot::figure::Cell;
+use crate::show::{Table, csv, page::tables, sentences::failing};
 
 /// A run with all figures, and whether they count.
 fn runs() -> impl Strategy<Value = (Run, bool)> {
@@ -77,7 +79,7 @@ proptest! {
         case.runs = numbered.map(|(number, (run, _))| Run { run: number, ..run }).collect();
         let mut loaded: Loaded = sample::file(vec![case.clone()]);
         loaded.result.nodes = vec![node("client", "a", Vec::new()), node("server", "b", Vec::new())];
-        let page = cases::of_results(std::slice::from_ref(&loaded)).table;
+        let page = tables::of_results(std::slice::from_ref(&loaded)).table;
         let rows = written(&sample::text(|out| csv::cases(&loaded.result, out)));
         let lines = terminal(&case);
         let found = Found { results: vec![loaded.clone()], refused: Vec::new() };

@@ -37,7 +37,7 @@ pub fn run(args: &GateArgs) -> Result<(), Failure> {
     let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
     write(&args.out, &comparison)?;
     let stdout = io::BufWriter::new(io::stdout().lock());
-    unless_closed(output::table::write(&comparison, stdout), Failure::bad_input)?;
+    unless_closed(output::write_table(&comparison, stdout), Failure::bad_input)?;
     let page = PlotArgs {
         results: vec![args.out.join("new")],
         out: args.out.clone(),
@@ -146,10 +146,10 @@ fn kept(out: &Path) {
 fn write(out: &Path, comparison: &Comparison) -> Result<(), Failure> {
     type Writer = fn(&Comparison, &mut dyn io::Write) -> io::Result<()>;
     let writers: [(&str, Writer); 4] = [
-        ("txt", |it, out| output::table::write(it, out)),
-        ("json", |it, out| output::programs::json(it, out)),
-        ("md", |it, out| output::markdown::write(it, out)),
-        ("xml", |it, out| output::junit::write(it, out)),
+        ("txt", |it, out| output::write_table(it, out)),
+        ("json", |it, out| output::write_json(it, out)),
+        ("md", |it, out| output::write_markdown(it, out)),
+        ("xml", |it, out| output::write_junit(it, out)),
     ];
     for (extension, write) in writers {
         let path = out.join(format!("verdict.{extension}"));

@@ -1,27 +1,24 @@
 //! The page: one HTML document with everything in it, that asks no network for anything.
 
-pub(crate) mod cases;
-mod colours;
-mod doubts;
 pub mod folder;
-pub mod subject;
-mod tables;
-mod tiles;
+pub mod summary;
+pub(crate) mod tables;
 
 use std::ops::Range;
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use results::{load::Loaded, text::unbroken};
 use settings::listed;
 use sha2::{Digest as _, Sha256};
 
 use crate::judge::compare::Comparison;
 use crate::observe::format::plural;
-use crate::show::plot::draw::palette;
-use crate::show::plot::figure::{Figure, Section};
-use crate::show::plot::formats::GENERATOR;
-use results::load::Loaded;
-use results::text::unbroken;
+use crate::show::page::folder::GENERATOR;
+use crate::show::plot::{
+    draw::palette::{self, Colour, colour},
+    figure::{Figure, Section},
+};
 
 const STYLE: &str = include_str!("style.css");
 /// One scope, in which nothing is seen from outside.
@@ -62,8 +59,8 @@ pub struct Page<'a> {
 impl Page<'_> {
     /// The document. Its first screen answers: the tiles, the first figure, and the table of cases.
     pub fn html(&self) -> String {
-        let title = subject::title(self.results);
-        let all_cases = cases::of_results(self.sums);
+        let title = summary::title(self.results);
+        let all_cases = tables::of_results(self.sums);
         let (sections, empty): (Vec<&Section>, Vec<&Section>) =
             (self.sections.iter()).partition(|section| !section.figures.is_empty());
         let list: Vec<&str> = sections
@@ -93,7 +90,7 @@ impl Page<'_> {
                     }
                     main #main tabindex="-1" {
                         div.first.few[all_cases.table.rows.len() <= FEW_ROWS] {
-                            (tiles::tiles(self.results, self.sums, self.comparison))
+                            (summary::tiles(self.results, self.sums, self.comparison))
                             @if let Some(section) = sections.first() { (lead(section)) }
                             section.wide aria-labelledby="cases" {
                                 div.beside {
@@ -112,7 +109,7 @@ impl Page<'_> {
                         }
                         @for (index, section) in sections.iter().enumerate() { (show(section, index == 0)) }
                         h2 #subject { "What was measured" }
-                        (subject::subject(self.results))
+                        (summary::subject(self.results))
                         h2 #left-out { "Left out" }
                         (self.left_out(&empty))
                     }
@@ -130,7 +127,7 @@ impl Page<'_> {
     }
 
     fn warnings(&self) -> Markup {
-        let devices: Vec<&str> = Vec::from_iter(subject::software_devices(self.results));
+        let devices: Vec<&str> = Vec::from_iter(summary::software_devices(self.results));
         let refused = self.refused.len();
         html! {
             @if !devices.is_empty() {
@@ -203,7 +200,7 @@ fn list(reasons: &[String]) -> Markup {
 }
 
 fn style() -> String {
-    let (colours, figures) = (colours::declarations(), palette::rules_of_page());
+    let (colours, figures) = (colour_declarations(), palette::rules_of_page());
     // Paper stays light.
     format!(
         ":root{{color-scheme:light;{colours}}}@media screen{{:root{{color-scheme:light dark}}\
@@ -281,6 +278,44 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
                     (tables::folded(&format!("{}-table-{}", figure.id, index + 1), name, table))
                 }
             }
+        }
+    }
+}
+
+/// The page's own, beside those of the figures.
+const OWN_COLOURS: [Colour; 5] = [
+    colour("--page-panel", "#f3f5f7", "#20242b"),
+    colour("--page-line", "#c9ced3", "#3c444b"),
+    colour("--page-link", "#0b57a4", "#8ab8f0"),
+    colour("--page-focus", "#0b57a4", "#ffd24d"),
+    colour("--page-warning", "#7a4100", "#ffc266"),
+];
+
+/// All of them as custom properties: which value they have follows from the property `color-scheme`.
+fn colour_declarations() -> String {
+    OWN_COLOURS
+        .into_iter()
+        .chain(palette::colours())
+        .map(|it| format!("{}:light-dark({},{});", it.property, it.light, it.dark))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::plot::draw::palette::wcag::contrast;
+
+    #[test]
+    fn text_can_be_read_on_what_it_stands_on() {
+        let [panel, _, link, focus, warning] = OWN_COLOURS;
+        for of in [|it: Colour| it.light, |it: Colour| it.dark] {
+            for ink in [palette::INK, palette::MUTED, link, warning] {
+                for paper in [palette::GROUND, panel] {
+                    let contrast = contrast(of(ink), of(paper));
+                    assert!(contrast >= 4.5, "{ink:?} on {paper:?}: {contrast:.2}");
+                }
+            }
+            assert!(contrast(of(focus), of(palette::GROUND)) >= 3.0);
         }
     }
 }

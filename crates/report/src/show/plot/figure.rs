@@ -2,8 +2,10 @@
 //! tables. What a figure shows: a legend, charts, notes below them, and tables, the same in each width.
 
 use crate::observe::{Metric, Spread};
-use crate::show::plot::draw::{Key, Sheet, Width};
-use crate::show::plot::marks::{Chart, facets};
+use crate::show::plot::{
+    draw::{Key, Sheet, Width},
+    marks::{self, Chart},
+};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figure {
@@ -134,7 +136,7 @@ impl Picture {
         let [svg, narrow_svg] = Width::ALL.map(|width| {
             let mut sheet = Sheet::new(&title, &self.subtitle, width);
             sheet.legend(&self.keys);
-            facets::draw(&mut sheet, &self.charts);
+            marks::draw_charts(&mut sheet, &self.charts);
             self.notes.iter().for_each(|note| sheet.note(note));
             sheet.finish(&id, &title, &description)
         });

@@ -1,14 +1,300 @@
-//! Results as pictures: SVG figures and one page with all of them, from result files only.
+//! Results as pictures, SVG figures from result files only: all kinds of figures, in the page's order, and what none
+//! of them shows.
 
 pub mod draw;
 pub(crate) mod figure;
 pub mod figures;
-pub mod formats;
 pub(crate) mod marks;
-pub(crate) mod rows;
-pub mod sections;
+pub mod rows;
 pub(crate) mod spec;
 pub(crate) mod specs;
-pub mod sums;
 
-pub use sums::Sides;
+use std::collections::BTreeMap;
+
+use results::{load::Loaded, model::subject};
+
+use crate::judge::compare::Comparison;
+use crate::observe::{
+    format::some_of,
+    standing::{self, LeftOut},
+};
+use crate::show::plot::{
+    figure::{Figure, Section},
+    figures::{
+        comparison, heat_map,
+        nodes::{self, Nodes, Racks},
+        queue_pairs, timeline, trend,
+    },
+    rows::{Sides, is_of_pattern},
+};
+
+const NAMED: usize = 5;
+
+/// Figures that a page has at most.
+pub const MOST_FIGURES: usize = 20;
+
+/// Every section, in the page's order; those without a figure say what they need. `sums` are both sides with the flows
+/// of each case of a pattern as one (`sums`), since a line for each flow of a pattern would be thousands.
+pub fn sections(
+    results: &[Loaded],
+    sums: Sides<'_>,
+    comparison: Option<&Comparison>,
+    racks: &Racks,
+) -> Vec<Section> {
+    let by_throughput = specs::LATENCY_BY_THROUGHPUT.iter().flat_map(|spec| spec.figures(sums));
+    vec![
+        section(
+            "comparison",
+            "Comparison",
+            "a base to compare with (--base), cases run --against perftest, or one run --beside attackers",
+            "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter.",
+            comparison::figures(sums.new, comparison),
+        ),
+        nodes_section(results, sums.new, racks),
+        section(
+            "load",
+            "Latency against load",
+            "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+            "Latency at a given load, counted from each message's planned time. \
+             A closed loop sends a slow system fewer messages, so it cannot show this.",
+            specs::LATENCY_BY_LOAD.figures(sums),
+        ),
+        section(
+            "throughput-and-latency",
+            "Throughput and latency",
+            "two cases that differ in send depth or QPs only",
+            "How throughput and latency grow with more messages in flight, in closed loops.",
+            by_throughput.collect(),
+        ),
+        queue_pairs_section(sums),
+        section(
+            "latency",
+            "Latency",
+            "a run that counts and has latencies (no --no-latency)",
+            "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
+            specs::LATENCY.figures(sums),
+        ),
+        section(
+            "over-time",
+            "Throughput over time",
+            "a run whose throughput was sampled",
+            "The least steady runs, with their slowest interval and longest stall; and each QP of the least \
+             even runs.",
+            [timeline::figures(sums), queue_pairs::over_time_figures(sums)].concat(),
+        ),
+        section(
+            "message-size",
+            "Bandwidth and message size",
+            "two cases that differ in message size only",
+            "The cost of a message limits small messages, which rise along a straight line; the link limits \
+             large ones.",
+            specs::BANDWIDTH_BY_SIZE.figures(sums),
+        ),
+        section(
+            "workers",
+            "Workers",
+            "two cases that differ in workers only",
+            "Effect of more threads.",
+            specs::RATE_BY_WORKERS.figures(sums),
+        ),
+        section(
+            "set-up",
+            "Set-up",
+            "two cases of --op connect that differ in QPs only",
+            "How fast QPs are created, connected and destroyed, with and without traffic on other QPs.",
+            specs::set_up_figures(sums),
+        ),
+        section(
+            "trend",
+            "Trend",
+            "two result files with the same case",
+            "The same cases, from one result file to the next.",
+            trend::figures(sums),
+        ),
+    ]
+}
+
+fn section(
+    id: &'static str,
+    heading: &'static str,
+    needs: &'static str,
+    intro: impl Into<String>,
+    figures: Vec<Figure>,
+) -> Section {
+    Section { id, heading, needs, intro: intro.into(), figures, ..Section::default() }
+}
+
+/// Ids of all sections, in the page's order.
+pub fn section_ids() -> Vec<&'static str> {
+    let sections = sections(&[], Sides::default(), None, &Racks::default());
+    sections.iter().map(|section| section.id).collect()
+}
+
+/// Takes the last figures where there are more than [`MOST_FIGURES`]; returns what is said of them.
+pub fn cap(sections: &mut [Section]) -> Option<String> {
+    let mut room = MOST_FIGURES;
+    let mut gone = Vec::new();
+    for section in sections {
+        let kept = section.figures.len().min(room);
+        room -= kept;
+        section.is_capped = section.figures.len() > kept;
+        gone.extend(section.figures.drain(kept..).map(|figure| figure.title));
+    }
+    (!gone.is_empty()).then(|| {
+        format!(
+            "Give files with fewer kinds of cases to see these too: {}. The page has at most {MOST_FIGURES} figures.",
+            gone.join("; ")
+        )
+    })
+}
+
+fn queue_pairs_section(sums: Sides<'_>) -> Section {
+    let shares = queue_pairs::shares(sums.new);
+    let lines = specs::RATE_BY_QPS.figures(sums);
+    let own = section(
+        "queue-pairs",
+        "Queue pairs",
+        "two cases that differ in QPs only, or QPs that are served unevenly",
+        "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
+         index: 1 is even).",
+        [lines, heat_map::figures(sums.new), shares.figures].concat(),
+    );
+    Section { sentences: shares.sentences, ..own }
+}
+
+fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
+    let Nodes { sentences, figures, matrices: (all, drawn) } = nodes::figures(results, sums, racks);
+    let mut intro = "In a map, rows are nodes that post and columns the other ends; colour shows how far a cell is from the \
+                     median of all. Strips have each node's medians."
+        .to_owned();
+    if all > drawn {
+        intro += &format!(
+            " Give files with fewer cases to see all {all} matrices: the figure has {drawn}."
+        );
+    }
+    let needs = "a case of a pattern over nodes (--pattern)";
+    Section { sentences, ..section("nodes", "Nodes", needs, intro, figures) }
+}
+
+/// What of the results is in no figure, and why.
+pub fn left_out(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<String> {
+    let mut left_out: Vec<String> = not_counted(results).into_iter().collect();
+    left_out.extend(flows_of_patterns(results));
+    left_out.extend(queue_pairs::left_out(results));
+    left_out.extend(comparison.into_iter().flat_map(not_compared));
+    left_out
+}
+
+/// Cases of a comparison that have no ratio, or no verdict.
+fn not_compared(comparison: &Comparison) -> Vec<String> {
+    let mut reasons: BTreeMap<(&str, String), Vec<&str>> = BTreeMap::new();
+    for case in &comparison.cases {
+        let missing = case.missing.iter().map(|missing| {
+            let name = subject(&case.config, missing.metric.short_name(), &missing.flow);
+            ("Not compared with the base", format!("{name}: {}", missing.reason))
+        });
+        let unclear = case.no_verdict.iter().map(|reason| ("Unclear", reason.clone()));
+        let not_comparable = (!case.not_comparable.is_empty())
+            .then(|| ("Not comparable with the base", case.not_comparable.join("; ")));
+        for key in missing.chain(unclear).chain(not_comparable) {
+            reasons.entry(key).or_default().push(&case.id);
+        }
+    }
+    let of_cases = reasons
+        .into_iter()
+        .map(|((what, why), cases)| format!("{what}: {} ({why}).", some_of(&cases, NAMED)));
+    let alone = [
+        (&comparison.only_in_base, "the base"),
+        (&comparison.only_in_new, "the results, not in the base"),
+    ];
+    let of_one_side = alone
+        .into_iter()
+        .filter(|(cases, _)| !cases.is_empty())
+        .map(|(cases, side)| format!("Only in {side}: {}.", some_of(cases, NAMED)));
+    of_cases.chain(of_one_side).collect()
+}
+
+/// What other figures than those of nodes leave out.
+fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
+    let mut cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    cases.any(is_of_pattern).then(|| {
+        "Only “Nodes” shows the flows of a pattern (--pattern) one by one. The table of all cases and figures with lines have \
+         a case’s total; no figure has rounds of pairs. Shares, heat map and throughput over time leave patterns out."
+            .to_owned()
+    })
+}
+
+fn not_counted(results: &[Loaded]) -> Option<String> {
+    let left_out = LeftOut::new(
+        results
+            .iter()
+            .flat_map(|loaded| &loaded.result.cases)
+            .flat_map(|case| &case.runs)
+            .map(standing::of_run),
+    );
+    let (count, all) = (left_out.count(), left_out.runs);
+    let reasons = left_out.reasons().join(", ");
+    (count > 0)
+        .then(|| format!("{count} of {all} runs do not count and are in no median: {reasons}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use results::{
+        model::{FlowResult, LoadVerdict, Run},
+        sample::{self, case, has},
+    };
+
+    use super::*;
+    use crate::judge::compare::CaseComparison;
+
+    #[test]
+    fn what_failed_is_told() {
+        let run = |complete| Run { complete, ..Run::default() };
+        let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
+        let mut loaded = sample::file(cases);
+        let told = left_out(std::slice::from_ref(&loaded), None);
+        let words = "2 of 3 runs do not count and are in no median: 2 failed.";
+        assert_eq!(told, [words]);
+        loaded.result.cases = vec![case(vec![run(true)])];
+        assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
+        loaded.result.cases[0].runs[0].flows = vec![FlowResult {
+            load: sample::load_of(LoadVerdict::NotKept),
+            ..FlowResult::default()
+        }];
+        let told = left_out(&[loaded], None);
+        let words = "1 of 1 runs do not count and are in no median: 1 schedule not kept.";
+        assert_eq!(told, [words]);
+    }
+
+    #[test]
+    fn a_section_whose_figures_had_no_room_is_marked() {
+        let section = |figures: usize| Section {
+            figures: vec![Figure::default(); figures],
+            ..Section::default()
+        };
+        let mut sections = [section(MOST_FIGURES), section(1), section(0)];
+        assert!(cap(&mut sections).is_some());
+        let capped = sections.each_ref().map(|section| section.is_capped);
+        assert_eq!(capped, [false, true, false]);
+    }
+
+    #[test]
+    fn cases_without_a_ratio_are_told_with_their_reason() {
+        let comparison = Comparison {
+            cases: (1..=7)
+                .map(|id| CaseComparison {
+                    id: format!("case-{id}"),
+                    not_comparable: vec!["MTU 1024 and 4096".to_owned()],
+                    ..CaseComparison::default()
+                })
+                .collect(),
+            only_in_base: vec!["old".to_owned()],
+            ..Comparison::default()
+        };
+        let told = left_out(&[], Some(&comparison));
+        assert_eq!(told.len(), 2, "{told:?}");
+        has(&told[0], ["case-5 and 2 more (MTU 1024 and 4096)"]);
+        assert_eq!(told[1], "Only in the base: old.");
+    }
+}

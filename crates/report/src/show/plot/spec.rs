@@ -2,14 +2,21 @@
 //! which axes. Figures of lines: flows become lines and charts, and the table beside them is made of the same rows.
 
 use crate::observe::{Metric, Spread};
-use crate::show::plot::draw::palette::{INK, SeriesStyle, style};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
-use crate::show::plot::figure::{Cell, Figure, Picture, Table};
-use crate::show::plot::marks::{Axis, Chart, Mark, Point, Series, facets};
-use crate::show::plot::rows::groups::{Group, Groups, Line, Rule, grouped};
-use crate::show::plot::rows::sample::{Sample, latency_tail, uncounted_tail};
-use crate::show::plot::rows::settings::Setting;
-use crate::show::plot::sums::Sides;
+use crate::show::plot::{
+    draw::{
+        Key, KeyMark, Scale, Unit,
+        palette::{INK, SeriesStyle, style},
+        text,
+    },
+    figure::{Cell, Figure, Picture, Table},
+    marks::{self, Axis, Chart, Mark, Point, Series},
+    rows::{
+        Sample, Sides,
+        case_settings::Setting,
+        groups::{Group, Groups, Line, Rule, grouped},
+        latency_tail, uncounted_tail,
+    },
+};
 
 pub struct Spec {
     /// Name of its file and of its place on the page.
@@ -111,7 +118,7 @@ impl Y {
 }
 
 /// Gb/s of large messages, else the message rate.
-pub(crate) fn rate_of(groups: &Groups<'_>) -> Metric {
+fn rate_of(groups: &Groups<'_>) -> Metric {
     let mut sizes = groups.samples().map(|it| it.observed.flow.settings.mean_bytes());
     if sizes.any(|bytes| bytes >= LARGE_BYTES) { Metric::GbitPerS } else { Metric::MmsgPerS }
 }
@@ -438,7 +445,7 @@ impl Spec {
     }
 
     fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
-        let mut keys = facets::keys(charts, &groups.names);
+        let mut keys = marks::keys_of_charts(charts, &groups.names);
         for metrics in self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1) {
             // Colours distinguish lines, and dashes percentiles.
             keys.retain(|key| [KeyMark::Marker, KeyMark::Area].contains(&key.mark));
@@ -499,7 +506,7 @@ impl Spec {
         {
             let mut row = vec![Cell::text(name)];
             row.extend(match self.x {
-                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(number::bytes(*place as u64))),
+                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(text::bytes(*place as u64))),
                 X::Setting(..) => Some(Cell::Number(*place, 0)),
                 X::RateOver(..) => Some(Cell::Text(axis.text(&sample.observed.flow.settings))),
                 X::Percentile => None,

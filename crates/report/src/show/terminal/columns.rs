@@ -1,13 +1,25 @@
 //! The columns of a sweep's table: each setting in which its flows differ has one; the others stand once, above.
+//! Behind the figures of a row are remarks.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use results::{
+    model::{CaseConfig, DoubtKind, FORWARD, FlowResult, LoadVerdict, PathEventKind, REVERSE, Run},
+    text::Mark,
+};
 use settings::{Row, Settings, Timestamps, telling_apart};
 
-use super::figures::{CLOSED, Cell, Figure, OPEN, SEEN, SET_UP};
-use crate::observe::Metric;
-use crate::observe::format::NOT_MEASURED;
-use crate::observe::setting_words::{alike, cell};
-use crate::observe::standing::Standing;
-use results::model::{CaseConfig, FlowResult, LoadVerdict, Run};
+use crate::judge::evenness::TOLD_BELOW;
+use crate::observe::{
+    Metric::{
+        self, AchievedPerS, AloneGbitPerS, ConnectionsPerS, CpuSecondsPerGb, GbitPerS, LateP99Ns,
+        MachineCpuSecondsPerGb, MaxNs, MmsgPerS, OfferedPerS, P50Ns, P99_9Ns, P99Ns,
+        PercentOfLimit, SeenP99Ns, SetupP50Ns, SetupP99Ns, SetupRounds,
+    },
+    format::{NOT_MEASURED, counted, fixed},
+    setting_words::{alike, cell},
+    standing::Standing,
+};
 
 pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
@@ -127,8 +139,8 @@ impl Columns {
         }
         let seen = cases.iter().any(|it| it.timestamps == Timestamps::Device).then_some(&SEEN);
         let figures = of_kind.iter().chain(seen).filter(|(cell, ..)| match cell {
-            Cell::Metric(Metric::PercentOfLimit) => has_limit(first.1),
-            Cell::Metric(Metric::MachineCpuSecondsPerGb) => has_machine(first.1),
+            Cell::Metric(PercentOfLimit) => has_limit(first.1),
+            Cell::Metric(MachineCpuSecondsPerGb) => has_machine(first.1),
             Cell::Metric(metric) => {
                 !metric.is_of_latency() || cases.iter().any(|it| !it.no_latency)
             }
@@ -202,10 +214,149 @@ fn same(settings: &[Settings], first: &CaseConfig, differing: &[&Row]) -> String
     words.join(" · ")
 }
 
+#[derive(Clone, Copy)]
+enum Cell {
+    Setting(&'static Row),
+    /// Which way a flow of traffic both ways goes.
+    Direction,
+    /// Number of the run, where cases have several.
+    Run,
+    Metric(Metric),
+    /// Whether an open loop kept its schedule.
+    Schedule,
+}
+
+/// A column of figures: its characters, at least, and its rank. Where a line is short the largest ranks go first; 0 stays.
+type Figure = (Cell, usize, u8);
+
+static CLOSED: [Figure; 9] = [
+    (Cell::Metric(GbitPerS), 7, 0),
+    (Cell::Metric(MmsgPerS), 8, 3),
+    (Cell::Metric(P50Ns), 9, 2),
+    (Cell::Metric(P99Ns), 9, 1),
+    (Cell::Metric(P99_9Ns), 9, 4),
+    (Cell::Metric(MaxNs), 9, 7),
+    (Cell::Metric(CpuSecondsPerGb), 8, 6),
+    (Cell::Metric(MachineCpuSecondsPerGb), 9, 8),
+    (Cell::Metric(PercentOfLimit), 7, 5),
+];
+
+/// Figures where there are open loops. Latency is from the planned time, lateness how late messages were posted.
+static OPEN: [Figure; 8] = [
+    (Cell::Metric(OfferedPerS), 11, 1),
+    (Cell::Metric(AchievedPerS), 8, 0),
+    (Cell::Metric(GbitPerS), 6, 6),
+    (Cell::Metric(P50Ns), 8, 2),
+    (Cell::Metric(P99Ns), 8, 0),
+    (Cell::Metric(P99_9Ns), 8, 4),
+    (Cell::Metric(LateP99Ns), 11, 3),
+    (Cell::Schedule, 10, 0),
+];
+
+/// Figures of set-up: how fast QPs are connected, how long a round takes, and what the traffic moves meanwhile.
+static SET_UP: [Figure; 6] = [
+    (Cell::Metric(ConnectionsPerS), 13, 0),
+    (Cell::Metric(SetupRounds), 6, 3),
+    (Cell::Metric(SetupP50Ns), 13, 2),
+    (Cell::Metric(SetupP99Ns), 13, 0),
+    (Cell::Metric(GbitPerS), 7, 1),
+    (Cell::Metric(AloneGbitPerS), 10, 4),
+];
+
+/// Where latencies end at the device's stamps: how long after those 99 % of completions were seen.
+static SEEN: Figure = (Cell::Metric(SeenP99Ns), 11, 3);
+
+/// A remark and how grave it is.
+pub(super) type Remark = (Mark, String);
+
+/// Whether the flows are the two directions of one flow without a name.
+pub(super) fn is_both_ways(config: &CaseConfig) -> bool {
+    config.flows.iter().map(|flow| &*flow.name).eq([FORWARD, REVERSE])
+}
+
+/// The flow's own name, with its nodes if there are more than two.
+pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
+    let label = if is_both_ways(config) { "" } else { config.flow_label(&flow.name) };
+    if config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]).collect::<BTreeSet<_>>().len()
+        > 2
+    {
+        format!("{label} {} → {}", flow.from, flow.to)
+    } else {
+        label.to_owned()
+    }
+}
+
+/// How the run went, and what its figures do not say.
+pub(super) fn of_row(row: &RowOf<'_>, columns: &Columns) -> Vec<Remark> {
+    let (settings, run, flow) = (row.settings, row.run, row.flow);
+    let mut remarks: Vec<Remark> = Vec::new();
+    if run.interrupted {
+        remarks.push((Mark::Bad, "interrupted".to_owned()));
+    } else if run.failure.is_some() {
+        remarks.push((Mark::Bad, "failed".to_owned()));
+    } else if !run.complete {
+        remarks.push((Mark::Bad, "incomplete".to_owned()));
+    }
+    let errors = flow.totals.errors;
+    if errors > 0 {
+        remarks.push((Mark::Bad, counted(errors as usize, "error")));
+    } else if settings.verify && run.complete {
+        remarks.push((Mark::Good, "verify ok".to_owned()));
+    }
+    if flow.window.warmup_steady == Some(false) {
+        remarks.push((Mark::Doubtful, "unsteady".to_owned()));
+    }
+    let mut doubts: Vec<DoubtKind> = flow
+        .window
+        .doubts
+        .iter()
+        .map(|it| it.kind)
+        .filter(|kind| !columns.are_of_loads || *kind != DoubtKind::ScheduleNotKept)
+        .collect();
+    doubts.dedup();
+    for kind in doubts {
+        remarks.push((Mark::Doubtful, kind.name().to_owned()));
+    }
+    if let Some(delivery) = flow.delivery.as_ref().filter(|it| it.lost > 0) {
+        let share = fixed(delivery.lost_share * 100.0, 1);
+        remarks.push((Mark::Doubtful, format!("lost {share} %")));
+    } else if flow.delivery.is_none() && !settings.service.is_reliable() && run.complete {
+        remarks.push((Mark::Plain, "losses not known".to_owned()));
+    }
+    if let Some(share) = flow.received_otherwise() {
+        remarks.push((Mark::Doubtful, format!("received {share:.2}×")));
+    }
+    let fairness = flow.fairness.as_ref().filter(|_| settings.qps > 1);
+    if let Some(fairness) =
+        fairness.filter(|it| it.jain < TOLD_BELOW && settings.qp_weights.is_none())
+    {
+        remarks.push((Mark::Doubtful, format!("Jain {:.2}", fairness.jain)));
+    }
+    if run.run > 1 && !columns.have_runs() {
+        remarks.push((Mark::Plain, format!("run {}", run.run)));
+    }
+    remarks
+}
+
+/// Path events of all nodes' devices. Congestion is normal, so it is left out.
+pub(super) fn of_path(run: &Run) -> Vec<Remark> {
+    let mut counts: BTreeMap<PathEventKind, u64> = BTreeMap::new();
+    for event in &run.path_events {
+        let count = counts.entry(event.kind).or_default();
+        *count = count.saturating_add(event.count);
+    }
+    counts.remove(&PathEventKind::Congestion);
+    counts
+        .into_iter()
+        .map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name())))
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
     use results::sample::{self, rows};
+
+    use super::*;
 
     fn heads_within(characters: usize, shown: (&[Settings], &[Metric]), run: &Run) -> String {
         let columns = Columns::new(shown, (&CaseConfig::default(), run), characters).columns;
@@ -235,7 +386,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_there_and_stays() {
-        let asked = [Metric::MaxNs, Metric::MinNs, Metric::MeanNs];
+        let asked = [MaxNs, Metric::MinNs, Metric::MeanNs];
         let one = [Settings::from([])];
         let heads = |characters| heads_within(characters, (&one, &asked), &Run::default());
         let all =

@@ -2,28 +2,27 @@
 //! rows to come.
 
 mod columns;
-mod connect_text;
-mod figures;
 mod notes;
-mod remarks;
-mod search_text;
-mod together;
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::Path;
 
+use columns::{Column, Columns, Remark, RowOf, is_both_ways};
+use results::{
+    model::{CLIENT, CaseConfig, FlowResult, Latency, ResultFile, Run, Window},
+    text::{Mark, Screen, path, wrapped},
+};
 use settings::{Pattern, Settings};
 
 use crate::judge::findings::Findings;
-use crate::observe::Metric;
-use crate::observe::format::counted;
-use crate::observe::standing::{self, LeftOut, Standing};
+use crate::observe::{
+    Metric,
+    format::counted,
+    standing::{self, LeftOut, Standing},
+};
 use crate::show::sentences;
-use columns::{Column, Columns, RowOf};
-use remarks::{Remark, is_both_ways};
-use results::model::{CLIENT, CaseConfig, FlowResult, ResultFile, Run};
-use results::text::{Mark, Screen, path, wrapped};
 
 /// Writes rows as runs finish.
 pub struct Table<W> {
@@ -62,7 +61,7 @@ impl<W: Write> Table<W> {
             None => self.head(config, run)?,
         };
         let nothing = FlowResult { from: CLIENT.to_owned(), ..FlowResult::default() };
-        let sum = config.pattern.as_ref().map(|_| together::together(&run.flows));
+        let sum = config.pattern.as_ref().map(|_| together(&run.flows));
         let flows = match (&run.flows[..], &sum) {
             ([], _) => std::slice::from_ref(&nothing),
             (_, Some(sum)) => std::slice::from_ref(sum),
@@ -76,24 +75,24 @@ impl<W: Write> Table<W> {
             }
             let name = match config.pattern {
                 Some(_) => counted(run.flows.len(), "flow"),
-                None => remarks::name(config, flow),
+                None => columns::name(config, flow),
             };
-            let mut row_remarks = remarks::of_row(&row, &columns);
+            let mut row_remarks = columns::of_row(&row, &columns);
             if index == 0 {
-                row_remarks.extend(remarks::of_path(run));
+                row_remarks.extend(columns::of_path(run));
             }
             self.row(&columns, &row, &name, &row_remarks)?;
         }
         let over_rails = match &sum {
             Some(_) => Vec::new(),
-            None => together::over_rails(config, run),
+            None => over_rails(config, run),
         };
         for (place, sum, rails) in &over_rails {
             let settings = config.shown(*place);
             let row = RowOf::new(&settings, (run, sum), standing::of_flow(run, sum));
             let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
             let name = format!("{name}, {}", counted(*rails, "rail"));
-            self.row(&columns, &row, &name, &remarks::of_row(&row, &columns))?;
+            self.row(&columns, &row, &name, &columns::of_row(&row, &columns))?;
         }
         self.columns = Some(columns);
         self.out.flush()
@@ -127,15 +126,15 @@ impl<W: Write> Table<W> {
         for case in &result.cases {
             for connect in case.runs.iter().filter_map(|run| run.connect.as_ref()) {
                 writeln!(self.out, "{}", case.id)?;
-                for line in connect_text::lines(&case.config, connect, has_columns) {
+                for line in notes::set_up_lines(&case.config, connect, has_columns) {
                     writeln!(self.out, "{line}")?;
                 }
             }
         }
-        for line in search_text::lines(result) {
+        for line in notes::search_lines(result) {
             self.paragraph(Mark::Plain, &line)?;
         }
-        for note in notes::of(result) {
+        for note in notes::notes(result) {
             self.paragraph(Mark::Plain, &note)?;
         }
         for (is_wrong, text) in sentences::short(&report.findings) {
@@ -153,7 +152,7 @@ impl<W: Write> Table<W> {
             left => format!("{cases}, {all}; {left} do not count ({reasons})"),
         };
         if !files.is_empty() {
-            count += &format!("; written to {}", together(files));
+            count += &format!("; written to {}", files_together(files));
         }
         self.paragraph(Mark::Plain, &count)?;
         self.out.flush()
@@ -223,7 +222,7 @@ fn bracketed(mut line: String, figures: &str) -> String {
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.
-fn together(files: &[&Path]) -> String {
+fn files_together(files: &[&Path]) -> String {
     let mut names: Vec<String> = files.iter().map(|file| path(file)).collect();
     let stem = names
         .first()
@@ -235,6 +234,56 @@ fn together(files: &[&Path]) -> String {
     names.join(", ")
 }
 
+/// Of more flows the latencies are not put together: that would take longer than the run's other figures.
+const MOST_HISTOGRAMS: usize = 256;
+
+/// What the flows of a run that go over several rails moved together, each with the place of its first flow and how many they are.
+fn over_rails(config: &CaseConfig, run: &Run) -> Vec<(usize, FlowResult, usize)> {
+    let mut flows: BTreeMap<&str, (usize, Vec<FlowResult>)> = BTreeMap::new();
+    for (place, (flow, moved)) in config.flows.iter().zip(&run.flows).enumerate() {
+        if let Some((name, _)) = flow.over_rails() {
+            let (_, known) = flows.entry(name).or_insert_with(|| (place, Vec::new()));
+            known.push(moved.clone());
+        }
+    }
+    let mut sums: Vec<_> = flows
+        .into_values()
+        .filter(|(_, flows)| flows.len() > 1)
+        .map(|(place, flows)| {
+            let first = &flows[0];
+            let (from, to) = (first.from.clone(), first.to.clone());
+            (place, FlowResult { from, to, ..together(&flows) }, flows.len())
+        })
+        .collect();
+    sums.sort_by_key(|(place, ..)| *place);
+    sums
+}
+
+/// What these flows moved together.
+fn together(flows: &[FlowResult]) -> FlowResult {
+    let few = (flows.len() <= MOST_HISTOGRAMS).then_some(flows);
+    FlowResult {
+        latency_ns: few.and_then(|few| Latency::merged(few, |flow| flow.latency_ns.as_ref())),
+        notice_ns: few.and_then(|few| Latency::merged(few, |flow| flow.notice_ns.as_ref())),
+        window: window(flows),
+        ..FlowResult::together(flows)
+    }
+}
+
+/// What makes figures doubtful, each kind once.
+fn window(flows: &[FlowResult]) -> Window {
+    let windows = flows.iter().map(|flow| &flow.window);
+    let mut seen = BTreeSet::new();
+    let doubts = windows.clone().flat_map(|window| &window.doubts);
+    Window {
+        warmup_steady: windows
+            .clone()
+            .any(|window| window.warmup_steady == Some(false))
+            .then_some(false),
+        doubts: doubts.filter(|doubt| seen.insert(doubt.kind)).cloned().collect(),
+        ..Window::default()
+    }
+}
+
 #[cfg(test)]
-#[path = "table_tests.rs"]
 mod tests;

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::show::plot::draw::palette::{Colour, GROUND, INK, MUTED, Marker, SeriesStyle};
-use crate::show::plot::draw::text::{ASCENT, DESCENT, SMALL_PX, printable, width_px};
+use crate::show::plot::draw::{
+    palette::{Colour, GROUND, INK, MUTED, Marker, SeriesStyle},
+    text::{ASCENT, DESCENT, SMALL_PX, printable, width_px},
+};
 
 /// A rectangle, in pixels from the upper left corner.
 #[derive(Clone, Copy, Debug, PartialEq)]

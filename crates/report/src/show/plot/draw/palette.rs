@@ -206,9 +206,8 @@ pub mod wcag {
 
 #[cfg(test)]
 mod tests {
-    use crate::show::plot::draw::palette::wcag::{contrast, luminance};
-
     use super::*;
+    use crate::show::plot::draw::palette::wcag::{contrast, luminance};
 
     #[test]
     fn text_and_marks_stand_out_from_the_ground() {

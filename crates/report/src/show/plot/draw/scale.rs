@@ -1,6 +1,6 @@
 //! From a figure to its place on an axis, and where the axis has ticks and what is written at them.
 
-use crate::show::plot::draw::number;
+use crate::show::plot::draw::text;
 
 /// How figures lie on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Scale {
 }
 
 /// 1, 2, 2.5 or 5 times a power of ten, at least `step`.
-pub(super) fn round_step(step: f64) -> f64 {
+fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let rounded = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
     rounded.into_iter().find(|rounded| *rounded >= step * (1.0 - 1e-9)).unwrap_or(step)
@@ -157,7 +157,7 @@ fn within(scale: &Scale, value: f64) -> bool {
 fn written_in(unit: Unit, most: f64) -> (f64, &'static str) {
     match unit {
         Unit::Nanoseconds => {
-            let unit = number::time_unit(most);
+            let unit = text::time_unit(most);
             (unit.ns, unit.name)
         }
         Unit::Bytes => (1.0, "B"),
@@ -185,9 +185,9 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
         .map(|index| (first + index as f64) * step)
         .map(|value| {
             let figure = if (1e-9..1e9).contains(&step) {
-                number::fixed(value, digits)
+                text::fixed(value, digits)
             } else {
-                number::short(value)
+                text::short(value)
             };
             Tick { value: value * factor, label: named(&figure, name) }
         })
@@ -198,7 +198,7 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
 fn tick(value: f64, unit: Unit) -> Tick {
     let (factor, name) = written_in(unit, value);
     let label = match unit {
-        Unit::Bytes if (1.0..=1e18).contains(&value) => number::bytes(value as u64),
+        Unit::Bytes if (1.0..=1e18).contains(&value) => text::bytes(value as u64),
         Unit::Bytes => plain(value),
         _ => named(&plain(value / factor), name),
     };
@@ -207,10 +207,10 @@ fn tick(value: f64, unit: Unit) -> Tick {
 
 fn plain(value: f64) -> String {
     if (1.0..1e6).contains(&value) && value.fract() == 0.0 {
-        return number::fixed(value, 0);
+        return text::fixed(value, 0);
     }
     if (1e-4..1e6).contains(&value) {
-        let text = number::short(value);
+        let text = text::short(value);
         return if text.contains('.') {
             text.trim_end_matches('0').trim_end_matches('.').to_owned()
         } else {

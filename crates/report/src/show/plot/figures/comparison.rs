@@ -3,15 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use results::{
+    load::Loaded,
+    model::{CaseConfig, subject},
+    text::short_path,
+};
+
 use crate::judge::compare::{Comparison, Verdict};
 use crate::observe::Metric;
-use crate::show::plot::draw::palette::{BETTER, GRID, INK, MUTED, Marker, SeriesStyle, WORSE};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Unit};
-use crate::show::plot::figure::{Cell, Figure, Picture, Table};
-use crate::show::plot::marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright};
-use results::load::Loaded;
-use results::model::{CaseConfig, subject};
-use results::text::short_path;
+use crate::show::plot::{
+    draw::{
+        Key, KeyMark, Scale, Unit,
+        palette::{BETTER, GRID, INK, MUTED, Marker, SeriesStyle, WORSE},
+    },
+    figure::{Cell, Figure, Picture, Table},
+    marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright},
+};
 
 const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
@@ -197,32 +204,32 @@ fn table(ratios: &Ratios) -> Table {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Ratios {
-    pub(super) metric: Metric,
+struct Ratios {
+    metric: Metric,
     /// What does not matter: 0.03 is 3 %.
-    pub(super) margin: f64,
+    margin: f64,
     /// What is in the denominator, and in the numerator, in a word or two.
-    pub(super) sides: [String; 2],
+    sides: [String; 2],
     /// Devices that were measured, at the nodes that post the first flows.
-    pub(super) devices: BTreeSet<String>,
-    pub(super) rows: Vec<RatioRow>,
+    devices: BTreeSet<String>,
+    rows: Vec<RatioRow>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct RatioRow {
+struct RatioRow {
     /// Name of the case, and of the flow where it has several.
-    pub(super) case: String,
+    case: String,
     /// Medians of the base and of the new side.
-    pub(super) medians: [f64; 2],
-    pub(super) ratio: f64,
+    medians: [f64; 2],
+    ratio: f64,
     /// The 95 % interval; `None` with too few runs.
-    pub(super) interval: Option<(f64, f64)>,
-    pub(super) verdict: String,
-    pub(super) tone: Tone,
+    interval: Option<(f64, f64)>,
+    verdict: String,
+    tone: Tone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
+enum Tone {
     Better,
     Worse,
     Equal,
@@ -232,7 +239,7 @@ pub(super) enum Tone {
 type Found<'a> = (Metric, f64, &'a CaseConfig, RatioRow);
 
 /// One for each metric that some case has on both sides.
-pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
+fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
     let found = comparison.cases.iter().flat_map(|case| {
         case.metrics.iter().filter_map(move |figures| {
             let row = RatioRow {
@@ -260,7 +267,7 @@ pub(super) fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
 }
 
 /// One for each metric that was compared with perftest.
-pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
+fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
     let found = results.iter().flat_map(|loaded| &loaded.result.cases).filter_map(|case| {
         let perftest = case.perftest.as_ref()?;
         let metric = match perftest.metric.as_str() {
@@ -287,7 +294,7 @@ pub(super) fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
 }
 
 /// The factors of victims, each as what is left of it beside the attacker.
-pub(super) fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
+fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
     let found = results.iter().flat_map(|loaded| {
         loaded
             .result
@@ -353,8 +360,10 @@ fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use results::model::{CaseResult, PerftestComparison};
-    use results::sample::file;
+    use results::{
+        model::{CaseResult, PerftestComparison},
+        sample::file,
+    };
 
     use super::*;
 

@@ -3,17 +3,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use results::{
+    load::Loaded,
+    model::{CaseFlow, CaseResult},
+};
 use settings::{CqMode, ROWS, Settings, Workload};
 
-use crate::observe::format::human_size;
-use crate::observe::{Metric, Observed};
-use crate::show::plot::draw::palette::{Colour, GROUND, INK, MAP, SeriesStyle};
-use crate::show::plot::draw::{Key, KeyMark};
-use crate::show::plot::figure::{Cell, Figure, Picture, Table};
-use crate::show::plot::marks::{Axis, Chart, Fill, Mark, Tile};
-use crate::show::plot::rows::groups::distinct;
-use results::load::Loaded;
-use results::model::{CaseFlow, CaseResult};
+use crate::observe::{Metric, Observed, format::human_size};
+use crate::show::plot::{
+    draw::{
+        Key, KeyMark,
+        palette::{Colour, GROUND, INK, MAP, SeriesStyle},
+    },
+    figure::{Cell, Figure, Picture, Table},
+    marks::{Axis, Chart, Fill, Mark, Tile},
+    rows::groups::distinct,
+};
 
 /// Maps that are drawn; of more, those whose cells differ most.
 const MOST_MAPS: usize = 9;
@@ -266,10 +271,10 @@ impl Shade {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use crate::show::plot::draw::palette::wcag::contrast;
     use results::sample::{file, moved};
 
     use super::*;
+    use crate::show::plot::draw::palette::wcag::contrast;
 
     fn case(qps: u32, size_bytes: u32, gbit_per_s: Option<f64>) -> CaseResult {
         let settings = Settings { qps, size_bytes, ..Settings::default() };

@@ -2,9 +2,9 @@
 
 pub(crate) mod comparison;
 pub(crate) mod heat_map;
+mod node_matrix;
 pub mod nodes;
-pub(crate) mod qp_time;
-pub(crate) mod shares;
+pub(crate) mod queue_pairs;
 pub(crate) mod timeline;
 pub(crate) mod trend;
 

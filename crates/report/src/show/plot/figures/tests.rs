@@ -1,40 +1,44 @@
 //! Every figure of results of every kind: well-formed, with all text in the frame and apart, and nothing made up.
 
-use ::settings::{Rate, Settings};
-use proptest::prelude::*;
-
-use super::*;
-use crate::judge::compare::{Aspect, Options, compare};
-use crate::show::plot::draw::check::faults;
-use crate::show::plot::figure::{Cell, Figure, Table};
-use crate::show::plot::specs::{latency_by_load, values};
-use crate::show::plot::sums::Sides;
-use results::load::{Found, Loaded};
-use results::model::*;
-use results::sample::{self, cases, has, limits, node, window};
-
 mod launches;
 mod loads;
 mod meshes;
 mod qps;
 
+use proptest::prelude::*;
+use results::{
+    load::{Found, Loaded},
+    model::*,
+    sample::{self, cases, has, limits, node, window},
+};
+use settings::{Rate, Settings};
+
+use super::*;
+use crate::judge::compare::{Aspect, Options, compare};
+use crate::show::plot::{
+    draw::tests::faults,
+    figure::{Cell, Figure, Table},
+    rows::Sides,
+    specs,
+};
+
 type Maker = fn(&[Loaded]) -> Vec<Figure>;
 
 const KINDS: [(&str, Maker); 13] = [
-    ("latency-by-load", |it| latency_by_load::SPEC.figures(it)),
+    ("latency-by-load", |it| specs::LATENCY_BY_LOAD.figures(it)),
     ("latency-by-throughput-", |it| paths(it)),
-    ("bandwidth-by-size", |it| values::BANDWIDTH_BY_SIZE.figures(it)),
-    ("rate-by-qps", |it| values::RATE_BY_QPS.figures(it)),
-    ("rate-by-workers", |it| values::RATE_BY_WORKERS.figures(it)),
-    ("latency", |it| values::LATENCY.figures(it)),
+    ("bandwidth-by-size", |it| specs::BANDWIDTH_BY_SIZE.figures(it)),
+    ("rate-by-qps", |it| specs::RATE_BY_QPS.figures(it)),
+    ("rate-by-workers", |it| specs::RATE_BY_WORKERS.figures(it)),
+    ("latency", |it| specs::LATENCY.figures(it)),
     ("timeline", |it| timeline::figures(it)),
-    ("qp-time", |it| qp_time::figures(it)),
+    ("qp-time", |it| queue_pairs::over_time_figures(it)),
     ("trend", |it| trend::figures(it)),
-    ("shares", |it| shares::shares(it).figures),
+    ("shares", |it| queue_pairs::shares(it).figures),
     ("heat-map", heat_map::figures),
     ("latency", |it| {
         let (base, new) = it.split_at(it.len() / 2);
-        values::LATENCY.figures(Sides { new, base })
+        specs::LATENCY.figures(Sides { new, base })
     }),
     ("comparison-", |results| {
         let half = results.len() / 2;
@@ -48,7 +52,7 @@ const KINDS: [(&str, Maker); 13] = [
 ];
 
 fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let (sides, specs) = (results.into(), &values::LATENCY_BY_THROUGHPUT);
+    let (sides, specs) = (results.into(), &specs::LATENCY_BY_THROUGHPUT);
     specs.iter().flat_map(|spec| spec.figures(sides)).collect()
 }
 
@@ -341,7 +345,7 @@ fn a_run_that_is_not_complete_is_no_figure() {
         case("size=1024", &[broken]),
         at("size=4096", 3.0),
     ]);
-    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&results));
+    let figure = only(specs::BANDWIDTH_BY_SIZE.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(3.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     has(&figure.subtitle, [", left out: 2 failed"]);
@@ -362,7 +366,7 @@ fn what_does_not_count_is_hollow() {
         run.flows[0].window.doubts.push(doubt);
     }
     let results = one_file(vec![mixed, doubtful.clone(), at("size=4096", 2.0)]);
-    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&results));
+    let figure = only(specs::BANDWIDTH_BY_SIZE.figures(&results));
     let numbers = [Cell::Number(1.0, 3), Cell::Missing, Cell::Number(2.0, 3)];
     assert_eq!(cells(&figure, 0, 3), numbers);
     assert_eq!(texts(&figure, 0, 2), ["2 of 3", "0 of 1", "1"]);
@@ -373,7 +377,7 @@ fn what_does_not_count_is_hollow() {
     // Without a run that counts there are rings only.
     let mut larger = doubtful.clone();
     larger.config.settings.size_bytes = 4096;
-    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&one_file(vec![doubtful, larger])));
+    let figure = only(specs::BANDWIDTH_BY_SIZE.figures(&one_file(vec![doubtful, larger])));
     assert_eq!(figure.svg.matches(", does not count").count(), 2);
     has(&figure.svg, ["data-points=\"\"", ">a run that does not count<"]);
 }
@@ -383,7 +387,7 @@ fn what_follows_from_the_size_does_not_part_a_line() {
     let flags =
         ["size=64 signal-every=100", "size=1024 signal-every=100", "size=65536 signal-every=1"];
     let cases = flags.map(|flags| at(flags, 1.0));
-    let figures = values::BANDWIDTH_BY_SIZE.figures(&one_file(cases.to_vec()));
+    let figures = specs::BANDWIDTH_BY_SIZE.figures(&one_file(cases.to_vec()));
     assert_eq!(figures[0].tables[0].rows.len(), 3);
     has(&figures[0].subtitle, ["signalled 1 in 1 or signalled 1 in 100"]);
 }
@@ -397,7 +401,7 @@ fn how_workers_wait_and_how_queue_pairs_meet_part_lines() {
                 .map(|qps| [at(qps, 1.0), at(&format!("{qps} {flags}"), 1.0)])
                 .concat(),
         );
-        has(&only(values::RATE_BY_QPS.figures(&results)).svg, names);
+        has(&only(specs::RATE_BY_QPS.figures(&results)).svg, names);
     }
 }
 
@@ -410,7 +414,7 @@ fn too_many_lines_become_several_charts_that_say_what_they_have() {
             cases.push(at(&flags, f64::from(qps * factor)));
         }
     }
-    let figure = only(values::BANDWIDTH_BY_SIZE.figures(&one_file(cases)));
+    let figure = only(specs::BANDWIDTH_BY_SIZE.figures(&one_file(cases)));
     for heading in ["send", "write", "read"] {
         let heading = format!("font-weight=\"bold\">{heading}<");
         assert_eq!(figure.svg.matches(&heading).count(), 1, "{heading}");
@@ -432,7 +436,7 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
         .enumerate()
         .map(|(index, rate)| sizes(index, "a", rate))
         .collect();
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(&results)[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&results)[0];
     assert_eq!(figure.tables[0].rows.len(), 2);
     let spread = [5.0, 3.0, 10.0].map(|value| Cell::Number(value, 3));
     assert_eq!(figure.tables[0].rows[0][3..6], spread);
@@ -443,7 +447,7 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
 fn the_base_is_drawn_beside_the_new_results() {
     let (base, new) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
     let lines = |new, base| {
-        let figures = values::BANDWIDTH_BY_SIZE.figures(Sides { new, base });
+        let figures = specs::BANDWIDTH_BY_SIZE.figures(Sides { new, base });
         texts(&figures[0], 0, 0)
     };
     assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);

@@ -5,14 +5,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::show::plot::draw::palette::{SeriesStyle, WORSE, style};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Unit, number};
-use crate::show::plot::figure::{Cell, Figure, Picture, Table};
-use crate::show::plot::marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series};
-use crate::show::plot::rows::sample::Sample;
-use crate::show::plot::rows::settings::{Setting, revision};
-use crate::show::plot::sums::Sides;
 use results::model::{Bandwidth, FlowResult, Run, Timeline};
+
+use crate::show::plot::{
+    draw::{
+        Key, KeyMark, Scale, Unit,
+        palette::{SeriesStyle, WORSE, style},
+        text,
+    },
+    figure::{Cell, Figure, Picture, Table},
+    marks::{Area, Axis, Band, Chart, Dot, Mark, Point, Rule, Series},
+    rows::{
+        Sample, Sides,
+        case_settings::{Setting, revision},
+    },
+};
 
 /// Flows that are drawn; of more, the least steady.
 const MOST_FLOWS: usize = 6;
@@ -82,7 +89,7 @@ fn sampled<'a>(run: &Run, flow: &'a FlowResult, mean_bytes: f64) -> Option<Sampl
 fn brief(sampled: &Sampled<'_>) -> String {
     let stall = match sampled.timeline.longest_stall_seconds {
         Some(0.0) => "no stall".to_owned(),
-        Some(seconds) => format!("longest stall {}", number::time(seconds * 1e9)),
+        Some(seconds) => format!("longest stall {}", text::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
     };
     format!("Gb/s of run {}: {stall}", sampled.run)
@@ -127,7 +134,7 @@ fn figure(sampled: &[Flow<'_, '_>]) -> Option<Figure> {
     let flows = &sampled[..sampled.len().min(MOST_FLOWS)];
     flows.first()?;
     let first_runs = flows.iter().filter_map(|flow| flow.runs.first());
-    let interval = number::time(
+    let interval = text::time(
         first_runs.clone().map(|run| run.timeline.interval_seconds).fold(0.0, f64::max) * 1e9,
     );
     let joined = first_runs.clone().any(|run| run.intervals.len() > COLUMNS);
@@ -209,7 +216,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
             name: SLOWEST.to_owned(),
             at: (slowest.middle_ns(), slowest.gbit_per_s),
             style: slowest_style(),
-            hint: format!("slowest: {} Gb/s", number::short(slowest.gbit_per_s)),
+            hint: format!("slowest: {} Gb/s", text::short(slowest.gbit_per_s)),
             ..Dot::default()
         })
     });
@@ -253,24 +260,24 @@ fn row(flow: &Flow<'_, '_>, sampled: &Sampled<'_>) -> Vec<Cell> {
 }
 
 /// Columns of a chart; more intervals than that are drawn with their least and most.
-pub(super) const COLUMNS: usize = 150;
+const COLUMNS: usize = 150;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Interval {
+struct Interval {
     /// In seconds from the beginning of the window.
-    pub(super) from: f64,
-    pub(super) to: f64,
-    pub(super) gbit_per_s: f64,
+    from: f64,
+    to: f64,
+    gbit_per_s: f64,
 }
 
 impl Interval {
-    pub(super) fn middle_ns(&self) -> f64 {
+    fn middle_ns(&self) -> f64 {
         f64::midpoint(self.from, self.to) * 1e9
     }
 }
 
 /// Intervals side by side as one where there are too many: throughput over all of them, the least, the most.
-pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
+fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
     let each = intervals.len().div_ceil(COLUMNS).max(1);
     intervals
         .chunks(each)
@@ -286,7 +293,7 @@ pub(super) fn columns(intervals: &[Interval]) -> Vec<(Interval, f64, f64)> {
 }
 
 /// The longest stretch of intervals without a message, where there is one.
-pub(super) fn stall(intervals: &[Interval]) -> Option<(f64, f64)> {
+fn stall(intervals: &[Interval]) -> Option<(f64, f64)> {
     let stretches = intervals.chunk_by(|a, b| (a.gbit_per_s == 0.0) == (b.gbit_per_s == 0.0));
     stretches
         .filter(|stretch| stretch.first().is_some_and(|first| first.gbit_per_s == 0.0))
@@ -294,19 +301,19 @@ pub(super) fn stall(intervals: &[Interval]) -> Option<(f64, f64)> {
         .max_by(|a, b| (a.1 - a.0).total_cmp(&(b.1 - b.0)))
 }
 
-pub(super) fn slowest(intervals: &[Interval]) -> Option<Interval> {
+fn slowest(intervals: &[Interval]) -> Option<Interval> {
     intervals.iter().copied().min_by(|a, b| a.gbit_per_s.total_cmp(&b.gbit_per_s))
 }
 
 /// The slowest hundredth's part of the median, for throughput in intervals.
-pub(super) fn steadiness_of_rates(rates: impl Iterator<Item = f64>) -> f64 {
+fn steadiness_of_rates(rates: impl Iterator<Item = f64>) -> f64 {
     let (middle, slow) = middle_and_slow(rates.collect());
     if middle > 0.0 { slow / middle } else { 0.0 }
 }
 
 /// The same of an open loop's messages in intervals. Arrivals by chance are not steady by themselves: what chance explains,
 /// three standard deviations of a Poisson count, is not held against them.
-pub(super) fn steadiness_of_arrivals(messages: &[u64]) -> f64 {
+fn steadiness_of_arrivals(messages: &[u64]) -> f64 {
     let (middle, slow) = middle_and_slow(messages.iter().map(|&count| count as f64).collect());
     if middle > 0.0 { ((slow + 3.0 * middle.sqrt()) / middle).min(1.0) } else { 1.0 }
 }

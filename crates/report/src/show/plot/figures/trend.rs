@@ -3,22 +3,26 @@
 //! axis: by the time at which they were begun, or by revision where they were all made on one day, as when two
 //! revisions are measured in turns.
 
-use statistics::{RatioEstimate, Verdict, ratio, verdict};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
-
-use crate::observe::Metric;
-use crate::observe::format::each_once;
-use crate::show::plot::draw::palette::{BETTER, Marker, SeriesStyle, WORSE};
-use crate::show::plot::draw::{Key, KeyMark, Scale, Tick, number};
-use crate::show::plot::figure::{Cell, Figure, Picture, Table};
-use crate::show::plot::marks::{Axis, Chart, Dot, Mark, Series, Upright, facets};
-use crate::show::plot::rows::groups::{Group, Groups, Line, Rule, grouped};
-use crate::show::plot::rows::sample::Sample;
-use crate::show::plot::rows::settings::{Setting, minute, revision};
-use crate::show::plot::spec::{extent, heading, over_places, unit};
-use crate::show::plot::sums::Sides;
 use results::load::Loaded;
+use statistics::{RatioEstimate, Verdict, ratio, verdict};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::observe::{Metric, format::each_once};
+use crate::show::plot::{
+    draw::{
+        Key, KeyMark, Scale, Tick,
+        palette::{BETTER, Marker, SeriesStyle, WORSE},
+        text,
+    },
+    figure::{Cell, Figure, Picture, Table},
+    marks::{self, Axis, Chart, Dot, Mark, Series, Upright},
+    rows::{
+        Sample, Sides,
+        case_settings::{Setting, minute, revision},
+        groups::{Group, Groups, Line, Rule, grouped},
+    },
+    spec::{extent, heading, over_places, unit},
+};
 
 const CAPTION: &str = "Lines join cases with equal settings only. A mark is a step: its 95 % interval, compared with the \
     previous file, is beyond the metric’s margin.";
@@ -191,7 +195,7 @@ fn figure(
     let notes = notes.into_iter().flatten().chain(groups.notes.clone()).collect();
     let picture = Picture {
         subtitle: groups.subtitle(Setting::Files),
-        keys: [facets::keys(&charts, &groups.names), keys.into()].concat(),
+        keys: [marks::keys_of_charts(&charts, &groups.names), keys.into()].concat(),
         charts,
         notes,
         tables: trends.iter().map(Trend::table).collect(),
@@ -226,15 +230,15 @@ const LEAST_RUNS: usize = 3;
 
 /// From a file to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) estimate: RatioEstimate,
+struct Step {
+    estimate: RatioEstimate,
     /// Better or worse beyond the metric's margin; `None` if neither, or if there are too few runs.
-    pub(super) better: Option<bool>,
+    better: Option<bool>,
     few: bool,
 }
 
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
-pub(super) fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
+fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
     let mut before: Vec<f64> = Vec::new();
     let mut steps = Vec::with_capacity(samples.len());
     for sample in samples {
@@ -261,7 +265,7 @@ fn step(before: &[f64], now: &[f64], metric: Metric) -> Option<Step> {
 
 impl Step {
     /// The change in percent with its interval, and the word for it.
-    pub(super) fn words(&self, metric: Metric) -> String {
+    fn words(&self, metric: Metric) -> String {
         let RatioEstimate { ratio, low, high, .. } = self.estimate;
         let [ratio, low, high] = [ratio, low, high].map(change_in_percent);
         if self.few {
@@ -280,7 +284,7 @@ impl Step {
 fn change_in_percent(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let sign = if change >= 0.05 { "+" } else { "" };
-    format!("{sign}{}\u{a0}%", number::fixed(change, 1))
+    format!("{sign}{}\u{a0}%", text::fixed(change, 1))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -291,7 +295,7 @@ enum Order {
 }
 
 #[derive(Debug)]
-pub(super) struct Moments<'a> {
+struct Moments<'a> {
     order: Order,
     files: Vec<(f64, &'a Loaded)>,
 }
@@ -305,7 +309,7 @@ fn revision_of(loaded: &Loaded) -> String {
 }
 
 /// Places for files; `None` for less than two. Files whose time cannot be read have no place by date.
-pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
+fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
     let mut files: Vec<(&Loaded, OffsetDateTime)> =
         results.iter().filter_map(|loaded| Some((loaded, begun(loaded)?))).collect();
     files.sort_by(|a, b| (a.1, &a.0.path).cmp(&(b.1, &b.0.path)));
@@ -342,19 +346,19 @@ pub(super) fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
 }
 
 impl Moments<'_> {
-    pub(super) fn place(&self, loaded: &Loaded) -> Option<f64> {
+    fn place(&self, loaded: &Loaded) -> Option<f64> {
         let found = self.files.iter().find(|file| file.1.path == loaded.path);
         found.map(|file| file.0)
     }
 
-    pub(super) fn kind(&self) -> &'static str {
+    fn kind(&self) -> &'static str {
         match self.order {
             Order::Revisions => "revisions",
             _ => "time",
         }
     }
 
-    pub(super) fn axis_title(&self) -> &'static str {
+    fn axis_title(&self) -> &'static str {
         match self.order {
             Order::Revisions => "git revision, files side by side in order of time",
             Order::Days => "begun on (UTC)",
@@ -362,14 +366,14 @@ impl Moments<'_> {
         }
     }
 
-    pub(super) fn scale(&self) -> Scale {
+    fn scale(&self) -> Scale {
         let [first, last] =
             [self.files.first(), self.files.last()].map(|file| file.map_or(0.0, |file| file.0));
         Scale::linear(first, last).widened(0.03)
     }
 
     /// The first file of each label has it.
-    pub(super) fn ticks(&self) -> Vec<Tick> {
+    fn ticks(&self) -> Vec<Tick> {
         let mut ticks: Vec<Tick> = Vec::new();
         for (value, loaded) in &self.files {
             let minute = minute(&loaded.result.started_at);
@@ -386,7 +390,7 @@ impl Moments<'_> {
     }
 
     /// Where the revision changed, half way between the two files, and to what.
-    pub(super) fn changes(&self) -> impl Iterator<Item = (f64, String)> {
+    fn changes(&self) -> impl Iterator<Item = (f64, String)> {
         self.files
             .windows(2)
             .map(|pair| (pair, [pair[0].1, pair[1].1].map(revision_of)))

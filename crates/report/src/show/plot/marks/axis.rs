@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::show::plot::draw::canvas::{Anchor, Canvas, Paint, Rect, Style};
-use crate::show::plot::draw::palette::{Colour, GRID, INK, MUTED, WORSE};
-use crate::show::plot::draw::scale::{Kind, Scale, Tick, Unit, ticks};
-use crate::show::plot::draw::text::{ASCENT, SMALL_PX, shortened, width_px};
+use crate::show::plot::draw::{
+    canvas::{Anchor, Canvas, Paint, Rect, Style},
+    palette::{Colour, GRID, INK, MUTED, WORSE},
+    scale::{Kind, Scale, Tick, Unit, ticks},
+    text::{ASCENT, SMALL_PX, shortened, width_px},
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {

@@ -1,11 +1,15 @@
 //! What stands between two axes: lines, in which a gap is what is missing; bands, areas and upright lines; single
 //! points with words; and tiles, such as the cells of a map, bars, and intervals.
 
-use crate::show::plot::draw::canvas::hatch;
-use crate::show::plot::draw::palette::{Colour, GROUND, MUTED, Marker, RULE, SeriesStyle};
-use crate::show::plot::draw::text::{SMALL_PX, width_px};
-use crate::show::plot::draw::{Anchor, Canvas, Labels, Paint, Rect, Style, number};
-use crate::show::plot::marks::axis::AxisFrame;
+use crate::show::plot::{
+    draw::{
+        Anchor, Canvas, Labels, Paint, Rect, Style,
+        canvas::hatch,
+        palette::{Colour, GROUND, MUTED, Marker, RULE, SeriesStyle},
+        text::{self, SMALL_PX, width_px},
+    },
+    marks::axis::AxisFrame,
+};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
@@ -102,7 +106,7 @@ impl Series {
         for &(x, y) in &self.hollow {
             if let Some((left, top)) = frame.place(x, y) {
                 let place = (left, top.clamp(frame.plot.y, frame.plot.bottom()));
-                let hint = format!("{}: {}, does not count", self.name, number::short(y));
+                let hint = format!("{}: {}, does not count", self.name, text::short(y));
                 canvas.marker(place, hollow(self.style), Some(&hint));
             }
         }
@@ -132,10 +136,10 @@ impl Series {
             }
         }
         for (point, place) in placed.into_iter().filter(|_| self.markers) {
-            if let (Some(y), true) = (point.y.map(number::short), frame.contains(place)) {
+            if let (Some(y), true) = (point.y.map(text::short), frame.contains(place)) {
                 let interval = point
                     .interval
-                    .map(|(low, high)| [low, high].map(number::short))
+                    .map(|(low, high)| [low, high].map(text::short))
                     .map(|[low, high]| format!(" ({low} to {high})"));
                 let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
                 canvas.marker(place, self.style, Some(&hint));

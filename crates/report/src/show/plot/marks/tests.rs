@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::show::plot::draw::{Scale, Sheet, Tick, Unit, Width, check, palette};
+use crate::show::plot::draw::{Scale, Sheet, Tick, Unit, Width, palette, tests::faults};
 
 fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
     let min = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -76,7 +76,7 @@ proptest! {
         let points: Vec<Point> = values.iter().map(point).collect();
         let of = |(index, name): (usize, &String)| Series {
             name: name.clone(),
-            style: palette::style(index),
+            style: style(index),
             points: points.iter().skip(index).copied().collect(),
             hollow: points.iter().filter_map(|point| Some((point.x, point.y? * 9.0))).collect(),
             markers: index % 2 == 0,
@@ -87,7 +87,7 @@ proptest! {
         let ys: Vec<f64> = values.iter().filter_map(|value| value.1).collect();
         let axes = (axis(x_kind, &xs, &texts[3]), axis(y_kind, &ys, &texts[4]));
         let svg = drawn(series, axes, &texts, &heights, width);
-        prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
+        prop_assert_eq!(faults(&svg), Vec::<String>::new());
     }
 
     #[test]
@@ -98,7 +98,7 @@ proptest! {
         ticks.sort_by(|a, b| a.value.total_cmp(&b.value));
         let x = Axis::named("revision", Scale::linear(0.0, 1.0), ticks);
         let svg = drawn(Vec::new(), (x, axis(0, &[1.0, 2.0], "y")), &[], &[200.0], Width::Column);
-        prop_assert_eq!(check::faults(&svg), Vec::<String>::new());
+        prop_assert_eq!(faults(&svg), Vec::<String>::new());
     }
 }
 
@@ -130,8 +130,8 @@ proptest! {
         let x = Axis { marked, parts, ..Axis::columns("to", columns) };
         let chart = Chart::of_cells((0.0, 64.0), row_px, (x, y), marks);
         let mut sheet = Sheet::new("", "", Width::ALL[usize::from(is_narrow)]);
-        facets::draw(&mut sheet, &[chart]);
-        prop_assert_eq!(check::faults(&sheet.finish("", "", "")), Vec::<String>::new());
+        draw_charts(&mut sheet, &[chart]);
+        prop_assert_eq!(faults(&sheet.finish("", "", "")), Vec::<String>::new());
     }
 }
 
@@ -166,5 +166,28 @@ fn the_check_finds_what_is_wrong() {
     sheet.canvas.text(110.0, 104.0, "there", Style::default());
     sheet.canvas.text(710.0, 30.0, "outside", Style::default());
     sheet.take(200.0);
-    assert_eq!(check::faults(&sheet.finish("", "", "")).len(), 2);
+    assert_eq!(faults(&sheet.finish("", "", "")).len(), 2);
+}
+
+#[test]
+fn charts_stand_beside_each_other_where_there_is_room() {
+    let rows = |width, count: usize, least_px| {
+        let mut sheet = Sheet::new("", "", width);
+        let axis = |title| Axis::new(title, Scale::linear(0.0, 1.0), Unit::Plain);
+        let chart = Chart {
+            width_px: (least_px, f64::INFINITY),
+            ..Chart::new(axis("below"), axis("left"), Vec::new())
+        };
+        draw_charts(&mut sheet, &vec![chart; count]);
+        let svg = sheet.finish("", "", "");
+        // Titles are at the left, and where nothing is below.
+        [">left<", ">below<"].map(|title| svg.matches(title).count())
+    };
+    assert_eq!(rows(Width::Page, 4, 0.0), [2, 2]);
+    assert_eq!(rows(Width::Page, 5, 0.0), [2, 3]);
+    assert_eq!(rows(Width::Page, 9, 0.0), [3, 3]);
+    assert_eq!(rows(Width::Column, 4, 0.0), [4, 1]);
+    assert_eq!(rows(Width::Column, 4, 100.0), [2, 2]);
+    assert_eq!(rows(Width::Page, 5, 300.0), [3, 2]);
+    assert_eq!(rows(Width::Page, 2, f64::INFINITY), [2, 1]);
 }

@@ -4,13 +4,19 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::observe::format::{each_once, plural};
-use crate::observe::standing::{self, LeftOut};
-use crate::show::plot::draw::palette::{SeriesStyle, style};
-use crate::show::plot::rows::sample::Sample;
-use crate::show::plot::rows::settings::{Setting, minute};
-use results::load::Loaded;
-use results::model::CaseResult;
+use results::{load::Loaded, model::CaseResult};
+
+use crate::observe::{
+    format::{each_once, plural},
+    standing::{self, LeftOut},
+};
+use crate::show::plot::{
+    draw::palette::{SeriesStyle, style},
+    rows::{
+        Sample,
+        case_settings::{Setting, minute},
+    },
+};
 
 /// Cases that differ in the figure's horizontal axis only.
 #[derive(Clone, Debug)]
@@ -64,7 +70,7 @@ pub(crate) fn plain(setting: Setting, words: &str) -> String {
     }
 }
 
-pub(crate) fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
+fn name_by(line: &Line<'_>, settings: &[Setting]) -> String {
     let own = settings.iter().map(|it| plain(*it, line.value(*it)));
     let of_case = ["op", "cq"].map(|flag| line.value(Setting::from_flag(flag)).to_owned());
     match joined(own) {
@@ -79,7 +85,7 @@ pub(crate) fn joined(words: impl IntoIterator<Item = String>) -> String {
 }
 
 /// The common name of lines of two sides leaves out their differences.
-pub(crate) fn without_side(settings: &[Setting]) -> Vec<Setting> {
+fn without_side(settings: &[Setting]) -> Vec<Setting> {
     settings.iter().copied().filter(|it| *it != Setting::Side).collect()
 }
 
@@ -404,7 +410,7 @@ fn file_sets<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> 
     file_sets.into_values().collect()
 }
 
-/// Names sets of files by their first files, and by their begin if that is not enough.
+/// Names file_sets by their first files, and by their begin if that is not enough.
 fn name(file_sets: &mut [Vec<Placed<'_>>]) {
     file_sets.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
     let files: Vec<&Loaded> = file_sets.iter().filter_map(|it| first(it)).collect();

@@ -1,7 +1,7 @@
 //! Which files are launches of one case, and which cases of them are drawn.
 
-use super::loads::{closed, kept};
 use super::*;
+use crate::show::plot::figures::tests::loads::{closed, kept};
 
 /// A file of two sizes, with other settings.
 fn with(index: usize, flags: &str) -> Loaded {
@@ -15,7 +15,7 @@ fn with(index: usize, flags: &str) -> Loaded {
 #[test]
 fn files_may_differ_in_their_number_of_runs() {
     let files = [with(0, "runs=3"), with(1, "runs=5")];
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(&files)[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&files)[0];
     assert_eq!(texts(figure, 0, 2), ["2", "2"]);
     has(&figure.subtitle, ["2 launches"]);
 }
@@ -23,10 +23,10 @@ fn files_may_differ_in_their_number_of_runs() {
 #[test]
 fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
     let files = [with(0, "warmup=auto:5s"), with(1, "warmup=2s")];
-    let lines = texts(&values::BANDWIDTH_BY_SIZE.figures(&files)[0], 0, 0);
+    let lines = texts(&specs::BANDWIDTH_BY_SIZE.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
     let files = [with(0, "duration=5s"), with(1, "duration=9s")];
-    let figure = &values::LATENCY.figures(&files)[0];
+    let figure = &specs::LATENCY.figures(&files)[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
 
@@ -35,7 +35,7 @@ fn a_case_at_the_place_of_another_one_is_told() {
     let mut file = sizes(0, "a", 1.0);
     let again = CaseResult { id: "again".to_owned(), ..file.result.cases[0].clone() };
     file.result.cases.push(again);
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[file])[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&[file])[0];
     assert!(figure.svg.contains("1 repeated case is hidden"));
 }
 
@@ -48,7 +48,7 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
         .cases
         .extend([64, 1024].map(|size| at(&format!("op=write size={size}"), f64::from(size))));
     let base = &[sizes(0, "old", 2.0)];
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(Sides { new: &new, base })[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(Sides { new: &new, base })[0];
     let lines = texts(figure, 0, 0).join("; ");
     for (told, is_drawn) in [
         ("send: rev old, base", true),
@@ -91,7 +91,7 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
         file(index, "host", git, cases.to_vec())
     };
     let (base, new) = (&[of(0, "a", 2_000)], &[of(1, "b", 3_000)]);
-    let load = &latency_by_load::SPEC.figures(Sides { new, base })[0];
+    let load = &specs::LATENCY_BY_LOAD.figures(Sides { new, base })[0];
     let (base, new) = (&[depth(0, "a")], &[depth(1, "b")]);
     let path = &paths(Sides { new, base })[0];
     for figure in [load, path] {
@@ -114,7 +114,7 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
         file(index, "host", "a", vec![case])
     };
     let results = [of(0, "mlx5_0", 3), of(1, "mlx5_0", 5), of(2, "mlx5_1", 9)];
-    let figure = &shares::shares(&results).figures[0];
+    let figure = &queue_pairs::shares(&results).figures[0];
     has(&figure.subtitle, ["mlx5_0 of host, mlx5_1 of host"]);
     has(&figure.svg, ["the newest is drawn"]);
     assert!(texts(figure, 0, 0)[0].ends_with("mlx5_1 of host"));
@@ -133,7 +133,7 @@ fn a_line_is_of_one_set_of_files() {
         file(index, "host", "a", cases.to_vec())
     };
     let (slow, fast) = (of(0, [64, 4096], 1.0), of(1, [512, 1024], 9.0));
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[slow.clone(), fast.clone()])[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&[slow.clone(), fast.clone()])[0];
     let lines = texts(figure, 0, 0);
     assert_eq!(lines, ["host-0", "host-0", "host-1", "host-1"]);
     for (name, points) in [("host-0", "64 1,4096 1"), ("host-1", "512 9,1024 9")] {
@@ -143,7 +143,7 @@ fn a_line_is_of_one_set_of_files() {
     // A single case of another set is no peak of a line.
     let mut peak = fast;
     peak.result.cases.truncate(1);
-    let figure = &values::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];
+    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];
     has(&figure.svg, ["data-points=\"64 1,4096 1\""]);
 }
 

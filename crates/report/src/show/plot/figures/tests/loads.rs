@@ -23,7 +23,7 @@ pub(super) fn closed() -> CaseResult {
 }
 
 pub(super) fn drawn(cases: Vec<CaseResult>) -> Vec<Figure> {
-    fit(latency_by_load::SPEC.figures(&one_file(cases)))
+    fit(specs::LATENCY_BY_LOAD.figures(&one_file(cases)))
 }
 
 pub(super) const SVG: &str = "http://www.w3.org/2000/svg";
@@ -106,7 +106,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
     assert!(!figure.svg.contains("1\u{a0}s<"));
     // Others have rings of what does not count.
     let results = one_file(cases);
-    let latency = &values::LATENCY.figures(&results)[0].svg;
+    let latency = &specs::LATENCY.figures(&results)[0].svg;
     has(latency, ["<title>load 80%: ", ", does not count<"]);
     let is_line = |line: &&str| line.contains("data-series=\"load 80%\" data-points=\"\"");
     assert_eq!(latency.lines().filter(is_line).count(), 1);
@@ -125,9 +125,9 @@ fn open_loops_are_in_no_figure_of_throughput() {
     };
     let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
     let of_throughput: [Maker; 5] = [
-        |it| values::BANDWIDTH_BY_SIZE.figures(it),
-        |it| values::RATE_BY_QPS.figures(it),
-        |it| values::RATE_BY_WORKERS.figures(it),
+        |it| specs::BANDWIDTH_BY_SIZE.figures(it),
+        |it| specs::RATE_BY_QPS.figures(it),
+        |it| specs::RATE_BY_WORKERS.figures(it),
         heat_map::figures,
         |it| paths(it),
     ];

@@ -1,14 +1,19 @@
 //! Figures of few and of many nodes, in the order that was asked for; what is slow is marked.
 
+use results::sample::{
+    loaded,
+    mesh::{Mesh, Slow},
+};
+
 use super::*;
-use crate::show::page::Page;
-use crate::show::plot::figures::nodes::{self, Nodes, Racks};
-use crate::show::plot::{sections, sums};
-use results::sample::loaded;
-use results::sample::mesh::{Mesh, Slow};
+use crate::show::plot::{
+    figures::nodes::{self, Nodes, Racks},
+    rows,
+};
+use crate::show::{page::Page, plot};
 
 fn of(results: &[Loaded], racks: &Racks) -> Nodes {
-    nodes::figures(results, &sums::of_patterns(results), racks)
+    nodes::figures(results, &rows::of_patterns(results), racks)
 }
 
 fn drawn(result: ResultFile) -> Vec<Figure> {
@@ -147,8 +152,8 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
     let mut mesh = Mesh::new(24).with(Slow::Sends(3, 0.5)).runs(1);
     mesh.histograms = true;
     let results = [loaded(mesh.pairs()), loaded(mesh.all_to_all())];
-    let sums = sums::of_patterns(&results);
-    let sections = sections::sections(&results, (&*sums).into(), None, &Racks::default());
+    let sums = rows::of_patterns(&results);
+    let sections = plot::sections(&results, (&*sums).into(), None, &Racks::default());
     let figures: usize = sections.iter().map(|section| section.figures.len()).sum();
     assert!(figures <= 10, "{figures}");
     for figure in sections.iter().flat_map(|section| &section.figures) {
@@ -156,7 +161,7 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
         let lines = figure.svg.matches("node3&gt;").count();
         assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
     }
-    let told = sections::left_out(&results, None).join("\n");
+    let told = plot::left_out(&results, None).join("\n");
     let words = "Only “Nodes” shows the flows of a pattern (--pattern) one by one";
     has(told, [words]);
     let page = Page { results: &results, sums: &sums, sections: &sections, ..Page::default() };

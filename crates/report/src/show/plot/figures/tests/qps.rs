@@ -1,8 +1,11 @@
 //! Maps of QPs over time, of runs whose stalls are made up. Figures of cases with several flows.
 
+use results::{
+    model::{Fairness, StarvedQp},
+    sample::starts,
+};
+
 use crate::show::plot::figures::tests::*;
-use results::model::{Fairness, StarvedQp};
-use results::sample::starts;
 
 /// A case of one run of so many QPs, with 100 messages in each of 50 intervals of 40 ms but for what `change` does.
 fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
@@ -15,7 +18,7 @@ fn of_qps(qps: usize, change: impl FnOnce(&mut [Vec<u64>])) -> CaseResult {
 }
 
 fn figures_of(cases: Vec<CaseResult>) -> Vec<Figure> {
-    fit(qp_time::figures(&one_file(cases)))
+    fit(queue_pairs::over_time_figures(&one_file(cases)))
 }
 
 #[test]
@@ -50,9 +53,9 @@ fn even_runs_and_those_without_counts_have_no_map() {
     without.runs[0].flows[0].qp_timeline = None;
     // It says nothing of four QPs.
     let one = one_file(vec![without.clone()]);
-    assert_eq!(qp_time::left_out(&one), None);
+    assert_eq!(queue_pairs::left_out(&one), None);
     without.runs[0].flows[0].qps = (0..1025).map(|index| sample::qp(index, 0)).collect();
-    let told = qp_time::left_out(&one_file(vec![without])).unwrap();
+    let told = queue_pairs::left_out(&one_file(vec![without])).unwrap();
     starts(told, "1 flow has no counts for each QP over time");
 }
 
@@ -109,7 +112,7 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
     let mut cases = vec![with("one", [64, 65_536]), with("two", [128, 1 << 20])];
     cases[0].runs[0].flows[1].qps = vec![sample::qp(0, 10), sample::qp(1, 30)];
     let results = one_file(cases);
-    let figures = values::BANDWIDTH_BY_SIZE.figures(&results);
+    let figures = specs::BANDWIDTH_BY_SIZE.figures(&results);
     assert_eq!(figures.len(), 1);
     let flows = ["flow large", "flow large", "flow small", "flow small"];
     assert_eq!(texts(&figures[0], 0, 0), flows);
@@ -119,7 +122,7 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
     let over_time = texts(&timeline::figures(&results)[0], 0, 0);
     assert_eq!(over_time.len(), 4);
     has(over_time.join("; "), ["one, flow large"]);
-    let shares = texts(&shares::shares(&results).figures[0], 0, 0);
+    let shares = texts(&queue_pairs::shares(&results).figures[0], 0, 0);
     assert_eq!(shares, ["one, flow large"]);
 }
 
@@ -130,7 +133,7 @@ fn qps_that_are_served_evenly_are_said() {
         let flow = &mut case.runs[0].flows[0];
         flow.qps = (0..).zip(bytes).map(|(index, bytes)| sample::qp(index, bytes)).collect();
         flow.fairness = fairness;
-        shares::shares(&one_file(vec![case]))
+        queue_pairs::shares(&one_file(vec![case]))
     };
     let even = || Fairness::new(&[10.0, 10.0]);
     for (bytes, fairness, told) in [([10, 11], None, "0.997"), ([10, 10], even(), "0.999")] {
