@@ -99,7 +99,7 @@ impl VerbsObjects {
         let shared_receives = match (&srq, &receives) {
             (Some(srq), Some(memory)) => {
                 let qpns = qps.iter().map(|qp| qp.qpn());
-                let receives = SharedReceives::post(flow, srq, memory.of(0), qpns)?;
+                let receives = SharedReceives::post(flow, srq, memory.of_qp(0), qpns)?;
                 Some(Arc::new(receives))
             }
             _ => None,
@@ -132,7 +132,7 @@ impl VerbsObjects {
         let memory = |index: usize| match &self.offered {
             Some(regions) => {
                 let target = Layout::target_of(&self.flow, index as u32);
-                let region = regions.of(target);
+                let region = regions.of_qp(target);
                 (
                     region.address() + layout.start_of(target) as u64,
                     region.rkey(),
@@ -232,7 +232,7 @@ impl VerbsObjects {
         let receiver = self
             .receives
             .as_ref()
-            .map(|memory| Receiver::new(flow, &self.sizes, index, qp, memory.of(index)))
+            .map(|memory| Receiver::new(flow, &self.sizes, index, qp, memory.of_qp(index)))
             .transpose()?;
         if let Some(receiver) = &receiver {
             receiver.post_all(qp.qpn())?;
@@ -251,12 +251,12 @@ impl VerbsObjects {
         let sender = self
             .local
             .as_ref()
-            .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory.of(index), remote))
+            .map(|memory| Sender::new(flow, &self.sizes, index, qp, memory.of_qp(index), remote))
             .transpose()?;
         let numbered = self.local.as_ref().and_then(|local| {
             let [offered, receives] =
-                [&self.offered, &self.receives].map(|it| Some(it.as_ref()?.of(index)));
-            Numbered::new(flow, index, local.of(index), offered, receives)
+                [&self.offered, &self.receives].map(|it| Some(it.as_ref()?.of_qp(index)));
+            Numbered::new(flow, index, local.of_qp(index), offered, receives)
         });
         Ok(QpContext { numbered, qp: Arc::clone(qp), sender, receiver })
     }

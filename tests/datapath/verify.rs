@@ -149,7 +149,7 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     assert_eq!(found(&reliable, 1), None);
     assert!(found(&reliable, 3).is_some(), "the first is not the third");
     assert_eq!(found(&unreliable, 3), None);
-    let bytes = memory.of(1);
+    let bytes = memory.of_qp(1);
     bytes.write_at(layout.offset(1, 2) + 256, &[0; 256]);
     assert_eq!(found(&unreliable, 3), None, "a packet was never there");
     bytes.write_at(layout.offset(1, 2) + 700, &[0]);

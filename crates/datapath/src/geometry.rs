@@ -14,13 +14,13 @@ use settings::{CqMode, Settings, Spread};
 /// How a flow divides its send queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// WRs in a slot.
+    /// WRs of a slot, the last of which is signalled.
     pub unit: u32,
-    /// Slots in the ring.
+    /// Slots in the ring of prebuilt WRs.
     pub slots: u32,
     /// WRs at the start of a slot, posted when the slot before it is closed; `unit` for whole slots.
     pub head: u32,
-    /// WRs per completion.
+    /// One WR in so many is signalled.
     pub signal_every: u32,
     /// WRs in a chain at most.
     pub post_list: u32,
@@ -43,12 +43,12 @@ impl Geometry {
     pub fn new(depth: u32, signal_every: u32, post_list: u32, whole_slots: bool) -> Geometry {
         let (signal_every, post_list) = (signal_every.max(1), post_list.max(1));
         let unit = signal_every.max(post_list);
-        let depth = depth.max(unit);
+        let in_flight = depth.max(unit);
         let (slots, head) = if whole_slots || post_list > signal_every {
-            (depth / unit, unit)
+            (in_flight / unit, unit)
         } else {
-            let slots = depth.div_ceil(unit);
-            (slots, depth - (slots - 1) * unit)
+            let slots = in_flight.div_ceil(unit);
+            (slots, in_flight - (slots - 1) * unit)
         };
         Geometry { unit, slots, head, signal_every, post_list }
     }

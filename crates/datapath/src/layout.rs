@@ -14,8 +14,8 @@ use std::sync::Arc;
 use settings::{Access, AtomicTarget, MrMode, PageKind, RecvQueue, Settings, TouchOrder};
 use verbs::{Mapping, MemoryRegion, Ordering, Pages, ProtectionDomain, VerbsError, Walk};
 
-use super::Geometry;
-use super::pattern::mix;
+use crate::Geometry;
+use crate::operation::mix;
 
 const SHARED_BYTES: usize = 4096;
 
@@ -278,7 +278,7 @@ impl Regions {
     }
 
     /// The MR of QP `qp`.
-    pub fn of(&self, qp: u32) -> &Arc<MemoryRegion> {
+    pub fn of_qp(&self, qp: u32) -> &Arc<MemoryRegion> {
         let after_first = (qp as usize).checked_sub(1);
         after_first.and_then(|place| self.rest.get(place)).unwrap_or(&self.first)
     }
@@ -327,14 +327,10 @@ impl Numbered {
         let written = Layout::requests(flow, &Geometry::from_flow(flow)).offset(qp, 0) + last;
         let coming = match flow.op.profile().access {
             Access::None => receives.map(|memory| {
-                (
-                    Arc::clone(memory),
-                    ({
-                        let queue = Layout::place_of_receives(flow, qp);
-                        let header = flow.service.receive_header_bytes() as usize;
-                        Layout::receives(flow).offset(queue, 0) + header + last
-                    }),
-                )
+                let queue = Layout::place_of_receives(flow, qp);
+                let header_bytes = flow.service.receive_header_bytes() as usize;
+                let received = Layout::receives(flow).offset(queue, 0) + header_bytes + last;
+                (Arc::clone(memory), received)
             }),
             _ => offered.map(|memory| (Arc::clone(memory), written)),
         };
@@ -387,19 +383,19 @@ mod tests {
             let lap_bytes = layout.total_bytes() as u64 / layout.walk().laps();
             let wanted = memory.unwrap_or(1);
             prop_assert!((wanted..wanted + lap_bytes).contains(&(layout.total_bytes() as u64)));
-            let mut all: Vec<(u32, usize)> = Vec::new();
+            let mut places: Vec<(u32, usize)> = Vec::new();
             for qp in 0..qps {
                 for position in 0..depth {
                     for uses in 0..layout.walk().laps() {
                         let at = layout.offset_after(qp, position, uses);
                         prop_assert_eq!((at - offset as usize) % alignment as usize, 0);
                         prop_assert!(at + size as usize <= bytes);
-                        all.push((if each { qp } else { 0 }, at));
+                        places.push((if each { qp } else { 0 }, at));
                     }
                 }
             }
-            all.sort_unstable();
-            prop_assert!(all.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 + size as usize <= pair[1].1));
+            places.sort_unstable();
+            prop_assert!(places.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 + size as usize <= pair[1].1));
         }
     }
 
@@ -461,9 +457,9 @@ mod tests {
                 let share = f64::from(positions) * f64::from(*weight) / f64::from(sum);
                 prop_assert!((count - share).abs() < 2.0, "{} of {}, not {}", count, positions, share);
             }
-            let all: u64 = (0..qps).map(|qp| sizes.sum(qp, 0, depth)).sum();
+            let by_qp: u64 = (0..qps).map(|qp| sizes.sum(qp, 0, depth)).sum();
             let one_by_one: u64 = (0..positions).map(|k| u64::from(sizes.at(k / depth, k % depth))).sum();
-            prop_assert_eq!(all, one_by_one);
+            prop_assert_eq!(by_qp, one_by_one);
         }
     }
 

@@ -4,27 +4,23 @@
 mod geometry;
 mod layout;
 mod operation;
-mod pattern;
 mod qp_context;
 mod report;
 mod schedule;
 mod shared;
-mod shared_receives;
-mod source;
 mod value_checks;
 mod worker;
-mod worker_pool;
-mod worker_thread;
+mod worker_threads;
 
 pub use geometry::Geometry;
 pub use layout::{Layout, Numbered, Peers, Regions, Sizes, pages, received_bytes, sends_inline};
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
-pub use qp_context::{QpContext, Receiver, Sender};
+pub use qp_context::{QpContext, Receiver, Sender, SharedReceives};
 pub use report::{
     FailedCompletion, GapSamples, Mismatch, Place, QpReport, Trouble, WorkerLoad, WorkerReport,
 };
+pub use schedule::TOLERATED_NS;
 pub use shared::{Counts, Phase, Shared, WindowEdges, WindowProgress};
-pub use shared_receives::SharedReceives;
 pub use value_checks::{check_sums, check_written, fill_for_reads};
-pub use worker::{Sleep, TOLERATED_NS, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
-pub use worker_pool::{SteppedThread, SteppedThreads, WorkerPool, WorkerPoolError};
+pub use worker::{Sleep, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
+pub use worker_threads::{SteppedThread, SteppedThreads, WorkerPool, WorkerPoolError};

@@ -6,7 +6,7 @@ use metrics::histogram::Recorder;
 use settings::Op;
 use verbs::{VerbsError, WcStatus};
 
-use super::pattern::WrongByte;
+use crate::operation::WrongByte;
 
 /// One worker's part of a run: what a thread did for one flow.
 pub struct WorkerReport {
@@ -25,7 +25,7 @@ pub struct WorkerReport {
     pub away_raw: u64,
     /// CPU time of the thread in the window, for all of its flows.
     pub cpu_seconds: f64,
-    /// Polls in the window.
+    /// Polls of a CQ in the window.
     pub polls: u64,
     /// Polls in the window that found nothing.
     pub empty_polls: u64,
@@ -66,7 +66,7 @@ pub struct WorkerLoad {
 pub struct GapSamples {
     /// Messages from the first post of a sample to its last; 0 where none was taken.
     pub messages_of_gap: u64,
-    /// Samples, in mean gaps.
+    /// Each sample's time, divided by the mean gap between messages.
     pub mean_gaps: Vec<f64>,
 }
 
@@ -86,12 +86,11 @@ pub struct QpReport {
     pub posted_in_all: u64,
     /// Messages received since the QP was made.
     pub received_in_all: u64,
-    /// Latencies in the window.
+    /// Latencies of messages posted in the window; `None` where this worker records none.
     pub latency: Option<Recorder>,
 }
 
-// Errors of a run that workers met: failed completions, refused posts and wrong payloads. Keeps the first real error
-// apart from the flushes that follow it.
+// Errors of a run that workers met: failed completions, refused posts and wrong payloads.
 
 /// Errors of each kind that a worker keeps in full; the rest are only counted.
 const KEPT: usize = 8;
@@ -106,7 +105,7 @@ pub struct FailedCompletion {
     /// The operation; `None` for a receive.
     pub op: Option<Op>,
     pub status: WcStatus,
-    /// The vendor's error code.
+    /// The vendor's error code; 0 if there is none.
     pub vendor_error: u32,
     /// Payload of the largest packet that messages of this flow have, if none of them has been acknowledged before;
     /// otherwise 0.
@@ -176,7 +175,7 @@ pub enum Mismatch {
     },
 }
 
-/// All errors that one worker met.
+/// All errors that one worker met. Keeps the first real error apart from the flushes that follow it.
 #[derive(Debug, Default)]
 pub struct Trouble {
     /// The first few failed completions that are causes.

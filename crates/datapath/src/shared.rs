@@ -1,7 +1,7 @@
 //! The state of one flow that its workers at a node share with the thread that controls them.
 
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering::{self, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
@@ -10,8 +10,8 @@ use metrics::histogram::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
-use super::pattern::mix;
-use super::{Geometry, QpContext, SharedReceives};
+use crate::operation::mix;
+use crate::{Geometry, QpContext, SharedReceives};
 
 /// What the workers do. They read it once per pass over their CQs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ use super::{Geometry, QpContext, SharedReceives};
 pub enum Phase {
     /// Receive what comes; send nothing yet.
     Idle,
-    /// Send, record nothing.
+    /// Send, and record nothing yet.
     Warmup,
     /// Send, and record within the window.
     Measure,
@@ -106,7 +106,7 @@ pub struct Shared {
     counters: Vec<CachePadded<Counters>>,
     pub(super) qp_counts: QpCounts,
     watched: Watched,
-    /// See [`WindowEdges`].
+    /// The raw clock readings of [`WindowEdges`].
     edges: [AtomicU64; 2],
     /// Wakes each thread that serves the flow and sleeps.
     wakeups: OnceLock<Vec<Arc<Wakeup>>>,
@@ -297,11 +297,11 @@ impl Shared {
     /// post in a phase that it entered late, or may have posted messages whose completions another worker already
     /// counts.
     pub fn at_rest(&self) -> bool {
-        self.all_entered(Phase::Drain)
-            && ({
-                let counts = self.counts();
-                counts.posted == counts.completed
-            })
+        if !self.all_entered(Phase::Drain) {
+            return false;
+        }
+        let counts = self.counts();
+        counts.posted == counts.completed
     }
 
     /// All counts so far. Reads completed before posted, while a worker writes posted first. So if all workers drain,

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use settings::{Access, AtomicTarget, Profile, Settings};
 use verbs::MemoryRegion;
 
-use super::layout::Peers;
-use super::operation::{AWAITED, Exchange, word};
-use super::pattern::PatternKey;
-use super::report::{Mismatch, Place};
-use super::{Geometry, Layout, Regions, Sizes};
+use crate::operation::{AWAITED, Exchange, PatternKey, word};
+use crate::{Geometry, Layout, Mismatch, Peers, Place, Regions, Sizes};
 
 /// The sender's state where the values of each WR are looked at.
 pub(super) struct SenderCheck {
@@ -62,7 +60,7 @@ pub(super) struct Prepared {
     pub(super) exchange: Option<Exchange>,
 }
 
-/// What completed WRs fetched.
+/// What was seen where completed WRs fetched to.
 #[derive(Default)]
 pub(super) struct Fetched {
     pub(super) swaps_made: u32,
@@ -139,20 +137,20 @@ impl SenderCheck {
         match (self.profile.fetches, self.profile.is_atomic()) {
             (false, _) => Fetched::default(),
             (true, false) => Fetched { mismatch: self.wrong_read(positions), swaps_made: 0 },
-            (true, true) => positions.fold(Fetched::default(), |mut all, position| {
+            (true, true) => positions.fold(Fetched::default(), |mut fetched, position| {
                 let found = word(&self.memory, self.layout.offset(self.qp, position));
                 let posts = self.posts.get(position as usize);
-                let count = posts.map_or(0, |count| count.load(Relaxed));
+                let posted = posts.map_or(0, |times| times.load(Relaxed));
                 let may_be = match self.profile.access {
                     Access::Swap => {
-                        let exchange = self.exchange(position, count.wrapping_sub(1));
-                        all.swaps_made += u32::from(found == exchange.expected);
+                        let exchange = self.exchange(position, posted.wrapping_sub(1));
+                        fetched.swaps_made += u32::from(found == exchange.expected);
                         Exchange::may_leave(found, self.qps)
                     }
                     _ => found != AWAITED,
                 };
                 if !may_be {
-                    all.mismatch.get_or_insert(Mismatch::Word {
+                    fetched.mismatch.get_or_insert(Mismatch::Word {
                         place: Place::LocalMemory,
                         qp: self.qp,
                         position,
@@ -160,7 +158,7 @@ impl SenderCheck {
                         expected: None,
                     });
                 }
-                all
+                fetched
             }),
         }
     }
@@ -190,7 +188,7 @@ pub fn fill_for_reads(memory: &Regions, flow: &Settings, sizes: &Sizes) {
                 let key = PatternKey { qp, position: position as u16, sequence: lap as u16 };
                 let offset = layout.offset_after(qp, position, lap);
                 let length = sizes.at(qp, position) as usize;
-                key.fill(memory.of(qp), offset, length, false);
+                key.fill(memory.of_qp(qp), offset, length, false);
             }
         }
     }
@@ -205,15 +203,15 @@ pub fn check_sums<'p>(
 ) -> Option<Mismatch> {
     let layout = Layout::requests(flow, &Geometry::from_flow(flow));
     let mut sums: BTreeMap<(u32, usize), (u64, u32, u32)> = BTreeMap::new();
-    for (qp, posts) in (0..).zip(posts) {
-        for (position, &count) in (0..).zip(posts) {
+    for (qp, posts_of_qp) in (0..).zip(posts) {
+        for (position, &count) in (0..).zip(posts_of_qp) {
             let target = Layout::target_of(flow, qp);
             let at = (target, layout.start_of(target) + layout.within_target(flow, position));
             sums.entry(at).or_insert((0, qp, position)).0 += u64::from(count);
         }
     }
     sums.into_iter().find_map(|((target, at), (sum, qp, position))| {
-        let found = word(memory.of(target), at);
+        let found = word(memory.of_qp(target), at);
         let (is_right, expected) = match flow.op.profile().access {
             Access::Swap => (Exchange::may_leave(found, flow.qps), None),
             _ => (found == sum, Some(sum)),
@@ -241,20 +239,19 @@ pub fn check_written(
 ) -> Option<Mismatch> {
     let layout = Layout::requests(flow, &Geometry::from_flow(flow));
     let laps = layout.walk().laps();
-    let wrong = |position: u32, count: u32, first: u32| {
-        // The last message that came to the same cell.
-        let uses = u64::from(count - 1 - first) / laps * laps + u64::from(first);
-        let last = PatternKey { qp, position: position as u16, sequence: uses as u16 };
-        let offset = layout.offset_after(qp, position, uses);
-        let wrong = check_cell(memory.of(qp), offset, last, sizes, Place::TargetMemory)?;
-        let cell = (offset, sizes.at(qp, position) as usize);
-        let may_be = !flow.service.is_reliable()
-            && are_of_any(memory.of(qp), cell, last, count, packet_bytes as usize);
-        (!may_be).then_some(wrong)
-    };
     posts.iter().zip(0u32..).find_map(|(&count, position)| {
         let used = u64::from(count).min(laps) as u32;
-        (0..used).find_map(|first| wrong(position, count, first))
+        (0..used).find_map(|first| {
+            // The last message that came to the same cell.
+            let uses = u64::from(count - 1 - first) / laps * laps + u64::from(first);
+            let last = PatternKey { qp, position: position as u16, sequence: uses as u16 };
+            let offset = layout.offset_after(qp, position, uses);
+            let wrong = check_cell(memory.of_qp(qp), offset, last, sizes, Place::TargetMemory)?;
+            let cell = (offset, sizes.at(qp, position) as usize);
+            let may_be = !flow.service.is_reliable()
+                && are_of_any(memory.of_qp(qp), cell, last, count, packet_bytes as usize);
+            (!may_be).then_some(wrong)
+        })
     })
 }
 

@@ -1,48 +1,34 @@
 //! A worker: what a thread does for one flow. It polls, demultiplexes by `wr_id`, records and posts again. A pass
 //! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs.
 //!
-//! Each source of messages, a feed, has a file with its loop: `feed_own`, `feed_source`, `feed_planned` or `feed_ping_pong`. A new feed is a
-//! constant and its kinds in `kind`, a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`,
-//! `completed`, `fill` and `enter`.
+//! Each source of messages, a feed, has its loop: in `posting` those of closed loops, whose QPs are each their own source or have
+//! one together, in `feed_planned` that of an open loop, in `feed_ping_pong` that of a ping-pong. A new feed is a constant of
+//! `feed` and its kinds in [`Kind`], a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`, `completed`,
+//! `fill` and `enter`.
 
-use verbs::{SendScratch, VerbsError, WcBatch};
+use std::sync::Arc;
 
-use super::report::Trouble;
-use super::report::WorkerReport;
-use super::shared::QpCounts;
-use super::shared::{Phase, Shared};
-use super::source::Source;
+use settings::Spread;
+use verbs::{CompletionQueue, SendScratch, Sleeper, VerbsError, WcBatch};
 
+use crate::layout::looks_at_values;
+use crate::shared::QpCounts;
+use crate::{Geometry, Phase, Shared, Trouble, WorkerReport};
+
+mod clocks;
 mod completions;
 mod edges;
-mod feed_own;
 mod feed_ping_pong;
 mod feed_planned;
-mod feed_source;
-mod gaps;
-mod kind;
-mod pace;
-mod phases;
 mod planned_qps;
 mod posting;
-mod qps;
-mod service;
-mod stamped;
-mod stamps;
-mod turns;
+mod source;
 mod window;
 
-pub use gaps::TOLERATED_NS;
-use kind::{Facts, feed};
-pub(super) use kind::{Kind, KindVisitor};
-use pace::Pace;
+use clocks::{Pace, Stamps};
 use planned_qps::PlannedQps;
-use qps::{WorkerCounts, WorkerQps};
-pub(super) use service::{FlowService, Pass, Service, WorkerPlace};
-pub use service::{Sleep, ThreadSpec, WorkerSpec};
-use stamps::Stamps;
-use turns::Turns;
-use window::{NEVER, Window};
+use source::{Source, Turns};
+use window::{NEVER, Window, WorkerCounts, WorkerQps};
 
 /// What to post when a slot completes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,7 +48,7 @@ pub const WORKER_BYTES_PER_QP: usize = WorkerQps::BYTES_PER_QP
     + PlannedQps::BYTES_PER_QP
     + Turns::BYTES_PER_QP;
 
-/// The worker of one flow; `kind` chooses the parameters.
+/// The worker of one flow; [`Kind`] chooses the parameters.
 pub(super) struct Worker<
     's,
     const VERIFY: bool,
@@ -74,11 +60,11 @@ pub(super) struct Worker<
     spec: &'s WorkerSpec,
     place: WorkerPlace,
     facts: Facts,
-    /// With `feed::SOURCE`.
+    /// Used with `feed::SOURCE`, else empty.
     source: Source,
-    /// With `feed::PLANNED`.
+    /// Used with `feed::PLANNED`, else empty.
     paced: PlannedQps<'s>,
-    /// With `feed::PING_PONG`.
+    /// Used with `feed::PING_PONG`, else empty.
     turns: Turns,
     /// With latencies that end at the device's stamps.
     stamps: Option<Box<Stamps>>,
@@ -271,4 +257,235 @@ fn most_piled_up(shared: &Shared, spec: &WorkerSpec, contended: bool) -> u64 {
     let geometry = shared.geometry;
     let qps = if contended { shared.qp_contexts.len() } else { spec.qps.len() };
     qps as u64 * u64::from(geometry.completions_in_flight()) + shared.flow.receives_of(qps as u32)
+}
+
+/// The outcome of a pass over the CQs. The largest of several is the outcome for all of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Pass {
+    /// Told to exit; nothing was polled.
+    Exit,
+    /// All CQs were polled, and were empty.
+    Empty,
+    /// At least one CQ had completions.
+    Found,
+}
+
+/// What a thread does with the flows that it serves.
+pub(super) trait Service {
+    /// Enters the phases that are new and polls each CQ once.
+    fn pass(&mut self, batch: &mut WcBatch) -> Pass;
+
+    /// Arms all CQs; returns whether they have to be polled again before a sleep.
+    fn arm(&mut self) -> bool;
+
+    /// Called directly after a sleep.
+    fn woken(&mut self);
+
+    /// Whether the next passes must not be delayed.
+    fn is_catching_up(&self) -> bool;
+
+    /// The next edge of a window, at which the thread must be awake, as a raw clock reading.
+    fn edge_raw(&self) -> Option<u64>;
+
+    /// Records a sleep that failed.
+    fn sleep_refused(&mut self, error: VerbsError);
+}
+
+pub(super) trait FlowService: Service {
+    fn report(self: Box<Self>) -> WorkerReport;
+}
+
+/// The settings of one thread, which has a worker for each flow that it serves.
+pub struct ThreadSpec {
+    /// The core that it is pinned to.
+    pub core: Option<usize>,
+    /// How it sleeps while all its CQs are empty; `None` to poll.
+    pub sleep: Option<Sleep>,
+    /// Its part of each flow of the node, in the flows' order; `None` for a flow that it does not serve.
+    pub flows: Vec<Option<WorkerSpec>>,
+}
+
+/// The part of one flow that a thread serves.
+pub struct WorkerSpec {
+    /// The CQs that it polls, in turn.
+    pub cqs: Vec<Arc<CompletionQueue>>,
+    /// Indices of the QPs that it starts. Their completions come to it unless the CQ is shared.
+    pub qps: Vec<usize>,
+}
+
+pub struct Sleep {
+    /// The channels of all CQs of all its flows, and the wakeup that ends its sleep when a phase begins.
+    pub sleeper: Sleeper,
+    /// Whether it polls for a while before it sleeps ([`settings::PollMode::Adaptive`]).
+    pub adaptive: bool,
+}
+
+/// Which of a flow's workers a worker is.
+#[derive(Clone, Copy)]
+pub(super) struct WorkerPlace {
+    /// Its number among the flow's workers, from 0.
+    pub(super) worker: usize,
+    /// The number of its thread, from 0.
+    pub(super) thread: usize,
+    /// The core that the thread is pinned to.
+    pub(super) core: Option<usize>,
+}
+
+/// Where the messages of a worker come from, the parameter `FEED`.
+mod feed {
+    /// Each QP posts its next as one completes (`posting`).
+    pub(super) const OWN: u8 = 0;
+    /// The worker is one source for its QPs (`posting`, `source`).
+    pub(super) const SOURCE: u8 = 1;
+    /// They have planned times (`feed_planned`).
+    pub(super) const PLANNED: u8 = 2;
+    /// Each follows the answer to the one before (`feed_ping_pong`).
+    pub(super) const PING_PONG: u8 = 3;
+}
+
+/// The kind of a worker: the const parameters of its code, as values. Each kind has a loop of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    verify: bool,
+    latency: bool,
+    contended: bool,
+    feed: u8,
+}
+
+/// Code that needs the parameters of a kind as const parameters.
+pub(super) trait KindVisitor {
+    type Out;
+
+    fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+        self,
+    ) -> Self::Out;
+}
+
+/// Runs `$body` with a constant `$name` that is `$value`: `$body` is compiled for both values.
+macro_rules! with_const {
+    ($name:ident = $value:expr; $body:expr) => {
+        if $value {
+            const $name: bool = true;
+            $body
+        } else {
+            const $name: bool = false;
+            $body
+        }
+    };
+}
+
+impl Kind {
+    pub(super) fn from_shared(shared: &Shared) -> Kind {
+        let flow = &shared.flow;
+        let contended = shared.contended();
+        Kind {
+            verify: looks_at_values(flow),
+            latency: !flow.no_latency,
+            contended,
+            feed: match (flow.is_closed_loop(), flow.spread) {
+                _ if flow.ping_pong => feed::PING_PONG,
+                (false, _) if shared.sends() => feed::PLANNED,
+                (_, Spread::Own) => feed::OWN,
+                // Workers that share a CQ are no sources.
+                _ if contended => feed::OWN,
+                _ => feed::SOURCE,
+            },
+        }
+    }
+
+    /// Calls the visitor with the parameters of this kind. Of the 32 combinations only the 18 that flows need are compiled.
+    pub(super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
+        with_const!(VERIFY = self.verify; match self.feed {
+            // The rules of settings allow no others.
+            feed::PING_PONG => visitor.visit::<VERIFY, true, false, { feed::PING_PONG }>(),
+            // Open loops always record latencies.
+            feed::PLANNED => with_const!(CONTENDED = self.contended;
+                visitor.visit::<VERIFY, true, CONTENDED, { feed::PLANNED }>()),
+            // Sources are never contended: see `Kind::from_shared`.
+            feed::SOURCE => with_const!(LATENCY = self.latency;
+                visitor.visit::<VERIFY, LATENCY, false, { feed::SOURCE }>()),
+            _ => with_const!(CONTENDED = self.contended; with_const!(LATENCY = self.latency;
+                visitor.visit::<VERIFY, LATENCY, CONTENDED, { feed::OWN }>())),
+        })
+    }
+}
+
+/// Constants of a flow that its worker needs for each message, computed before the first one.
+struct Facts {
+    /// A copy of the flow's.
+    geometry: Geometry,
+    several_per_slot: bool,
+    /// A slot is one signalled chain, posted by one call; see [`Worker::repeat`].
+    posts_whole_slots: bool,
+    /// Where the last chain begins in each of the two parts of a slot.
+    last_chain_of_head: u32,
+    last_chain_of_rest: u32,
+    /// Messages of the flow differ in size.
+    is_mixed: bool,
+    /// Bytes of a receive's completion that are no payload.
+    header_bytes: u32,
+}
+
+impl Facts {
+    /// With `verify` the payloads of each chain are filled before it is posted.
+    fn new(shared: &Shared, verify: bool) -> Facts {
+        let geometry = shared.geometry;
+        let is_mixed = shared.flow.size_mix.is_some();
+        Facts {
+            geometry,
+            several_per_slot: geometry.completions_per_slot() > 1,
+            posts_whole_slots: !verify
+                && !is_mixed
+                && geometry.completions_per_slot() == 1
+                && geometry.head == geometry.unit
+                && geometry.post_list == geometry.unit,
+            last_chain_of_head: geometry.last_chain(geometry.head),
+            last_chain_of_rest: geometry.last_chain(geometry.unit - geometry.head),
+            is_mixed,
+            header_bytes: shared.flow.service.receive_header_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    struct Parameters;
+
+    impl KindVisitor for Parameters {
+        type Out = (bool, bool, bool, u8);
+
+        fn visit<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED: u8>(
+            self,
+        ) -> Self::Out {
+            (VERIFY, LATENCY, CONTENDED, FEED)
+        }
+    }
+
+    #[test]
+    fn a_kind_gets_its_own_parameters_and_what_no_flow_needs_is_not_compiled() {
+        let mut compiled = BTreeSet::new();
+        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED, feed::PING_PONG] {
+            for bits in 0..8 {
+                let [verify, latency, contended] = [1, 2, 4].map(|bit| bits & bit != 0);
+                let kind = Kind { verify, latency, contended, feed };
+                let found = kind.visit(Parameters);
+                let expected = match feed {
+                    feed::PING_PONG => (verify, true, false, feed),
+                    _ => (
+                        verify,
+                        latency || feed == feed::PLANNED,
+                        contended && feed != feed::SOURCE,
+                        feed,
+                    ),
+                };
+                assert_eq!(found, expected);
+                compiled.insert(found);
+            }
+        }
+        assert_eq!(compiled.len(), 18);
+    }
 }

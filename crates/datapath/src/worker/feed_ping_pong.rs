@@ -4,11 +4,12 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::super::geometry::WrId;
-use super::posting::post_verified;
-use super::turns::RING;
-use super::{Mode, Worker};
 use verbs::Completion;
+
+use super::posting::post_verified;
+use super::source::RING;
+use super::{Mode, Worker};
+use crate::geometry::WrId;
 
 /// A message without an answer for so long is lost, where messages are: many times what a packet waits in any queue.
 const LOST_AFTER_NS: u64 = 300_000_000;

@@ -10,13 +10,14 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::super::geometry::WrId;
-use super::super::shared::Phase;
-use super::pace::{CALL_WEIGHT, COMPLETION_WEIGHT};
+use verbs::{Completion, POLL_BATCH};
+
+use super::clocks::{CALL_WEIGHT, COMPLETION_WEIGHT};
 use super::posting::post_verified;
 use super::window::NEVER;
 use super::{Mode, Worker};
-use verbs::{Completion, POLL_BATCH};
+use crate::Phase;
+use crate::geometry::WrId;
 
 /// The most messages that a pass posts.
 const MOST_POSTS: u32 = 32;

@@ -4,14 +4,11 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
-use super::super::qp_context::{QpContext, Sender};
-use super::super::report::WorkerLoad;
-use super::super::schedule::Earliest;
-use super::super::schedule::Schedule;
-use super::super::shared::{Shared, WindowEdges};
-use super::gaps::GapSampler;
-use super::window::{NEVER, away_after_raw};
 use metrics::histogram::Samples;
+
+use super::window::{NEVER, away_after_raw};
+use crate::schedule::{Earliest, GapSampler, Schedule};
+use crate::{QpContext, Sender, Shared, WindowEdges, WorkerLoad};
 
 /// The longest that a pass posts, so that completions are seen in time.
 const LONGEST_NS: u64 = 2_000;
@@ -96,7 +93,7 @@ pub(super) struct PlannedQp<'s> {
     pub(super) schedule: Schedule,
     /// The slot of its next message.
     pub(super) slot: u32,
-    /// When its backlog began.
+    /// When its backlog began; `None` without one.
     pub(super) backlog_raw: Option<u64>,
     /// Messages until the next whose times are recorded.
     pub(super) sample_in: u64,
@@ -252,8 +249,8 @@ impl<'s> PlannedQps<'s> {
             let before_raw = planned_qp.away_raw.end - planned_qp.away_raw.start;
             planned_qp.away_raw = now_raw.saturating_sub(before_raw + away_raw)..now_raw;
             self.count_full(own, looked_raw);
-            if let Some(planned_qp) = self.own.get_mut(own as usize) {
-                planned_qp.full_raw = now_raw;
+            if let Some(counted_qp) = self.own.get_mut(own as usize) {
+                counted_qp.full_raw = now_raw;
             }
         }
     }

@@ -3,11 +3,14 @@
 //!
 //! A QP's slots are posted and complete in order, so that its free slots are two counters. A policy that has chosen a
 //! QP whose queue is full waits for that QP, and all that comes after waits behind it.
+//!
+//! The turns of a ping-pong's QPs are here too.
 
 use settings::{Settings, SmoothTurns, Spread};
 
-use super::Geometry;
-use super::pattern::mix;
+use super::window::NEVER;
+use crate::operation::mix;
+use crate::{Geometry, Shared};
 
 /// The source of one worker; empty where each QP is its own.
 #[derive(Default)]
@@ -289,6 +292,55 @@ impl Loads {
         match self.links.get_mut(after as usize) {
             Some([_, previous]) => *previous = before,
             None => *last = before,
+        }
+    }
+}
+
+/// WRs of a QP's ring: the completion of the last message may come after the answer to it.
+pub(super) const RING: u8 = 2;
+
+/// Whose turn it is on each QP of a ping-pong, at one end.
+pub(super) struct Turns {
+    pub(super) of_qps: Box<[Turn]>,
+    pub(super) is_target: bool,
+    /// The adapter answers, by a message's completion.
+    pub(super) fetches: bool,
+    /// Messages come to memory alone.
+    pub(super) awaits_bytes: bool,
+    /// When to look for lost messages.
+    pub(super) look_raw: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Turn {
+    /// Of the last message: posted at the initiator, come at the target.
+    pub(super) number: u8,
+    /// The ring's next WR, and how many have not completed.
+    pub(super) position: u8,
+    pub(super) in_queue: u8,
+    /// A message waits for a WR.
+    pub(super) is_due: bool,
+    /// The initiator's message is not answered, since this reading.
+    pub(super) is_open: bool,
+    pub(super) posted_raw: u64,
+}
+
+impl Turns {
+    pub(super) const BYTES_PER_QP: usize = size_of::<Turn>();
+
+    pub(super) fn new(shared: &Shared) -> Turns {
+        let flow = &shared.flow;
+        let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
+        Turns {
+            fetches: flow.op.profile().fetches,
+            of_qps: if flow.ping_pong {
+                vec![Turn::default(); shared.qp_contexts.len()].into()
+            } else {
+                Box::default()
+            },
+            is_target: shared.answers,
+            awaits_bytes: flow.awaits_bytes(),
+            look_raw: if may_lose { 0 } else { NEVER },
         }
     }
 }

@@ -53,7 +53,7 @@ fn the_last_slot_is_the_tail() {
     let mut source = source(&flow(Spread::RoundRobin, 2, 4));
     source.allow(3, true);
     let posted: Vec<NextSlot> = std::iter::from_fn(|| source.next_slot()).collect();
-    let told: Vec<(usize, u32, bool)> =
+    let slots: Vec<(usize, u32, bool)> =
         posted.iter().map(|it| (it.qp, it.slot, it.is_tail)).collect();
-    assert_eq!(told, [(0, 0, false), (1, 0, false), (0, 1, true)]);
+    assert_eq!(slots, [(0, 0, false), (1, 0, false), (0, 1, true)]);
 }
