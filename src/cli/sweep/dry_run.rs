@@ -9,7 +9,7 @@ use crate::perftest::{Program, measuring};
 use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};
 use crate::protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
-use report::observe::setting_words::{alike, cell};
+use report::observe::format::{alike, cell};
 use results::text::wrapped;
 use settings::{Settings, differing};
 

@@ -27,40 +27,40 @@ fn even() -> Vec<Vec<u64>> {
 
 #[test]
 fn a_qp_that_stands_still_is_found_with_its_time_and_even_ones_and_all_are_told_apart() {
-    let told = over_time(even(), &[]);
-    assert!(!told.is_uneven());
-    assert!((told.jain - 1.0).abs() < 1e-9, "{}", told.jain);
-    assert!((told.qps[3].cells[24] - 1.0).abs() < 1e-9);
+    let found = over_time(even(), &[]);
+    assert!(!found.is_uneven());
+    assert!((found.jain - 1.0).abs() < 1e-9, "{}", found.jain);
+    assert!((found.qps[3].cells[24] - 1.0).abs() < 1e-9);
     let mut messages = even();
     messages[2][10..13].fill(0);
-    let told = over_time(messages, &[]);
-    assert!(told.is_uneven());
-    let worst = told.worst_first()[0];
+    let found = over_time(messages, &[]);
+    assert!(found.is_uneven());
+    let worst = found.worst_first()[0];
     let stall = worst.stall.unwrap();
     assert_eq!((worst.index, stall.is_alone), (2, true));
     assert!((stall.from_seconds - 0.4).abs() < 1e-9 && (stall.seconds() - 0.12).abs() < 1e-9);
-    assert!(told.qps[1].stall.is_none());
+    assert!(found.qps[1].stall.is_none());
     let mut messages = even();
     messages.iter_mut().for_each(|qp| qp[5] = 0);
-    let told = over_time(messages, &[]);
-    assert!(told.is_uneven());
+    let found = over_time(messages, &[]);
+    assert!(found.is_uneven());
     let of_all = |stall: Option<Stall>| stall.is_some_and(|stall| !stall.is_alone);
-    assert!(told.qps.iter().all(|qp| of_all(qp.stall)));
-    assert!((told.jain - 24.0 / 25.0).abs() < 1e-9, "{}", told.jain);
+    assert!(found.qps.iter().all(|qp| of_all(qp.stall)));
+    assert!((found.jain - 24.0 / 25.0).abs() < 1e-9, "{}", found.jain);
 }
 
 #[test]
 fn a_qp_that_gets_half_is_uneven_unless_it_was_asked_for() {
     let mut messages = even();
     messages[0].fill(50);
-    let told = over_time(messages.clone(), &[]);
-    assert!(told.is_uneven());
-    assert_eq!(told.worst_first()[0].index, 0);
-    assert!((told.qps[0].share - 50.0 / 87.5).abs() < 1e-9);
+    let found = over_time(messages.clone(), &[]);
+    assert!(found.is_uneven());
+    assert_eq!(found.worst_first()[0].index, 0);
+    assert!((found.qps[0].share - 50.0 / 87.5).abs() < 1e-9);
     let weights = [("spread", "round-robin"), ("qp-weights", "1:1,3:6")];
-    let told = over_time(messages, &weights);
-    assert!(!told.is_uneven(), "{told:?}");
-    assert!((told.qps[0].share - 1.0).abs() < 1e-9);
+    let found = over_time(messages, &weights);
+    assert!(!found.is_uneven(), "{found:?}");
+    assert!((found.qps[0].share - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -96,9 +96,9 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
         let settings = Settings::from([("qps", "4"), ("iters", "2000"), ("signal-every", "1")]);
         OverTime::new(&flow(messages), &settings).unwrap()
     };
-    let told = counted(messages.clone());
-    assert!(!told.is_uneven(), "{told:?}");
-    assert_eq!(told.qps[0].cells.len(), 19);
+    let found = counted(messages.clone());
+    assert!(!found.is_uneven(), "{found:?}");
+    assert_eq!(found.qps[0].cells.len(), 19);
     messages[0][5..8].fill(0);
     assert!(counted(messages).qps[0].stall.is_some());
 }
@@ -132,13 +132,13 @@ proptest! {
                 timeline.at_seconds[at] = value;
             }
         }
-        let told = OverTime::new(&flow, &settings(&[]));
+        let found = OverTime::new(&flow, &settings(&[]));
         if hostile.is_none() {
-            prop_assert_eq!(told.is_some(), moves);
+            prop_assert_eq!(found.is_some(), moves);
         }
-        if let Some(told) = told {
-            let cells = told.qps.iter().flat_map(|qp| &qp.cells);
-            prop_assert!(cells.chain([&told.jain]).all(|it| it.is_finite()), "{:?}", told);
+        if let Some(found) = found {
+            let cells = found.qps.iter().flat_map(|qp| &qp.cells);
+            prop_assert!(cells.chain([&found.jain]).all(|it| it.is_finite()), "{:?}", found);
         }
     }
 }

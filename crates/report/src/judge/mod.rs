@@ -4,4 +4,5 @@ pub mod compare;
 pub(crate) mod evenness;
 pub mod findings;
 pub mod mesh;
+mod problems;
 pub mod threshold;

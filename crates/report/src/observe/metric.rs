@@ -423,19 +423,19 @@ mod tests {
             totals: Totals::in_window(2_000_000, 2_000_000_000, 0, 2.0),
             ..FlowResult::default()
         };
-        let told = |flow: &FlowResult| {
+        let rates = |flow: &FlowResult| {
             [Metric::GbitPerS, Metric::MmsgPerS].map(|it| it.of(&Run::default(), Some(flow)))
         };
-        assert_eq!(told(&flow), [Some(8.0), Some(1.0)]);
+        assert_eq!(rates(&flow), [Some(8.0), Some(1.0)]);
         flow.delivery = Some(Delivery {
             goodput_gbit_per_s: Some(2.0),
             goodput_mmsg_per_s: Some(0.25),
             ..Delivery::of_qps(&[2_000_000], &[500_000])
         });
-        assert_eq!(told(&flow), [Some(2.0), Some(0.25)]);
+        assert_eq!(rates(&flow), [Some(2.0), Some(0.25)]);
         flow.delivery = Some(Delivery::of_qps(&[], &[]));
         // And what was sent is none either.
-        assert_eq!(told(&flow), [None, None]);
+        assert_eq!(rates(&flow), [None, None]);
     }
 
     #[test]

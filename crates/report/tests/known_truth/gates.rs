@@ -66,15 +66,15 @@ fn gates_seldom_end_falsely_and_end_early_where_it_is_clear() {
     for &noise in Noise::ALL {
         let [alike, quiet] = [0.03, 0.01].map(|spread| gates(noise, spread, 0.0));
         let (margin, slower) = (gates(noise, 0.01, 0.05), gates(noise, 0.03, 0.1));
-        let told = format!("{noise:?}: {alike:?}, {quiet:?}, {margin:?}, {slower:?}");
+        let details = format!("{noise:?}: {alike:?}, {quiet:?}, {margin:?}, {slower:?}");
         let most = GATES * 5 / 100;
         let wrong = [alike.regressed, quiet.regressed, margin.equal];
-        assert!(wrong.iter().all(|it| *it <= most), "{told}");
-        assert!(slower.regressed >= GATES - most, "{told}");
+        assert!(wrong.iter().all(|it| *it <= most), "{details}");
+        assert!(slower.regressed >= GATES - most, "{details}");
         // Some of its cases scatter by 4 %.
         if noise != Noise::Uneven {
-            assert!(quiet.clear >= GATES * 9 / 10, "{told}");
-            assert!(quiet.launches < 11 * GATES as u32, "{told}");
+            assert!(quiet.clear >= GATES * 9 / 10, "{details}");
+            assert!(quiet.launches < 11 * GATES as u32, "{details}");
         }
     }
 }

@@ -38,8 +38,8 @@ fn nothing_changed_seldom_calls_a_regression() {
         for (spread, cases, launches) in [(0.01, 18, 5), (0.1, 1, 10), (0.1, 6, 5), (0.1, 6, 8)] {
             let found = count(Setup { launches, ..setup(noise, spread, (0, cases), 0.0) });
             // Of 100 at 3 %, 9 or more have a chance of 1 in 300; at 0.5 %, 4 or more one in 600.
-            let told = format!("{noise:?}, {spread}, {cases}, {launches}: {found:?}");
-            assert!(found.anywhere <= 8 && found.over_all <= 3, "{told}");
+            let details = format!("{noise:?}, {spread}, {cases}, {launches}: {found:?}");
+            assert!(found.anywhere <= 8 && found.over_all <= 3, "{details}");
         }
     }
 }
@@ -51,9 +51,9 @@ fn what_is_slower_everywhere_is_found_however_much_it_is() {
         for slower in [0.05, 0.5] {
             let setup = setup(noise, 0.01, (18, 18), slower);
             let found = found(&setup, FEWER_EXPERIMENTS, 7);
-            let told = format!("{noise:?}, {slower}: {found:?}");
-            assert!(found.over_all >= FEWER_EXPERIMENTS - 1, "{told}");
-            assert_eq!(found.anywhere, FEWER_EXPERIMENTS, "{told}");
+            let details = format!("{noise:?}, {slower}: {found:?}");
+            assert!(found.over_all >= FEWER_EXPERIMENTS - 1, "{details}");
+            assert_eq!(found.anywhere, FEWER_EXPERIMENTS, "{details}");
         }
     }
 }

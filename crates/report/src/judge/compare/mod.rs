@@ -1,19 +1,602 @@
 //! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result files only.
+//!
+//! # Turns
+//!
+//! A machine changes while it is measured: it drifts, it has a neighbour for ten minutes. Let F(t) be the part of a side's
+//! launches that had begun at the time t, and the lead max |F_base(t) − F_new(t)|. Of a change with time whose ups and downs add
+//! up to V, the difference of the sides' means takes at most V × lead (integration by parts). The lead is 1 for one side after the
+//! other, and 1/n for n launches of each in strict turns.
 
-mod build;
-mod facts;
-mod judge;
-mod loads;
 pub(crate) mod model;
-pub(crate) mod options;
-mod pairing;
-mod searches;
-mod side;
-mod turns;
+mod sides;
 
-pub use build::compare;
-pub use model::{
-    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, OverAll, Reach,
-    Settles, Side, Verdict,
+use std::collections::HashMap;
+use std::path::Path;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use crate::observe::Metric;
+use crate::observe::format::{each_once, rate_text};
+use model::COMPARISON_VERSION;
+use results::load::{Found, Loaded};
+use results::model::{CaseFlow, LoadSearch, LoadVerdict, Run, SearchEnd};
+use results::{contradiction, text};
+use sides::{
+    Launch, Pairs, SideCase, SideFiles, differ, differences, observations, pair, runs,
+    settings_that_differ, units,
 };
-pub use options::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
+use statistics::{Answer, Figures, Judgement, Question, Unit, Unsettled, median};
+
+pub use model::{
+    Aspect, CaseComparison, Comparison, GATE_MARGIN, GATE_METRICS, Margins, MetricComparison,
+    MissingMetric, Observation, Options, OverAll, Reach, Settles, Side, Verdict, aspect_names,
+};
+
+/// Compares what was found at two places.
+pub fn compare(
+    (base_path, base): (&Path, &Found),
+    (new_path, new): (&Path, &Found),
+    options: &Options,
+) -> Comparison {
+    let mut notes = Vec::new();
+    let refused = base.refused.iter().chain(&new.refused).map(ToString::to_string).collect();
+    let sides = [("base", base), ("new", new)]
+        .map(|(name, found)| SideFiles::new(name, without_copies(&found.results, &mut notes)));
+    let [base, new] = &sides;
+    if base.files.iter().any(|file| new.files.iter().any(|it| file.result == it.result)) {
+        notes.push("the same result is on both sides, so it is compared with itself".to_owned());
+    }
+    let Pairs { both, only_in_base, only_in_new } = pair(&base.files, &new.files);
+    let cases = both.iter().map(|pair| case(&sides, pair, options));
+    let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
+    let Over { over_all, reach } = judge(&mut cases, &units, options.part);
+    Comparison {
+        comparison_version: COMPARISON_VERSION,
+        base: side(base_path, &base.files),
+        new: side(new_path, &new.files),
+        over_all,
+        reach,
+        cases,
+        only_in_base,
+        only_in_new,
+        refused,
+        notes,
+    }
+}
+
+/// The files without those that say the same again, as `--json` beside `--out` leaves them.
+fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a Loaded> {
+    let mut kept: Vec<&Loaded> = Vec::new();
+    for file in files {
+        match kept.iter().find(|other| other.result == file.result) {
+            Some(other) => notes.push(format!(
+                "{} has the same content as {} and is left out",
+                text::path(&file.path),
+                text::path(&other.path)
+            )),
+            None => kept.push(file),
+        }
+    }
+    kept
+}
+
+fn side(path: &Path, files: &[&Loaded]) -> Side {
+    let revisions = files
+        .iter()
+        .map(|file| &file.result.tool)
+        .map(|it| it.git.clone().unwrap_or_else(|| it.version.clone()));
+    let started = files.iter().map(|file| file.result.started_at.clone());
+    Side {
+        name: text::path(path),
+        files: files.iter().map(|file| text::path(&file.path)).collect(),
+        revisions: each_once(revisions),
+        started_at: started.min(),
+    }
+}
+
+/// A case as it is before it is judged, with the runs that its figures are of.
+fn case(
+    sides: &[SideFiles<'_>; 2],
+    pair: &[SideCase<'_>; 2],
+    options: &Options,
+) -> (CaseComparison, Units) {
+    let ([base, new], [in_base, in_new]) = (sides, pair);
+    let (Some((_, first)), Some((_, other))) = (in_base.first(), in_new.first()) else {
+        return Default::default();
+    };
+    let mut found = CaseComparison {
+        id: first.id.clone(),
+        config: first.config.clone(),
+        ..CaseComparison::default()
+    };
+    let settings = settings_that_differ(&first.config, &other.config)
+        .into_iter()
+        .map(|text| (Aspect::Settings, text));
+    let facts = differences(&base.facts(in_base), &new.facts(in_new));
+    for (aspect, text) in facts.into_iter().chain(settings) {
+        if options.across.contains(&aspect) {
+            found.across.push(text);
+        } else {
+            found.not_comparable.push(format!("{text} [{aspect}]"));
+        }
+    }
+    let base_launches = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
+    let new_launches = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
+    let launches = [base_launches.as_slice(), &new_launches];
+    found.observation = if base_launches.len().min(new_launches.len()) >= LEAST_LAUNCHES {
+        Observation::Launch
+    } else {
+        Observation::Run
+    };
+    let units = launches.map(|side| units(side, found.observation));
+    [found.base_count, found.new_count] = units.each_ref().map(Vec::len);
+    if !found.not_comparable.is_empty() {
+        return (found, units);
+    }
+    if let Some(reason) = order(&base_launches, &new_launches) {
+        if options.across.contains(&Aspect::Time) {
+            found.across.push(reason);
+        } else {
+            found.no_verdict = Some(reason);
+        }
+    }
+    for flow in first.flows() {
+        let name = flow.name();
+        found.notes.extend(of_share(&flow, launches));
+        let keeps_up = keeps_up(name, launches);
+        for metric in &options.metrics {
+            let is_elsewhere = metric.is_of_setup() && !flow.is_first();
+            if !(is_elsewhere || metric.is_of_offer() && keeps_up) {
+                add_metric(&mut found, *metric, name, launches, options);
+            }
+        }
+    }
+    if options.metrics.contains(&Metric::HighestLoad) {
+        let margin = options.margins.of(Metric::HighestLoad);
+        add_searches(&mut found, margin, launches);
+    }
+    if found.no_verdict.is_some() {
+        for metric in &mut found.metrics {
+            metric.verdict = Verdict::NoVerdict;
+        }
+    }
+    if found.metrics.is_empty() && found.missing.is_empty() {
+        let reason = "none of the metrics is on both sides";
+        found.not_comparable.push(reason.to_owned());
+    }
+    (found, units)
+}
+
+/// Adds a metric of a flow. Where some runs lack it, those that have it are no fair sample of all.
+fn add_metric(
+    found: &mut CaseComparison,
+    metric: Metric,
+    flow: &str,
+    sides: [&[Launch<'_>]; 2],
+    options: &Options,
+) {
+    let figure = |run: &Run| metric.of(run, run.flow(flow));
+    if let [Some(base), Some(new)] = sides.map(|side| observations(side, found.observation, figure))
+    {
+        let margin = options.margins.of(metric);
+        let mut compared = MetricComparison::unjudged(metric, margin, base, new);
+        compared.flow = flow.to_owned();
+        found.metrics.push(compared);
+        return;
+    }
+    if sides.into_iter().flat_map(runs).all(|run| figure(run).is_none()) {
+        return;
+    }
+    let [base, new] = sides.map(|side| {
+        let lacking = runs(side).filter(|run| figure(run).is_none()).count();
+        (lacking, runs(side).count())
+    });
+    let mut lacking = sides.into_iter().flat_map(runs).filter(|run| figure(run).is_none());
+    let (verdict, verb) = if lacking.all(|run| metric.has_samples(run, run.flow(flow))) {
+        (Verdict::Unclear, "have too few samples for it")
+    } else {
+        (Verdict::NotComparable, "lack it")
+    };
+    found.missing.push(MissingMetric {
+        metric,
+        flow: flow.to_owned(),
+        reason: format!(
+            "{} of {} base runs and {} of {} new runs {verb}",
+            base.0, base.1, new.0, new.1
+        ),
+        verdict,
+    });
+}
+
+/// Why launches in this order are not judged.
+fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
+    if let ([base], [new]) = (base, new)
+        && base.runs.len() == 1
+        && new.runs.len() == 1
+    {
+        return Some("one run each".to_owned());
+    }
+    fn times<'a>(launches: &[Launch<'a>]) -> Vec<&'a str> {
+        launches.iter().map(|launch| launch.file.result.started_at.as_str()).collect()
+    }
+    reason_against(&times(base), &times(new))
+}
+
+/// Which runs a case's figures are of: those of the base, those of the new side.
+type Units = [Vec<Unit>; 2];
+
+#[derive(Default)]
+struct Over {
+    over_all: Vec<OverAll>,
+    reach: Option<Settles>,
+}
+
+/// Judges all metrics of all cases together that are to be judged; `part` as of [`statistics::judge`].
+fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
+    let mut judged: Vec<_> = cases
+        .iter_mut()
+        .zip(units)
+        .filter(|(case, _)| case.no_verdict.is_none() && !case.metrics.is_empty())
+        .collect();
+    // Each flow of a case is a case of its own to the statistics.
+    let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
+    let mut questions: Vec<Question> = Vec::new();
+    for (index, (case, units)) in judged.iter().enumerate() {
+        for metric in &case.metrics {
+            let next = numbers.len();
+            let number = *numbers.entry((index, &metric.flow)).or_insert(next);
+            questions.push(question(number, metric, units));
+        }
+    }
+    let judgement = statistics::judge(&questions, part);
+    let Some((count, observation)) = judged
+        .iter()
+        .map(|(case, _)| (case.base_count.min(case.new_count), case.observation))
+        .min_by_key(|(count, _)| *count)
+    else {
+        return Over::default();
+    };
+    let mut answers = judgement.by_case.iter();
+    for (case, _) in &mut judged {
+        let observation = case.observation;
+        for (metric, answer) in case.metrics.iter_mut().zip(&mut answers) {
+            apply(metric, answer, observation);
+        }
+    }
+    over(&judgement, count, observation)
+}
+
+fn question<'a>(case: usize, metric: &'a MetricComparison, [base, new]: &'a Units) -> Question<'a> {
+    Question {
+        case,
+        metric: metric.metric as usize,
+        base: Figures { units: base, values: &metric.base },
+        new: Figures { units: new, values: &metric.new },
+        margin: metric.margin,
+        higher_is_better: metric.higher_is_better,
+    }
+}
+
+fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
+    let over_all = judgement.over_all.iter().filter_map(|(pooled, answer)| {
+        let metric = *Metric::ALL.get(pooled.metric)?;
+        let (base, new) = (pooled.base.clone(), pooled.new.clone());
+        let mut figures = MetricComparison::unjudged(metric, pooled.margin, base, new);
+        (figures.unit, figures.ratio) = (String::new(), None);
+        apply(&mut figures, answer, observation);
+        Some(OverAll { cases: pooled.cases, figures })
+    });
+    Over {
+        over_all: over_all.collect(),
+        reach: Some(Settles {
+            observation,
+            count,
+            over_all: judgement.reach_over_all.into(),
+            by_case: judgement.reach_by_case.into(),
+        }),
+    }
+}
+
+impl From<statistics::Reach> for Reach {
+    fn from(reach: statistics::Reach) -> Reach {
+        Reach { questions: reach.questions, settled: reach.settled, needed: reach.needed }
+    }
+}
+
+fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observation) {
+    if let Some(estimate) = answer.estimate {
+        metric.ratio = Some(estimate.ratio);
+        if estimate.high.is_finite() {
+            (metric.low, metric.high) = (Some(estimate.low), Some(estimate.high));
+        }
+    }
+    metric.p_corrected = answer.p_corrected;
+    metric.verdict = match answer.verdict {
+        statistics::Verdict::Better => Verdict::Improved,
+        statistics::Verdict::Equal => Verdict::Equal,
+        statistics::Verdict::Worse => Verdict::Regressed,
+        statistics::Verdict::Unclear => Verdict::Unclear,
+    };
+    let what = observation.name();
+    let Some(unsettled) = answer.unsettled else {
+        return;
+    };
+    let (why, about) = match unsettled {
+        _ if metric.ratio.is_none() => {
+            metric.note = Some("the base's median is 0, so there is no ratio".to_owned());
+            return;
+        }
+        Unsettled::TooFew { needed } => {
+            metric.note = Some(format!("needs at least {needed} {what} a side"));
+            metric.settled_with = Some(needed);
+            return;
+        }
+        Unsettled::TooMany { questions, about } => {
+            (format!("the sides differ, but among {questions} figures that may be chance"), about)
+        }
+        Unsettled::Noise { about } => (format!("the {what} scatter too much"), about),
+    };
+    metric.note = Some(match about {
+        Some(about) => format!("{why}; about {about} {what} a side may settle it"),
+        None => format!("{why}; no practical number of {what} settles it"),
+    });
+    metric.settled_with = about;
+}
+
+/// Launches a side below which there are no turns to speak of.
+const LEAST_LAUNCHES: usize = 3;
+
+/// The largest lead. `tests/in_turns.rs` shows that drifts then pass for a change in 5 experiments of 100 at most.
+const MOST_LEAD: f64 = 1.0 / 3.0;
+
+fn lead([base, new]: [f64; 2]) -> f64 {
+    (base - new).abs()
+}
+
+/// Why the launches that began at these times (RFC 3339) were not in turns; `None` when they were.
+fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
+    if base.len().min(new.len()) < LEAST_LAUNCHES {
+        return Some(match (base.len(), new.len()) {
+            (1, 1) => "one launch each".to_owned(),
+            (base, new) => format!("{base} and {new} launches, too few to be in turns"),
+        });
+    }
+    let mut launches = Vec::with_capacity(base.len() + new.len());
+    for (side, times) in [base, new].into_iter().enumerate() {
+        for text in times {
+            let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) else {
+                return Some(format!("\"{text}\" is not a time at which a launch began"));
+            };
+            launches.push((time, side));
+        }
+    }
+    launches.sort_unstable();
+    let (mut begun, mut apart) = ([0, 0], [0.0, 0.0]);
+    // Launches of one moment are in no order: the lead is looked at after all of them.
+    for moment in launches.chunk_by(|(one, _), (other, _)| one == other) {
+        moment.iter().for_each(|(_, side)| begun[*side] += 1);
+        let parts =
+            [f64::from(begun[0]) / base.len() as f64, f64::from(begun[1]) / new.len() as f64];
+        if lead(parts) > lead(apart) {
+            apart = parts;
+        }
+    }
+    // Differences of such parts are off in their last digits.
+    if lead(apart) <= MOST_LEAD + 1e-9 {
+        return None;
+    }
+    let [base, new] = apart.map(|part| part * 100.0);
+    Some(format!(
+        "not launched in turns: at one time {base:.0} % of the base's launches had begun and {new:.0} % of the new \
+         side's, so a drift of the machine would look like a change"
+    ))
+}
+
+/// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
+fn add_searches(found: &mut CaseComparison, margin: f64, sides: [&[Launch<'_>]; 2]) {
+    for limit in each_once(
+        sides.into_iter().flatten().flat_map(|it| &it.case.searches).map(|search| &*search.asked),
+    ) {
+        match figures(limit, margin, sides, found.observation) {
+            Ok((figures, note)) => {
+                found.metrics.push(figures);
+                found.notes.push(note);
+            }
+            Err((verdict, reason)) => found.missing.push(MissingMetric {
+                metric: Metric::HighestLoad,
+                flow: limit.to_owned(),
+                reason,
+                verdict,
+            }),
+        }
+    }
+}
+
+/// The figures of both sides and a sentence on their bounds; or why there are none.
+fn figures(
+    limit: &str,
+    margin: f64,
+    sides: [&[Launch<'_>]; 2],
+    observation: Observation,
+) -> Result<(MetricComparison, String), (Verdict, String)> {
+    let [base, new] = sides.map(|side| of_launches(side, limit));
+    for search in base.iter().chain(&new).flatten() {
+        if let Some(contradiction) = contradiction::of_search(search) {
+            return Err((Verdict::NotComparable, format!("a search {contradiction}")));
+        }
+    }
+    let loads = [&base, &new].map(|side| -> Vec<Option<f64>> {
+        side.iter().map(|search| highest_load(search.as_ref()?)).collect()
+    });
+    let [Some(old_loads), Some(now_loads)] =
+        loads.each_ref().map(|loads| loads.iter().copied().collect::<Option<Vec<f64>>>())
+    else {
+        let [old, now] = loads.map(|loads| {
+            let lacking = loads.iter().filter(|load| load.is_none()).count();
+            format!("{lacking} of {}", loads.len())
+        });
+        let reason =
+            format!("the search found no load in {old} base launches and {now} new launches");
+        return Err((Verdict::NotComparable, reason));
+    };
+    let mut launches = sides.into_iter().flatten();
+    if observation == Observation::Run && launches.any(|it| it.runs.len() > 1) {
+        let reason = "launch 3 times a side, in turns: a search gives one figure a launch";
+        return Err((Verdict::NoVerdict, reason.to_owned()));
+    }
+    // Bounds that overlap are no difference.
+    let margin = [&base, &new].map(|side| width(side)).into_iter().fold(margin, f64::max);
+    let note = differ(limit, bounds(&base), bounds(&new));
+    let mut figures = MetricComparison::unjudged(Metric::HighestLoad, margin, old_loads, now_loads);
+    figures.flow = limit.to_owned();
+    Ok((figures, note))
+}
+
+/// Each launch's search for a limit.
+fn of_launches<'a>(side: &[Launch<'a>], limit: &str) -> Vec<Option<&'a LoadSearch>> {
+    side.iter()
+        .map(|launch| {
+            let mut searches = launch.case.searches.iter();
+            searches.find(|search| search.asked == limit)
+        })
+        .collect()
+}
+
+/// The highest load that kept the limit; where none did, the lowest that broke it, above which the truth cannot be.
+fn highest_load(search: &LoadSearch) -> Option<f64> {
+    match search.end {
+        SearchEnd::AllKeep => search.lower_per_second,
+        SearchEnd::NoneKeeps => search.upper_per_second,
+        SearchEnd::ScheduleNotKept | SearchEnd::Stopped => None,
+        // How wide the bounds are is known with both of them alone.
+        _ => search.upper_per_second.and(search.lower_per_second),
+    }
+}
+
+/// By how much the upper bound is above the lower one, as a part of it: the median over launches.
+fn width(side: &[Option<&LoadSearch>]) -> f64 {
+    let widths: Vec<f64> = side
+        .iter()
+        .flatten()
+        .filter_map(|search| Some(search.upper_per_second? / search.lower_per_second? - 1.0))
+        .collect();
+    median(&widths).unwrap_or(0.0)
+}
+
+/// `732.0 k/s to 744.0 k/s`, medians over launches.
+fn bounds(side: &[Option<&LoadSearch>]) -> String {
+    let searches = side.iter().flatten();
+    let lower: Vec<f64> = searches.clone().filter_map(|it| it.lower_per_second).collect();
+    let upper: Vec<f64> = searches.filter_map(|it| it.upper_per_second).collect();
+    match (median(&lower).map(rate_text), median(&upper).map(rate_text)) {
+        (Some(lower), Some(upper)) => format!("{lower} to {upper}"),
+        (Some(lower), None) => format!("{lower}, the closed loop's maximum"),
+        (None, Some(upper)) => format!("below {upper}"),
+        (None, None) => "not known".to_owned(),
+    }
+}
+
+/// Whether a flow kept up with its schedule, and lost nothing, in all runs of both sides: what it moved is then what was asked for. As the
+/// question is put of both sides alike, a choice of metrics by it leaves the tests exact.
+fn keeps_up(flow: &str, sides: [&[Launch<'_>]; 2]) -> bool {
+    sides.into_iter().flat_map(runs).all(|run| {
+        run.flow(flow).is_some_and(|flow| {
+            let load = flow.load.as_ref();
+            let all_came = flow.delivery.as_ref().is_none_or(|it| it.lost == 0);
+            all_came && load.is_some_and(|load| load.verdict == LoadVerdict::Kept)
+        })
+    })
+}
+
+/// Which loads a share of the closed loop's maximum is on the two sides, each of its own maximum; `None` of other rates.
+fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option<String> {
+    let rate = flow.settings.rate;
+    rate.share()?;
+    let [base, new] = sides.map(|side| {
+        let rates: Vec<f64> = runs(side)
+            .filter_map(|run| run.flow(flow.name())?.load.as_ref())
+            .map(|load| load.asked_per_second)
+            .collect();
+        median(&rates).map(rate_text)
+    });
+    let label = match flow.label() {
+        "" => String::new(),
+        name => format!(" of {name}"),
+    };
+    Some(format!(
+        "load {rate}{label} of each side's own closed loop: {} in the base, {} in the new results",
+        base?, new?
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::sample::has;
+
+    /// `A` is a launch of the base, `n` one of the new side, a second apart; those in brackets begin at once.
+    fn reason(order: &str) -> Option<String> {
+        let (mut base, mut new, mut second, mut at_once) = (Vec::new(), Vec::new(), 0, false);
+        for letter in order.chars() {
+            let time = format!("2026-11-20T12:{:02}:{:02}.5Z", second / 60, second % 60);
+            match letter {
+                'A' => base.push(time),
+                'n' => new.push(time),
+                '(' => at_once = true,
+                _ => at_once = false,
+            }
+            second += u32::from(!at_once);
+        }
+        fn slices(times: &[String]) -> Vec<&str> {
+            times.iter().map(String::as_str).collect()
+        }
+        reason_against(&slices(&base), &slices(&new))
+    }
+
+    #[test]
+    fn turns_of_every_kind_are_turns() {
+        // Also pairs of six a side and a launch that failed, twice as many of one side, and several at once.
+        let orders = "AnAnAn AnnAAn AnnAAnnA AnAnAnAnAn AnnAAnnAAnnAAnnA AAnnAAnnAAnn AnnAAnAAn \
+                  AnnAAnnAAnAnnA AAnAAnAAnAAn (AAAAnnnn) (An)(An)(An)";
+        for order in orders.split(' ') {
+            assert_eq!(reason(order), None, "{order}");
+        }
+    }
+
+    #[test]
+    fn one_after_the_other_is_named_whoever_was_first() {
+        // A wave favours whoever has its top; the last one has turns, and then more of one side.
+        for (order, of_base, of_new) in [
+            ("AAAnnn", 100, 0),
+            ("nnnnnAAAAA", 0, 100),
+            ("AAAAAnnnnnAAAAAnnnnn", 50, 0),
+            ("AAnnnnAA", 50, 0),
+            ("AnAnAnAnnnnn", 100, 38),
+        ] {
+            let at_one_time =
+                format!("at one time {of_base} % of the base's launches had begun and {of_new} %");
+            let expected = format!("not launched in turns: {at_one_time}");
+            has(reason(order).unwrap_or_default(), [&*expected]);
+        }
+    }
+
+    #[test]
+    fn few_launches_are_no_turns() {
+        assert_eq!(reason("An").unwrap(), "one launch each");
+        for order in ["AnnA", "AnAnA", "AnnnnnnnnA"] {
+            assert!(reason(order).unwrap().contains("too few"), "{order}");
+        }
+    }
+
+    #[test]
+    fn times_are_of_any_zone_and_must_be_times() {
+        let (first, last) = ("2026-11-20T12:00:00Z", "2026-11-20T12:04:00.000Z");
+        let base = [first, "2026-11-20T15:02:00+03:00", last];
+        let (between, last) = ("2026-11-20T12:03:00Z", "2026-11-20T11:05:00-01:00");
+        let new = ["2026-11-20T12:01:00Z", between, last];
+        assert_eq!(reason_against(&base, &new), None);
+        let reason = reason_against(&base, &["", between, "2026-11-20T12:05:00Z"]);
+        assert!(reason.unwrap().contains("is not a time"));
+    }
+}

@@ -2,7 +2,77 @@ use super::*;
 use crate::show::sentences::failing;
 use results::model::Delivery;
 use results::sample::mesh::{Mesh, Slow};
-use results::sample::{has, starts};
+use results::sample::{has, rows, starts};
+
+#[test]
+fn conditions_are_read() {
+    use Relation::{Above, AtLeast, AtMost, Below};
+    for (text, metric, relation, limit) in [
+        ("gbit<90", Metric::GbitPerS, Below, 90.0),
+        ("gbit < 90Gb/s", Metric::GbitPerS, Below, 90.0),
+        ("bandwidth<=90", Metric::GbitPerS, AtMost, 90.0),
+        ("p99>20us", Metric::P99Ns, Above, 20e3),
+        ("p99.9>=1.5ms", Metric::P99_9Ns, AtLeast, 1.5e6),
+        ("jain<0.98", Metric::Fairness, Below, 0.98),
+        ("setup>4ms", Metric::SetupP99Ns, Above, 4e6),
+        ("cpu>0.25", Metric::CpuSecondsPerGb, Above, 0.25),
+    ] {
+        let read: Condition = text.parse().unwrap();
+        let found = (read.metric, read.relation, read.limit);
+        assert_eq!(found, (metric, relation, Limit::Value(limit)), "{text}");
+    }
+    let condition: Condition = "p99 > 20us".parse().unwrap();
+    assert_eq!(condition.to_string(), "p99>20us");
+}
+
+#[test]
+fn what_is_none_says_what_there_is() {
+    for [text, words] in rows(
+        "
+gbit | such as gbit<90
+gbit=90 | such as gbit<90
+<90 | such as gbit<90
+gbit< | such as gbit<90
+speed<90 | `speed` is not a metric of a condition: metrics are bandwidth, rate, p50, p99, p99.9, fairness, cpu,
+load<90 | `load` is not a metric
+p99>20 | write a number with ns, us, ms or s
+p99>0us | above 0
+gbit<-1 | `-1` is not a limit of bandwidth: write a number above 0, in Gb/s
+gbit<0 | above 0
+gbit<>3 | `>3` is not a limit
+jain<nan | `nan` is not a limit of fairness: write a number above 0
+",
+    ) {
+        has(text.parse::<Condition>().unwrap_err().to_string(), [words]);
+    }
+    assert!("".parse::<Condition>().is_err());
+}
+
+#[test]
+fn thresholds_are_conditions_of_throughput() {
+    let (gbit, limit) = (Metric::GbitPerS, Metric::PercentOfLimit);
+    for (text, metric, limit) in [
+        ("90%", gbit, Limit::OfMedian(0.9)),
+        ("92.5%median", gbit, Limit::OfMedian(0.925)),
+        ("100%link", limit, Limit::Value(100.0)),
+        ("40Gb", gbit, Limit::Value(40.0)),
+        ("0.5Gb", gbit, Limit::Value(0.5)),
+    ] {
+        let read = Condition::below(text).unwrap();
+        let found = (read.metric, read.relation, read.limit);
+        assert_eq!(found, (metric, Relation::Below, limit), "{text}");
+        assert_eq!(read.to_string(), text);
+    }
+    let error = |text: &str| Condition::below(text).unwrap_err().to_string();
+    for text in
+        ["", "90", "%", "-5%", "90%peer", "40", "40GB", "nanGb", "infGb", "1e3Gb", "9 0%", "+5%"]
+    {
+        has(error(text), ["write 90% or 90%median"]);
+    }
+    for (text, words) in [("0%", "not above 0"), ("0Gb", "not above 0"), ("101%", "at most 100%")] {
+        has(error(text), [words]);
+    }
+}
 
 /// What fails of a file that must reach this, and by these conditions.
 fn fails(file: &ResultFile, below: Option<&str>, conditions: &[&str]) -> Option<String> {
@@ -29,9 +99,9 @@ fn conditions_name_the_flow_and_the_value() {
     assert_eq!(file.cases[0].config.flow(2).qps, 1);
     assert_eq!(fails_if(&file, &["gbit<1", "p99>1s", "jain<0.9"]), None);
     let text = fails_if(&file, &["gbit<2", "p99>5us", "cpu>1000"]).unwrap();
-    let told = "3 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \
+    let expected = "3 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 2.000 Gb/s, and p99 10.9 µs, above 5.00 µs; large: p99 10.9 µs, \
                 above 5.00 µs; back: p99 10.9 µs, above 5.00 µs";
-    assert_eq!(text, told);
+    assert_eq!(text, expected);
     let flows = &mut file.cases[0].runs[0].flows;
     flows[0].latency_ns.as_mut().unwrap().p99 = None;
     flows[1].latency_ns = None;
@@ -64,8 +134,8 @@ fn flows_below_are_named_with_figures() {
     let below = "bandwidth 4.705 Gb/s, below 8.469 Gb/s (90 % of the median)";
     let named = ["node2>node3", "node1>node3", "node4>node3"];
     let named = named.map(|flow| format!("{flow}: {below}")).join("; ");
-    let told = format!("3 of 12 flows fail: {named}");
-    assert_eq!(sentence(&file, "90%"), Some(told));
+    let expected = format!("3 of 12 flows fail: {named}");
+    assert_eq!(sentence(&file, "90%"), Some(expected));
     let text = sentence(&file, "9.5Gb").unwrap();
     starts(&text, "12 of 12 flows fail: ");
     assert!(text.ends_with("; and 7 more"), "{text}");
@@ -99,8 +169,8 @@ fn what_cannot_be_judged_has_not_passed() {
 fn sweeps_without_a_pattern_are_judged_too() {
     let mut file = results::sample::mixed();
     let text = sentence(&file, "5Gb").unwrap();
-    let told = "2 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 5.000 Gb/s; back: ";
-    starts(&text, told);
+    let expected = "2 of 3 flows fail: small: bandwidth 1.536 Gb/s, below 5.000 Gb/s; back: ";
+    starts(&text, expected);
     starts(sentence(&file, "50%").unwrap(), "3 of 3 flows fail");
     file.cases[0].runs[0].flows[0].totals.errors = 1;
     let text = sentence(&file, "0.1Gb").unwrap();

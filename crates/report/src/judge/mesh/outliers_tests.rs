@@ -1,9 +1,68 @@
 use super::*;
-use results::model::ResultFile;
+use crate::judge::mesh;
+use results::model::{Doubt, DoubtKind, PathEvent, PathEventKind, ResultFile};
 use results::sample::mesh::{Mesh, Slow};
 
+/// Eight nodes, of which some tell of these events in the flows from one to another.
+fn with_events(runs: u32, of: impl Fn(&str, &str) -> Vec<(usize, PathEventKind)>) -> Vec<Lossy> {
+    let mut file: ResultFile = Mesh::new(8).runs(runs).pairs();
+    for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
+        run.path_events = run
+            .flows
+            .iter()
+            .flat_map(|flow| of(&flow.from, &flow.to))
+            .map(|(node, kind)| PathEvent {
+                node: format!("node{node}"),
+                kind,
+                count: 3,
+                counters: Vec::new(),
+            })
+            .collect();
+    }
+    let mesh = mesh::Mesh::of_file(&file).remove(0);
+    let wrong = mesh.findings.iter().filter(|it| it.is_wrong()).count();
+    assert_eq!((mesh.outliers.len(), wrong), (0, mesh.lossy.len()));
+    // Doubts of rates are none of losses.
+    for flow in file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
+    {
+        flow.window.doubts.push(Doubt { kind: DoubtKind::WindowLength, message: String::new() });
+    }
+    assert_eq!(mesh::Mesh::of_file(&file).remove(0).lossy, mesh.lossy);
+    mesh.lossy
+}
+
+#[test]
+fn a_path_is_told_by_either_end_in_three_runs_and_a_node_by_its_flows() {
+    let resent = |node| vec![(node, PathEventKind::Resent)];
+    let path = |runs| {
+        with_events(runs, |from, to| match (from, to) {
+            ("node2", "node5") => resent(5),
+            _ => Vec::new(),
+        })
+    };
+    assert_eq!(path(1), []);
+    let [losing, runs] = [3; 2];
+    let place = Place::Path(1, 4);
+    assert_eq!(path(3), [Lossy { place, losing, runs }]);
+    let node = with_events(1, |from, _| match from {
+        "node3" => resent(3),
+        _ => Vec::new(),
+    });
+    let [losing, runs] = [7; 2];
+    let place = Place::From(2);
+    assert_eq!(node, [Lossy { place, losing, runs }]);
+    // What followed from a receiver that was not ready.
+    let refused = with_events(3, |from, _| match from {
+        "node3" => {
+            [PathEventKind::ReceiverNotReady, PathEventKind::Resent].map(|kind| (3, kind)).to_vec()
+        }
+        _ => Vec::new(),
+    });
+    assert_eq!(refused, []);
+}
+
 /// The places named in a file's only matrix, each with the figure that shows it.
-fn told(file: &ResultFile) -> Vec<(Metric, Place)> {
+fn named(file: &ResultFile) -> Vec<(Metric, Place)> {
     let matrices = Matrix::of_file(file);
     assert_eq!(matrices.len(), 1);
     let found = matrices[0].outliers();
@@ -18,7 +77,7 @@ fn nodes_that_are_alike_are_not_told() {
         for noise in [0.0, 0.01, 0.03] {
             let mesh = Mesh::new(nodes).noise(noise);
             for file in [mesh.pairs(), mesh.all_to_all(), mesh.ring()] {
-                assert_eq!(told(&file), [], "{nodes} nodes, {noise}");
+                assert_eq!(named(&file), [], "{nodes} nodes, {noise}");
             }
         }
     }
@@ -36,7 +95,7 @@ fn a_slow_side_of_a_node_is_one_cause() {
         ] {
             let mesh = Mesh { slow, ..Mesh::new(nodes) };
             for file in [mesh.pairs(), mesh.all_to_all()] {
-                assert_eq!(told(&file), [(BANDWIDTH, place)], "{nodes} nodes");
+                assert_eq!(named(&file), [(BANDWIDTH, place)], "{nodes} nodes");
             }
         }
     }
@@ -47,10 +106,10 @@ fn a_slow_pair_is_no_slow_node() {
     for nodes in [3, 4, 8, 17] {
         let mesh = Mesh::new(nodes).with(Slow::Pair(1, 2, 0.5));
         let place = (BANDWIDTH, Place::Path(1, 2));
-        assert_eq!(told(&mesh.pairs()), [place], "{nodes} nodes");
+        assert_eq!(named(&mesh.pairs()), [place], "{nodes} nodes");
         let mesh = mesh.with(Slow::Pair(2, 1, 0.5));
         let back = (BANDWIDTH, Place::Path(2, 1));
-        let mut both = told(&mesh.pairs());
+        let mut both = named(&mesh.pairs());
         both.sort_by_key(|(_, place)| *place);
         assert_eq!(both, [place, back], "{nodes} nodes");
     }
@@ -64,30 +123,30 @@ fn what_is_left_of_a_slow_node_is_asked_too() {
         .with(Slow::Pair(3, 1, 0.4));
     let node = (BANDWIDTH, Place::From(3));
     let path = (BANDWIDTH, Place::Path(5, 6));
-    assert_eq!(told(&mesh.pairs()), [node, path]);
+    assert_eq!(named(&mesh.pairs()), [node, path]);
 }
 
 #[test]
 fn a_ring_tells_a_node_by_its_two_flows_and_else_a_path() {
     let path = Mesh::new(8).with(Slow::Sends(3, 0.5));
-    assert_eq!(told(&path.ring()), [(BANDWIDTH, Place::Path(3, 4))]);
+    assert_eq!(named(&path.ring()), [(BANDWIDTH, Place::Path(3, 4))]);
     let node = path.with(Slow::Receives(3, 0.5));
-    assert_eq!(told(&node.ring()), [(BANDWIDTH, Place::Node(3))]);
+    assert_eq!(named(&node.ring()), [(BANDWIDTH, Place::Node(3))]);
 }
 
 #[test]
 fn an_open_loop_is_told_by_its_latency() {
     let mesh = Mesh::new(8).with(Slow::Receives(2, 0.5)).flag("rate", "20%");
     let place = (Metric::P50Ns, Place::To(2));
-    assert_eq!(told(&mesh.pairs()), [place]);
+    assert_eq!(named(&mesh.pairs()), [place]);
 }
 
 #[test]
 fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
     let mesh = Mesh::quiet(8).with(Slow::Receives(2, 0.96));
-    assert_eq!(told(&mesh.pairs()), []);
+    assert_eq!(named(&mesh.pairs()), []);
     let mesh = Mesh::quiet(8).with(Slow::Pair(0, 1, 0.0));
-    assert_eq!(told(&mesh.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
+    assert_eq!(named(&mesh.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
 }
 
 #[test]
@@ -95,7 +154,7 @@ fn flows_without_a_figure_are_nobodys_fault() {
     let of_one_node = (1..8).flat_map(|node| [(0, node), (node, 0)]);
     for failed in [vec![(0, 1), (4, 5)], of_one_node.collect()] {
         let mesh = Mesh::new(8).failing(failed);
-        assert_eq!(told(&mesh.pairs()), []);
+        assert_eq!(named(&mesh.pairs()), []);
     }
 }
 
@@ -119,6 +178,6 @@ fn the_p99_of_one_run_makes_no_slow_path() {
                 *p99 = p99.map(|ns| ns * 2);
             }
         }
-        assert_eq!(told(&file), places, "{runs} runs");
+        assert_eq!(named(&file), places, "{runs} runs");
     }
 }

@@ -1,13 +1,9 @@
-//! What is found in sweeps whose figures are made up.
-
-use Metric::{ConnectionsPerS, GbitPerS, P99Ns};
-use settings::Settings;
-
 use super::*;
-use crate::observe::Metric;
+use Metric::{ConnectionsPerS, GbitPerS, P99Ns};
+
 use results::model::{
-    CaseConfig, CaseResult, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict,
-    PathEvent, PathEventKind, Run, Totals,
+    CaseConfig, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict, PathEvent,
+    PathEventKind, Totals,
 };
 use results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline};
 
@@ -67,14 +63,14 @@ fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
 #[test]
 fn a_sweep_has_best_cases_a_curve_and_nothing_wrong() {
     let file = of_qps(&[("1", 10.0), ("4", 20.0), ("16", 30.0), ("64", 30.2)]);
-    let told = findings(&[&file]);
+    let report = findings(&[&file]);
     let of = ["16 QPs", "64 QPs"];
-    has_best(&told, GbitPerS, [30.0, 30.2], [2, 4], &of);
-    has_best(&told, P99Ns, [1e5; 2], [1, 4], &["1 QP"]);
+    has_best(&report, GbitPerS, [30.0, 30.2], [2, 4], &of);
+    has_best(&report, P99Ns, [1e5; 2], [1, 4], &["1 QP"]);
     let [until, end] = ["16 QPs", "64 QPs"].map(str::to_owned);
     let curve = (Shape::GrowsUntil, until, end, String::new());
-    assert_eq!(shape_of(&told), curve);
-    assert_eq!(told.last(), Some(&Finding::NothingWrong { runs: 12 }));
+    assert_eq!(shape_of(&report), curve);
+    assert_eq!(report.last(), Some(&Finding::NothingWrong { runs: 12 }));
 }
 
 #[test]
@@ -100,20 +96,20 @@ fn differences_that_may_be_chance_make_no_best_case() {
 /// Cases that chance may explain, but that are more than a fifth apart, are not equal.
 #[test]
 fn runs_that_scatter_have_no_winner() {
-    let told = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]
+    let report = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]
         .map(|(qps, rate)| case(&[("qps", qps)], &[rate, rate * 20.0, rate / 20.0])));
     let none = Finding::NoClearWinner { metric: GbitPerS, low: 1.441, high: 32.83, cases: 3 };
-    assert_eq!(told[0], none);
+    assert_eq!(report[0], none);
 }
 
 #[test]
 fn many_equal_cases_are_told_by_what_they_share() {
     let case_of = |qps, size, rate| case(&[("qps", qps), ("size", size)], &[rate; 3]);
-    let told = of(["1", "4", "16"]
+    let report = of(["1", "4", "16"]
         .map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)])
         .concat());
-    has_best(&told, GbitPerS, [20.0; 2], [3, 6], &["64 KiB"]);
-    let (shape, _, _, of) = shape_of(&told);
+    has_best(&report, GbitPerS, [20.0; 2], [3, 6], &["64 KiB"]);
+    let (shape, _, _, of) = shape_of(&report);
     assert_eq!((shape, &*of), (Shape::Level, "64 KiB"));
 }
 
@@ -149,9 +145,9 @@ fn set_ups_are_compared_by_their_rate() {
         }
         case
     };
-    let told = of([set_up("1", 100.0), set_up("16", 400.0)]);
-    has_best(&told, ConnectionsPerS, [400.0; 2], [1, 2], &["16 QPs"]);
-    assert_eq!(shape_of(&told).0, Shape::Grows);
+    let report = of([set_up("1", 100.0), set_up("16", 400.0)]);
+    has_best(&report, ConnectionsPerS, [400.0; 2], [1, 2], &["16 QPs"]);
+    assert_eq!(shape_of(&report).0, Shape::Grows);
 }
 
 #[test]
