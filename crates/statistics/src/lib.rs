@@ -4,22 +4,19 @@
 
 mod arrivals;
 mod distributions;
-mod interim;
 mod judgement;
 mod permutations;
-mod questions;
 mod ratio;
-mod robust;
-mod shares;
 #[cfg(test)]
 mod tests;
 
-pub use arrivals::{LEAST_GAPS, gaps_p_value};
-pub use distributions::t_quantile;
-pub use interim::{FEWEST_PAIRS, InterimAnalyses, Turn, goes_first, ratio_in_turns};
-pub use judgement::{Answer, Judgement, Reach, Unsettled, Verdicts, judge, verdicts};
+pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, shares};
+pub use distributions::{Scatter, median, reach, spread, t_quantile};
+pub use judgement::{
+    Answer, Figures, Judgement, Pooled, Question, Reach, Unsettled, Verdicts, judge, verdicts,
+};
 pub use permutations::Unit;
-pub use questions::{Figures, LEAST_OBSERVATIONS, Pooled, Question};
-pub use ratio::{RatioEstimate, Verdict, ratio, verdict};
-pub use robust::{Scatter, median, reach, spread};
-pub use shares::{Shares, is_starved, shares};
+pub use ratio::{
+    FEWEST_PAIRS, InterimAnalyses, LEAST_OBSERVATIONS, RatioEstimate, Turn, Verdict, goes_first,
+    ratio, ratio_in_turns, verdict,
+};

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use fastrand::Rng;
 
-use super::robust::winsorise;
+use super::distributions::winsorise;
 
 /// So many permutations are looked at where there are more in all, that which was made among them.
 const DRAWN: usize = 1_000;
@@ -91,7 +91,7 @@ pub(super) fn runs_for(level: f64) -> usize {
 pub(super) struct PermutationsBySize(HashMap<(usize, usize), Rc<Permutations>>);
 
 impl PermutationsBySize {
-    pub(super) fn of(&mut self, base: usize, new: usize) -> Rc<Permutations> {
+    pub(super) fn get(&mut self, base: usize, new: usize) -> Rc<Permutations> {
         let permutations = self.0.entry((base, new));
         Rc::clone(permutations.or_insert_with(|| Rc::new(Permutations::new(base, new))))
     }
@@ -226,7 +226,7 @@ impl Blocks {
         let blocks = (1..).zip(&numbers).map(|(stream, number)| {
             Block::new(series, *number, |base, new| {
                 if alone {
-                    permutations.of(base, new)
+                    permutations.get(base, new)
                 } else {
                     Rc::new(Permutations::drawn(base, new, stream))
                 }

@@ -4,9 +4,8 @@ use fastrand::Rng;
 use proptest::collection;
 use proptest::prelude::*;
 
-use super::judgement::{Answer, Judgement, Unsettled};
+use super::judgement::{Answer, Figures, Judgement, Question, Unsettled};
 use super::permutations::{PermutationsBySize, Series, Unit, critical, joint_tests};
-use super::questions::{Figures, Question};
 use super::ratio::Verdict;
 
 /// Figures of one question on both sides, and their runs.

@@ -6,10 +6,7 @@ use std::io::{self, Write};
 use results::model::{BesideAttacker, HarmFactor, PerftestComparison, PerftestPair, ResultFile};
 use settings::{Settings, telling_apart};
 
-use crate::observe::{
-    format::{NOT_MEASURED, exact, time_text},
-    setting_words::cell,
-};
+use crate::observe::format::{NOT_MEASURED, cell, exact, time_text};
 
 /// Columns of each case behind its settings.
 const AGAINST_HEAD: [&str; 5] = ["metric", "rocebench", "perftest", "ratio [95 %]", "pairs"];

@@ -20,10 +20,7 @@ use results::{
 use settings::Settings;
 
 use super::*;
-use crate::judge::compare::{
-    model::{CaseComparison, Comparison, Verdict},
-    options::Options,
-};
+use crate::judge::compare::model::{CaseComparison, Comparison, Options, Verdict};
 use crate::observe::metric::Metric;
 
 fn written(write: impl Fn(&Comparison, &mut Vec<u8>) -> io::Result<()>) -> String {

@@ -16,8 +16,7 @@ use crate::observe::{
         MachineCpuSecondsPerGb, MaxNs, MmsgPerS, OfferedPerS, P50Ns, P99_9Ns, P99Ns,
         PercentOfLimit, SeenP99Ns, SetupP50Ns, SetupP99Ns, SetupRounds,
     },
-    format::{NOT_MEASURED, counted, fixed},
-    setting_words::{alike, cell},
+    format::{NOT_MEASURED, alike, cell, counted, fixed},
     standing::Standing,
 };
 
