@@ -26,7 +26,7 @@ pub struct Verdicts {
     pub by_case: Vec<Verdict>,
 }
 
-/// Finds the word for each question of one comparison. `part` is the part of all chances of error that this look has: 1 of the
+/// Finds the word for each question of one comparison. `part` is the part of all chances of error that this analysis has: 1 of the
 /// only one, less where launches are added until it is clear ([`InterimAnalyses`](super::InterimAnalyses)).
 pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {
     let mut permutations = PermutationsBySize::default();
@@ -197,7 +197,7 @@ pub enum Unsettled {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// Ratio and its interval of 95 %, or more where the look has a part of the chance of error; `None` when one of the sides is empty or not positive.
+    /// Ratio and its interval of 95 %, or more where an interim analysis has a part of the chance of error; `None` when one of the sides is empty or not positive.
     pub estimate: Option<RatioEstimate>,
     pub verdict: Verdict,
     /// Probability that chance sets the sides apart so clearly in any of the questions asked together, in the

@@ -104,7 +104,7 @@ fn what_chance_reaches_grows_with_the_questions() {
     assert!(reached(1).unwrap() < reached(50).unwrap());
 }
 
-/// At the only look.
+/// At the only analysis.
 fn judge(questions: &[Question<'_>]) -> Judgement {
     super::judge(questions, 1.0)
 }
