@@ -18,7 +18,7 @@ use metrics::clock::Clock;
 use metrics::histogram;
 use testing::null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
 
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{CqMode, Op, Settings, Stop, Warmup};
 use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, ProtectionDomain, QueuePair, SendOpcode, SendRing,

@@ -12,12 +12,12 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use node::resources::{NodeOptions, PortRequest};
+use plan::{Case, Nodes, Sweep};
 use results::model::{CaseConfig, ResultFile, Run};
 use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
-use rocebench::node::resources::{NodeOptions, PortRequest};
-use rocebench::plan::{Case, Nodes, Sweep};
 use settings::{Given, Settings};
 
 /// Pattern, nodes, and how many of its cases are run.

@@ -7,12 +7,4 @@ pub mod coordinator;
 pub mod doctor;
 pub mod explain;
 pub mod launch;
-pub mod lesson;
-pub mod node;
-pub mod perftest;
-pub mod plan;
-pub mod protocol;
-pub mod server;
-#[cfg(test)]
-mod tests;
 pub mod transfer;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::node::resources::{NodeOptions, PortRequest};
-use crate::plan::Devices;
+use node::resources::{NodeOptions, PortRequest};
+use plan::Devices;
 use verbs::address_of_environment;
 
 use crate::cli::args::{EndpointArgs, FaultsOfDevices};

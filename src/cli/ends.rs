@@ -1,7 +1,7 @@
 //! Who is at either end: this process, the server at HOST, the servers that are nodes.
 
 use crate::coordinator::options::{Ends, Target};
-use crate::plan::{HostPort, Nodes};
+use plan::{HostPort, Nodes};
 
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs};
 use super::endpoint::resources;

@@ -7,7 +7,7 @@ use settings::{is_near, nearest};
 
 use crate::cli::args;
 use crate::cli::terminal::errors::Failure;
-use crate::plan::HostPort;
+use plan::HostPort;
 
 /// What other programs call these commands.
 const OTHER_NAMES: [(&str, &str); 11] = [

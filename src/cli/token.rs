@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use crate::cli::args::TokenArgs;
-use crate::protocol::token::Token;
+use protocol::token::Token;
 
 /// The environment variable that is read when no flag gives a token.
 pub const TOKEN_VARIABLE: &str = "ROCEBENCH_TOKEN";
@@ -23,7 +23,7 @@ pub enum TokenError {
     #[error("cannot read the token file {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error(transparent)]
-    Unusable(#[from] crate::protocol::token::TokenError),
+    Unusable(#[from] protocol::token::TokenError),
 }
 
 /// The token that flags or environment give, if any.

@@ -1,13 +1,14 @@
 //! A whole sweep checked against the devices and the memory of all nodes, before its first run.
 
-use crate::node::connect_cm::check_port;
-use crate::node::memory_needs::MemoryNeeds;
-use crate::node::needs::check_posts;
-use crate::node::resources::NodeResources;
-use crate::plan::Case;
-use crate::plan::Sweep;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::memory_offer::DeviceKind;
+use node::connect_cm::check_port;
+use node::device_limits::check_case;
+use node::memory_needs::MemoryNeeds;
+use node::needs::check_posts;
+use node::resources::NodeResources;
+use plan::Case;
+use plan::Sweep;
+use protocol::failure::RunFailure;
+use protocol::memory_offer::DeviceKind;
 use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
@@ -21,7 +22,7 @@ use super::options::SweepOptions;
 pub(crate) fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     for (number, node) in (0..).zip(nodes) {
         for case in &sweep.cases {
-            let checked = node.facts.limits.check(case, number);
+            let checked = check_case(&node.facts.limits, case, number);
             checked.map_err(|error| RunFailure {
                 message: format!("{}: {}{error}", case.id, node.whose()),
                 ..RunFailure::from_verbs(&error)
@@ -53,7 +54,7 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
             _ => " at all nodes",
         };
         let what = format!("the case {}{ends}", case.id);
-        own.facts.memory.check(&what, &needs)?;
+        needs.check(&own.facts.memory, &what)?;
     }
     for (number, node) in elsewhere.into_iter().chain(here) {
         let memory = &node.facts.memory;
@@ -61,7 +62,7 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
             sweep.cases.iter().map(|case| (MemoryNeeds::new(case, number, memory.device), case));
         if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
             let place = node.whose().replace(':', "");
-            memory.check(&format!("{place}the case {}", case.id), &needs)?;
+            needs.check(memory, &format!("{place}the case {}", case.id))?;
         }
     }
     Ok(())

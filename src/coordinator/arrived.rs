@@ -1,7 +1,7 @@
 //! What came of the messages of a flow that may lose some.
 
-use crate::plan::Flow;
-use crate::protocol::node_report::EndReport;
+use plan::Flow;
+use protocol::node_report::EndReport;
 use results::model::{Delivery, FlowResult};
 use results::rates::{gbit_per_s, mmsg_per_s};
 
@@ -55,7 +55,7 @@ impl Arrived {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::Side;
+    use plan::Side;
     use results::model::{Limits, QpResult, Received, Totals};
 
     fn end(side: Side, counts: [&[u64]; 2]) -> EndReport {

@@ -6,11 +6,11 @@ use crate::coordinator::arrived::Arrived;
 use crate::coordinator::clocks::{Clocks, Furthest, Span, together};
 use crate::coordinator::members::Member;
 use crate::coordinator::nodes::Node;
-use crate::plan::flow::FlowDevice;
-use crate::plan::{Case, Flow, Side};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::WarmUp;
-use crate::protocol::node_report::{EndReport, NodeReport, SetUpReport};
+use plan::flow::FlowDevice;
+use plan::{Case, Flow, Side};
+use protocol::failure::RunFailure;
+use protocol::message::WarmUp;
+use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
     CaseConfig, Connect, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult, REVERSE, Run,
 };

@@ -4,11 +4,11 @@
 use std::time::{Duration, Instant};
 
 use crate::coordinator::links::{Links, StepFailure};
-use crate::protocol::clock_offset::ClockOffset;
-use crate::protocol::error::LinkError;
-use crate::protocol::message::Message;
-use crate::protocol::time_limits::ANSWER_LIMIT;
 use metrics::Clock;
+use protocol::clock_offset::ClockOffset;
+use protocol::error::LinkError;
+use protocol::message::Message;
+use protocol::time_limits::ANSWER_LIMIT;
 use results::model::NodeClock;
 
 use super::members::Member;

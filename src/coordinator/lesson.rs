@@ -2,11 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::lesson::{Begin, Event, LessonClient, Outcome, Step};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::lesson_message::Lesson;
-use crate::protocol::link::Link;
 use machine::host;
+use node::lesson::{Begin, Event, LessonClient, Outcome, Step};
+use protocol::failure::RunFailure;
+use protocol::lesson_message::Lesson;
+use protocol::link::Link;
 
 use super::options::Ends;
 use super::session::Session;

@@ -4,10 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::protocol::error::LinkError;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Message, NodeFailure, Progress};
-use crate::protocol::patience::Patience;
+use protocol::error::LinkError;
+use protocol::failure::RunFailure;
+use protocol::message::{Message, NodeFailure, Progress};
+use protocol::patience::Patience;
 
 use super::members::Member;
 use super::nodes::{Node, failure_of};

@@ -1,7 +1,7 @@
 //! What shares of `--rate` are of: the message rates of the same case as a closed loop, which ran before in the sweep.
 
-use crate::plan::{Case, Flow};
-use crate::protocol::failure::RunFailure;
+use plan::{Case, Flow};
+use protocol::failure::RunFailure;
 use report::observe::standing::{self, Standing};
 use results::model::{ResultFile, Run};
 use statistics::median;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use crate::node::needs::EndRoles;
-use crate::plan::{Case, Side};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::Message;
+use node::needs::EndRoles;
+use plan::{Case, Side};
+use protocol::failure::RunFailure;
+use protocol::message::Message;
 
 use super::nodes::Node;
 

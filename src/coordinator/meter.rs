@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::coordinator::observer::Observer;
-use crate::plan::Case;
-use crate::protocol::message::Progress;
+use plan::Case;
+use protocol::message::Progress;
 
 /// A drain that takes longer is remarked on.
 const LONG_DRAIN: Duration = Duration::from_secs(10);
@@ -125,8 +125,8 @@ impl LongDrain {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::tests::case;
-    use crate::tests::has;
+    use plan::sample::case;
+    use results::sample::has;
 
     #[test]
     fn a_long_drain_is_remarked_on_once_with_what_all_nodes_still_send() {

@@ -26,4 +26,5 @@ mod search;
 pub mod session;
 pub mod sweep;
 pub mod sweeper;
+pub mod tool;
 mod unconnected;

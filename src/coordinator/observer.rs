@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::plan::Case;
-use crate::protocol::failure::RunFailure;
+use plan::Case;
+use protocol::failure::RunFailure;
 use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 
 /// A trial of a search over loads, as it starts.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::coordinator::ranks::Ranks;
-use crate::node::resources::NodeOptions;
-use crate::plan::{RailsAsked, Searches, Sweep};
-use crate::protocol::token::Token;
+use node::resources::NodeOptions;
+use plan::{RailsAsked, Searches, Sweep};
+use protocol::token::Token;
 
 /// Where the second of two nodes is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use machine::lossless::Lossless;
 
-use crate::plan::Case;
+use plan::Case;
 
 /// A line for each kind of packets of the cases, where a port has PFC; nodes that would say the same say it together.
 pub(super) fn notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> {

@@ -1,9 +1,9 @@
 //! The flows of a sweep over the rails that its nodes have told.
 
-use crate::plan::Sweep;
-use crate::plan::flow::FlowDevice;
-use crate::plan::rails::{self, NodeRails};
-use crate::protocol::failure::RunFailure;
+use plan::Sweep;
+use plan::flow::FlowDevice;
+use plan::rails::{self, NodeRails};
+use protocol::failure::RunFailure;
 use results::text::printable;
 
 use super::nodes::Node;

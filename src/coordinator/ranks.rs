@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::protocol::error::{ConnectError, LinkError};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::join_message::Join;
-use crate::protocol::message::Message;
-use crate::protocol::token::Token;
 use machine::threads;
+use protocol::error::{ConnectError, LinkError};
+use protocol::failure::RunFailure;
+use protocol::join_message::Join;
+use protocol::message::Message;
+use protocol::token::Token;
 pub(crate) use slots::Joined;
 use slots::{AGAIN_LIMIT, Slot, Slots, TICK, accept_until};
 

@@ -3,9 +3,9 @@ use std::sync::mpsc;
 use serde_json::json;
 use testing::wait::wait_until;
 
-use crate::protocol::handshake::{ServerTerms, accept};
-use crate::protocol::join::{JoinError, join};
-use crate::tests::{has, starts};
+use protocol::handshake::{ServerTerms, accept};
+use protocol::join::{JoinError, join};
+use results::sample::{has, starts};
 
 use super::*;
 
@@ -206,7 +206,7 @@ fn wait_for(heard: &mpsc::Receiver<String>) -> String {
 fn what_speaks_otherwise_is_told_and_does_no_harm() {
     let ranks = open(2, None);
     let (port, terms) = (ranks.port, json!({}));
-    let error = crate::protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON)
+    let error = protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON)
         .unwrap_err()
         .to_string();
     has(error, ["rank 0 of a launcher's job"]);

@@ -9,9 +9,9 @@ use crate::coordinator::links::{Links, StepFailure};
 use crate::coordinator::meter::Meter;
 use crate::coordinator::nodes::Node;
 use crate::coordinator::observer::Observer;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Message, Progress};
 use machine::threads;
+use protocol::failure::RunFailure;
+use protocol::message::{Message, Progress};
 
 /// How often each direction looks whether it is to end.
 const TICK: Duration = Duration::from_millis(10);

@@ -7,7 +7,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::plan::Case;
+use plan::Case;
 use settings::Stop;
 
 use crate::coordinator::assemble::{Assembled, Learnt, assemble, nothing_completed};
@@ -19,10 +19,10 @@ use crate::coordinator::meter::{LongDrain, Meter};
 use crate::coordinator::nodes::Node;
 use crate::coordinator::observer::Observer;
 use crate::coordinator::relay;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::{Message, WarmUp};
-use crate::protocol::node_report::NodeReport;
-use crate::protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
+use protocol::failure::RunFailure;
+use protocol::message::{Message, WarmUp};
+use protocol::node_report::NodeReport;
+use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 use results::model::Run;
 use results::utc_now;
 

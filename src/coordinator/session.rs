@@ -9,16 +9,16 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 
 use crate::coordinator::options::{Ends, Target};
-use crate::node::common_network::open_at_client;
-use crate::node::resources::{NodeOptions, NodeResources, Route};
-use crate::protocol::error::ConnectError;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::handshake::{PeerInfo, connect};
-use crate::protocol::link::Link;
-use crate::protocol::token::Token;
-use crate::server::listener::Server;
-use crate::server::options::ServerOptions;
 use machine::threads;
+use node::common_network::open_at_client;
+use node::resources::{NodeOptions, NodeResources, Route};
+use node::server::listener::Server;
+use node::server::options::ServerOptions;
+use protocol::error::ConnectError;
+use protocol::failure::RunFailure;
+use protocol::handshake::{PeerInfo, connect};
+use protocol::link::Link;
+use protocol::token::Token;
 
 /// A node in this process.
 pub(crate) struct LocalServer {
@@ -57,7 +57,7 @@ impl LocalServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = listener.local_addr()?.port();
         // Nobody else on this machine gets into a private session.
-        let secret = crate::protocol::token::nonce()?;
+        let secret = protocol::token::nonce()?;
         let token = Token::new(secret).map_err(std::io::Error::other)?;
         let server_options = ServerOptions {
             resources,

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use crate::node::resources::NodeResources;
-use crate::plan::Nodes;
-use crate::protocol;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
+use super::tool::tool;
 use machine::host;
+use node::resources::NodeResources;
+use plan::Nodes;
+use protocol::failure::RunFailure;
+use protocol::link::Link;
 use results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
 use results::utc_now;
 
@@ -53,7 +53,7 @@ pub fn run_sweep(
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
-            tool: protocol::tool(),
+            tool: tool(),
             started_at: utc_now(),
             command_line: options.command_line.clone(),
             nodes: nodes.iter().map(|node| node_of(node, &own_host)).collect(),

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use crate::node::cores::sharing_warning;
-use crate::plan::{Case, Sweep};
-use crate::protocol::error::ConnectError;
-use crate::protocol::failure::RunFailure;
+use node::cores::sharing_warning;
+use plan::{Case, Sweep};
+use protocol::error::ConnectError;
+use protocol::failure::RunFailure;
 use results::model::{CaseResult, NodeResult, ResultFile, Run};
 
 use super::assemble::{Assembled, PathFacts, config};

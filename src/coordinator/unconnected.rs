@@ -1,8 +1,8 @@
 //! Why the nodes of a session are not connected.
 
 use crate::coordinator::ranks::Missing;
-use crate::protocol::error::ConnectError;
-use crate::protocol::failure::RunFailure;
+use protocol::error::ConnectError;
+use protocol::failure::RunFailure;
 
 /// Why the nodes are not connected.
 #[derive(Clone)]

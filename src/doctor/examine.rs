@@ -6,11 +6,11 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 use crate::coordinator::options::Target;
-use crate::node::common_network::agree;
-use crate::node::resources::NodeOptions;
-use crate::protocol;
-use crate::protocol::link::Link;
-use crate::protocol::token::Token;
+use crate::coordinator::tool::tool;
+use node::common_network::agree;
+use node::resources::NodeOptions;
+use protocol::link::Link;
+use protocol::token::Token;
 use results::model::{Host, Tool};
 use verbs::{Port, Route, VerbsError, select_or_embedded};
 
@@ -20,7 +20,7 @@ use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
 use super::peer;
 use super::transfer::TransferCheck;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
@@ -112,7 +112,7 @@ pub fn examine(
     let mut notes = Notes {
         report: Report {
             schema_version: SCHEMA_VERSION,
-            tool: protocol::tool(),
+            tool: tool(),
             started_at: results::utc_now(),
             host: inventory.host.clone(),
             target: examination.host.as_ref().map(|host| target_text(host, examination.port)),

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::protocol::failure::RunFailure;
+use protocol::failure::RunFailure;
 use results::model::Host;
 use verbs::{
     Adapter, AdapterPort, Adapters, Port, PortRequest, Refused, Route, VerbsError, VerbsLibrary,

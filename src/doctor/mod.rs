@@ -19,7 +19,7 @@ mod sysfs;
 pub mod transfer;
 mod wrap;
 
-pub use crate::protocol::finding::{Finding, State};
 pub use examine::{Examination, Report, examine};
 pub use inventory::{Inventory, SCHEMA_VERSION};
 pub use machine::Machine;
+pub use protocol::finding::{Finding, State};

@@ -1,10 +1,10 @@
 //! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find.
 
-use crate::node::outcome;
-use crate::node::resources::NodeOptions;
-use crate::plan::flow::FlowDevice;
-use crate::protocol::examination::NodeExamination;
 use machine::cpu;
+use node::outcome;
+use node::resources::NodeOptions;
+use plan::flow::FlowDevice;
+use protocol::examination::NodeExamination;
 use results::model::Device;
 use verbs::{PortRequest, Route, VerbsError, select_or_embedded};
 
@@ -40,7 +40,7 @@ pub fn examine_node(
     let mut inventory = match Inventory::read(machine, options.library, &request, route) {
         Ok(inventory) => inventory,
         Err(error) => {
-            examination.has_no_device(error);
+            note_no_device(&mut examination, error);
             return examination;
         }
     };
@@ -59,17 +59,15 @@ pub fn examine_node(
             }
             examination.device = Some(device);
         }
-        Err(error) => examination.has_no_device(error),
+        Err(error) => note_no_device(&mut examination, error),
     }
     examination
 }
 
-impl NodeExamination {
-    fn has_no_device(&mut self, error: VerbsError) {
-        self.no_device = Some(error.to_string());
-        let no_choice = NoChoice::from(error);
-        self.findings.push(device_used(&None, Some(&no_choice)));
-    }
+fn note_no_device(examination: &mut NodeExamination, error: VerbsError) {
+    examination.no_device = Some(error.to_string());
+    let no_choice = NoChoice::from(error);
+    examination.findings.push(device_used(&None, Some(&no_choice)));
 }
 
 /// With the interface below an embedded device, which the kernel does not tell.

@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::protocol::clock_offset::ClockOffset;
-use crate::protocol::error::ConnectError;
-use crate::protocol::handshake::{PeerInfo, connect};
-use crate::protocol::link::Link;
-use crate::protocol::token::Token;
-use crate::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use protocol::clock_offset::ClockOffset;
+use protocol::error::ConnectError;
+use protocol::handshake::{PeerInfo, connect};
+use protocol::link::Link;
+use protocol::token::Token;
+use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use results::model::{Device, Host, ResultFile};
 use verbs::{Gid, Route};
 
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 /// Clocks farther apart make the logs of both ends hard to compare.
 pub(super) const FAR_NS: i128 = 1_000_000_000;

@@ -3,7 +3,7 @@
 
 use super::examine::{ExaminationEvent, Report};
 use super::wrap::{WIDTH, wrapped};
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;

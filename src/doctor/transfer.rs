@@ -8,14 +8,14 @@ use crate::coordinator::observer::Observer;
 use crate::coordinator::options::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
-use crate::node::resources::NodeOptions;
-use crate::plan::Sweep;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::token::Token;
+use node::resources::NodeOptions;
+use plan::Sweep;
+use protocol::failure::RunFailure;
+use protocol::token::Token;
 use results::model::{Failure, ResultFile};
 use settings::{Given, Op};
 
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 /// Messages in each direction, for each operation and size.
 const MESSAGES: u64 = 32;

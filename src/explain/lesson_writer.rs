@@ -6,8 +6,8 @@ use super::page::{
 use super::parts;
 use super::text::{Key, Language};
 use super::topics::{self, by_access};
-use crate::lesson::{Begin, End, Event, Outcome, Part, Step, Topic};
-use crate::protocol::mistake::Mistake;
+use node::lesson::{Begin, End, Event, Outcome, Part, Step, Topic};
+use protocol::mistake::Mistake;
 use results::text::printable;
 use settings::Op;
 use verbs::{QpState, RecordedPacket};
@@ -337,7 +337,7 @@ impl Verdict {
             (None, None) if outcome.arrived => Verdict::Arrived,
             (None, _) => Verdict::NotArrived,
             (Some(_), None) => Verdict::NoError,
-            (Some(mistake), Some(error)) if mistake.promises(error) => Verdict::Promised,
+            (Some(mistake), Some(error)) if error.is_caused_by(mistake) => Verdict::Promised,
             (Some(_), Some(_)) => Verdict::NotPromised,
         }
     }
@@ -359,7 +359,7 @@ impl Verdict {
 
 #[cfg(test)]
 mod tests {
-    use crate::lesson::ObservedError;
+    use node::lesson::ObservedError;
     use verbs::WcStatus;
 
     use super::*;

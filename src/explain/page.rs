@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::text::Language;
-use crate::lesson::{Call, Part};
+use node::lesson::{Call, Part};
 
 /// Columns of a line, unless the terminal has fewer.
 pub const PAGE: usize = 92;

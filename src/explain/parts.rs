@@ -6,8 +6,8 @@ use super::page::{
 };
 use super::text::{Key, Language};
 use super::topics;
-use crate::lesson::{Array, Call, End, Field, Note};
-use crate::protocol::endpoints::QpEndpoint;
+use node::lesson::{Array, Call, End, Field, Note};
+use protocol::endpoints::QpEndpoint;
 use results::text::printable;
 use verbs::wire::{Packet, Syndrome};
 use verbs::{Gid, RecordedPacket};

@@ -1,8 +1,8 @@
 //! Which texts belong to which step.
 
 use super::text::Key;
-use crate::lesson::{Note, Topic};
-use crate::protocol::mistake::Mistake;
+use node::lesson::{Note, Topic};
+use protocol::mistake::Mistake;
 use settings::{Access, Op};
 use verbs::WcStatus;
 

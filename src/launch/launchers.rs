@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::plan::node_list::{ListError, MOST_NODES, expand};
+use plan::node_list::{ListError, MOST_NODES, expand};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Launcher {

@@ -8,8 +8,8 @@ use std::net::IpAddr;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::plan::HostPort;
-use crate::plan::node_list::MOST_NODES;
+use plan::HostPort;
+use plan::node_list::MOST_NODES;
 
 pub use launchers::{LaunchError, Launcher, Variables};
 

@@ -283,7 +283,7 @@ mod tests {
         let (told, _) = agreed(Some("node1 4711"), None);
         assert!(matches!(told, Err(PmiError::Value(_))), "{told:?}");
         let (told, _) = agreed(None, None);
-        crate::tests::has(told.unwrap_err().to_string(), ["key_not_found"]);
+        results::sample::has(told.unwrap_err().to_string(), ["key_not_found"]);
     }
 
     #[test]

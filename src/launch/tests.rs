@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 
-use crate::tests::has;
+use results::sample::has;
 
 fn variables(text: &str) -> Variables {
     text.split_whitespace()

@@ -4,10 +4,10 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::{FileFin, FileHello};
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
+use protocol::failure::RunFailure;
+use protocol::file_message::{FileFin, FileHello};
+use protocol::link::Link;
+use protocol::message::Message;
 use results::text::printable;
 
 use super::channel::TransferEnd;

@@ -3,14 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::node::memory_needs::MemoryNeeds;
-use crate::node::port_path;
-use crate::node::qp_service::psns;
-use crate::node::resources::NodeResources;
-use crate::protocol::endpoints::{Endpoints, QpEndpoint};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::ChannelSettings;
-use crate::protocol::memory_offer::MemoryOffer;
+use node::memory_needs::MemoryNeeds;
+use node::port_path;
+use node::qp_service::psns;
+use node::resources::NodeResources;
+use protocol::endpoints::{Endpoints, QpEndpoint};
+use protocol::failure::RunFailure;
+use protocol::file_message::ChannelSettings;
 use verbs::{
     Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,
     MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
@@ -102,12 +101,12 @@ impl Channel {
         };
         // At most MAX_MEMORY_BYTES.
         let bytes = memory_bytes(&settings);
-        MemoryOffer::new(resources)
-            .check("the transfer", &MemoryNeeds::of_buffers(bytes))
-            .map_err(|failure| RunFailure {
+        MemoryNeeds::of_buffers(bytes).check(&resources.memory_offer(), "the transfer").map_err(
+            |failure| RunFailure {
                 hint: Some("lower --qps, --window or --chunk".into()),
                 ..failure
-            })?;
+            },
+        )?;
         let length = bytes as usize;
         let memory = MemoryRegion::new(&pd, length, access, resources.numa_node())?;
         let qps = settings.qps as usize;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::protocol::failure::RunFailure;
 use datapath::FailedCompletion;
+use protocol::failure::RunFailure;
 use settings::Op;
 use verbs::{Completion, ImmediateWrite, Operation, VerbsError, Wakeup, WcBatch, WcStatus};
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::protocol::error::LinkError;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
+use protocol::error::LinkError;
+use protocol::failure::RunFailure;
+use protocol::link::Link;
+use protocol::message::Message;
 
 use super::channel::TransferEnd;
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::protocol::failure::RunFailure;
+use protocol::failure::RunFailure;
 
 /// Why a file cannot be received or stored.
 #[derive(Debug, thiserror::Error)]

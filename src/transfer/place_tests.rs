@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
 use super::*;
-use crate::tests::{has, starts};
+use results::sample::{has, starts};
 
 /// `names_all` of [`Folder::with`].
 const BOTH: [bool; 2] = [false, true];

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::{FileAck, TcpAccept, TcpHello};
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
-use crate::protocol::token::{self, NONCE_BYTES, Nonce};
-use crate::server::events::{ServerEvent, ServerLog};
+use node::server::events::{ServerEvent, ServerLog};
+use protocol::failure::RunFailure;
+use protocol::file_message::{FileAck, TcpAccept, TcpHello};
+use protocol::link::Link;
+use protocol::message::Message;
+use protocol::token::{self, NONCE_BYTES, Nonce};
 
 use super::arrival::{ReceivedFile, check_name, finish};
 use super::channel::TransferEnd;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::node::resources::NodeResources;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::{FileAccept, FileAck, FileHello};
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
-use crate::server::events::{ServerEvent, ServerLog};
-use crate::server::options::FileService;
+use node::resources::NodeResources;
+use node::server::events::{ServerEvent, ServerLog};
+use node::server::options::FileService;
+use protocol::failure::RunFailure;
+use protocol::file_message::{FileAccept, FileAck, FileHello};
+use protocol::link::Link;
+use protocol::message::Message;
 
 use super::arrival::{check_name, finish};
 use super::channel::{Channel, ChannelWorker, TransferEnd};

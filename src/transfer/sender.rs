@@ -4,15 +4,15 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::node::common_network::open_at_client;
-use crate::node::resources::{NodeOptions, NodeResources};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
-use crate::protocol::handshake::connect;
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
-use crate::protocol::token::Token;
 use machine::host;
+use node::common_network::open_at_client;
+use node::resources::{NodeOptions, NodeResources};
+use protocol::failure::RunFailure;
+use protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
+use protocol::handshake::connect;
+use protocol::link::Link;
+use protocol::message::Message;
+use protocol::token::Token;
 
 use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, WorkerBuffers};

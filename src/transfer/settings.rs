@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::ChannelSettings;
+use protocol::failure::RunFailure;
+use protocol::file_message::ChannelSettings;
 use settings::Mtu;
 
 /// The most QPs of a transfer.
@@ -64,7 +64,7 @@ fn refuse(text: String, hint: &str) -> Result<(), RunFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
 
     const USUAL: ChannelSettings = ChannelSettings {
         qps: 16,

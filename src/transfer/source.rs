@@ -143,7 +143,7 @@ impl Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
 
     #[test]
     fn what_is_no_file_is_told_before_anything_is_sent() {

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
 use machine::cpu::keep_to;
 use machine::threads::spawn_scoped;
+use protocol::failure::RunFailure;
+use protocol::link::Link;
 
 use super::channel::ChannelWorker;
 use super::chunks::{FileProgress, WorkerBuffers};

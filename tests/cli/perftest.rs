@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use rocebench::perftest::PerftestOption;
+use perftest::PerftestOption;
 
 use crate::Ran;
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use rocebench::protocol::PROTOCOL_VERSION;
-use rocebench::protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
-use rocebench::protocol::frame;
-use rocebench::protocol::handshake::{Accepted, PeerInfo, ServerTerms, SlotError, accept, connect};
-use rocebench::protocol::link::Link;
-use rocebench::protocol::message::{BusyInfo, Message};
-use rocebench::protocol::token::{Token, to_hex};
+use protocol::PROTOCOL_VERSION;
+use protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
+use protocol::frame;
+use protocol::handshake::{Accepted, PeerInfo, ServerTerms, SlotError, accept, connect};
+use protocol::link::Link;
+use protocol::message::{BusyInfo, Message};
+use protocol::token::{Token, to_hex};
 use serde_json::json;
 
 use super::{GO_ON, SECOND, WATCHDOG, recv};

@@ -7,10 +7,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use rocebench::protocol::error::{FrameError, LinkError};
-use rocebench::protocol::frame::{self, MAX_FRAME_BYTES};
-use rocebench::protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
-use rocebench::protocol::message::{Message, NodeFailure, Progress};
+use protocol::error::{FrameError, LinkError};
+use protocol::frame::{self, MAX_FRAME_BYTES};
+use protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
+use protocol::message::{Message, NodeFailure, Progress};
 use serde_json::json;
 use testing::wait::{wait_for, wait_until};
 

@@ -8,9 +8,9 @@ use std::net::TcpStream;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rocebench::protocol::error::FrameError;
-use rocebench::protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step};
-use rocebench::protocol::message::Message;
+use protocol::error::FrameError;
+use protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step};
+use protocol::message::Message;
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 const SECOND: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use datapath::{Counts, Geometry, Shared, Sizes};
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 
 use crate::bench::{Bench, SetUp, US};

@@ -2,20 +2,21 @@
 //! order that follows from a seed, the device's servers take the times that the test sets, and time passes only from one
 //! event to the next. What is measured is therefore exact: the expected value is computed from what the device served.
 
+use node::outcome::end_report;
 use std::sync::Arc;
 
 use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
 use metrics::clock::{Clock, VirtualTime};
 use metrics::qp_timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
+use node::flow_end::{FinishedEnd, FlowEnd};
+use node::needs::effective_workers;
+use node::node_threads::NodeThreads;
+use node::sampled::Sampled;
 use null_verbs::loopback::{self, Served, Serving};
-use rocebench::node::flow_end::{FinishedEnd, FlowEnd};
-use rocebench::node::needs::effective_workers;
-use rocebench::node::node_threads::NodeThreads;
-use rocebench::node::sampled::Sampled;
-use rocebench::plan::{Case, Flow, Side};
-use rocebench::protocol::endpoints::Endpoints;
-use rocebench::protocol::node_report::EndReport;
+use plan::{Case, Flow, Side};
+use protocol::endpoints::Endpoints;
+use protocol::node_report::EndReport;
 
 use crate::loopback_node::{Choices, Pair, Rest, Steer, WorkerError, port};
 
@@ -429,6 +430,6 @@ impl Over {
             .history
             .sampled
             .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
-        EndReport::new(&finished, Some(sampled), &self.clock)
+        end_report(&finished, Some(sampled), &self.clock)
     }
 }

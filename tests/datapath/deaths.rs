@@ -3,7 +3,7 @@
 
 use datapath::Phase;
 use null_verbs::loopback::{self, Served};
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{CqMode, Op, Settings};
 use verbs::WcStatus;
 

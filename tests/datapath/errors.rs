@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use datapath::Phase;
 use null_verbs::loopback::fail_next;
-use rocebench::protocol::endpoints::Endpoints;
-use rocebench::protocol::failure::RunFailure;
+use protocol::endpoints::Endpoints;
+use protocol::failure::RunFailure;
 use settings::{CqMode, Op, PollMode, Settings, Stop, TimeSpan};
 use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 

@@ -8,8 +8,8 @@ use metrics::histogram::{Digits, Recorder};
 use metrics::qp_timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use null_verbs::loopback::{Served, ServiceTimes, Serving};
+use plan::Case;
 use results::model::FlowResult;
-use rocebench::plan::Case;
 use settings::{CqMode, Settings, TimeSpan};
 use verbs::POLL_BATCH;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use datapath::{Counts, Phase, WindowEdges, WorkerPoolError};
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{CqMode, Op, PollMode, Settings, Stop};
 
 use crate::accounting::{check_counted, mix};

@@ -1,9 +1,9 @@
 //! Latencies are those of the device: each message's, to the histogram's bucket.
 
 use null_verbs::loopback;
+use plan::Case;
 use results::model::{FlowResult, Latency};
 use results::percentile::can_tell;
-use rocebench::plan::Case;
 use settings::{CqMode, Op, Settings};
 
 use crate::bench::{LEAD_NS, MS, US};

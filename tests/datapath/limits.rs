@@ -1,12 +1,12 @@
 //! What a device cannot do comes back as a sentence with the limit and the flag that mends it, before
 //! anything is made.
 
-use rocebench::node::memory_needs::MemoryNeeds;
-use rocebench::node::node_threads::NodeThreads;
-use rocebench::node::verbs_objects::VerbsObjects;
-use rocebench::plan::Side;
-use rocebench::protocol::failure::RunFailure;
-use rocebench::protocol::memory_offer::{DeviceKind, MemoryOffer};
+use node::memory_needs::MemoryNeeds;
+use node::node_threads::NodeThreads;
+use node::verbs_objects::VerbsObjects;
+use plan::Side;
+use protocol::failure::RunFailure;
+use protocol::memory_offer::{DeviceKind, MemoryOffer};
 use settings::{CallStyle, CqMode, Domains, Op, Settings, Timestamps};
 
 use crate::loopback_node::{Device, case_of, port, small};
@@ -51,7 +51,7 @@ fn buffers_beyond_the_memory_are_refused() {
     let offer =
         MemoryOffer { device: DeviceKind::System, bytes: Some(1 << 40), by: "this machine".into() };
     let needs = MemoryNeeds::new(&large, 0, offer.device);
-    let failure = offer.check("the case test", &needs).unwrap_err();
+    let failure = needs.check(&offer, "the case test").unwrap_err();
     assert_eq!(
         failure.message,
         "the case test takes 4096 GiB (buffers 4096 GiB) of memory, and this machine leaves 1024 GiB"

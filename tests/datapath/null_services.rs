@@ -1,7 +1,7 @@
 //! Unreliable services on `null0`, which completes all that is sent and delivers nothing: what they cost the harness can be
 //! measured there, in both directions.
 
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{Service, Settings};
 
 use crate::loopback_node::{Device, Flows, Pair, Steer, case_of, null_port, small};

@@ -6,9 +6,9 @@ use std::ops::Range;
 use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
 use metrics::histogram::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
+use plan::Case;
 use results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy};
 use results::percentile;
-use rocebench::plan::Case;
 use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 
 use crate::bench::{Bench, Over, SECOND, SetUp, longest_pass_ns};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use datapath::Geometry;
 use null_verbs::loopback::Served;
-use rocebench::plan::Case;
+use plan::Case;
 use settings::{CqMode, Op, Settings, Spread};
 
 use crate::bench::US;

@@ -6,8 +6,8 @@ use metrics::drift::{Drift, Shape, drift};
 use metrics::steady::SteadyDetector;
 use metrics::timeline::Sample;
 use null_verbs::loopback::{ServiceTimes, Serving};
+use plan::Case;
 use results::model::{DoubtKind, FlowResult};
-use rocebench::plan::Case;
 use settings::{Op, Settings};
 
 use crate::bench::{MS, SECOND};

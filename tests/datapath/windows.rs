@@ -1,8 +1,8 @@
 //! Which window each worker reports, and which doubts a flow has, when workers were away over edges or close to them.
 
 use datapath::WindowEdges;
+use node::needs::effective_workers;
 use results::model::DoubtKind;
-use rocebench::node::needs::effective_workers;
 use settings::{CqMode, Op, Settings};
 
 use crate::bench::{MS, SECOND, SetUp, US};

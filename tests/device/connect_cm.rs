@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use rocebench::protocol::token::from_hex;
+use protocol::token::from_hex;
 use serde_json::json;
 use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};

@@ -1,7 +1,7 @@
 //! The table of perftest's options in docs/against-perftest.md, made from the program's.
 
+use perftest::{Here, OPTIONS, PerftestOption};
 use rocebench::cli::args;
-use rocebench::perftest::{Here, OPTIONS, PerftestOption};
 
 use super::generated::Table;
 

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
-use rocebench::plan::Case;
-use rocebench::protocol::link::HEARTBEAT_EVERY;
+use plan::Case;
+use protocol::link::HEARTBEAT_EVERY;
 use serde_json::{Value, json};
 use settings::Settings;
 

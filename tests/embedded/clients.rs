@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
-use rocebench::protocol::PROTOCOL_VERSION;
+use protocol::PROTOCOL_VERSION;
 use serde_json::json;
 
 use crate::hostile::challenge;

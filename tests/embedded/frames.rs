@@ -1,7 +1,7 @@
 //! Broken control frames end their own session, and nothing else.
 
-use rocebench::plan::Case;
-use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use plan::Case;
+use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::json;
 
 use testing::program::Server;

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::against_refused::job;
-use rocebench::protocol::PROTOCOL_VERSION;
+use protocol::PROTOCOL_VERSION;
 use testing::program::{Ended, STEP, Server, call};
 use testing::sessions::Wire;
 use testing::wait::wait_until;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use rocebench::protocol::token::from_hex;
+use protocol::token::from_hex;
 use serde_json::json;
 
 use crate::stage::Stage;

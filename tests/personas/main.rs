@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use machine::core_locks::CoreLocks;
+use node::resources::{NodeOptions, PortRequest, Route};
 use rocebench::doctor::examine::ExaminationEvent;
 use rocebench::doctor::{
     Examination, Finding, Inventory, Machine, devices_text, examine, report_text,
 };
-use rocebench::node::resources::{NodeOptions, PortRequest, Route};
 use testing::null_library::{PersonaMachine, persona};
 
 /// What `devices` and `doctor` print, without what is of the machine that runs this.

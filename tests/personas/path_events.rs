@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use machine::core_locks::CoreLocks;
 use metrics::counters::{CounterWatch, Reading, why_loss_is_unknown};
+use node::resources::{NodeOptions, PortRequest};
+use plan::{Nodes, Sweep};
 use results::model::{Device, PathEventKind};
 use rocebench::coordinator::observer::Observer;
 use rocebench::coordinator::options::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
-use rocebench::node::resources::{NodeOptions, PortRequest};
-use rocebench::plan::{Nodes, Sweep};
 use settings::Given;
 use testing::null_library::{PersonaMachine, persona};
 

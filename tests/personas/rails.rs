@@ -1,7 +1,7 @@
 //! Rails that are down are left out, on the machine `mixed`: of its five adapters two can be used.
 
-use rocebench::node::resources::NodeOptions;
-use rocebench::plan::{Devices, RailsAsked};
+use node::resources::NodeOptions;
+use plan::{Devices, RailsAsked};
 use testing::null_library::persona;
 
 use super::networks::{Notes, Serving, asked, options, sweep_over};

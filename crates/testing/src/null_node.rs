@@ -7,7 +7,7 @@ use std::time::Duration;
 use datapath::{
     Geometry, Layout, QpContext, RemoteMemory, Sender, Shared, Sizes, ThreadSpec, WorkerSpec,
 };
-use rocebench::plan::Case;
+use plan::Case;
 use settings::CqMode;
 use verbs::{
     Access, CompletionQueue, MemoryRegion, Port, PortRequest, ProtectionDomain, QpCapacity,

@@ -6,8 +6,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rocebench::plan::{Case, Sweep};
-use rocebench::protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use plan::{Case, Sweep};
+use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 use settings::Given;
 

@@ -9,8 +9,8 @@ use clap::Args;
 use clap_complete::Shell;
 
 use super::run::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, SpeechArgs, TokenArgs};
-use crate::plan::{HostPort, Nodes};
-use crate::protocol::mistake::Mistake;
+use plan::{HostPort, Nodes};
+use protocol::mistake::Mistake;
 use settings::{MemorySize, Mtu, Size};
 
 const SERVE_AFTER_HELP: &str = "\

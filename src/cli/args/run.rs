@@ -7,9 +7,9 @@ use std::str::FromStr;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use crate::node::resources::Faults;
-use crate::plan::{Devices, Factor, HostPort, Nodes, Slo};
 use machine::core_list::CoreList;
+use node::resources::Faults;
+use plan::{Devices, Factor, HostPort, Nodes, Slo};
 use report::judge::threshold::Condition;
 use report::observe::Metric;
 use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan};

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::doctor::{Inventory, Machine, devices_text};
-use crate::node::resources::{PortRequest, Route};
-use crate::protocol::failure::RunFailure;
+use node::resources::{PortRequest, Route};
+use protocol::failure::RunFailure;
 use verbs::{VerbsError, VerbsLibrary};
 
 use crate::cli::args::DevicesArgs;

@@ -12,7 +12,7 @@ use crate::cli::token::token;
 use crate::doctor::examine::ExaminationEvent;
 use crate::doctor::nodes::{NodeAddress, examine_nodes, table};
 use crate::doctor::{Examination, Machine, State, examine, report_text};
-use crate::plan::Nodes;
+use plan::Nodes;
 
 /// Examines, and prints what was found.
 ///

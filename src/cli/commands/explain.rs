@@ -11,8 +11,8 @@ use crate::cli::terminal::stdout::{Pager, terminal_size};
 use crate::coordinator::lesson::{LessonOptions, run_lesson};
 use crate::explain::page::PAGE;
 use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
-use crate::protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
-use crate::protocol::mistake::Mistake;
+use protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
+use protocol::mistake::Mistake;
 use settings::Op;
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 
-use crate::protocol::control_socket;
+use protocol::control_socket;
 
 /// Listens on all addresses of both families, or on the one that was asked for.
 pub(in crate::cli) fn listen(bind: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {

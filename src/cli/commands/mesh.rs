@@ -21,12 +21,12 @@ use crate::cli::token::token;
 use crate::coordinator::options::Target;
 use crate::coordinator::ranks::Ranks;
 use crate::launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi};
-use crate::plan::{HostPort, Nodes};
-use crate::protocol::join_message::Join;
-use crate::server::events::ServerLog;
-use crate::server::options::ServerOptions;
-use crate::server::rank::{Place, serve_rank_0};
 use machine::host;
+use node::server::events::ServerLog;
+use node::server::options::ServerOptions;
+use node::server::rank::{Place, serve_rank_0};
+use plan::{HostPort, Nodes};
+use protocol::join_message::Join;
 
 const COMMAND: &str = "mesh";
 

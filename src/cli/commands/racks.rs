@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::plan::node_list::{ListError, MOST_NODES, expand};
-use crate::plan::small_file;
+use plan::node_list::{ListError, MOST_NODES, expand};
+use plan::small_file;
 use results::text;
 
 /// So much of a line that is none is shown.
@@ -91,7 +91,7 @@ fn parse(file: &str, lines: &str) -> Result<HashMap<String, String>, RacksError>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
 
     #[test]
     fn lines_have_nodes_and_their_rack() {

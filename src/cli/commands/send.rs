@@ -13,11 +13,11 @@ use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, start_logging};
 use crate::cli::terminal::stdout::print_json;
 use crate::cli::token::token;
-use crate::plan::HostPort;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::file_message::ChannelSettings;
 use crate::transfer::sender::{SendOptions, send_files};
 use crate::transfer::source::{SourceError, sources};
+use plan::HostPort;
+use protocol::failure::RunFailure;
+use protocol::file_message::ChannelSettings;
 
 /// Longer than a benchmark's, whose figures shall show every loss: a transfer is not to end because a host was busy for
 /// half a second. That a peer is dead the control connection tells sooner.
@@ -123,7 +123,7 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
 
     fn words(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()

@@ -12,13 +12,13 @@ use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, say, start_logging};
 use crate::cli::token::token;
 use crate::doctor::{Machine, node};
-use crate::node::resources::{NodeOptions, NodeResources, Route};
-use crate::plan::FlowDevice;
-use crate::server::listener::Server;
-use crate::server::options::{FileService, ServerOptions};
 use crate::transfer::place::Folder;
 use crate::transfer::receiver::FileReceiver;
+use ::node::resources::{NodeOptions, NodeResources, Route};
+use ::node::server::listener::Server;
+use ::node::server::options::{FileService, ServerOptions};
 use machine::host;
+use plan::FlowDevice;
 
 /// Serves sweeps.
 ///

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::server::events::{ServerEvent, ServerLog};
+use node::server::events::{ServerEvent, ServerLog};
 
 use crate::cli::terminal::errors::say;
 

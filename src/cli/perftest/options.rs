@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, Command};
 
 use crate::cli::terminal::errors::Failure;
-use crate::perftest::{Here, PerftestOption};
+use perftest::{Here, PerftestOption};
 
 /// The command that takes perftest's options of a server.
 const SERVER: &str = "serve";

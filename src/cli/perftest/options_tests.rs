@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cli::args;
-use crate::perftest::OPTIONS;
-use crate::tests::has;
+use perftest::OPTIONS;
+use results::sample::has;
 
 fn words(line: &str) -> Vec<OsString> {
     line.split(' ').map(OsString::from).collect()

@@ -8,7 +8,7 @@ use clap::Command;
 
 use crate::cli::perftest::options::{self, OwnWords};
 use crate::cli::terminal::errors::{self, Failure};
-use crate::perftest::Program;
+use perftest::Program;
 
 /// Options that ask for words and not for a run.
 const ASK: [&str; 4] = ["-h", "--help", "-V", "--version"];

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::coordinator::options::{Against, Rounds};
-use crate::perftest::{LONGEST_LIMIT, fits};
-use crate::plan::{self, Nodes, Sweep};
+use perftest::{LONGEST_LIMIT, fits};
+use plan::{Nodes, Sweep};
 use statistics::FEWEST_PAIRS;
 
 use crate::cli::args::AgainstArgs;
@@ -101,7 +101,7 @@ pub(in crate::cli) fn beside(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
     use settings::Given;
 
     fn asked(pairs: Option<u32>, max_pairs: Option<u32>, runs: u32) -> Result<(u32, u32), String> {

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::coordinator::options::{Against, Target};
-use crate::node::memory_needs::MemoryNeeds;
-use crate::perftest::{Program, measuring};
-use crate::plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};
-use crate::protocol::memory_offer::DeviceKind;
+use node::memory_needs::MemoryNeeds;
+use perftest::{Program, measuring};
+use plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};
+use protocol::memory_offer::DeviceKind;
 use report::observe::format::counted;
 use report::observe::format::{alike, cell};
 use results::text::wrapped;

@@ -3,7 +3,7 @@
 use report::judge::threshold::Condition;
 use report::observe::Metric;
 
-use crate::plan::Sweep;
+use plan::Sweep;
 
 use crate::cli::terminal::errors::Failure;
 
@@ -40,12 +40,12 @@ pub(in crate::cli) fn conditions_apply(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::{asked, has};
+    use results::sample::{from_words, has};
 
     #[test]
     fn conditions_about_nothing_are_refused() {
         let refused = |condition: &str, flags: &str| {
-            let sweep = Sweep::new(&asked(flags)).unwrap();
+            let sweep = Sweep::new(&from_words(flags)).unwrap();
             conditions_apply(&[condition.parse().unwrap()], &sweep).map_err(|it| it.text())
         };
         let none = "op=connect traffic-qps=0";

@@ -4,9 +4,7 @@
 use std::path::PathBuf;
 
 use crate::coordinator::options::{Against, Ends, Rounds};
-use crate::plan::{
-    ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick,
-};
+use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
 use report::judge::threshold::Demands;
 use report::observe::Metric;
 use settings::{Given, Settings};

@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
     use crate::cli::terminal::errors::ExitKind;
-    use crate::tests::has;
+    use results::sample::has;
 
     fn case(end: SearchEnd, lower_per_second: Option<f64>) -> CaseResult {
         let trial = |asked_per_second, p50_ns| Trial {

@@ -10,9 +10,9 @@ use tracing_subscriber::prelude::*;
 
 use crate::cli::terminal::fit_for_stderr;
 use crate::cli::token::TokenError;
-use crate::plan::{ConfigError, PlanError};
-use crate::protocol::failure::RunFailure;
 use machine::threads;
+use plan::{ConfigError, PlanError};
+use protocol::failure::RunFailure;
 
 /// Whose fault it was, as the exit code tells scripts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

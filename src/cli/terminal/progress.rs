@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::coordinator::observer::TrialStart;
-use crate::plan::{Case, Sweep};
+use plan::{Case, Sweep};
 use report::observe::format::time_text;
 use settings::{Rate, Stop};
 
@@ -441,7 +441,7 @@ mod tests {
 
     use indicatif::TermLike;
 
-    use crate::tests::has;
+    use results::sample::has;
 
     use super::*;
 

@@ -9,7 +9,7 @@ use statistics::{Turn, Verdict, median};
 use crate::coordinator::against::interim::{self, is_new_first};
 use crate::coordinator::options::Rounds;
 use crate::coordinator::sweeper::{StopReason, Sweeper};
-use crate::plan::Case;
+use plan::Case;
 
 /// After so many rounds in a row that do not count there are no more beside an attacker.
 const MOST_FAILURES: u32 = 3;

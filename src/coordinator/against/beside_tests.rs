@@ -1,7 +1,7 @@
 //! What rounds come to, without running any.
 
 use super::*;
-use crate::protocol::message::tests::case;
+use plan::sample::case;
 
 /// What is left of the throughput in a round.
 type Part = fn(u32) -> f64;

@@ -1,7 +1,7 @@
 //! By which figure a case is compared with perftest, and how to find it at either.
 
-use crate::perftest::{Figure, Program};
-use crate::plan::Case;
+use perftest::{Figure, Program};
+use plan::Case;
 use report::observe;
 use results::model::Run;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use crate::perftest::{Job, MIN_MESSAGES, Program, measuring, note};
-use crate::plan::Case;
+use perftest::{Job, MIN_MESSAGES, Program, measuring, note};
+use plan::Case;
 use report::observe::standing::{self, Standing};
 use results::model::{PerftestComparison, PerftestPair};
 use settings::Stop;
@@ -19,10 +19,10 @@ use crate::coordinator::assemble::PathFacts;
 use crate::coordinator::nodes::Node;
 use crate::coordinator::options::{Against, SweepOptions};
 use crate::coordinator::sweeper::{StopReason, Sweeper};
-use crate::node::perftest_launch::{PerftestLaunch, equipped};
-use crate::node::resources::{NodeResources, Route};
-use crate::protocol::failure::RunFailure;
-use crate::protocol::message::Message;
+use node::perftest_launch::{PerftestLaunch, equipped};
+use node::resources::{NodeResources, Route};
+use protocol::failure::RunFailure;
+use protocol::message::Message;
 
 /// After so many failed pairs in a row there are no more of the case.
 const MOST_FAILURES: u32 = 3;
@@ -269,7 +269,7 @@ impl<'a> Pairing<'a> {
             Some(_) => Duration::try_from_secs_f64(own_seconds * 10.0).unwrap_or_default(),
             None => Duration::ZERO,
         };
-        let limit = (self.against.limit + counted).min(crate::perftest::LONGEST_LIMIT);
+        let limit = (self.against.limit + counted).min(perftest::LONGEST_LIMIT);
         Job {
             program: self.program,
             case: self.case.clone(),

@@ -1,7 +1,7 @@
 //! What pairs come to, without running any.
 
 use super::*;
-use crate::protocol::message::tests::case;
+use plan::sample::case;
 use results::model::{FlowResult, Run};
 use settings::{Op, Settings};
 

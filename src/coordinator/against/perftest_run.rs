@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use results::text::seconds_text;
 
-use crate::perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
+use perftest::{Child, Ended, Figure, Job, Program, figure, measuring};
 
 use crate::coordinator::observer::Observer;
-use crate::node::perftest_launch::PerftestLaunch;
-use crate::protocol::error::LinkError;
-use crate::protocol::failure::RunFailure;
-use crate::protocol::link::Link;
-use crate::protocol::message::{Message, PerftestEnd};
+use node::perftest_launch::PerftestLaunch;
+use protocol::error::LinkError;
+use protocol::failure::RunFailure;
+use protocol::link::Link;
+use protocol::message::{Message, PerftestEnd};
 
 /// How often a waiting end looks around.
 const TICK: Duration = Duration::from_millis(10);

@@ -5,7 +5,7 @@ mod rounds;
 
 use report::judge::mesh::{Matrix, Mesh};
 
-use crate::plan::{Case, Flow, quick};
+use plan::{Case, Flow, quick};
 
 use super::sweeper::{StopReason, Sweeper};
 use rounds::{Link, next_pass};

@@ -7,7 +7,7 @@ use report::observe::Metric;
 use settings::{Pattern, Settings};
 
 use super::*;
-use crate::plan::quick::most_further;
+use plan::quick::most_further;
 
 const NODES: usize = 64;
 const ROUNDS: usize = 2 * (NODES - 1);

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::protocol::failure::RunFailure;
-use crate::protocol::handshake::PeerInfo;
-use crate::protocol::handshakes::{Handshakes, Most};
-use crate::protocol::join::Joining;
-use crate::protocol::join_message::Join;
-use crate::protocol::link::Link;
-use crate::protocol::newcomer::Newcomer;
-use crate::protocol::token::Token;
 use machine::threads;
+use protocol::failure::RunFailure;
+use protocol::handshake::PeerInfo;
+use protocol::handshakes::{Handshakes, Most};
+use protocol::join::Joining;
+use protocol::join_message::Join;
+use protocol::link::Link;
+use protocol::newcomer::Newcomer;
+use protocol::token::Token;
 
 /// How long all ranks may take to join. A launcher may load the program at each node first.
 const FIRST_LIMIT: Duration = Duration::from_secs(60);

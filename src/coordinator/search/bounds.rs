@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use results::model::{SearchEnd, TrialOutcome};
 
-use crate::plan::Searches;
+use plan::Searches;
 
 use super::evidence::{Bound, Evidence};
 

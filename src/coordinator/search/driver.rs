@@ -9,7 +9,7 @@ use settings::TimeSpan;
 
 use crate::coordinator::observer::TrialStart;
 use crate::coordinator::sweeper::StopReason;
-use crate::plan::Goal;
+use plan::Goal;
 
 use super::bounds::{Bounds, Next};
 use super::judge::judge;

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::coordinator::search::judge::tests::{failed, run_of};
-use crate::tests::has;
 use queueing::Queue;
 use results::model::LoadVerdict;
+use results::sample::has;
 
 /// Bounds, and how long it still takes.
 type TrialBounds = (Option<(u64, u64)>, Option<Duration>);

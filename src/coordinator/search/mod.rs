@@ -9,7 +9,7 @@ mod judge;
 use results::model::{FlowResult, LoadSearch, Run};
 use settings::{Stop, TimeSpan};
 
-use crate::plan::{Case, Searches};
+use plan::{Case, Searches};
 
 use self::driver::{Ask, Trials, search};
 use super::maxima::median_per_second;

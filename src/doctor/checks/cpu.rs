@@ -1,7 +1,7 @@
 //! Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
 
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY_GOVERNOR: &str =
     "a governor that slows cores down, or speeds them up late, costs latency and message rate";

@@ -2,7 +2,7 @@
 //! rules; without root, looks for the services that set them.
 
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 /// UDP destination port of RoCE v2.
 pub(super) const ROCE_PORT: u16 = 4791;
@@ -144,7 +144,7 @@ fn names_port(rules: &str, port: u16) -> bool {
 mod tests {
     use super::super::tests::*;
     use super::*;
-    use crate::tests::starts;
+    use results::sample::starts;
 
     const CLOSED: &str = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy drop;\n\
          \t\tct state established accept\n\t\ttcp dport 22 accept\n\t}\n\tchain forward {\n\t\ttype filter hook forward priority 0; policy drop;\n\t}\n}\n";

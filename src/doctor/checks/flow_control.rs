@@ -10,7 +10,7 @@ use verbs::Transport;
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::machine::Machine;
 use super::subject::{Subject, port_name};
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, which costs much throughput and tail \
                         latency; a network for RoCE should lose almost no packets";

@@ -4,7 +4,7 @@ use verbs::GidType;
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both \
                    ends must use RoCE v2 GIDs of one address family";

@@ -1,7 +1,7 @@
 //! Checks huge pages, which the buffers of a run use if the kernel provides them.
 
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, \
                    which helps with many QPs and large messages";

@@ -4,7 +4,7 @@ use settings::listed;
 
 use super::super::machine::Machine;
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 /// Advice to set up the software device.
 pub(in super::super) const SETUP_RXE: &str = "load the adapter's driver; without an adapter make the kernel's \

@@ -2,8 +2,8 @@
 
 use super::super::machine::Machine;
 use super::subject::Subject;
-use crate::protocol::examination::LockedMemory;
-use crate::protocol::finding::{Finding, State};
+use protocol::examination::LockedMemory;
+use protocol::finding::{Finding, State};
 
 /// Enough for a few dozen QPs with messages of 1 MiB.
 const ENOUGH_BYTES: u64 = 64 << 20;

@@ -18,7 +18,7 @@ mod subject;
 mod udp_port;
 mod versions;
 
-use crate::protocol::finding::Finding;
+use protocol::finding::Finding;
 
 pub(super) use flow_control::lossless;
 pub(super) use kernel::SETUP_RXE;
@@ -57,7 +57,7 @@ pub(super) mod tests {
     use super::super::sysfs;
     pub(super) use super::super::sysfs::tests::tree;
     use super::*;
-    use crate::protocol::finding::State;
+    use protocol::finding::State;
 
     /// The findings of a check on a tree, with the devices of its sysfs.
     pub(super) fn findings(tree: &Tree, check: fn(&Subject<'_>) -> Vec<Finding>) -> Vec<Finding> {

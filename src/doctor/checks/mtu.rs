@@ -2,7 +2,7 @@
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 /// The most bytes that a RoCE v2 packet adds to its payload in terms of the interface's MTU: IPv6 40, UDP 8, BTH 12,
 /// AtomicETH 28 (the longest extended header), XRC 4, ICRC 4. The kernel reserves the same (`iboe_get_mtu` in

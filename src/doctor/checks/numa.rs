@@ -5,7 +5,7 @@ use machine::cpu::cores_of_node;
 
 use super::super::entries::DeviceEntry;
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
      its workers to the adapter's node if it can";

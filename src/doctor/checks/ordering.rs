@@ -6,7 +6,7 @@ use verbs::Driver;
 use super::super::entries::DeviceEntry;
 use super::super::machine::Machine;
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "on hosts with AMD processors an adapter of 200 Gb/s and more reaches its rate only if its writes may \
      pass each other (relaxed ordering); perftest and MPI ask for it";

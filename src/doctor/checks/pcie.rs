@@ -3,7 +3,7 @@
 
 use super::super::entries::DeviceEntry;
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
      a fast adapter stops at half its rate";

@@ -3,7 +3,7 @@
 use settings::listed;
 
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const FOLDER: &str = "dev/infiniband";
 

@@ -2,7 +2,7 @@
 
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::subject::{Subject, port_name};
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "a QP can connect only on a port that is ACTIVE; a RoCE port is ACTIVE when its network interface \
                    is up and has a link";
@@ -57,7 +57,7 @@ fn finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) 
 mod tests {
     use super::super::tests::*;
     use super::*;
-    use crate::tests::has;
+    use results::sample::has;
 
     #[test]
     fn a_port_that_is_down_matters_less_beside_one_that_is_up() {

@@ -3,7 +3,7 @@
 use super::super::entries::{DeviceEntry, PortEntry};
 use super::super::inventory::Inventory;
 use super::super::machine::Machine;
-use crate::protocol::finding::Finding;
+use protocol::finding::Finding;
 
 /// The input of all checks.
 pub struct Subject<'a> {

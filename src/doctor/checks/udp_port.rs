@@ -8,7 +8,7 @@ use settings::listed;
 use super::super::machine::Machine;
 use super::firewall::ROCE_PORT;
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str = "Soft-RoCE needs UDP port 4791 on all addresses, the embedded device on one; they cannot start if \
                    another program has it. An adapter does not need the port";

@@ -1,7 +1,7 @@
 //! Lists the versions of this program, the kernel, rdma-core and the operating system, and the adapters' firmware.
 
 use super::subject::Subject;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 const WHY: &str =
     "most driver faults are known faults of old versions; name these versions in every bug report";

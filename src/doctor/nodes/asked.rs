@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::coordinator::at_once::at_once;
 use crate::doctor::peer::not_reached;
-use crate::plan::flow::FlowDevice;
-use crate::protocol::clock_offset::ClockOffset;
-use crate::protocol::examination::NodeExamination;
-use crate::protocol::finding::{Finding, State};
-use crate::protocol::handshake::connect;
-use crate::protocol::link::Link;
-use crate::protocol::message::Message;
-use crate::protocol::token::Token;
+use plan::flow::FlowDevice;
+use protocol::clock_offset::ClockOffset;
+use protocol::examination::NodeExamination;
+use protocol::finding::{Finding, State};
+use protocol::handshake::connect;
+use protocol::link::Link;
+use protocol::message::Message;
+use protocol::token::Token;
 use results::model::Host;
 
 /// Nodes that are asked at once.

@@ -1,9 +1,9 @@
 //! What is compared between nodes: a row for each fact, in the order in which they are told.
 
 use crate::doctor::entries::family;
-use crate::protocol::examination::LockedMemory;
-use crate::protocol::finding::State;
 use machine::memory;
+use protocol::examination::LockedMemory;
+use protocol::finding::State;
 use results::model::Device;
 use verbs::Gid;
 

@@ -1,8 +1,8 @@
 //! Clocks of many nodes against each other and against this machine's.
 
 use crate::doctor::peer::{FAR_NS, WHY_CLOCK, milliseconds};
-use crate::protocol::clock_offset::ClockOffset;
-use crate::protocol::finding::{Finding, State};
+use protocol::clock_offset::ClockOffset;
+use protocol::finding::{Finding, State};
 
 use super::spread::named;
 

@@ -13,12 +13,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::protocol;
-use crate::protocol::clock_offset::ClockOffset;
-use crate::protocol::examination::NodeExamination;
-use crate::protocol::finding::{Finding, State};
-use crate::protocol::token::Token;
+use crate::coordinator::tool::tool;
 use machine::host;
+use protocol::clock_offset::ClockOffset;
+use protocol::examination::NodeExamination;
+use protocol::finding::{Finding, State};
+use protocol::token::Token;
 use results::model::{Host, Tool};
 
 use super::inventory::SCHEMA_VERSION;
@@ -128,7 +128,7 @@ impl NodesReport {
         let unknown = spreads.iter().filter(|spread| spread.groups.is_empty());
         NodesReport {
             schema_version: SCHEMA_VERSION,
-            tool: protocol::tool(),
+            tool: tool(),
             started_at: String::new(),
             common: common.collect(),
             unknown: unknown.map(|spread| spread.aspect.name).collect(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use settings::listed;
 
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 use super::aspects::Aspect;
 

@@ -2,7 +2,7 @@
 
 use crate::doctor::report_text::{counted, finding_text};
 use crate::doctor::wrap::wrapped;
-use crate::protocol::finding::{Finding, State};
+use protocol::finding::{Finding, State};
 
 use super::spread::{Spread, named};
 use super::{Clock, NodesReport, Scope};

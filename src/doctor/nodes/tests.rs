@@ -1,10 +1,10 @@
 use std::net::SocketAddr;
 
 use super::*;
-use crate::protocol::examination::LockedMemory;
-use crate::protocol::finding::State;
-use crate::tests::has;
+use protocol::examination::LockedMemory;
+use protocol::finding::State;
 use results::model::Device;
+use results::sample::has;
 use serde_json::json;
 
 fn answer(number: usize) -> Answer {

@@ -33,6 +33,7 @@ pub fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
+/// The text has all of these words.
 #[track_caller]
 pub fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     let text = text.as_ref();
@@ -41,12 +42,18 @@ pub fn has<const N: usize>(text: impl AsRef<str>, words: [&str; N]) {
     }
 }
 
+/// Settings that are written as `qps=4 op=write`.
+pub fn from_words<'a, T: FromIterator<(&'a str, &'a str)>>(words: &'a str) -> T {
+    words.split(' ').filter_map(|word| word.split_once('=')).collect()
+}
+
 pub fn text(write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) -> String {
     let mut out = Vec::new();
     write(&mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
+/// The text starts with these words.
 #[track_caller]
 pub fn starts(text: impl AsRef<str>, words: &str) {
     let text = text.as_ref();

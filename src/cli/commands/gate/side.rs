@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::perftest::{Child, Ended, Launch};
+use perftest::{Child, Ended, Launch};
 use results::text;
 
 use crate::cli::args::Switch;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use settings::{ROWS, Row, Scope, Settings, Takes};
 
-use crate::plan::{Case, Flow, Sweep};
+use plan::{Case, Flow, Sweep};
 
 const COLUMNS: usize = 80;
 

@@ -1,0 +1,185 @@
+//! The cores of a node: reserves them for its workers against all other workers on the host, and warns if there are
+//! too few.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use machine::core_list::CoreList;
+use machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
+use results::model::WorkerResult;
+use settings::PollMode;
+
+/// The cores to choose from and those reserved: one per worker, kept from run to run until the session ends.
+pub(crate) struct Cores {
+    /// Of each worker, over and over again.
+    of_workers: Vec<Vec<usize>>,
+    allowed: Vec<usize>,
+    locks: CoreLocks,
+    held: Mutex<Vec<Arc<HeldCore>>>,
+    noted: Mutex<BTreeSet<String>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cores {
+    /// Reserves none yet of `allowed`, which are taken in this order.
+    #[cfg(test)]
+    pub(crate) fn new(allowed: Vec<usize>, locks: CoreLocks) -> Cores {
+        Cores::of_workers(vec![allowed], locks)
+    }
+
+    /// The same where the first worker has others to choose from than the second, and so on over and over again.
+    pub(crate) fn of_workers(of_workers: Vec<Vec<usize>>, locks: CoreLocks) -> Cores {
+        let mut allowed: Vec<usize> = Vec::new();
+        for core in of_workers.iter().flatten() {
+            if !allowed.contains(core) {
+                allowed.push(*core);
+            }
+        }
+        Cores { of_workers, allowed, locks, held: Mutex::default(), noted: Mutex::default() }
+    }
+
+    pub(crate) fn allowed(&self) -> &[usize] {
+        &self.allowed
+    }
+
+    fn held_now(&self) -> Vec<Arc<HeldCore>> {
+        lock(&self.held).clone()
+    }
+
+    /// The cores of the first `count` workers; fewer only where there are none.
+    pub(crate) fn hold(&self, count: usize) -> Vec<Arc<HeldCore>> {
+        let mut held = lock(&self.held);
+        while held.len() < count {
+            let own: Vec<_> = held.iter().map(|held| held.core()).collect();
+            let allowed = self.of_workers.get(own.len() % self.of_workers.len().max(1));
+            match self.locks.take(allowed.unwrap_or(&self.allowed), &own) {
+                Some(core) => held.push(Arc::new(core)),
+                None => break,
+            }
+        }
+        held.iter().take(count).cloned().collect()
+    }
+
+    /// Those on which no worker of this host polls now; all where each has one.
+    ///
+    /// A thread that works for a device takes turns with a worker on its core, and then handles packets that the worker
+    /// waits for.
+    pub(crate) fn without_workers(&self) -> Vec<usize> {
+        let own: Vec<_> = self.held_now().iter().map(|held| held.core()).collect();
+        let free: Vec<_> = self
+            .allowed
+            .iter()
+            .copied()
+            .filter(|core| !own.contains(core) && self.locks.workers_on(*core) == 0)
+            .collect();
+        if free.is_empty() { self.allowed.clone() } else { free }
+    }
+
+    /// Records for the workers of a run how many other workers share their cores now.
+    pub(crate) fn tell_shared(&self, workers: &mut [WorkerResult]) {
+        for (worker, held) in workers.iter_mut().zip(lock(&self.held).iter()) {
+            worker.core_shared_with = Some(held.others());
+        }
+    }
+
+    /// A warning about cores that so many workers that poll as `poll` share now; `None` if none is shared, or if it was
+    /// given before.
+    pub(crate) fn new_sharing_warning(&self, poll: PollMode, workers: usize) -> Option<String> {
+        let held = self.held_now();
+        let workers: Vec<_> =
+            held.iter().take(workers).map(|held| (held.core(), held.others())).collect();
+        let text = sharing_warning(poll, &workers).or_else(|| {
+            let error = self.locks.check().err()?;
+            Some(format!(
+                "cores may be shared with other processes: cannot lock a file in {}: {error}; name \
+                 another folder in {FOLDER_VARIABLE}",
+                self.locks.folder().display()
+            ))
+        })?;
+        lock(&self.noted).insert(text.clone()).then_some(text)
+    }
+}
+
+/// A warning about shared cores for workers that poll as `poll`, given each worker's core and the number of other
+/// workers on it; `None` if none is shared.
+pub fn sharing_warning(poll: PollMode, workers: &[(usize, u32)]) -> Option<String> {
+    let mut on_core: BTreeMap<usize, u32> = BTreeMap::new();
+    for (core, others) in workers.iter().filter(|(_, others)| *others > 0) {
+        let count = on_core.entry(*core).or_default();
+        *count = others.saturating_add(1).max(*count);
+    }
+    let count = on_core.values().fold(0_u32, |sum, it| sum.saturating_add(*it));
+    let cores: Vec<_> = on_core.into_keys().collect();
+    let cores = match cores.as_slice() {
+        [] => return None,
+        [core] => format!("core {core}"),
+        many => format!("{} cores ({})", many.len(), CoreList(many.to_vec())),
+    };
+    let (polling, instead) = match poll {
+        PollMode::Busy => ("polling ", "--poll event, "),
+        PollMode::Event | PollMode::Adaptive => ("", ""),
+    };
+    Some(format!(
+        "{count} {polling}workers of rocebench share {cores}: rates and latencies depend on the scheduler; use fewer \
+         workers, {instead}or other cores (--cores, taskset)"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use results::sample::{has, starts};
+
+    #[test]
+    fn what_is_shared_is_said_with_what_helps() {
+        assert_eq!(sharing_warning(PollMode::Busy, &[(0, 0), (1, 0)]), None);
+        assert_eq!(sharing_warning(PollMode::Busy, &[]), None);
+        let noted = sharing_warning(PollMode::Busy, &[(0, 1), (1, 0)]).unwrap();
+        starts(&noted, "2 polling workers of rocebench share core 0: ");
+        has(&noted, ["--poll event"]);
+        // Two workers here and two elsewhere on two cores: each core counts once.
+        let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
+        let noted = sharing_warning(PollMode::Event, &all).unwrap();
+        starts(&noted, "4 workers of rocebench share 2 cores (0-1): ");
+        assert!(!noted.contains("--poll"), "{noted}");
+    }
+
+    #[test]
+    fn ends_take_cores_apart_and_keep_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = CoreLocks::within(folder.path().to_owned());
+        let end = || Cores::new(vec![2, 3, 4], locks.clone());
+        let (client, server) = (end(), end());
+        let cores = |end: &Cores, count| -> Vec<_> {
+            end.hold(count).iter().map(|held| held.core()).collect()
+        };
+        assert_eq!((cores(&client, 1), cores(&server, 1)), (vec![2], vec![3]));
+        let of_more = (cores(&client, 2), cores(&server, 1));
+        assert_eq!(of_more, (vec![2, 4], vec![3]));
+        assert_eq!(cores(&client, 1), [2]);
+        drop(client);
+        assert_eq!(cores(&server, 3), [3, 2, 4]);
+    }
+
+    #[test]
+    fn a_devices_own_thread_keeps_off_cores_with_workers_while_there_are_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = CoreLocks::within(folder.path().to_owned());
+        let end = || Cores::new(vec![2, 3, 4], locks.clone());
+        let (client, server) = (end(), end());
+        assert_eq!(server.without_workers(), [2, 3, 4]);
+        client.hold(2);
+        for end in [&client, &server] {
+            assert_eq!(end.without_workers(), [4]);
+        }
+        server.hold(1);
+        assert_eq!(client.without_workers(), [2, 3, 4]);
+        // Without locks it knows of its own alone.
+        let alone = Cores::new(vec![0, 1], CoreLocks::within("/proc/there/is/none".into()));
+        alone.hold(1);
+        assert_eq!(alone.without_workers(), [1]);
+    }
+}

@@ -1,0 +1,367 @@
+//! Turns the workers' counts into what a node reports.
+
+use std::collections::BTreeMap;
+
+use datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
+use machine::lossless::Lossless;
+use metrics::counters::{EMBEDDED_DRIVER, Growth};
+use metrics::drift::drift;
+use metrics::histogram::Recorder;
+use metrics::limits::protocol_efficiency;
+use metrics::{self, clock::Clock};
+use results::model::{
+    Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
+    QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
+};
+use results::rates::gbit_per_s;
+use settings::{Access, Settings, Stop};
+use verbs::{Driver, Port, kernel_driver};
+
+use crate::flow_end::{FinishedEnd, FlowEnd};
+use crate::memory_needs::of_receive_queues;
+use crate::open_loop::{self, OpenLoop};
+use crate::sampled::Sampled;
+use crate::verbs_objects::VerbsObjects;
+use crate::window::{Windows, away_seconds};
+use protocol::memory_offer::DeviceKind;
+use protocol::node_report::{DeviceCounters, EndReport};
+
+/// The report of a finished end; `sampled` is `None` if its window never opened.
+pub fn end_report(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
+    let FlowEnd { number, flow, side, objects } = &finished.end;
+    let roles = objects.roles();
+    let sent = sampled.map(|sampled| {
+        let mut sent = sent(flow, finished, clock);
+        tell_timeline(flow, sampled.flow, finished.window, &mut sent);
+        sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, finished));
+        sent
+    });
+    EndReport {
+        flow: *number,
+        side: *side,
+        mtu_bytes: objects.path_mtu_bytes(),
+        outstanding_reads: objects.outstanding_reads(),
+        window_ns: sent.as_ref().and_then(|_| window_ns(finished, clock)),
+        sent,
+        received: roles.receives.then(|| received(flow, finished, clock)),
+        receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
+        errors: finished.troubles().map(Trouble::errors).sum(),
+        posted_in_all: sums(finished, |qp| qp.posted_in_all),
+        received_in_all: sums(finished, |qp| qp.received_in_all),
+        qps: 0,
+    }
+}
+
+/// When the first worker opened its window, and the last one closed its.
+fn window_ns(finished: &FinishedEnd, clock: &Clock) -> Option<(u64, u64)> {
+    let windows = finished.workers.iter().filter_map(|worker| worker.window_raw);
+    let (opened, closed) = windows.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))?;
+    Some((clock.ns(opened), clock.ns(closed)))
+}
+
+/// Adds the counters of a device, which is not the node's own if it has a name; the coordinator knows the node.
+pub fn add_growth(counters: &mut DeviceCounters, device: Option<&str>, growth: &Growth) {
+    let named = |counter: String| match device {
+        Some(device) => format!("{device}:{counter}"),
+        None => counter,
+    };
+    let grown = growth.by_counter().into_iter();
+    counters.grown.extend(grown.map(|(counter, by)| (named(counter), by)));
+    for (kind, (count, names)) in growth.by_meaning() {
+        counters.events.push(PathEvent {
+            node: String::new(),
+            kind,
+            count,
+            counters: names.into_iter().map(named).collect(),
+        });
+    }
+}
+
+/// Adds the throughput over time in the closed window to its flow; nothing if the window was too short for a sample.
+fn tell_timeline(
+    settings: &Settings,
+    mut sampled: metrics::Timeline,
+    window: WindowProgress,
+    flow: &mut FlowResult,
+) {
+    sampled.finish(window.elapsed_ns, window.completed);
+    if sampled.samples().is_empty() {
+        return;
+    }
+    let drift = drift(sampled.samples())
+        .map(|drift| Doubt { kind: DoubtKind::Drift, message: drift.to_string() });
+    flow.window.doubts.extend(drift);
+    let bits = settings.mean_bytes() * 8.0;
+    let gbit_per_s = sampled.rates_per_s().map(|rate| rate * bits / 1e9);
+    let interval_seconds = sampled.interval_ns() as f64 / 1e9;
+    flow.bandwidth_gbit_per_s = Bandwidth::of_intervals(interval_seconds, gbit_per_s);
+    let samples = sampled.samples().iter();
+    flow.timeline = Some(Timeline {
+        interval_seconds,
+        at_seconds: samples.clone().map(|it| at_seconds(it.at_ns)).collect(),
+        messages: samples.map(|sample| sample.messages).collect(),
+        longest_stall_seconds: Some(sampled.longest_stall_ns() as f64 / 1e9),
+    });
+}
+
+/// Microseconds are precise enough for intervals of 10 ms, and take half the digits.
+fn at_seconds(at_ns: u64) -> f64 {
+    (at_ns / 1000) as f64 / 1e6
+}
+
+/// What each QP completed over time in the closed window; nothing if the window was too short for a sample, and where a
+/// worker's window was not open: what it had completed before is not known.
+fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<QpTimeline> {
+    let mut workers = finished.workers.iter();
+    if workers.any(|worker| worker.window_raw.is_none()) {
+        return None;
+    }
+    let before = sums(finished, |qp| qp.completed_before);
+    let by_end = sums(finished, |qp| qp.completed_before + qp.completed);
+    let timeline = sampled.finish(finished.window.elapsed_ns, &before, &by_end);
+    (!timeline.ends_ns.is_empty()).then(|| QpTimeline {
+        interval_seconds: timeline.interval_ns as f64 / 1e9,
+        at_seconds: timeline.ends_ns.into_iter().map(at_seconds).collect(),
+        messages: timeline.messages,
+    })
+}
+
+/// What an end sent, wrote or read in its window, as a flow without name and ends.
+fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
+    let windows = Windows::new(flow, finished, clock);
+    let messages = sums(finished, |qp| qp.completed);
+    let seconds = windows.seconds_for(
+        finished.workers.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
+    );
+    let bytes = sums(finished, |qp| qp.completed_bytes);
+    let errors = finished.troubles().map(Trouble::errors).sum();
+    let sum: u64 = messages.iter().sum();
+    let totals = Totals::in_window(sum, bytes.iter().sum(), errors, seconds);
+    let recorders = |qp: usize| {
+        finished.workers.iter().filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
+    };
+    let swaps_made =
+        (flow.op.profile().access == Access::Swap).then(|| sums(finished, |qp| qp.swaps_made));
+    let open_loop = OpenLoop::new(flow, finished, clock);
+    let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
+    let objects = &finished.end.objects;
+    let qps: Vec<QpResult> = messages
+        .iter()
+        .zip(&bytes)
+        .zip(objects.qps())
+        .enumerate()
+        .map(|(index, ((&messages, &bytes), qp))| QpResult {
+            index: index as u32,
+            qpn: qp.qpn(),
+            udp_source_port: objects.udp_source_port(qp),
+            messages,
+            bytes,
+            gbit_per_s: gbit_per_s(
+                bytes,
+                windows.seconds_for(
+                    finished
+                        .workers
+                        .iter()
+                        .map(|it| it.qps.get(index).map_or(0, |qp| qp.completed)),
+                ),
+            ),
+            latency_ns: Recorder::merged(recorders(index))
+                .and_then(|merged| open_loop::unspoilt(&merged, lateness_of(index).as_ref())),
+            service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
+            lateness_ns: lateness_of(index).and_then(|it| it.latency()),
+            swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
+            // The coordinator knows what came.
+            lost: None,
+        })
+        .collect();
+    let shares = match &flow.qp_weights {
+        Some(weights) => weights.shares(),
+        None => vec![1.0; qps.len()],
+    };
+    let merged = Recorder::merged((0..messages.len()).flat_map(recorders));
+    let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
+    let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
+    let latency_ns =
+        merged.as_ref().and_then(|merged| open_loop::unspoilt(merged, lateness.as_ref()));
+    let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
+    let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
+    let mut doubts = windows.into_doubts();
+    let load = open_loop.map(|open_loop| {
+        let (load, doubt) = open_loop.load(&totals, seconds, merged.as_ref(), lateness.as_ref());
+        doubts.extend(doubt);
+        load
+    });
+    FlowResult {
+        limits: limits(flow, &finished.end.objects, totals.gbit_per_s),
+        totals,
+        latency_ns,
+        service_ns,
+        lateness_ns: lateness.and_then(|it| it.latency()),
+        notice_ns,
+        swaps_made: swaps_made.map(|made| made.iter().sum()),
+        load,
+        fairness: Fairness::of_qps(&qps, &shares, flow.slot_wrs()),
+        qps,
+        window: Window { seconds, doubts, ..Window::default() },
+        ..FlowResult::default()
+    }
+}
+
+/// What an end received in its window.
+fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received {
+    let windows = Windows::new(flow, finished, clock);
+    let of_workers: Vec<u64> = finished.workers.iter().map(messages_received).collect();
+    let messages: u64 = of_workers.iter().sum();
+    Received {
+        messages,
+        bytes: (finished.workers.iter().flat_map(|worker| &worker.qps))
+            .map(|qp| qp.received_bytes)
+            .sum(),
+        window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
+            .then(|| windows.seconds_for(of_workers))
+            .filter(|&seconds| seconds > 0.0),
+    }
+}
+
+/// The receives of an end, and their memory.
+fn receive_queues(flow: &Settings, objects: &VerbsObjects) -> ReceiveQueues {
+    let device = DeviceKind::new(objects.port());
+    let shared = objects.shared_receives();
+    let layout = Layout::receives(flow);
+    ReceiveQueues {
+        queues: shared.map_or(flow.qps, |_| 1),
+        receives: flow.receives(),
+        buffer_bytes: flow.receives() * u64::from(received_bytes(flow)),
+        allocated_bytes: layout.total_bytes() as u64,
+        queue_bytes: of_receive_queues(flow, device),
+        limit_events: shared.map(|receives| receives.limit_events()),
+    }
+}
+
+fn messages_received(worker: &WorkerReport) -> u64 {
+    worker.qps.iter().map(|qp| qp.received).sum()
+}
+
+/// A node's workers, which serve all of its ends: with what they sent; with what they received, where the node sends
+/// nothing.
+pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
+    let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
+    let mut results: BTreeMap<usize, WorkerResult> = BTreeMap::new();
+    for finished in ends {
+        let windows = Windows::new(&finished.end.flow, finished, clock);
+        for worker in &finished.workers {
+            let messages = if sends {
+                worker.qps.iter().map(|qp| qp.completed).sum()
+            } else {
+                messages_received(worker)
+            };
+            let own = worker_result(worker, &windows, messages, clock);
+            match results.get_mut(&worker.thread) {
+                Some(known) => add(known, &own),
+                None => drop(results.insert(worker.thread, own)),
+            }
+        }
+    }
+    results.into_values().collect()
+}
+
+/// The same worker at another end: its time is the same, its work is more.
+fn add(known: &mut WorkerResult, other: &WorkerResult) {
+    known.window_seconds = known.window_seconds.or(other.window_seconds);
+    known.away_seconds = most(known.away_seconds, other.away_seconds);
+    known.cpu_seconds = most(known.cpu_seconds, other.cpu_seconds);
+    known.messages += other.messages;
+    known.polls += other.polls;
+    known.empty_polls += other.empty_polls;
+    known.blocked += other.blocked;
+}
+
+fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(two)) => Some(one.max(two)),
+        (one, two) => one.or(two),
+    }
+}
+
+/// A figure of each QP, summed over the workers.
+fn sums(finished: &FinishedEnd, figure: impl Fn(&QpReport) -> u64) -> Vec<u64> {
+    per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, &figure))
+}
+
+/// A count of each QP, summed over the workers.
+pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
+    (0..finished.end.objects.qps().len())
+        .map(|qp| finished.workers.iter().map(|worker| figure(worker, qp)).sum())
+        .collect()
+}
+
+fn worker_result(
+    worker: &WorkerReport,
+    windows: &Windows,
+    messages: u64,
+    clock: &Clock,
+) -> WorkerResult {
+    WorkerResult {
+        window_seconds: windows.of_worker(worker.index),
+        core: worker.core.map(|core| core as u32),
+        core_shared_with: None,
+        messages,
+        away_seconds: away_seconds(worker, clock),
+        cpu_seconds: worker.window_raw.map(|_| worker.cpu_seconds),
+        polls: worker.polls,
+        empty_polls: worker.empty_polls,
+        blocked: worker.blocked,
+    }
+}
+
+fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
+    let link_gbit_per_s = objects.port().info.link_gbit_per_s?;
+    let efficiency = protocol_efficiency(
+        (flow.op.transfer(), flow.service),
+        flow.sizes().map(|(bytes, weight)| (bytes.into(), weight)),
+        objects.path_mtu_bytes(),
+        objects.wire(),
+    );
+    let limits = Limits { link_gbit_per_s, protocol_efficiency: efficiency, share_of_limit: None };
+    Some(Limits { share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)), ..limits })
+}
+
+/// What the network interface below the port in use, of which these are the facts, does against loss.
+pub fn lossless(port: &Port, device: &Device) -> Lossless {
+    let Some(netdev) = &device.netdev else {
+        return Lossless::default();
+    };
+    let bridging = machine::dcb::read(netdev).unwrap_or_default();
+    let root = port.context.root();
+    Lossless::read(root, (&device.name, device.port), netdev, bridging)
+}
+
+/// Facts of the device and port in use, from the kernel and corrected from verbs.
+pub fn device(port: &Port) -> Device {
+    let name = port.context.name();
+    let gid_index = port.gid.map(|gid| gid.index.into());
+    let read = machine::device::read(port.context.root(), name, port.info.port, gid_index);
+    let (embedded, known) = (port.embedded.as_ref(), port.context.driver());
+    let firmware = Some(port.adapter.limits.firmware.clone()).filter(|text| !text.is_empty());
+    Device {
+        library: port.context.library().name.to_owned(),
+        software: embedded.is_some() || known.is_some_and(Driver::is_software),
+        relaxed_ordering: known.map(|driver| driver.relaxed_ordering),
+        driver: match embedded {
+            Some(_) => Some(EMBEDDED_DRIVER.to_owned()),
+            None => kernel_driver(port.context.root(), name),
+        },
+        faults: embedded.and_then(|embedded| Some(embedded.faults?.to_string())),
+        firmware: firmware.or(read.firmware),
+        link_layer: Some(port.info.link_layer.name().to_owned()),
+        state: Some(port.info.state.to_owned()),
+        link_gbit_per_s: port.info.link_gbit_per_s,
+        speed_gbit_per_s_per_lane: port.info.lane_gbit_per_s(),
+        width_lanes: port.info.lanes,
+        active_mtu_bytes: Some(port.info.active_mtu_bytes),
+        max_mtu_bytes: Some(port.info.max_mtu_bytes),
+        gid: port.gid.map(|entry| entry.gid.to_string()),
+        gid_type: port.gid.map(|entry| entry.gid_type.name().to_owned()),
+        ..read
+    }
+}

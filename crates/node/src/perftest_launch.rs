@@ -1,0 +1,176 @@
+//! How an end runs perftest: with the device, cores and library of its own resources, so that both programs use the
+//! same.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use machine::core_locks::HeldCore;
+use perftest::{
+    Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
+};
+use plan::Case;
+use verbs::LinkLayer;
+
+use crate::needs::effective_workers;
+use crate::resources::NodeResources;
+use protocol::failure::RunFailure;
+
+/// The variable that tells programs on the embedded device which faults to make.
+const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// The variable that names a file for a capture to them.
+const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
+
+/// One end's contribution to each command line and environment of perftest.
+#[derive(Clone, Debug)]
+pub struct PerftestLaunch {
+    device: String,
+    ib_port: u8,
+    gid_index: Option<u8>,
+    pkey_index: u16,
+    environment: Vec<(&'static str, Option<OsString>)>,
+    cores: Vec<Arc<HeldCore>>,
+    /// Whether the device is the embedded one. `soft0` has its address alone, so it must be closed while perftest runs;
+    /// its threads then also leave perftest's cores alone.
+    pub(crate) embedded: bool,
+}
+
+impl PerftestLaunch {
+    /// The launch of an end for a case.
+    ///
+    /// # Errors
+    /// No library for perftest on the embedded device.
+    pub fn new(resources: &NodeResources, case: &Case) -> Result<PerftestLaunch, LibraryError> {
+        let port = resources.port();
+        let embedded = port.embedded.as_ref();
+        let environment = match embedded {
+            Some(embedded) => vec![
+                ("LD_PRELOAD", Some(preload()?)),
+                (FAULTS_VARIABLE, embedded.faults.map(|faults| faults.to_string().into())),
+                (CAPTURE_VARIABLE, embedded.pcap.as_ref().map(|path| path.clone().into())),
+            ],
+            None => Vec::new(),
+        };
+        let has_gid = port.info.link_layer == LinkLayer::Ethernet || port.wants_grh;
+        Ok(PerftestLaunch {
+            device: port.context.name().to_owned(),
+            ib_port: port.info.port,
+            gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
+            pkey_index: port.pkey_index,
+            environment,
+            cores: cores(resources, case),
+            embedded: embedded.is_some(),
+        })
+    }
+
+    /// The arguments for a job, without the peer's address.
+    pub fn arguments(&self, job: &Job) -> Vec<String> {
+        let place = Place {
+            device: self.device.clone(),
+            ib_port: self.ib_port,
+            gid_index: self.gid_index,
+            pkey_index: self.pkey_index,
+        };
+        arguments(job, &place)
+    }
+
+    /// The process to start for a job; perftest's client is given the address of its server.
+    ///
+    /// # Errors
+    /// The program is not installed.
+    pub fn launch(
+        &self,
+        job: &Job,
+        tcp_port: u16,
+        server: Option<&str>,
+    ) -> Result<Launch, MissingProgram> {
+        let port = ["-p".to_owned(), tcp_port.to_string()];
+        let arguments =
+            port.into_iter().chain(self.arguments(job)).chain(server.map(str::to_owned)).collect();
+        Ok(Launch {
+            path: job.program.find()?,
+            arguments,
+            environment: (self.environment.iter())
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect(),
+            cores: self.cores.iter().map(|held| held.core()).collect(),
+        })
+    }
+}
+
+/// The cores of rocebench's workers at this node, which no other node of this host uses. The embedded device's engine
+/// is a thread of perftest's process and must not share a core with a loop that never yields, so it gets another
+/// core.
+fn cores(resources: &NodeResources, case: &Case) -> Vec<Arc<HeldCore>> {
+    let engines = usize::from(resources.port().embedded.is_some());
+    resources.cores().hold(effective_workers(case) + engines)
+}
+
+fn preload() -> Result<OsString, LibraryError> {
+    let mut value = find_library()?.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    Ok(value)
+}
+
+/// Checks that this end can run these programs; returns the version that the first one reports.
+///
+/// # Errors
+/// The missing program, and the package that has it.
+pub fn equipped(
+    resources: &NodeResources,
+    programs: &[Program],
+) -> Result<Option<String>, RunFailure> {
+    let files = programs
+        .iter()
+        .map(|program| program.find())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
+    if resources.port().embedded.is_some() {
+        find_library().map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
+    }
+    Ok(files.first().and_then(|file| Program::version(file)))
+}
+
+#[cfg(test)]
+mod tests {
+    use machine::core_locks::CoreLocks;
+    use plan::Sweep;
+    use settings::Given;
+    use verbs::{PortRequest, VerbsLibrary};
+
+    use super::*;
+    use crate::resources::NodeOptions;
+
+    #[test]
+    fn perftest_has_the_cores_of_the_workers_at_its_end_and_no_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let resources = || {
+            let options = NodeOptions {
+                library: VerbsLibrary::system(),
+                request: PortRequest { device: Some("soft0".into()), ..PortRequest::default() },
+                rails: None,
+                device_faults: Vec::new(),
+                cores: Some(vec![2, 3, 4, 5]),
+                core_locks: CoreLocks::within(folder.path().to_owned()),
+                memory_limit: None,
+            };
+            NodeResources::open(options, None).unwrap()
+        };
+        let case = Sweep::new(&Given::default()).unwrap().cases.remove(0);
+        let (client, server) = (resources(), resources());
+        let workers = [client.cores_for(1), server.cores_for(1)];
+        assert_eq!(workers, [[Some(2)], [Some(3)]]);
+        let numbers =
+            |held: &[Arc<HeldCore>]| -> Vec<_> { held.iter().map(|held| held.core()).collect() };
+        let held = [cores(&client, &case), cores(&server, &case)];
+        assert_eq!([numbers(&held[0]), numbers(&held[1])], [[2, 4], [3, 5]]);
+        // While perftest runs, the embedded device is closed but keeps its cores.
+        drop((client, server));
+        let other = resources().cores_for(1);
+        assert_eq!(other, [Some(2)]);
+        let mut held = held.iter().flatten();
+        assert!(held.all(|held| held.others() == 0), "it left");
+    }
+}

@@ -1,0 +1,244 @@
+//! What a node keeps from run to run: its verbs library, its ports, its cores and its clock.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use machine::cpu::{self, CoreError};
+use machine::memory::available;
+use metrics::clock::Clock;
+use plan::flow::FlowDevice;
+use plan::rails::Devices;
+pub use verbs::{Faults, PortRequest, Route};
+use verbs::{Network, Port, select_or_embedded};
+
+use protocol::failure::RunFailure;
+
+use crate::cores::Cores;
+pub use crate::options::NodeOptions;
+use crate::rails::{self, Rails};
+use protocol::memory_offer::{DeviceKind, MemoryOffer};
+
+/// The remark on figures of the embedded device.
+const EMBEDDED: &str = "figures are those of rocebench, the protocol and this machine's CPUs, not of a network adapter";
+
+/// A node with its port open.
+pub struct NodeResources {
+    /// Its own port, or where it has rails all of theirs.
+    rails: Rails,
+    options: NodeOptions,
+    route: Option<Route>,
+    /// Ports that flows have asked for besides.
+    others: Mutex<Vec<(FlowDevice, Port)>>,
+    /// NUMA nodes of the rails.
+    numa_nodes: Vec<Option<u32>>,
+    cores: Cores,
+    clock: Clock,
+}
+
+impl NodeResources {
+    /// Opens the port for a session whose control connection runs along `route`.
+    ///
+    /// # Errors
+    /// No port or no cores as asked for.
+    pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
+        let rails = Rails::open(&options, route)?;
+        let numa_nodes: Vec<_> = rails.ports.iter().map(numa_node_of).collect();
+        let in_turn = rails::in_turn(&numa_nodes);
+        let of_workers = in_turn
+            .iter()
+            .map(|rail| match &options.cores {
+                Some(cores) => Ok(cores.clone()),
+                None => cores_near(&rails.ports[*rail], numa_nodes[*rail]),
+            })
+            .collect::<Result<_, CoreError>>()?;
+        Ok(NodeResources {
+            numa_nodes,
+            cores: Cores::of_workers(of_workers, options.core_locks.clone()),
+            rails,
+            options,
+            route,
+            others: Mutex::default(),
+            clock: Clock::new(),
+        })
+    }
+
+    /// The port; where it has rails the first one's.
+    pub fn port(&self) -> &Port {
+        &self.rails.ports[0]
+    }
+
+    /// Its rails, as flows ask for them, with a place for each that cannot be used; none where it has its own port alone.
+    pub fn rails(&self) -> Vec<Option<FlowDevice>> {
+        let mut ports = self.rails.ports.iter().map(|port| FlowDevice {
+            name: port.context.name().to_owned(),
+            ib_port: (port.adapter.limits.ports > 1).then_some(port.info.port),
+        });
+        self.rails
+            .are_up
+            .iter()
+            .filter(|_| self.has_rails())
+            .map(|is_up| is_up.then(|| ports.next()).flatten())
+            .collect()
+    }
+
+    fn has_rails(&self) -> bool {
+        self.rails.are_up.len() > 1
+    }
+
+    /// Why rails are left out that were asked for.
+    pub fn left_out(&self) -> &[String] {
+        &self.rails.left_out
+    }
+
+    /// The devices that were asked for as rails.
+    pub fn requested_rails(&self) -> Option<&Devices> {
+        self.options.rails.as_ref()
+    }
+
+    /// Which of its rails a port is of; `None` where it has none, or it is of none.
+    pub(crate) fn rail_of(&self, port: &Port) -> Option<usize> {
+        if !self.has_rails() {
+            return None;
+        }
+        self.rails.ports.iter().position(|rail| {
+            Arc::ptr_eq(&rail.context, &port.context) && rail.info.port == port.info.port
+        })
+    }
+
+    /// The threads that serve each of its rails, of so many.
+    pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
+        if self.has_rails() { rails::threads(&self.numa_nodes, count) } else { Vec::new() }
+    }
+
+    /// The network in which the nodes have agreed to take their ports.
+    pub fn network(&self) -> Option<Network> {
+        self.route?.network
+    }
+
+    /// The port that an end of a flow asks for: the node's own without a wish.
+    ///
+    /// # Errors
+    /// There is no such port.
+    pub fn port_of(&self, device: Option<&FlowDevice>) -> Result<Port, RunFailure> {
+        let Some(device) = device.filter(|device| !self.is_own(device)) else {
+            return Ok(self.port().clone());
+        };
+        if let Some(port) = self.rails.ports.iter().find(|port| is_port(port, device)) {
+            return Ok(port.clone());
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, port)) = others.iter().find(|(known, _)| known == device) {
+            return Ok(port.clone());
+        }
+        let request =
+            PortRequest { ib_port: device.ib_port, ..self.options.request(Some(&device.name)) };
+        let port = select_or_embedded(self.options.library, &request, self.route)?;
+        others.push((device.clone(), port.clone()));
+        Ok(port)
+    }
+
+    /// Whether a flow asks for the node's own port.
+    fn is_own(&self, device: &FlowDevice) -> bool {
+        is_port(self.port(), device)
+    }
+
+    /// Whose QP queues it uses.
+    pub fn device_kind(&self) -> DeviceKind {
+        DeviceKind::new(self.port())
+    }
+
+    /// The memory available at this end now.
+    pub fn memory_offer(&self) -> MemoryOffer {
+        // The sums are accurate to a few percent, and the kernel kills a control group that exceeds its limit.
+        let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
+        let limit = self.options.memory_limit.map(|limit| (limit, "--memory".to_owned()));
+        let least = left.into_iter().chain(limit).min_by_key(|(bytes, _)| *bytes);
+        let (bytes, by) = least.map_or((None, String::new()), |(bytes, by)| (Some(bytes), by));
+        MemoryOffer { device: self.device_kind(), bytes, by }
+    }
+
+    /// The most memory that a run may take here, in bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        self.options.memory_limit
+    }
+
+    /// A remark on the device for the user; `None` for a system device without another that could have been chosen.
+    pub fn remark(&self) -> Option<String> {
+        let Some(embedded) = &self.port().embedded else {
+            return self.port().choice_line().filter(|_| !self.has_rails());
+        };
+        let name =
+            self.rails.ports.iter().map(|port| port.context.name()).collect::<Vec<_>>().join(", ");
+        let mut text = match &embedded.because {
+            Some(because) => {
+                format!("{because}: taking {name}, the embedded software device; {EMBEDDED}")
+            }
+            None if self.has_rails() => format!("{name} are embedded software devices: {EMBEDDED}"),
+            None => format!("{name} is the embedded software device: {EMBEDDED}"),
+        };
+        for port in &self.rails.ports {
+            let faults = port.embedded.as_ref().and_then(|it| it.faults);
+            let place = if self.has_rails() {
+                format!("on {}", port.context.name())
+            } else {
+                "at this end".to_owned()
+            };
+            if let Some(faults) = faults {
+                text += &format!("; on purpose {place}: {faults}");
+            }
+        }
+        Some(text)
+    }
+
+    /// NUMA node of the device.
+    pub fn numa_node(&self) -> Option<u32> {
+        self.numa_nodes.first().copied().flatten()
+    }
+
+    /// NUMA node of a port's device; but for rails, the node's own.
+    pub(crate) fn numa_node_at(&self, port: &Port) -> Option<u32> {
+        let rail = self.rail_of(port).unwrap_or_default();
+        self.numa_nodes.get(rail).copied().flatten()
+    }
+
+    /// The clock of all its runs.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The requested cores, or else those of the device's NUMA node.
+    pub fn allowed_cores(&self) -> &[usize] {
+        self.cores.allowed()
+    }
+
+    /// The cores reserved for this end's workers.
+    pub(crate) fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// The core of each of so many workers, reserved from now on against all other workers on this host; `None` without
+    /// cores to choose from.
+    pub fn cores_for(&self, workers: usize) -> Vec<Option<usize>> {
+        let held = self.cores.hold(workers);
+        (0..workers).map(|index| held.get(index).map(|held| held.core())).collect()
+    }
+}
+
+fn numa_node_of(port: &Port) -> Option<u32> {
+    let root = port.context.root();
+    machine::device::read(root, port.context.name(), port.info.port, None).numa_node
+}
+
+/// The cores of a port's NUMA node, or all.
+fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreError> {
+    let near = numa_node.map(|node| cpu::allowed_cores_of_node(port.context.root(), node));
+    match near {
+        Some(Ok(cores)) if !cores.is_empty() => Ok(cores),
+        _ => cpu::allowed_cores(),
+    }
+}
+
+/// Whether a flow that asks for `device` may have this port.
+fn is_port(port: &Port, device: &FlowDevice) -> bool {
+    let has_number = device.ib_port.is_none_or(|number| number == port.info.port);
+    has_number && port.context.name() == device.name
+}

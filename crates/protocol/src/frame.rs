@@ -1,0 +1,167 @@
+//! Frames: a `u32` little-endian length, then one message as JSON. Whatever the bytes, reading them ends in a message or a
+//! typed error, memory grows only with bytes that have come, by a bounded factor, and every text in a message is printable.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use crate::error::FrameError;
+use crate::json_bounds;
+use crate::message::Message;
+use results::text;
+
+/// The largest message, in bytes of JSON.
+pub const MAX_FRAME_BYTES: usize = 16 << 20;
+
+/// The largest message before the peer is known, in bytes of JSON.
+pub const MAX_HANDSHAKE_BYTES: usize = 256 << 10;
+
+const HEADER_BYTES: usize = 4;
+const READ_BYTES: usize = 64 << 10;
+
+/// The bytes of one frame.
+///
+/// # Errors
+/// [`FrameError::Oversized`] if the message does not fit, [`FrameError::NotMessage`] if it has no JSON form.
+pub fn encode(message: &Message) -> Result<Vec<u8>, FrameError> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    serde_json::to_writer(&mut bytes, message)
+        .map_err(|error| FrameError::NotMessage { reason: short(&error) })?;
+    let body_bytes = bytes.len() - HEADER_BYTES;
+    let oversized =
+        FrameError::Oversized { len_bytes: body_bytes as u64, limit_bytes: MAX_FRAME_BYTES };
+    let header = match u32::try_from(body_bytes) {
+        Ok(len) if body_bytes <= MAX_FRAME_BYTES => len.to_le_bytes(),
+        _ => return Err(oversized),
+    };
+    bytes[..HEADER_BYTES].copy_from_slice(&header);
+    Ok(bytes)
+}
+
+/// What one read brought.
+#[derive(Debug)]
+pub enum Step {
+    /// A whole message.
+    Frame(Message),
+    /// Bytes, but no whole message yet.
+    Partial,
+    /// Nothing: the read timed out or would block.
+    Idle,
+}
+
+/// Reads frames from a stream, one `read` call a step, so that the caller can watch the time.
+#[derive(Debug)]
+pub struct FrameReader {
+    limit_bytes: usize,
+    header: [u8; HEADER_BYTES],
+    header_got: usize,
+    body_len: usize,
+    body: Vec<u8>,
+}
+
+impl FrameReader {
+    /// `limit_bytes` is the largest message that is taken, at most [`MAX_FRAME_BYTES`].
+    pub fn new(limit_bytes: usize) -> Self {
+        FrameReader {
+            limit_bytes: limit_bytes.min(MAX_FRAME_BYTES),
+            header: [0; HEADER_BYTES],
+            header_got: 0,
+            body_len: 0,
+            body: Vec::new(),
+        }
+    }
+
+    /// One `read` of the stream. It never takes bytes of the next frame.
+    ///
+    /// # Errors
+    /// Any [`FrameError`]; after one, the stream cannot be read on.
+    pub fn step(&mut self, stream: &mut impl Read) -> Result<Step, FrameError> {
+        if self.header_got < HEADER_BYTES {
+            let got = match read(stream, &mut self.header[self.header_got..])? {
+                None => return Ok(Step::Idle),
+                Some(0) if self.header_got == 0 => return Err(FrameError::Closed),
+                Some(0) => return Err(truncated(self.header_got, HEADER_BYTES)),
+                Some(got) => got,
+            };
+            self.header_got += got;
+            if self.header_got == HEADER_BYTES {
+                self.body_len = self.checked_len()?;
+            }
+            return Ok(Step::Partial);
+        }
+        let have = self.body.len();
+        self.body.resize(self.body_len.min(have + READ_BYTES), 0);
+        let outcome = read(stream, &mut self.body[have..]);
+        let got = *outcome.as_ref().unwrap_or(&None);
+        self.body.truncate(have + got.unwrap_or(0));
+        match outcome? {
+            None => Ok(Step::Idle),
+            Some(0) => Err(truncated(have, self.body_len)),
+            Some(_) if self.body.len() < self.body_len => Ok(Step::Partial),
+            Some(_) => self.finish().map(Step::Frame),
+        }
+    }
+
+    /// Bytes of the message that came last or is under way.
+    pub fn message_bytes(&self) -> usize {
+        self.body_len
+    }
+
+    fn checked_len(&self) -> Result<usize, FrameError> {
+        let len = u32::from_le_bytes(self.header);
+        match usize::try_from(len) {
+            Ok(0) => Err(FrameError::Empty),
+            Ok(len) if len <= self.limit_bytes => Ok(len),
+            _ => Err(FrameError::Oversized {
+                len_bytes: u64::from(len),
+                limit_bytes: self.limit_bytes,
+            }),
+        }
+    }
+
+    fn finish(&mut self) -> Result<Message, FrameError> {
+        // A large message must not hold its memory until the session ends.
+        let body = std::mem::take(&mut self.body);
+        self.header_got = 0;
+        decode(&body)
+    }
+}
+
+fn decode(body: &[u8]) -> Result<Message, FrameError> {
+    json_bounds::check(body)
+        .map_err(|excess| FrameError::Excessive { what: excess.what, limit: excess.limit })?;
+    serde_json::from_slice(&text::json::cleaned(body)).map_err(|error| {
+        let reason = short(&error);
+        if error.is_data() {
+            FrameError::NotMessage { reason }
+        } else {
+            FrameError::NotJson { reason }
+        }
+    })
+}
+
+/// `None` if there is nothing to read now; 0 at the end of the stream.
+fn read(stream: &mut impl Read, into: &mut [u8]) -> Result<Option<usize>, FrameError> {
+    loop {
+        return match stream.read(into) {
+            Ok(got) => Ok(Some(got)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::Interrupted => continue,
+                io::ErrorKind::WouldBlock => Ok(None),
+                _ => Err(FrameError::Io(Arc::new(error))),
+            },
+        };
+    }
+}
+
+fn truncated(got_bytes: usize, expected_bytes: usize) -> FrameError {
+    FrameError::Truncated { got_bytes, expected_bytes }
+}
+
+/// serde's reason may quote what the peer sent: shortened.
+fn short(error: &serde_json::Error) -> String {
+    text::printable(&error.to_string(), 160)
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+pub(super) mod tests;

@@ -1,0 +1,382 @@
+//! How two ends become a pair: versions, proof of the token, the session slot, facts about the hosts. All of it has one
+//! deadline, and nothing is given to a peer before its proof but this end's version.
+//!
+//! Client `hello` → server `challenge` → client `proof` → server (perhaps `wait`, and then) `welcome`, `busy` or `abort` →
+//! client `introduce`.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use crate::clock_offset::{ClockOffset, wall_clock_ns};
+use crate::dial::dial;
+use crate::error::{AcceptError, ConnectError, ExchangeError, FrameError};
+use crate::exchange::Exchange;
+use crate::link::Link;
+use crate::message::{BusyInfo, Message, NodeFailure};
+use crate::newcomer::END_LIMIT;
+use crate::token::{self, Nonce, Role, Token};
+
+/// Time for a whole handshake, and for connecting before it.
+pub const HANDSHAKE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A client that waits for the end of the last session for so long is told.
+const WAIT_UNTOLD: Duration = Duration::from_secs(1);
+
+/// What is known about the other end after a handshake.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerInfo {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Its program version.
+    pub version: String,
+    /// Facts about its host.
+    pub host: Value,
+    /// Whether it is a server that was started to receive files.
+    pub receives_files: bool,
+    /// How its clock differs from this end's; a server does not ask.
+    pub clock: Option<ClockOffset>,
+}
+
+/// What a server asks of its clients and tells them.
+#[derive(Clone, Debug)]
+pub struct ServerTerms {
+    /// The token that clients must prove, if any.
+    pub token: Option<Token>,
+    /// Facts about this host, for clients that have proved it.
+    pub host: Value,
+    /// Time for a whole handshake.
+    pub limit: Duration,
+    /// A client that waits for the end of the last session for so long is told.
+    pub wait_untold: Duration,
+    /// Whether this server receives files.
+    pub receives_files: bool,
+}
+
+impl ServerTerms {
+    /// Terms with the usual [`HANDSHAKE_LIMIT`].
+    pub fn new(token: Option<Token>, host: Value) -> Self {
+        ServerTerms {
+            token,
+            host,
+            limit: HANDSHAKE_LIMIT,
+            wait_untold: WAIT_UNTOLD,
+            receives_files: false,
+        }
+    }
+}
+
+/// Why a client does not get the session slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SlotError {
+    /// The session that has it ends: ask again.
+    Ending,
+    /// Another client has it.
+    Busy(BusyInfo),
+    /// There are no more sessions.
+    Over,
+}
+
+/// A client that the server has taken. The slot is given back when the guard is dropped.
+#[derive(Debug)]
+pub struct Accepted<G> {
+    /// The connection.
+    pub link: Link,
+    /// Who it is.
+    pub peer: PeerInfo,
+    /// What `acquire` returned: the session slot.
+    pub slot: G,
+}
+
+/// Connects to the server at `host` and `port` and does the client's half of the handshake. `facts` about
+/// this host go to the server. All addresses of `host` are tried.
+///
+/// # Errors
+/// [`ConnectError`], at the latest after twice [`HANDSHAKE_LIMIT`] and the wait for the end of the server's last session; at
+/// once when `stop` is set.
+pub fn connect(
+    host: &str,
+    port: u16,
+    token: Option<&Token>,
+    facts: &Value,
+    stop: &AtomicBool,
+) -> Result<(Link, PeerInfo), ConnectError> {
+    let (stream, server) = dial(host, port, HANDSHAKE_LIMIT, stop)?;
+    let broken = |source| ConnectError::Handshake { server, source };
+    let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
+    let peer = greet(&mut exchange, server, token, facts)?;
+    let link = exchange.into_link(server).map_err(broken)?;
+    Ok((link, peer))
+}
+
+/// The client's messages; returns what the server told of itself.
+pub(super) fn greet(
+    exchange: &mut Exchange<'_>,
+    server: SocketAddr,
+    token: Option<&Token>,
+    facts: &Value,
+) -> Result<PeerInfo, ConnectError> {
+    let broken = |source| ConnectError::Handshake { server, source };
+    let ours = fresh_nonce().map_err(broken)?;
+    exchange
+        .send(&Message::Hello {
+            protocol: PROTOCOL_VERSION,
+            version: PROGRAM_VERSION.into(),
+            nonce: token::to_hex(&ours),
+        })
+        .map_err(broken)?;
+    let (protocol, version, nonce, token_required) = match exchange.recv().map_err(broken)? {
+        Message::Challenge { protocol, version, nonce, token_required } => {
+            (protocol, version, nonce, token_required)
+        }
+        other => return Err(refusal(server, "challenge", other)),
+    };
+    same_version(protocol, &version).map_err(broken)?;
+    let theirs = parse_nonce(&nonce)
+        .filter(|theirs| *theirs != ours)
+        .ok_or_else(|| broken(ExchangeError::BadNonce))?;
+    match (token, token_required) {
+        (None, true) => {
+            // So that the server's log names the reason; the answer would say nothing new.
+            let _ = exchange.send(&Message::Proof { mac: None });
+            return Err(ConnectError::TokenRequired { server });
+        }
+        (Some(_), false) => return Err(ConnectError::ServerUnproven { server }),
+        _ => {}
+    }
+    let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
+    let asked_ns = wall_clock_ns();
+    exchange.send(&Message::Proof { mac }).map_err(broken)?;
+    let mut answer = exchange.recv().map_err(broken)?;
+    if answer == Message::Wait {
+        tracing::warn!("{server}: waiting for the last sweep to end");
+        exchange.prolong(END_LIMIT);
+        answer = exchange.recv().map_err(broken)?;
+    }
+    let (mac, host, receives_files, theirs_ns) = match answer {
+        Message::Welcome { mac, host, receives_files, clock_ns } => {
+            (mac, host, receives_files, clock_ns)
+        }
+        other => return Err(refusal(server, "welcome", other)),
+    };
+    let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
+        (Some(asked), Some(theirs), Some(answered)) => {
+            Some(ClockOffset::between(asked, theirs, answered))
+        }
+        _ => None,
+    };
+    if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
+        return Err(ConnectError::ServerUnproven { server });
+    }
+    exchange.send(&Message::Introduce { host: facts.clone() }).map_err(broken)?;
+    Ok(PeerInfo { address: server, version, host, receives_files, clock })
+}
+
+/// Does the server's half of the handshake with a client that has just connected. `acquire` is called once the client
+/// has proved the token, and returns the session slot's guard, or why not; after [`SlotError::Ending`] again and again, so
+/// it is to wait a moment itself. Run this on a thread of its own: a slow client takes [`ServerTerms::limit`].
+///
+/// # Errors
+/// [`AcceptError`]; the client has been told, where it can understand it, and the server goes on.
+pub fn accept<G>(
+    stream: TcpStream,
+    terms: &ServerTerms,
+    stop: &AtomicBool,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
+) -> Result<Accepted<G>, AcceptError> {
+    let client =
+        stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
+    let exchange = Exchange::new(stream, terms.limit, stop)
+        .map_err(|source| AcceptError::Handshake { client, source })?;
+    accept_on(exchange, client, terms, acquire)
+}
+
+/// As [`accept`], on a conversation that has begun.
+pub(super) fn accept_on<G>(
+    mut exchange: Exchange<'_>,
+    client: SocketAddr,
+    terms: &ServerTerms,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
+) -> Result<Accepted<G>, AcceptError> {
+    match admit(&mut exchange, client, terms, acquire) {
+        Ok((slot, peer)) => {
+            let link = exchange
+                .into_link(client)
+                .map_err(|source| AcceptError::Handshake { client, source })?;
+            Ok(Accepted { link, peer, slot })
+        }
+        Err(error) => {
+            if let Some(last_word) = last_word(&error) {
+                let _ = exchange.send(&last_word);
+            }
+            exchange.part();
+            Err(error)
+        }
+    }
+}
+
+/// The server's messages.
+fn admit<G>(
+    exchange: &mut Exchange<'_>,
+    client: SocketAddr,
+    terms: &ServerTerms,
+    acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
+) -> Result<(G, PeerInfo), AcceptError> {
+    let broken = |source| AcceptError::Handshake { client, source };
+    let token = terms.token.as_ref();
+    let (protocol, version, nonce) = match exchange.recv().map_err(broken)? {
+        Message::Hello { protocol, version, nonce } => (protocol, version, nonce),
+        Message::Abort(why) => return Err(AcceptError::Refused { client, why }),
+        other => return Err(broken(unexpected("hello", &other))),
+    };
+    let ours = fresh_nonce().map_err(broken)?;
+    // Sent to a client of another version too: by it, it sees the difference.
+    exchange
+        .send(&Message::Challenge {
+            protocol: PROTOCOL_VERSION,
+            version: PROGRAM_VERSION.into(),
+            nonce: token::to_hex(&ours),
+            token_required: token.is_some(),
+        })
+        .map_err(broken)?;
+    same_version(protocol, &version).map_err(broken)?;
+    let theirs = parse_nonce(&nonce).ok_or_else(|| broken(ExchangeError::BadNonce))?;
+    let mac = match exchange.recv().map_err(broken)? {
+        Message::Proof { mac } => mac,
+        other => return Err(broken(unexpected("proof", &other))),
+    };
+    if !proven(token, Role::Client, &theirs, &ours, mac.as_deref()) {
+        return Err(AcceptError::Unproven { client });
+    }
+    let slot = slot(exchange, client, terms.wait_untold, acquire)?;
+    let mac = token.map(|token| token.prove(Role::Server, &theirs, &ours));
+    exchange
+        .send(&Message::Welcome {
+            mac,
+            host: terms.host.clone(),
+            receives_files: terms.receives_files,
+            clock_ns: wall_clock_ns(),
+        })
+        .map_err(broken)?;
+    match exchange.recv().map_err(broken)? {
+        Message::Introduce { host } => Ok((
+            slot,
+            PeerInfo { address: client, version, host, receives_files: false, clock: None },
+        )),
+        other => Err(broken(unexpected("introduce", &other))),
+    }
+}
+
+/// The session slot. A session that ends is waited for, which a client hears of after `wait_untold`.
+fn slot<G>(
+    exchange: &mut Exchange<'_>,
+    client: SocketAddr,
+    wait_untold: Duration,
+    mut acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
+) -> Result<G, AcceptError> {
+    let broken = |source| AcceptError::Handshake { client, source };
+    let began = Instant::now();
+    let mut is_told = false;
+    loop {
+        match acquire(client) {
+            Ok(slot) => {
+                exchange.prolong(began.elapsed());
+                return Ok(slot);
+            }
+            Err(SlotError::Busy(busy)) => return Err(AcceptError::Busy { client, busy }),
+            Err(SlotError::Over) => return Err(broken(ExchangeError::Interrupted)),
+            Err(SlotError::Ending) => exchange.check().map_err(broken)?,
+        }
+        if !is_told && began.elapsed() >= wait_untold {
+            exchange.send(&Message::Wait).map_err(broken)?;
+            is_told = true;
+        }
+    }
+}
+
+/// What a client that is not taken is told. A wrong token and a missing one read the same.
+fn last_word(error: &AcceptError) -> Option<Message> {
+    let abort = |reason: &str| Some(Message::Abort(NodeFailure::new(reason, None)));
+    let refuse = |reason: &str, hint: &str| {
+        Some(Message::Abort(NodeFailure {
+            bad_input: true,
+            ..NodeFailure::new(reason, Some(hint.into()))
+        }))
+    };
+    match error {
+        AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
+        AcceptError::Unproven { .. } => {
+            refuse("the token is wrong or missing", "give both ends the same --token")
+        }
+        AcceptError::Handshake { source, .. } => match source {
+            ExchangeError::Unexpected { got: "join", .. } => refuse(
+                "this port belongs to `rocebench serve`, not to rank 0 of the job",
+                "give --rank-0 the host where rank 0 runs, or all ranks another --port",
+            ),
+            ExchangeError::Unexpected { expected, got } => {
+                abort(&format!("got `{got}` instead of `{expected}`"))
+            }
+            ExchangeError::BadNonce => abort("the nonce is not 32 bytes of hex"),
+            ExchangeError::Interrupted => abort("the server is shutting down"),
+            // It was framed as the protocol does.
+            ExchangeError::Frame(
+                error @ (FrameError::NotJson { .. }
+                | FrameError::NotMessage { .. }
+                | FrameError::Excessive { .. }),
+            ) => abort(&error.to_string()),
+            // Nothing that speaks another protocol would understand it, and `challenge` has told a client
+            // of another version.
+            _ => None,
+        },
+        AcceptError::Refused { .. }
+        | AcceptError::Crowded { .. }
+        | AcceptError::NoRoom { .. }
+        | AcceptError::Lost { .. } => None,
+    }
+}
+
+/// Why the server answered something else than was due.
+fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectError {
+    match got {
+        Message::Abort(why) => ConnectError::Refused { server, why },
+        Message::Busy(busy) => ConnectError::Busy { server, busy },
+        other => ConnectError::Handshake { server, source: unexpected(expected, &other) },
+    }
+}
+
+fn unexpected(expected: &'static str, got: &Message) -> ExchangeError {
+    ExchangeError::Unexpected { expected, got: got.kind() }
+}
+
+fn same_version(protocol: u32, version: &str) -> Result<(), ExchangeError> {
+    if protocol == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(ExchangeError::Version { protocol, version: version.into() })
+}
+
+/// Whether the other end proved the token, which it need not if there is none.
+fn proven(
+    token: Option<&Token>,
+    role: Role,
+    client: &Nonce,
+    server: &Nonce,
+    mac: Option<&str>,
+) -> bool {
+    token.is_none_or(|token| mac.is_some_and(|mac| token.verify(role, client, server, mac)))
+}
+
+fn fresh_nonce() -> Result<Nonce, ExchangeError> {
+    token::nonce().map_err(|error| ExchangeError::Io {
+        operation: "drawing a nonce",
+        source: Arc::new(error),
+    })
+}
+
+fn parse_nonce(text: &str) -> Option<Nonce> {
+    token::from_hex(text)
+}

@@ -1,0 +1,299 @@
+//! An established connection to the other end: messages in and out, heart-beats, and the news of the peer's death within
+//! two seconds.
+//!
+//! One thread reads all the time, another sends [`Message::Heartbeat`]; so the link stays alive however
+//! long its owner computes, and a peer's death is known without the owner reading.
+
+use std::io;
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
+use verbs::Route;
+
+use crate::error::LinkError;
+use crate::frame::{self};
+use crate::message::{Message, NodeFailure};
+use crate::patience::Patience;
+use crate::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
+pub use pulse::{Pulse, Signs, has_hung_up};
+pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
+use shared::{
+    MAX_UNREAD_FRAMES, READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error,
+};
+use threads::{beat_until_end, read_until_end};
+
+mod pulse;
+mod shared;
+mod threads;
+
+/// How often a wait looks at its stop flag.
+const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
+
+/// How long peers may take to end the session.
+const PARTING: Duration = Duration::from_secs(2);
+
+/// How long a closing link waits for the peer to have read the last frame.
+const LINGER: Duration = Duration::from_millis(250);
+
+/// A connection whose handshake is done. Usable from several threads. Dropping it sends what was
+/// written, closes, and takes at most a quarter of a second.
+#[derive(Debug)]
+pub struct Link {
+    shared: Arc<Shared>,
+    incoming: Receiver<Unread>,
+    reader_done: Receiver<()>,
+    heartbeat_stop: Option<Sender<()>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Link {
+    /// Takes over a connection to `peer` and starts the link's threads.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the socket's options cannot be set or a thread cannot be started.
+    pub fn new(stream: TcpStream, peer: SocketAddr) -> Result<Self, LinkError> {
+        let fail = |operation| move |error| io_error(operation, peer, error);
+        configure(&stream).map_err(fail("configuring the connection to"))?;
+        let shared = Arc::new(Shared {
+            stream,
+            peer,
+            writing: Mutex::new(()),
+            failure: OnceLock::new(),
+            unread_bytes: AtomicUsize::new(0),
+            heard: AtomicU64::new(0),
+            is_parting: AtomicBool::new(false),
+            progress: AtomicU64::new(0),
+            peer_progress: AtomicU64::new(0),
+        });
+        let (deliver, incoming) = bounded(MAX_UNREAD_FRAMES);
+        let (done, reader_done) = bounded(0);
+        let (heartbeat_stop, stopped) = bounded(0);
+        let mut link = Link {
+            shared: Arc::clone(&shared),
+            incoming,
+            reader_done,
+            heartbeat_stop: Some(heartbeat_stop),
+            threads: Vec::new(),
+        };
+        let for_reader = Arc::clone(&shared);
+        let read = move || read_until_end(&for_reader, deliver, done);
+        let beat = move || beat_until_end(&shared, &stopped);
+        let spawning = fail("starting a thread for the connection to");
+        // Pushed one by one: should the second fail, dropping the link ends the first.
+        let started = spawn("control-read", read).and_then(|read| {
+            link.threads.push(read);
+            link.threads.push(spawn("control-beat", beat)?);
+            Ok(())
+        });
+        if let Err(error) = started {
+            let error = spawning(error);
+            // The other end has a link by now, and would wonder.
+            let why = NodeFailure::new(error.to_string(), error.hint());
+            let _ = link.send(&Message::Abort(why));
+            return Err(error);
+        }
+        Ok(link)
+    }
+
+    /// The other end's address.
+    pub fn peer(&self) -> SocketAddr {
+        self.shared.peer
+    }
+
+    /// What shows to others whether it lives.
+    pub fn pulse(&self) -> Pulse {
+        Pulse(Arc::clone(&self.shared))
+    }
+
+    /// Whether both ends are on one host, as far as addresses tell.
+    pub fn is_within_host(&self) -> bool {
+        let peer = self.peer().ip().to_canonical();
+        let local = self.local().map(|local| local.ip().to_canonical());
+        local.is_ok_and(|local| local == peer || local.is_loopback() && peer.is_loopback())
+    }
+
+    /// This end's address: the interface that the control connection uses.
+    ///
+    /// # Errors
+    /// [`LinkError::Io`] if the operating system does not know it any more.
+    pub fn local(&self) -> Result<SocketAddr, LinkError> {
+        self.shared.stream.local_addr().map_err(|error| {
+            io_error("reading the local address of the connection to", self.peer(), error)
+        })
+    }
+
+    /// The way from this end to the other, which data take as well.
+    pub fn route(&self) -> Result<Route, LinkError> {
+        Ok(Route::between(self.local()?.ip(), self.peer().ip()))
+    }
+
+    /// Sends one message. A peer that takes nothing blocks this for less than two seconds. After the peer has
+    /// broken the protocol or has been silent sending still works, so that it can be told: of a path that drops what it
+    /// sends the way back may be whole.
+    ///
+    /// # Errors
+    /// Why the link ended, or [`LinkError::Unsendable`] if the message is too large.
+    pub fn send(&self, message: &Message) -> Result<(), LinkError> {
+        let shared = &*self.shared;
+        let bytes = frame::encode(message).map_err(|source| LinkError::Unsendable {
+            peer: shared.peer,
+            kind: message.kind(),
+            source,
+        })?;
+        let guard = shared.lock();
+        let patience = match shared.failure.get() {
+            None | Some(LinkError::Protocol { .. }) => STALL_LIMIT,
+            Some(LinkError::PeerSilent { .. }) => WRITE_TIMEOUT,
+            Some(failure) => return Err(failure.clone()),
+        };
+        let Err(error) = write_frame(&shared.stream, &bytes, patience) else {
+            return Ok(());
+        };
+        drop(guard);
+        if matches!(error, WriteError::Io(_)) {
+            // The reader may be about to learn why, such as an `Abort` before the peer closed.
+            let _ = self.reader_done.recv_timeout(LINGER);
+        }
+        Err(shared.write_failed(error))
+    }
+
+    /// Ends the sessions of these links, and waits until their peers are free for the next, which they say by closing: 2 s
+    /// at most. A peer ends the session by itself if the word does not arrive.
+    pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
+        let told: Vec<&Link> =
+            links.into_iter().filter(|link| link.send(&Message::Goodbye).is_ok()).collect();
+        let began = Instant::now();
+        for link in told {
+            let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);
+        }
+    }
+
+    /// Waits for the next message, at most `timeout`, and looks at `stop` meanwhile. Messages that came before
+    /// the link ended are delivered first.
+    ///
+    /// # Errors
+    /// Why the link ended; [`LinkError::Overdue`] after `timeout` with a living peer;
+    /// [`LinkError::Interrupted`] when `stop` is set.
+    pub fn recv(&self, timeout: Duration, stop: &AtomicBool) -> Result<Message, LinkError> {
+        self.recv_stamped(timeout, stop).map(|(message, _)| message)
+    }
+
+    /// As [`Link::recv`], and when the message had come.
+    pub fn recv_stamped(
+        &self,
+        timeout: Duration,
+        stop: &AtomicBool,
+    ) -> Result<(Message, Instant), LinkError> {
+        let started = Instant::now();
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LinkError::Interrupted { peer: self.peer() });
+            }
+            let left = timeout.saturating_sub(started.elapsed());
+            match self.incoming.recv_timeout(left.min(STOP_CHECK_EVERY)) {
+                Ok(unread) => {
+                    let arrived = unread.arrived;
+                    return Ok((self.shared.taken(unread), arrived));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.shared.ended()),
+                Err(RecvTimeoutError::Timeout) if left.is_zero() => {
+                    let seconds = timeout.as_secs_f64();
+                    return Err(LinkError::Overdue { peer: self.peer(), seconds });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Waits for the next message as long as the peer's work moves, and asks `look` every `tick` whether to wait on;
+    /// also tells when the message had come.
+    ///
+    /// # Errors
+    /// As [`Link::recv`], with [`LinkError::Overdue`] once nothing has moved at the peer for `limit`; or what `look`
+    /// says.
+    pub fn recv_while_peer_moves<E: From<LinkError>>(
+        &self,
+        limit: Duration,
+        tick: Duration,
+        stop: &AtomicBool,
+        mut look: impl FnMut() -> Result<(), E>,
+    ) -> Result<(Message, Instant), E> {
+        let mut patience = Patience::new(self.peer_progress(), Instant::now());
+        loop {
+            look()?;
+            match self.recv_stamped(tick, stop) {
+                Err(LinkError::Overdue { peer, .. }) => {
+                    if patience.is_over(self.peer_progress(), Instant::now(), limit) {
+                        let seconds = limit.as_secs_f64();
+                        return Err(LinkError::Overdue { peer, seconds }.into());
+                    }
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    /// How often the peer's work has moved, as its last heart-beat told.
+    pub fn peer_progress(&self) -> u64 {
+        self.shared.peer_progress.load(Ordering::Relaxed)
+    }
+
+    /// Says that this end's work moves, for a peer that waits for it.
+    pub fn progressed(&self) {
+        self.shared.progress.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The next message if one has come.
+    ///
+    /// # Errors
+    /// Why the link ended, once all that came before has been taken.
+    pub fn try_recv(&self) -> Result<Option<Message>, LinkError> {
+        match self.incoming.try_recv() {
+            Ok(unread) => Ok(Some(self.shared.taken(unread))),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(self.shared.ended()),
+        }
+    }
+
+    /// Whether the peer lives. It costs one atomic load, and does not wait for unread messages to be taken.
+    pub fn check(&self) -> Result<(), LinkError> {
+        self.shared.failure.get().map_or(Ok(()), |failure| Err(failure.clone()))
+    }
+
+    /// The error for a message that came where `expected` was due.
+    pub fn unexpected(&self, expected: &'static str, got: &Message) -> LinkError {
+        LinkError::Unexpected { peer: self.peer(), expected, got: got.kind() }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.heartbeat_stop = None;
+        let stream = &self.shared.stream;
+        if stream.shutdown(Shutdown::Write).is_ok() {
+            let _ = self.reader_done.recv_timeout(LINGER);
+        }
+        // Fails if the peer has already closed; the threads end either way.
+        let _ = stream.shutdown(Shutdown::Both);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn configure(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let user_timeout_ms = u32::try_from(TCP_USER_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
+    Ok(rustix::net::sockopt::set_tcp_user_timeout(stream, user_timeout_ms)?)
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    Ok(machine::threads::spawn(name, body)?)
+}

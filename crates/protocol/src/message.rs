@@ -1,0 +1,436 @@
+//! The messages of the control protocol.
+//!
+//! The client of a connection is a coordinator, or whoever sends files; its server is a node.
+//!
+//! On the wire a message is `{"type": "...", "body": ...}`, `body` absent where there is nothing to
+//! say. The body stands apart from the tag so that it may be any JSON value and is parsed without an
+//! intermediate copy. Unknown fields are ignored. `join`, `hello`, `challenge` and `abort` keep their fields in
+//! every version of the protocol: by them ends of different versions can tell each other so.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::endpoints::Endpoints;
+use super::examination::NodeExamination;
+use super::file_message::{FileAccept, FileAck, FileFin, FileHello, TcpAccept, TcpHello};
+use super::join_message::Join;
+use super::lesson_message::{Lesson, ObservedEnd, OtherEnd};
+
+use super::node_report::{NodeFacts, NodeReport};
+use crate::posts::Posts;
+use perftest::{Job, Program};
+use plan::case::Case;
+use plan::flow::{FlowDevice, Side};
+use plan::rails::Devices;
+use results::model::QpResult;
+use verbs::Network;
+
+/// One control message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+pub enum Message {
+    /// The first word of a node that has connected to its coordinator, which then speaks as the client.
+    Join(Box<Join>),
+    /// Client's first word.
+    Hello {
+        /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the client.
+        protocol: u32,
+        /// Program version of the client.
+        version: String,
+        /// 32 random bytes in hex.
+        nonce: String,
+    },
+    /// Server's answer to `Hello`.
+    Challenge {
+        /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the server.
+        protocol: u32,
+        /// Program version of the server.
+        version: String,
+        /// 32 random bytes in hex.
+        nonce: String,
+        /// The server takes only clients that prove its token.
+        token_required: bool,
+    },
+    /// Client's proof of the token.
+    Proof {
+        /// HMAC in hex; `None` from a client without a token.
+        mac: Option<String>,
+    },
+    /// The server has taken the client; with its own proof of the token.
+    Welcome {
+        /// HMAC in hex; `None` from a server without a token.
+        mac: Option<String>,
+        /// Facts about the server's host, for the result file.
+        host: Value,
+        /// Whether it was started to receive files.
+        receives_files: bool,
+        /// The server's clock when it sent this, in nanoseconds since 1970 (UTC); `None` from a server that
+        /// does not tell.
+        clock_ns: Option<u64>,
+    },
+    /// Facts about the client's host.
+    Introduce {
+        /// Facts about the client's host, for the server's log.
+        host: Value,
+    },
+    /// The server's last session ends; the answer comes when that is over.
+    Wait,
+    /// Another client has the server.
+    Busy(BusyInfo),
+    /// Coordinator to node: what can your device do, and what memory is there?
+    AskLimits {
+        /// Other devices that flows will ask for at this node.
+        devices: Vec<FlowDevice>,
+        /// Where it is to take its port, if it may take one there.
+        network: Option<Network>,
+        /// An RDMA address of another node: without a common network it takes the port from which packets to that leave.
+        toward: Option<IpAddr>,
+        /// The devices over which its flows go at once, in place of those that it was started with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rails: Option<Devices>,
+    },
+    /// This.
+    Limits(Box<NodeFacts>),
+    /// Client to server: examine yourself, before anything else is asked for.
+    Examine {
+        /// The device to examine; the server's own without.
+        device: Option<FlowDevice>,
+    },
+    /// What came of it.
+    Examined(Box<NodeExamination>),
+    /// Coordinator to node: a run begins.
+    Prepare {
+        /// The case, with the flows that have an end at this node.
+        case: Box<Case>,
+        /// Number of each of them in the whole case, by which the node tells of it.
+        flows: Vec<u32>,
+        /// Index of the run within the case.
+        run: u32,
+        /// The node's number in the session.
+        node: u32,
+    },
+    /// The node can, and has reserved its cores.
+    Prepared,
+    /// Coordinator to node: create the objects of all ends of flows at this node.
+    Create,
+    /// They are created: the QPs and memory of each end, in the order of the case's flows.
+    Created {
+        /// Of each end.
+        arrays: Vec<EndArray>,
+        /// What a person should know of the cores of its workers.
+        note: Option<String>,
+    },
+    /// Coordinator to node: connect them to the other ends, which are in the same order.
+    Connect(Vec<EndArray>),
+    /// Where one transfer is done as a lesson: the sender's QP and memory.
+    Endpoints(Box<Endpoints>),
+    /// Where set-up is measured and QPs are connected by rdma_cm: the sender listens.
+    CmListening(CmListening),
+    /// QPs are in RTS and receives are posted.
+    Ready,
+    /// Coordinator to node: start the traffic (the warm-up).
+    Start,
+    /// The warm-up is over.
+    Warm(WarmUp),
+    /// Coordinator to node: count messages from the next one on, where messages are counted; the node's answer is the same.
+    Measure,
+    /// Coordinator to node: what time is it?
+    AskClock,
+    /// A reading of the node's clock.
+    Clock {
+        /// In nanoseconds since some time of its own.
+        ns: u64,
+    },
+    /// Coordinator to node: open the window.
+    Open {
+        /// At this reading of the node's clock.
+        at_ns: u64,
+        /// Tell latencies while it is open: somebody looks on.
+        live_latency: bool,
+    },
+    /// How far the node's traffic is; sent now and then.
+    Progress(Progress),
+    /// The node's windows are closed, or all messages have completed.
+    Measured {
+        /// Messages that completed in them, over all flows from this node.
+        messages: u64,
+        /// Length of the longest window, in seconds.
+        seconds: f64,
+    },
+    /// Coordinator to node: stop posting and drain.
+    Stop,
+    /// The send queues are empty: for each end, what it has sent.
+    Drained(Vec<Drained>),
+    /// Coordinator to node: what the other end of each flow has sent; wait for all of it, and check it.
+    Settle(Vec<Drained>),
+    /// All has come, and is as it should be.
+    Settled,
+    /// Coordinator to node: end the run, and report.
+    Finish {
+        /// What is still in the queues is given up.
+        flush: bool,
+    },
+    /// The run failed at the node, which waits for `finish`.
+    Failed(Box<NodeFailure>),
+    /// What the node measured.
+    Report(Box<NodeReport>),
+    /// Coordinator to node: QPs of an end of a flow from this one on, which the report left out.
+    AskQps {
+        /// Number of the end in the report.
+        end: u32,
+        /// Index of the first QP.
+        from: u32,
+    },
+    /// These.
+    Qps(Vec<QpResult>),
+    /// Coordinator to node: it has the whole report.
+    RunDone,
+    /// Coordinator to node: measure set-ups with the other node, whose messages the coordinator passes on.
+    SetUp,
+    /// Node to coordinator: a phase of measuring set-ups begins.
+    Phase {
+        /// Its name.
+        name: String,
+        /// How long it is expected to take, in milliseconds.
+        expected_ms: Option<u64>,
+    },
+    /// Coordinator to node: could the node run these programs of perftest?
+    PerftestCheck {
+        /// The programs that the sweep will ask for.
+        programs: Vec<Program>,
+    },
+    /// It could.
+    PerftestChecked {
+        /// The version that its perftest tells.
+        version: Option<String>,
+    },
+    /// Coordinator to node: start perftest's server for this.
+    PerftestStart(Box<Job>),
+    /// perftest's server listens.
+    PerftestStarted {
+        /// On this TCP port of the address that the control connection goes to.
+        port: u16,
+    },
+    /// Coordinator to node, once for each start: perftest's client has ended.
+    PerftestStop {
+        /// Kill perftest's server; else it may end by itself.
+        now: bool,
+    },
+    /// perftest's server has ended, or could not be started; once for each start.
+    PerftestEnded(Box<PerftestEnd>),
+    /// Client to server: prepare for one transfer on one QP.
+    Explain(Box<Lesson>),
+    /// The server's QP is in RTS.
+    ExplainReady(Box<OtherEnd>),
+    /// Client to server: the transfer is over, or there will be none.
+    ExplainLook,
+    /// What there is at the server then.
+    ExplainSeen(Box<ObservedEnd>),
+    /// Client to server: a file is to be sent.
+    FileHello(Box<FileHello>),
+    /// The server is ready for its chunks.
+    FileAccept(Box<FileAccept>),
+    /// Client to server: all of it was sent.
+    FileFin(FileFin),
+    /// It is in its place.
+    FileAck(FileAck),
+    /// Client to server: the same file comes over TCP, to compare.
+    TcpHello(TcpHello),
+    /// The server listens for it; `file_fin` and `file_ack` end it.
+    TcpAccept(TcpAccept),
+    /// Where set-up is measured, from the node that leads to the other: create the QPs of a round.
+    SetupRound,
+    /// The sender's QPs of the round, all in INIT.
+    SetupArray(Box<SetupArray>),
+    /// The sender has destroyed its QPs of the round.
+    SetupGone,
+    /// Sign of life; the link swallows it.
+    Heartbeat {
+        /// Rises while the sender's work moves: a peer that waits for it waits on.
+        progress: u64,
+    },
+    /// The sender gives the session up.
+    Abort(NodeFailure),
+    /// The sweep is over; the connection ends.
+    Goodbye,
+}
+
+impl Message {
+    /// The message's name on the wire.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Message::Join(_) => "join",
+            Message::Hello { .. } => "hello",
+            Message::Challenge { .. } => "challenge",
+            Message::Proof { .. } => "proof",
+            Message::Welcome { .. } => "welcome",
+            Message::Introduce { .. } => "introduce",
+            Message::Wait => "wait",
+            Message::Busy(_) => "busy",
+            Message::AskLimits { .. } => "ask_limits",
+            Message::Limits(_) => "limits",
+            Message::Examine { .. } => "examine",
+            Message::Examined(_) => "examined",
+            Message::Prepare { .. } => "prepare",
+            Message::Prepared => "prepared",
+            Message::Create => "create",
+            Message::Created { .. } => "created",
+            Message::Connect(_) => "connect",
+            Message::Endpoints(_) => "endpoints",
+            Message::CmListening(_) => "cm_listening",
+            Message::Ready => "ready",
+            Message::Start => "start",
+            Message::Warm(_) => "warm",
+            Message::Measure => "measure",
+            Message::AskClock => "ask_clock",
+            Message::Clock { .. } => "clock",
+            Message::Open { .. } => "open",
+            Message::Progress(_) => "progress",
+            Message::Measured { .. } => "measured",
+            Message::Stop => "stop",
+            Message::Drained(_) => "drained",
+            Message::Settle(_) => "settle",
+            Message::Settled => "settled",
+            Message::Finish { .. } => "finish",
+            Message::Failed(_) => "failed",
+            Message::Report(_) => "report",
+            Message::AskQps { .. } => "ask_qps",
+            Message::Qps(_) => "qps",
+            Message::SetUp => "set_up",
+            Message::Phase { .. } => "phase",
+            Message::RunDone => "run_done",
+            Message::PerftestCheck { .. } => "perftest_check",
+            Message::PerftestChecked { .. } => "perftest_checked",
+            Message::PerftestStart(_) => "perftest_start",
+            Message::PerftestStarted { .. } => "perftest_started",
+            Message::PerftestStop { .. } => "perftest_stop",
+            Message::PerftestEnded(_) => "perftest_ended",
+            Message::Explain(_) => "explain",
+            Message::ExplainReady(_) => "explain_ready",
+            Message::ExplainLook => "explain_look",
+            Message::ExplainSeen(_) => "explain_seen",
+            Message::FileHello(_) => "file_hello",
+            Message::FileAccept(_) => "file_accept",
+            Message::FileFin(_) => "file_fin",
+            Message::FileAck(_) => "file_ack",
+            Message::TcpHello(_) => "tcp_hello",
+            Message::TcpAccept(_) => "tcp_accept",
+            Message::SetupRound => "setup_round",
+            Message::SetupArray(_) => "setup_array",
+            Message::SetupGone => "setup_gone",
+            Message::Heartbeat { .. } => "heartbeat",
+            Message::Abort(_) => "abort",
+            Message::Goodbye => "goodbye",
+        }
+    }
+}
+
+/// The connection array of one end of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndArray {
+    /// Number of the flow in the whole case.
+    pub flow: u32,
+    /// Which end.
+    pub side: Side,
+    /// Its port, QPs and memory.
+    pub endpoints: Endpoints,
+    /// Where a target listens whose QPs are connected by rdma_cm.
+    pub listening: Option<CmListening>,
+}
+
+/// How a node's warm-up went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmUp {
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// Throughput came to be steady; `None` where that was not asked for, or nothing goes from this node.
+    pub is_steady: Option<bool>,
+}
+
+/// How far a node's traffic is, over all flows from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Since the phase began, in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Messages completed in it.
+    pub messages: u64,
+    /// Payload bytes of them.
+    pub bytes: u64,
+    /// Messages that are posted and not completed.
+    pub outstanding: u64,
+    /// 99th percentile of latencies since the last one that was told, of the flow where it is highest, in nanoseconds;
+    /// `None` where it is not asked for, not due yet, or of no samples.
+    pub p99_ns: Option<u64>,
+}
+
+/// Why an end gives a run or the session up, as it tells the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeFailure {
+    /// What happened, as a sentence.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What was asked for cannot be done at all, as opposed to a run that failed.
+    pub bad_input: bool,
+}
+
+impl NodeFailure {
+    /// What happened in a run, and what to do about it.
+    pub fn new(reason: impl Into<String>, hint: Option<String>) -> NodeFailure {
+        NodeFailure { reason: reason.into(), hint, bad_input: false }
+    }
+}
+
+/// Where rdma_cm finds a target, at the address of its GID.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CmListening {
+    /// Port number, in the port space of rdma_cm's RC connections.
+    pub port: u16,
+    /// 16 bytes in hex, by which it knows the requests of this run.
+    pub nonce: String,
+}
+
+/// A node's connection array of a round of set-ups.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetupArray {
+    /// The QPs; they offer no memory.
+    pub endpoints: Endpoints,
+    /// From the node that follows: how long it had the other's array before it had its own to answer with, in nanoseconds.
+    #[serde(default)]
+    pub held_ns: u64,
+}
+
+/// Who has the server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BusyInfo {
+    /// The client's address.
+    pub client: String,
+    /// How long it has had it, in seconds.
+    pub since_seconds: u64,
+}
+
+/// What an end of a flow has done when its send queues are empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drained {
+    /// Messages sent on all QPs since they were created.
+    pub sent_messages: u64,
+    /// With `verify`: for each QP and each position of its send ring, how often it was posted.
+    pub posts: Option<Posts>,
+}
+
+/// How perftest's server ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PerftestEnd {
+    /// By itself and well.
+    pub success: bool,
+    /// Its exit status in words, or why it was not started.
+    pub status: String,
+    /// Its command line and what it printed, the end of it where it was long.
+    pub output: String,
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

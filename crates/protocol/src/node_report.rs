@@ -1,0 +1,239 @@
+//! What a node tells of itself and of its part of a run.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::device_limits::DeviceLimits;
+use super::memory_offer::MemoryOffer;
+use machine::lossless::Lossless;
+use plan::flow::{FlowDevice, Side};
+use results::model::{
+    ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
+    Received, WorkerResult,
+};
+use verbs::Network;
+
+/// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
+pub const QPS_OF_A_MESSAGE: usize = 384;
+
+/// What a node has for the runs of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NodeFacts {
+    /// Its device.
+    pub device: Device,
+    /// What that can do.
+    pub limits: DeviceLimits,
+    /// Memory for a run.
+    pub memory: MemoryOffer,
+    /// Means against loss at its network interface.
+    pub lossless: Lossless,
+    /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
+    pub networks: Vec<Network>,
+    /// The devices over which its flows go at once, with a place for each that cannot be used; none where it has its own alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rails: Vec<Option<FlowDevice>>,
+    /// Why others are left out that were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// What a person should know of the device; `None` for a usual one.
+    pub remark: Option<String>,
+}
+
+/// A node's part of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// The devices that it used, its own first.
+    pub devices: Vec<Device>,
+    /// Each end of a flow at this node, in the order of `created`.
+    pub ends: Vec<EndReport>,
+    /// Its worker threads.
+    pub workers: Vec<WorkerResult>,
+    /// What its devices' counters grew by in its window.
+    pub counters: Option<DeviceCounters>,
+    /// Which of them would not show lost packets; the coordinator knows the node.
+    pub loss_unknown: Vec<LossUnknown>,
+    /// CPU time of the embedded devices' own threads.
+    pub engine_cpu_seconds: Option<f64>,
+    /// The cores on which those may run.
+    pub engine_cores: Option<String>,
+    /// CPU time of everything on its machine.
+    pub machine_cpu_seconds: Option<f64>,
+    /// Where set-up was measured: what came of it.
+    pub set_up: Option<SetUpReport>,
+}
+
+/// One end of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// Number of the flow in the whole case.
+    pub flow: u32,
+    /// Which end.
+    pub side: Side,
+    /// Path MTU in use.
+    pub mtu_bytes: u32,
+    /// READs outstanding on one QP.
+    pub outstanding_reads: u8,
+    /// What it sent, wrote or read; the coordinator knows the names.
+    pub sent: Option<FlowResult>,
+    /// When the window of that opened and closed, by the node's clock in nanoseconds.
+    pub window_ns: Option<(u64, u64)>,
+    /// What it received.
+    pub received: Option<Received>,
+    /// Its receives.
+    pub receive_queues: Option<ReceiveQueues>,
+    /// Errors that its workers met.
+    pub errors: u64,
+    /// Messages posted on each QP since it was made.
+    pub posted_in_all: Vec<u64>,
+    /// Messages received on each QP since it was made.
+    pub received_in_all: Vec<u64>,
+    /// QPs of `sent`, of which those that are not here are asked for.
+    pub qps: u32,
+}
+
+/// What a device counted over a window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceCounters {
+    /// By how much each counter grew; `None` where that is not known. Those of another device than the node's own have
+    /// its name and a colon before theirs.
+    pub grown: BTreeMap<String, Option<u64>>,
+    /// What that means.
+    pub events: Vec<PathEvent>,
+}
+
+/// Set-ups that a node measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetUpReport {
+    /// The window had begun.
+    pub is_measured: bool,
+    /// Whole rounds in it.
+    pub rounds: u64,
+    /// From the first round's beginning to the last one's end.
+    pub seconds: f64,
+    /// Of each round.
+    pub setup_ns: Option<Latency>,
+    /// Times of each step.
+    pub steps: Vec<ConnectStep>,
+    /// Requests that rdma_cm rejected as stale.
+    pub stale_rejections: u64,
+    /// Throughput of the traffic alone.
+    pub alone_gbit_per_s: Option<f64>,
+    /// Length of the warm-up, in seconds.
+    pub warmup_seconds: f64,
+    /// The traffic came to be steady.
+    pub warmup_steady: Option<bool>,
+    /// Path MTU and outstanding READs that both nodes agreed on.
+    pub path: Option<(u32, u8)>,
+}
+
+impl EndReport {
+    /// Takes the QPs after the first `kept` ones out, which are asked for.
+    pub fn shorten(&mut self, kept: usize) -> Vec<QpResult> {
+        let Some(sent) = &mut self.sent else {
+            return Vec::new();
+        };
+        self.qps = u32::try_from(sent.qps.len()).unwrap_or(u32::MAX);
+        sent.qps.split_off(kept.min(sent.qps.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::encode;
+    use crate::frame::tests::first;
+    use crate::message::Message;
+    use metrics::histogram::HIGHEST_NS;
+    use results::model::QpTimeline;
+
+    /// Long in all its figures.
+    fn qp(index: u32) -> QpResult {
+        const MESSAGES: u64 = 1 << 40;
+        let ns = HIGHEST_NS;
+        let times = Latency {
+            count: MESSAGES,
+            min: ns,
+            mean: 1e10 / 3.0,
+            stddev: 1e10 / 3.0,
+            p50: Some(ns),
+            p90: Some(ns),
+            p95: Some(ns),
+            p99: Some(ns),
+            p99_9: Some(ns),
+            p99_99: Some(ns),
+            max: ns,
+            overflows: MESSAGES,
+            histogram: Some("x".repeat(8 << 10)),
+        };
+        QpResult {
+            index,
+            qpn: 0xff_ffff,
+            udp_source_port: Some(u16::MAX),
+            messages: MESSAGES,
+            bytes: MESSAGES << 10,
+            gbit_per_s: Some(1e2 / 3.0),
+            latency_ns: Some(times.clone()),
+            service_ns: Some(times.clone()),
+            lateness_ns: Some(times),
+            swaps_made: Some(u64::MAX),
+            lost: Some(u64::MAX),
+        }
+    }
+
+    fn end(qps: u32) -> EndReport {
+        EndReport {
+            flow: 0,
+            side: Side::Initiator,
+            mtu_bytes: 4096,
+            outstanding_reads: 16,
+            sent: Some(FlowResult { qps: (0..qps).map(qp).collect(), ..FlowResult::default() }),
+            window_ns: Some((u64::MAX, u64::MAX)),
+            received: None,
+            receive_queues: None,
+            errors: 0,
+            posted_in_all: vec![1 << 40; qps as usize],
+            received_in_all: vec![1 << 40; qps as usize],
+            qps: 0,
+        }
+    }
+
+    #[test]
+    fn counts_of_qps_over_time_pass_the_bounds_of_a_message() {
+        // The fewest bytes for a list: nothing moved, and no latencies were recorded.
+        for (qps, intervals) in [(2, 128), (128, 128), (1_024, 16)] {
+            let mut end = end(qps);
+            end.posted_in_all = vec![0; qps as usize];
+            end.received_in_all.clear();
+            if let Some(sent) = &mut end.sent {
+                sent.qps = (0..qps).map(|_| QpResult::default()).collect();
+                sent.qp_timeline = Some(QpTimeline {
+                    interval_seconds: 0.01,
+                    at_seconds: vec![0.01; intervals],
+                    messages: vec![vec![0; intervals]; qps as usize],
+                });
+            }
+            end.shorten(QPS_OF_A_MESSAGE);
+            let report = NodeReport { ends: vec![end], ..NodeReport::default() };
+            let sent = Message::Report(Box::new(report));
+            let received = first(&encode(&sent).unwrap()).unwrap();
+            assert_eq!(received, sent, "{qps} QPs");
+        }
+    }
+
+    #[test]
+    fn a_report_fits_a_frame_with_any_number_of_queue_pairs_and_the_rest_is_asked_for() {
+        for qps in [1, 384, 385, 800] {
+            let mut end = end(qps);
+            let rest = end.shorten(QPS_OF_A_MESSAGE);
+            let kept = end.sent.as_ref().map_or(0, |sent| sent.qps.len());
+            assert_eq!((end.qps, kept + rest.len()), (qps, qps as usize));
+            assert_eq!(kept, QPS_OF_A_MESSAGE.min(qps as usize));
+            let report = NodeReport { ends: vec![end], ..NodeReport::default() };
+            encode(&Message::Report(Box::new(report))).unwrap();
+            for rest in rest.chunks(QPS_OF_A_MESSAGE) {
+                encode(&Message::Qps(rest.to_vec())).unwrap();
+            }
+        }
+    }
+}
