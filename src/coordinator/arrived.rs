@@ -2,8 +2,7 @@
 
 use plan::Flow;
 use protocol::node_report::EndReport;
-use results::model::{Delivery, FlowResult};
-use results::rates::{gbit_per_s, mmsg_per_s};
+use results::model::{Delivery, FlowResult, gbit_per_s, mmsg_per_s};
 
 /// What came from one end of a flow to the other.
 pub(super) struct Arrived {

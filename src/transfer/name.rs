@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use results::new_file::TEMPORARY_PREFIX;
+use results::whole_file::TEMPORARY_PREFIX;
 
 /// Longest name of a file, in bytes (NAME_MAX of Linux).
 pub const MAX_NAME_BYTES: usize = 255;

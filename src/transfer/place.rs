@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, FallocateFlags, FileType, fallocate, fstatvfs, statat}
 use rustix::io::Errno;
 
 pub use super::place_error::PlaceError;
-use results::new_file::{Directory, NewFile};
+use results::whole_file::{Directory, NewFile};
 
 /// An open folder for received files.
 #[derive(Debug)]

@@ -122,7 +122,7 @@ fn a_link_that_comes_at_the_last_moment_is_replaced_and_not_followed() {
 #[test]
 fn what_a_killed_receiver_left_is_swept() {
     let home = tempfile::tempdir().unwrap();
-    let left = format!("{}left", results::new_file::TEMPORARY_PREFIX);
+    let left = format!("{}left", results::whole_file::TEMPORARY_PREFIX);
     fs::write(home.path().join(&left), "half").unwrap();
     let folder = Folder::open(home.path()).unwrap();
     assert_eq!(folder.path(), home.path());

@@ -2,8 +2,7 @@
 
 use null_verbs::loopback;
 use plan::Case;
-use results::model::{FlowResult, Latency};
-use results::percentile::can_tell;
+use results::model::{FlowResult, Latency, can_tell};
 use settings::{CqMode, Op, Settings};
 
 use crate::bench::{LEAD_NS, MS, US};

@@ -7,8 +7,9 @@ use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
 use metrics::histogram::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
 use plan::Case;
-use results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy};
-use results::percentile;
+use results::model::{
+    BEYOND, FlowResult, Latency, Load, LoadVerdict, NotKeptBy, can_tell, fewest_samples, percentile,
+};
 use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 
 use crate::bench::{Bench, Over, SECOND, SetUp, longest_pass_ns};
@@ -363,8 +364,7 @@ impl Expected {
         let [latency, lateness] = [&self.latency, &self.lateness].map(Recorder::histogram);
         let told_ns = latency.value_at_quantile(quantile);
         let late_ns = lateness.value_at_quantile(1.0 - (1.0 - quantile) / 2.0);
-        percentile::can_tell(latency.len(), quantile)
-            && late_ns as f64 > (told_ns as f64 * 0.1).max(2_000.0)
+        can_tell(latency.len(), quantile) && late_ns as f64 > (told_ns as f64 * 0.1).max(2_000.0)
     }
 
     /// The latencies, without percentiles that lateness spoils.

@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hdrhistogram::Histogram;
-use results::model::Latency;
-use results::percentile::can_tell;
+use results::model::{Latency, can_tell};
 
 /// The longest latency that is told apart, in nanoseconds; longer ones count as overflows.
 pub const HIGHEST_NS: u64 = 60_000_000_000;

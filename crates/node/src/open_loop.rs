@@ -3,8 +3,9 @@
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
 use metrics::clock::Clock;
 use metrics::histogram::Recorder;
-use results::model::{Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals};
-use results::percentile::percentile;
+use results::model::{
+    Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
+};
 use settings::Settings;
 use statistics::gaps_p_value;
 

@@ -11,9 +11,8 @@ use metrics::limits::protocol_efficiency;
 use metrics::{self, clock::Clock};
 use results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
-    QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
+    QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult, gbit_per_s,
 };
-use results::rates::gbit_per_s;
 use settings::{Access, Settings, Stop};
 use verbs::{Driver, Port, kernel_driver};
 

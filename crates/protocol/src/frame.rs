@@ -129,7 +129,7 @@ impl FrameReader {
 fn decode(body: &[u8]) -> Result<Message, FrameError> {
     json_bounds::check(body)
         .map_err(|excess| FrameError::Excessive { what: excess.what, limit: excess.limit })?;
-    serde_json::from_slice(&text::json::cleaned(body)).map_err(|error| {
+    serde_json::from_slice(&text::cleaned_json(body)).map_err(|error| {
         let reason = short(&error);
         if error.is_data() {
             FrameError::NotMessage { reason }

@@ -14,8 +14,8 @@ fn config() -> CaseConfig {
 }
 
 fn percentiles() -> Latency {
-    let told = "count=1000; min=10; mean=25.0; stddev=3.0; p50=20; p90=30; p95=30; p99=40; p99_9=50; p99_99=60; max=70";
-    with(&Latency::default(), told)
+    let figures = "count=1000; min=10; mean=25.0; stddev=3.0; p50=20; p90=30; p95=30; p99=40; p99_9=50; p99_99=60; max=70";
+    with(&Latency::default(), figures)
 }
 
 fn moved(flow: &FlowConfig) -> FlowResult {
@@ -114,9 +114,9 @@ fn what_can_be_is_left_alone() {
     let idle = with(&sound(), "flows=[]; nodes=[]");
     let small = with(&small, "nodes=[]; connect=null");
     for run in [sound(), small, near, with(&sound(), late), lossy(), idle] {
-        assert_eq!(of_run(&config(), &run), Ok(()));
+        assert_eq!(check_run(&config(), &run), Ok(()));
     }
-    assert_eq!(of_run(&CaseConfig::default(), &Run::default()), Ok(()));
+    assert_eq!(check_run(&CaseConfig::default(), &Run::default()), Ok(()));
 }
 
 const DAMAGES: &str = r#"
@@ -192,33 +192,101 @@ flows/0/delivery/lost_share=0.1 | a share of lost messages of 0.1000, and its ot
 ";
 
 /// The text behind each damage names it.
-pub(super) fn assert_named<T>(of: &T, table: &str, found: impl Fn(&T) -> Found)
+fn assert_named<T>(sound: &T, table: &str, check: impl Fn(&T) -> Check)
 where
     T: Serialize + DeserializeOwned,
 {
     for [damage, words] in rows(table) {
-        let found = found(&with(of, damage)).err().unwrap_or_default();
-        assert!(found.contains(words), "{damage}, {words}: {found:?}");
+        let reason = check(&with(sound, damage)).err().unwrap_or_default();
+        assert!(reason.contains(words), "{damage}, {words}: {reason:?}");
     }
 }
 
 #[test]
 fn what_cannot_be_is_named() {
-    assert_named(&sound(), DAMAGES, |run| of_run(&config(), run));
-    assert_named(&lossy(), DAMAGES_OF_LOSSY, |run| of_run(&config(), run));
+    assert_named(&sound(), DAMAGES, |run| check_run(&config(), run));
+    assert_named(&lossy(), DAMAGES_OF_LOSSY, |run| check_run(&config(), run));
     let mut fewer = sound();
     fewer.flows.pop();
-    let told = of_run(&config(), &fewer).unwrap_err();
-    assert_eq!(told, "has 3998 messages, and its workers 4000");
+    let reason = check_run(&config(), &fewer).unwrap_err();
+    assert_eq!(reason, "has 3998 messages, and its workers 4000");
 }
 
 #[test]
 fn each_flow_is_checked_by_its_own_settings_and_workers_by_all_of_their_node() {
     let case = &sample::mixed().cases[0];
-    assert_eq!(of_run(&case.config, &case.runs[0]), Ok(()));
+    assert_eq!(check_run(&case.config, &case.runs[0]), Ok(()));
     let damages = "
 flows/1/totals/bytes=640000 | moved 640000 bytes in 10000 messages of 1048576 bytes (flow large)
 nodes/0/workers/0/messages=6000000 | has 6010000 messages, and its workers 6000000
 ";
-    assert_named(&case.runs[0], damages, |run| of_run(&case.config, run));
+    assert_named(&case.runs[0], damages, |run| check_run(&case.config, run));
+}
+
+#[test]
+fn loads_that_can_be_are_left_alone() {
+    let mut cases = sample::open_loop().cases;
+    let sampled = "flows/0/service_ns/count=35546; flows/0/lateness_ns/count=35546";
+    // After a stall more completes than is offered.
+    let stalled = "flows/0/load/offered=900000; flows/0/load/offered_per_second=450000.0; \
+                   flows/0/latency_ns/count=900000; flows/0/service_ns/count=900000; \
+                   flows/0/lateness_ns/count=900000";
+    for (case, change) in [(3, sampled), (1, stalled)] {
+        cases[case].runs[0] = with(&cases[case].runs[0], change);
+    }
+    for case in &cases {
+        assert_eq!(check_run(&case.config, &case.runs[0]), Ok(()), "{}", case.id);
+    }
+}
+
+const DAMAGES_OF_LOADS: &str = "
+flows/0/load=null | lacks the load of --rate 50%
+flows/0/load/offered=1200001 | has 1200000 latencies, and there were offered 1200001
+flows/0/service_ns=null | has 0 service times of 1200000 messages sent
+flows/0/lateness_ns/count=1200001 | has 1200001 times of lateness of 1200000 messages sent
+flows/0/load/never_sent=1200001 | 1200001 messages never sent of 1200000 offered
+flows/0/load/queue_full_messages=18446744073709551615 | messages at full send queues of
+flows/0/load/queue_full_seconds=-1.0 | load.queue_full_seconds of -1
+flows/0/load/asked_per_second=0.0 | a load (messages/s) of 0, which is not above 0
+flows/0/load/maximum_per_second=null | lacks the maximum that --rate 50% is a share of
+flows/0/load/asked_per_second=660000.0 | a load of 660000.0 messages a second, and --rate 50% is 600000.0
+flows/0/load/maximum_per_second=-1.0 | load.maximum_per_second of -1.0, which is below 0
+flows/0/load/maximum_per_second=0.0 | maximum (messages/s) of 0, which is not above 0
+flows/0/load/offered_per_second=9e9 | offered_per_second of 9000000000.0000, and its
+flows/0/load/achieved_per_second=300000.0 | achieved_per_second of 300000.0000, and its
+flows/0/latency_ns/mean=2400.0 | a mean latency of 2400 ns, below the mean service time of 2503
+flows/0/lateness_ns/p50=5000 | has lateness with p50 5000 ns above p90
+";
+
+#[test]
+fn loads_that_cannot_be_are_named() {
+    let cases = sample::open_loop().cases;
+    assert_named(&cases[1].runs[0], DAMAGES_OF_LOADS, |run| check_run(&cases[1].config, run));
+    // Of messages that were never sent there is no lateness.
+    let late = "flows/0/lateness_ns/count=2280000 | \
+                has 2280000 times of lateness of 2275000 messages sent";
+    assert_named(&cases[3].runs[0], late, |run| check_run(&cases[3].config, run));
+    let mut closed = cases[0].runs[0].clone();
+    closed.flows[0].load = cases[1].runs[0].flows[0].load.clone();
+    let reason = check_run(&cases[0].config, &closed).unwrap_err();
+    assert_eq!(reason, "has a load, and is a closed loop");
+}
+
+#[test]
+fn searches_that_cannot_be_are_named() {
+    let search = sample::search(3);
+    assert_eq!(check_search(&search), Ok(()));
+    assert_eq!(check_search(&with(&search, "end=stopped")), Ok(()));
+    let damages = "
+upper_per_second=null | lacks one of its bounds
+upper_per_second=7e5 | lower bound of 732000 above
+lower_per_second=-1.0 | lower_per_second of -1.0, which is below 0
+lower_per_second=0.0 | a lower bound of 0
+trials=[] | no trial kept it
+trials/0/asked_per_second=0.0 | a trial's load
+trials/0/achieved_per_second=-1.0 | trials[0].achieved_per_second of -1
+end=none_keeps | has one that does
+end=all_keep; lower_per_second=null | lacks the load that keeps it
+";
+    assert_named(&search, damages, check_search);
 }

@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 
-use super::load::load;
-use super::model::*;
-use super::rates::gbit_per_s;
-use super::{json, sample, schema};
 use settings::Settings;
+
+use crate::load::load;
+use crate::model::*;
+use crate::{json, sample};
 
 /// Thirty days.
 const LONGEST_SECONDS: u32 = 30 * 24 * 3600;
@@ -34,26 +34,27 @@ fn written_and_loaded(result: &ResultFile) -> Result<ResultFile, TestCaseError> 
 
 /// Puts an extreme value of its type into each number of a result.
 fn stretch(value: &mut Value, schema: &Value, root: &Value, next: &mut impl FnMut() -> usize) {
-    let schema = schema["anyOf"].get(0).unwrap_or(schema);
-    let definition = schema["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
-    let schema = definition.and_then(|path| root.pointer(path)).unwrap_or(schema);
+    let present = schema["anyOf"].get(0).unwrap_or(schema);
+    let pointer = present["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+    let definition = pointer.and_then(|path| root.pointer(path)).unwrap_or(present);
     match value {
         Value::Object(fields) => {
-            for (name, value) in fields.iter_mut() {
+            for (name, field) in fields.iter_mut() {
                 // A case's settings and its flows have limits of their own.
                 if name == "schema_version" || name == "config" {
                     continue;
                 }
-                let of_field = &schema["properties"][name];
-                let of_map = &schema["additionalProperties"];
-                stretch(value, if of_field.is_null() { of_map } else { of_field }, root, next);
+                let of_field = &definition["properties"][name];
+                let of_map = &definition["additionalProperties"];
+                stretch(field, if of_field.is_null() { of_map } else { of_field }, root, next);
             }
         }
         Value::Array(items) => {
-            items.iter_mut().for_each(|item| stretch(item, &schema["items"], root, next));
+            items.iter_mut().for_each(|item| stretch(item, &definition["items"], root, next));
         }
         Value::Number(_) => {
-            let values: &[Value] = &match schema["format"].as_str().expect("a number's format") {
+            let values: &[Value] = &match definition["format"].as_str().expect("a number's format")
+            {
                 "uint8" => [0, u8::MAX].map(Value::from).to_vec(),
                 "uint16" => [0, u16::MAX].map(Value::from).to_vec(),
                 "uint32" => [0, 16_384, u32::MAX].map(Value::from).to_vec(),
@@ -98,7 +99,7 @@ impl Consistent {
         totals.gbit_per_s = totals.gbit_per_s.map(short);
         totals.mmsg_per_s = totals.mmsg_per_s.map(short);
         let bytes_of_qps: Vec<f64> =
-            self.messages_of_qps.iter().map(|messages| (messages * size) as f64).collect();
+            self.messages_of_qps.iter().map(|count| (count * size) as f64).collect();
         let fairness = Fairness::new(&bytes_of_qps).map(|fairness| Fairness {
             jain: short(fairness.jain),
             min_share: short(fairness.min_share),
@@ -118,34 +119,33 @@ impl Consistent {
             }),
             qps: (0..)
                 .zip(&self.messages_of_qps)
-                .map(|(index, &messages)| QpResult {
+                .map(|(index, &count)| QpResult {
                     qpn: u32::MAX - index,
-                    messages,
-                    gbit_per_s: gbit_per_s(messages * size, seconds).map(short),
-                    ..sample::qp(index, messages * size)
+                    messages: count,
+                    gbit_per_s: gbit_per_s(count * size, seconds).map(short),
+                    ..sample::qp(index, count * size)
                 })
                 .collect(),
             ..FlowResult::new(&config.flows[0])
         };
         let clock = NodeClock { offset_ns: self.offset_ns, uncertainty_ns: 1_000 };
-        let node = |name, messages, counters| NodeResult {
-            clock: Some(clock),
-            counters,
-            workers: vec![WorkerResult {
-                messages,
-                window_seconds: Some(seconds),
-                away_seconds: Some(seconds),
-                cpu_seconds: Some(seconds),
-                polls: u64::MAX,
-                empty_polls: u64::MAX,
-                ..WorkerResult::default()
-            }],
-            ..NodeResult::named(name)
-        };
         let counters =
             (0..).zip(&self.counters).map(|(index, count)| (format!("counter{index}"), *count));
         let nodes = vec![
-            node(CLIENT, messages, Some(counters.collect())),
+            NodeResult {
+                clock: Some(clock),
+                counters: Some(counters.collect()),
+                workers: vec![WorkerResult {
+                    messages,
+                    window_seconds: Some(seconds),
+                    away_seconds: Some(seconds),
+                    cpu_seconds: Some(seconds),
+                    polls: u64::MAX,
+                    empty_polls: u64::MAX,
+                    ..WorkerResult::default()
+                }],
+                ..NodeResult::named(CLIENT)
+            },
             NodeResult { clock: Some(clock), ..NodeResult::named(SERVER) },
         ];
         let run = Run { nodes, ..sample::run(vec![flow]) };
@@ -158,23 +158,24 @@ fn consistent() -> impl Strategy<Value = Consistent> {
     // At most 800 Gb/s with messages of 1 byte to 1 GiB.
     let shape =
         (select(vec![1u32, 64, 1 << 30]), 1..=LONGEST_SECONDS, select(vec![1usize, 2, 1_000]));
-    let shape = shape.prop_flat_map(|(size_bytes, seconds, qps)| {
+    let messages_of_shape = shape.prop_flat_map(|(size_bytes, seconds, qps)| {
         let most = 100_000_000_000 / u64::from(size_bytes) * u64::from(seconds) / qps as u64;
         let messages = proptest::collection::vec(0..=most, qps);
         (Just(size_bytes), Just(seconds), messages)
     });
     let counts = [None, Some(0), Some(1 << 53), Some((1 << 63) - 1), Some(u64::MAX)];
     let offsets = prop_oneof![-UPTIME_NS..=UPTIME_NS, Just(i64::MIN), Just(i64::MAX)];
-    (shape, offsets, proptest::collection::vec(select(counts.to_vec()), 4), 1..=u64::MAX).prop_map(
-        |((size_bytes, seconds, messages_of_qps), offset_ns, counters, slowest_ns)| Consistent {
-            messages_of_qps,
-            size_bytes,
-            seconds,
-            offset_ns,
-            counters,
-            slowest_ns,
-        },
+    (
+        messages_of_shape,
+        offsets,
+        proptest::collection::vec(select(counts.to_vec()), 4),
+        1..=u64::MAX,
     )
+        .prop_map(
+            |((size_bytes, seconds, messages_of_qps), offset_ns, counters, slowest_ns)| {
+                Consistent { messages_of_qps, size_bytes, seconds, offset_ns, counters, slowest_ns }
+            },
+        )
 }
 
 proptest! {
@@ -182,7 +183,7 @@ proptest! {
 
     #[test]
     fn every_number_that_its_type_holds_is_read_back(choices in proptest::collection::vec(0usize..60, 1..40)) {
-        let schema = schema::schema().to_value();
+        let schema = json::schema().to_value();
         let mut choices = choices.into_iter().cycle();
         for result in [sample::result(), sample::open_loop(), sample::mixed()] {
             let mut value = serde_json::to_value(result).unwrap();

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use super::file::WriteError;
-use super::json::{ReadError, parse, whole};
-use super::model::{CaseResult, ResultFile};
+use crate::json::{ReadError, parse, whole};
+use crate::model::{CaseResult, ResultFile};
+use crate::whole_file::WriteError;
 
 /// How names of journals end.
 pub const EXTENSION: &str = "jsonl";
@@ -35,16 +35,16 @@ impl Journal {
                 1 => stem.to_owned(),
                 more => format!("{stem}-{more}"),
             };
-            let file = |ending: &str| folder.join(format!("{name}{ending}"));
-            let path = file(&format!(".{EXTENSION}"));
+            let path = folder.join(format!("{name}.{EXTENSION}"));
             match File::options().append(true).create_new(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(WriteError::of(&path, "create it")(error)),
-                Ok(_) if endings.iter().any(|ending| file(ending).exists()) => {
-                    let _ = fs::remove_file(&path);
-                }
+                Err(error) => return Err(WriteError::new(&path, "create it", error)),
                 Ok(file) => {
-                    return Ok(Journal { path, file: Some(file), bytes: 0 });
+                    let mut others = endings.iter().map(|ending| format!("{name}{ending}"));
+                    if !others.any(|other| folder.join(other).exists()) {
+                        return Ok(Journal { path, file: Some(file), bytes: 0 });
+                    }
+                    let _ = fs::remove_file(&path);
                 }
             }
         }
@@ -69,7 +69,7 @@ impl Journal {
     /// The system's, also where another file is there.
     pub fn add(&mut self, result: &ResultFile, case: &str) -> Result<(), WriteError> {
         let mut cases = result.cases.iter().rev();
-        let last = cases.find(|it| it.id == case).map(|case| CaseResult {
+        let last = cases.find(|known| known.id == case).map(|case| CaseResult {
             id: case.id.clone(),
             config: case.config.clone(),
             runs: case.runs.last().cloned().into_iter().collect(),
@@ -77,7 +77,7 @@ impl Journal {
             perftest: case.perftest.clone(),
         });
         self.append(&result.with_cases(last.into_iter().collect()))
-            .map_err(WriteError::of(&self.path, "append a run"))
+            .map_err(|error| WriteError::new(&self.path, "append a run", error))
     }
 
     fn append(&mut self, line: &ResultFile) -> io::Result<()> {
@@ -158,10 +158,9 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::model::BesideAttacker;
-    use super::super::sample;
     use super::*;
-    use crate::sample::has;
+    use crate::model::BesideAttacker;
+    use crate::sample::{self, has};
 
     const FIRST: &str = "send-shared-q2-64KiB";
     const LAST: &str = "write-shared-q2-64KiB";
@@ -255,11 +254,11 @@ mod tests {
         journal.add(&sample::result(), LAST).unwrap();
         let line = fs::read_to_string(&path).unwrap();
         fs::write(&path, format!("{line}{{}}\n")).unwrap();
-        let error = read(&path).unwrap_err().to_string();
-        has(error, ["r.jsonl:2: not a rocebench result"]);
+        let of_second_line = read(&path).unwrap_err().to_string();
+        has(of_second_line, ["r.jsonl:2: not a rocebench result"]);
         fs::write(&path, "").unwrap();
-        let error = read(&path).unwrap_err().to_string();
-        has(error, ["r.jsonl:1: ", "empty"]);
+        let of_nothing = read(&path).unwrap_err().to_string();
+        has(of_nothing, ["r.jsonl:1: ", "empty"]);
     }
 
     #[test]
@@ -274,9 +273,9 @@ mod tests {
         assert_eq!(read(&path).unwrap(), stages()[0]);
         // The first is not even half there.
         fs::remove_file(&path).unwrap();
-        let mut journal = made(&path);
-        journal.file = Some(File::open(&path).unwrap());
-        journal.add(&stages()[0], FIRST).unwrap_err();
+        let mut read_only = made(&path);
+        read_only.file = Some(File::open(&path).unwrap());
+        read_only.add(&stages()[0], FIRST).unwrap_err();
         assert!(!path.exists());
     }
 }

@@ -1,16 +1,24 @@
-//! The result file as JSON: written whole, read with reasons, its texts made printable.
+//! The result file as JSON: written whole, read with reasons, its texts made printable. Its JSON Schema is made from the
+//! model's types and committed, with what `report` adds, as `docs/result.schema.json`.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
+};
+use serde_json::Value;
 
-use super::file::{WriteError, write_whole};
-use super::flow_faults;
-use super::model::{ResultFile, SCHEMA_VERSION};
-use super::schema;
+use crate::model::{CaseConfig, FlowConfig, FlowResult, ResultFile, SCHEMA_VERSION};
 use crate::text;
+use crate::whole_file::{WriteError, write_whole};
 
 /// The largest file that is read: a result of ten thousand cases has a tenth of it.
 const MAX_BYTES: u64 = 1 << 30;
@@ -38,15 +46,15 @@ pub enum ReadError {
     /// The file could not be opened or read.
     #[error("cannot read {}: {reason}; name a result file that rocebench wrote", text::path(path))]
     Io {
-        /// The file.
+        /// The file, folder or journal that was to be read.
         path: PathBuf,
-        /// The system's reason.
+        /// The operating system's reason, or that the file is too large.
         reason: io::Error,
     },
     /// It is not what this program writes.
     #[error("{}{place}: {reason}", text::path(path))]
     Content {
-        /// The file.
+        /// The file that was read, whole or up to the fault.
         path: PathBuf,
         /// Where in it: `:LINE`, from 1, or `: cases[0].config`.
         place: String,
@@ -56,8 +64,8 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> ReadError {
-        move |reason| ReadError::Io { path: path.to_owned(), reason }
+    pub(super) fn io(path: &Path, reason: io::Error) -> ReadError {
+        ReadError::Io { path: path.to_owned(), reason }
     }
 }
 
@@ -71,16 +79,14 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
 
 /// All bytes of a file that begins as a result does. No more is read of one that does not, or that has no end.
 pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let failed = ReadError::io(path);
-    let too_large = || failed(io::Error::other("it is larger than 1 GiB"));
-    let file = File::open(path).map_err(&failed)?;
-    let is_too_large = file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES);
+    let file = File::open(path).map_err(|error| ReadError::io(path, error))?;
     // Of a pipe the size is not known.
-    let mut file = file.take(MAX_BYTES + 1);
+    let is_too_large = file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES);
+    let mut limited = file.take(MAX_BYTES + 1);
     let mut text = Vec::new();
     while text.trim_ascii_start().is_empty() {
-        let more = file.by_ref().take(4096).read_to_end(&mut text);
-        if more.map_err(&failed)? == 0 {
+        let more = limited.by_ref().take(4096).read_to_end(&mut text);
+        if more.map_err(|error| ReadError::io(path, error))? == 0 {
             return Ok(text);
         }
     }
@@ -91,12 +97,11 @@ pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
             reason: no_result("it does not begin with `{`"),
         });
     }
-    if is_too_large {
-        return Err(too_large());
+    if !is_too_large {
+        limited.read_to_end(&mut text).map_err(|error| ReadError::io(path, error))?;
     }
-    file.read_to_end(&mut text).map_err(&failed)?;
-    if text.len() as u64 > MAX_BYTES {
-        return Err(too_large());
+    if is_too_large || text.len() as u64 > MAX_BYTES {
+        return Err(ReadError::io(path, io::Error::other("it is larger than 1 GiB")));
     }
     Ok(text)
 }
@@ -105,54 +110,78 @@ pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
 const OTHER_REVISION: &str =
     "measure again with this rocebench, or use the one that wrote the file";
 
-/// Of a text that is all of a file, or one line of it, from 1.
+/// Reads a text that is all of a file, or one line of it, from 1.
 pub(super) fn parse(
     path: &Path,
     line: Option<usize>,
     text: &[u8],
 ) -> Result<ResultFile, ReadError> {
+    parse_cleaned(&text::cleaned_json(text)).map_err(|fault| {
+        let place = match (fault.place, line) {
+            (Place::Line(at), line) => format!(":{}", at.max(1) + line.map_or(0, |line| line - 1)),
+            (Place::Field(field), Some(line)) => format!(":{line}: {field}"),
+            (Place::Field(field), None) => format!(": {field}"),
+        };
+        ReadError::Content { path: path.to_owned(), place, reason: fault.reason }
+    })
+}
+
+/// Why a text is no result of this program.
+struct Fault {
+    place: Place,
+    reason: String,
+}
+
+enum Place {
+    /// A line of the text, from 1.
+    Line(usize),
+    /// A field of the result, such as `cases[0].config`.
+    Field(String),
+}
+
+impl Fault {
+    fn from_json(error: &serde_json::Error, text: &[u8]) -> Fault {
+        let reason = if !error.is_eof() {
+            text::printable(&error.to_string(), text::MAX_CHARS)
+        } else if text.trim_ascii().is_empty() {
+            "it is empty".to_owned()
+        } else {
+            "it ends here, in the middle; it was cut off".to_owned()
+        };
+        // The place stands before the reason.
+        let place = format!(" at line {} column {}", error.line(), error.column());
+        let reason = no_result(reason.strip_suffix(&place).unwrap_or(&reason));
+        Fault { place: Place::Line(error.line()), reason }
+    }
+}
+
+fn parse_cleaned(text: &[u8]) -> Result<ResultFile, Fault> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u64,
     }
-    let content =
-        |place: String, reason: String| ReadError::Content { path: path.to_owned(), place, reason };
-    let at_line = |at: usize| format!(":{}", at.max(1) + line.map_or(0, |line| line - 1));
-    let at_place = |place: &str| match line {
-        Some(line) => format!(":{line}: {place}"),
-        None => format!(": {place}"),
-    };
-    let format = |error: serde_json::Error| {
-        let reason = match error.is_eof() {
-            true if text.trim_ascii().is_empty() => "it is empty".to_owned(),
-            true => "it ends here, in the middle; it was cut off".to_owned(),
-            false => text::printable(&error.to_string(), text::MAX_CHARS),
-        };
-        // The place stands before the reason.
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let reason = reason.strip_suffix(&place).unwrap_or(&reason);
-        content(at_line(error.line()), no_result(reason))
-    };
-    let text = &*text::json::cleaned(text);
     // Another version may differ in anything but this.
-    let Version { schema_version } = serde_json::from_slice(text).map_err(format)?;
+    let Version { schema_version } =
+        serde_json::from_slice(text).map_err(|error| Fault::from_json(&error, text))?;
     if schema_version != u64::from(SCHEMA_VERSION) {
-        let reason = format!(
-            "the file has schema_version {schema_version}, and this rocebench reads only {SCHEMA_VERSION}; {OTHER_REVISION}"
-        );
-        return Err(content(at_line(line_of(text, b"\"schema_version\"")), reason));
+        return Err(Fault {
+            place: Place::Line(line_of(text, b"\"schema_version\"")),
+            reason: format!(
+                "the file has schema_version {schema_version}, and this rocebench reads only {SCHEMA_VERSION}; {OTHER_REVISION}"
+            ),
+        });
     }
-    if let Some(field) = schema::lacking(text).map_err(format)? {
+    if let Some(field) = missing_field(text).map_err(|error| Fault::from_json(&error, text))? {
         let reason = format!("there is no such field; {OTHER_REVISION}");
-        return Err(content(at_place(&field), reason));
+        return Err(Fault { place: Place::Field(field), reason });
     }
-    let result = serde_json::from_slice(text).map_err(format)?;
-    match flow_faults::first(&result) {
+    let result = serde_json::from_slice(text).map_err(|error| Fault::from_json(&error, text))?;
+    match first_flow_fault(&result) {
         None => Ok(result),
         Some((place, fault)) => {
             let fault = text::printable(&fault, text::MAX_CHARS);
             let reason = format!("{fault}; name a result file as rocebench wrote it");
-            Err(content(at_place(&place), reason))
+            Err(Fault { place: Place::Field(place), reason })
         }
     }
 }
@@ -168,155 +197,156 @@ fn line_of(text: &[u8], part: &[u8]) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
+/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field but `beside` is required, also
+/// one that may be `null`.
+pub fn schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<ResultFile>()
+}
 
-    use super::super::sample::{self, has, starts};
-    use super::*;
+/// The place of the first field that the text of a result lacks, such as `cases[0].config`.
+///
+/// # Errors
+/// The text is not JSON, or something plain stands where an object is due.
+fn missing_field(text: &[u8]) -> serde_json::Result<Option<String>> {
+    static FIELDS: LazyLock<Fields> = LazyLock::new(|| {
+        let schema = schema().to_value();
+        Fields::new(&schema, &schema)
+    });
+    let lack = FIELDS.deserialize(&mut serde_json::Deserializer::from_slice(text))?;
+    Ok(lack.map(|place| place[1..].to_owned()))
+}
 
-    fn text(result: &ResultFile) -> String {
-        sample::text(|out| write_to(result, out))
+/// The fields that an object has, or each object of an array, and whether it must. What is plain has none of ours; what a
+/// number may be is known by the model's type of its field.
+struct Fields(Vec<(String, bool, Fields)>);
+
+impl Fields {
+    /// Something that stands for itself, where no object is due.
+    fn plain<E: Error>(&self, what: Unexpected<'_>) -> Result<Option<String>, E> {
+        if self.0.is_empty() { Ok(None) } else { Err(E::invalid_type(what, &self)) }
     }
 
-    fn parse_text(text: &str) -> Result<ResultFile, ReadError> {
-        parse(Path::new("r.json"), None, text.as_bytes())
-    }
-
-    fn refused(text: &str) -> String {
-        parse_text(text).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn what_is_written_is_read_back() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("r.json");
-        for result in [sample::result(), sample::open_loop()] {
-            write(&result, &path).unwrap();
-            assert_eq!(read(&path).unwrap(), result);
+    fn new(root: &Value, schema: &Value) -> Fields {
+        // What may be null is any of two.
+        let present = schema["anyOf"].get(0).unwrap_or(schema);
+        let pointer = present["$ref"].as_str().and_then(|path| path.strip_prefix('#'));
+        let definition = pointer.and_then(|path| root.pointer(path)).unwrap_or(present);
+        if let Some(items) = definition.get("items") {
+            return Fields::new(root, items);
         }
-        has(text(&sample::result()), ["\"messages\": [1780,0,1790]"]);
-    }
-
-    #[test]
-    fn unknown_fields_are_ignored() {
-        let json = text(&sample::result());
-        let later = "\"from_later\": [1, {}], \"fairness\": {";
-        let more = json.replace("\"fairness\": {", later);
-        assert_ne!(json, more);
-        assert_eq!(parse_text(&more).unwrap(), sample::result());
-    }
-
-    /// The fields of each object below a value: the object's JSON pointer, the field, and its place as messages show it.
-    fn fields(value: &Value, [pointer, place]: [&str; 2], found: &mut Vec<[String; 3]>) {
-        let mut below = |name: &str, place: String, value: &Value| {
-            let pointer = format!("{pointer}/{name}");
-            fields(value, [&pointer, &place], found);
-        };
-        match value {
-            Value::Array(items) => {
-                for (index, item) in items.iter().enumerate() {
-                    below(&index.to_string(), format!("{place}[{index}]"), item);
-                }
-            }
-            Value::Object(own) => {
-                for (name, value) in own {
-                    below(name, format!("{place}.{name}"), value);
-                }
-                // Counters carry the driver's names, and flows have the settings that differ.
-                if !pointer.ends_with("/counters") && !pointer.ends_with("/settings") {
-                    let place = |name| format!("{place}.{name}")[1..].to_owned();
-                    let own =
-                        own.keys().map(|name| [pointer.to_owned(), name.clone(), place(name)]);
-                    found.extend(own);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Without its distributions, which take long to read so often.
-    fn shorten(value: &mut Value) {
-        match value {
-            Value::Object(own) => own.values_mut().for_each(shorten),
-            Value::Array(items) => items.iter_mut().for_each(shorten),
-            Value::String(text) if text.len() > 99 => text.clear(),
-            _ => {}
-        }
-    }
-
-    #[test]
-    fn no_field_may_be_absent() {
-        let mut result = sample::result();
-        let (config, run) = sample::connect();
-        (result.cases[0].config, result.cases[0].runs) = (config, vec![run]);
-        // A closed loop with a search, and an open one with a test of its gaps.
-        result.cases.extend(sample::open_loop().cases);
-        result.cases.truncate(4);
-        let mut whole = serde_json::to_value(result).unwrap();
-        shorten(&mut whole);
-        let mut found = Vec::new();
-        fields(&whole, ["", ""], &mut found);
-        assert!(found.len() > 300, "{}", found.len());
-        // Of lists one item of each kind is enough.
-        let kind =
-            |[_, _, place]: &[String; 3]| place.replace(|letter: char| letter.is_ascii_digit(), "");
-        found.sort_by_key(kind);
-        found.dedup_by_key(|it| kind(it));
-        for [pointer, field, place] in found {
-            let mut less = whole.clone();
-            let object = less.pointer_mut(&pointer).unwrap();
-            object.as_object_mut().unwrap().shift_remove(&field);
-            let told = refused(&less.to_string());
-            match &*field {
-                "schema_version" => has(told, ["missing field `schema_version`"]),
-                _ => {
-                    starts(
-                        told,
-                        &format!("r.json: {place}: there is no such field; measure again"),
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn errors_name_file_line_and_reason() {
-        let json = text(&sample::result());
-        let (before, _) = json.split_once("\"started_at\": ").unwrap();
-        let line = before.lines().count();
-        let broken = json.replacen("\"started_at\": ", "\"started_at\": 7, \"x\": ", 1);
-        let told = refused(&broken);
-        starts(&told, &format!("r.json:{line}: "));
-        has(&told, ["expected a string"]);
-        assert!(!told.contains("column"), "{told}");
-        let (cut, _) = json.split_at(json.rfind("\"totals\": ").unwrap());
-        has(refused(cut), ["it was cut off"]);
-        has(refused(""), ["r.json:1: ", "it is empty"]);
-        has(refused("{}"), ["schema_version"]);
-        let missing = read(Path::new("/nowhere/r.json")).unwrap_err();
-        has(missing.to_string(), ["/nowhere/r.json", "No such file"]);
-    }
-
-    #[test]
-    fn flows_that_do_not_fit_are_refused() {
-        let mut result = sample::mixed();
-        assert_eq!(parse_text(&text(&result)).unwrap(), result);
-        let settings = &mut result.cases[0].config.flows[1].settings;
-        settings.insert("qps".to_owned(), "\u{1b}[2J".into());
-        let told = refused(&text(&result));
-        starts(&told, "r.json: cases[0].config.flows[1]: invalid type");
-        assert!(!told.contains('\u{1b}'), "{told}");
-    }
-
-    #[test]
-    fn other_versions_are_refused_whatever_else_is_in_them() {
-        for version in [0, 2] {
-            let text = format!("{{\"cases\": \"elsewhere\",\n\"schema_version\": {version}}}");
-            let told = refused(&text);
-            let start = format!("r.json:2: the file has schema_version {version}, and");
-            starts(&told, &start);
-            has(&told, ["measure again with this rocebench"]);
-        }
+        let required: &[Value] = definition["required"].as_array().map_or(&[], Vec::as_slice);
+        let properties = definition["properties"].as_object().into_iter().flatten();
+        let fields = properties.map(|(name, property)| {
+            let is_required = required.iter().any(|known| known == name);
+            (name.clone(), is_required, Fields::new(root, property))
+        });
+        Fields(fields.collect())
     }
 }
+
+impl<'de> DeserializeSeed<'de> for &Fields {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Option<String>, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Fields {
+    type Value = Option<String>;
+
+    fn expecting(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        out.write_str("an object or an array")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Unsigned(number))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Signed(number))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Float(number))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Bool(value))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Option<String>, E> {
+        self.plain(Unexpected::Str(text))
+    }
+
+    fn visit_unit<E>(self) -> Result<Option<String>, E> {
+        Ok(None)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Option<String>, A::Error> {
+        let (mut first, mut index) = (None, 0);
+        while let Some(below) = items.next_element_seed(self)? {
+            first = first.or(below.map(|place| format!("[{index}]{place}")));
+            index += 1;
+        }
+        Ok(first)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Option<String>, A::Error> {
+        let (mut first, mut left) = (None, self.0.iter().collect::<Vec<_>>());
+        while let Some(key) = map.next_key::<String>()? {
+            match left.iter().position(|(name, ..)| *name == key) {
+                None if self.0.is_empty() => drop(map.next_value_seed(self)?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+                Some(at) => {
+                    let below = map.next_value_seed(&left.remove(at).2)?;
+                    first = first.or(below.map(|place| format!(".{key}{place}")));
+                }
+            }
+        }
+        let mut lacking = left.iter().filter(|(_, is_required, _)| *is_required);
+        Ok(first.or(lacking.next().map(|(name, ..)| format!(".{name}"))))
+    }
+}
+
+/// What is wrong with the flows of a result that types cannot say: the place of the first fault, such as
+/// `cases[0].config.flows[1]`, and what it is.
+fn first_flow_fault(result: &ResultFile) -> Option<(String, String)> {
+    for (index, case) in result.cases.iter().enumerate() {
+        let place = format!("cases[{index}]");
+        if let Some((flow, fault)) = config_fault(&case.config) {
+            return Some((format!("{place}.config.flows[{flow}]"), fault));
+        }
+        for (run_index, run) in case.runs.iter().enumerate() {
+            if !are_parallel(&case.config.flows, &run.flows) {
+                let fault = "they are not those of the case's config, in its order";
+                return Some((format!("{place}.runs[{run_index}].flows"), fault.to_owned()));
+            }
+        }
+    }
+    None
+}
+
+fn config_fault(config: &CaseConfig) -> Option<(usize, String)> {
+    let mut names = HashSet::new();
+    config.flows.iter().enumerate().find_map(|(index, flow)| {
+        let fault = if names.insert(&flow.name) {
+            flow.fault(&config.settings)?
+        } else {
+            format!("another flow of the case is called {:?} too", flow.name)
+        };
+        Some((index, fault))
+    })
+}
+
+fn are_parallel(config: &[FlowConfig], run: &[FlowResult]) -> bool {
+    config
+        .iter()
+        .map(|flow| (&flow.name, &flow.from, &flow.to))
+        .eq(run.iter().map(|flow| (&flow.name, &flow.from, &flow.to)))
+}
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

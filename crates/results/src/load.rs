@@ -4,17 +4,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::contradiction;
-use super::journal;
-use super::json::{self, ReadError};
-use super::model::ResultFile;
+use crate::json::{self, ReadError};
+use crate::model::ResultFile;
+use crate::{contradiction, journal};
 
 /// One result file and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
-    /// The file.
+    /// The path by which the file was read, as it was given or found in a folder.
     pub path: PathBuf,
-    /// What is in it.
+    /// What the file says, with the contradictions in its runs noted.
     pub result: ResultFile,
 }
 
@@ -32,7 +31,7 @@ pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
         let files = if path.is_dir() {
-            json_files_of(path).map_err(ReadError::io(path))
+            json_files_of(path).map_err(|error| ReadError::io(path, error))
         } else {
             Ok(vec![path.to_owned()])
         };
@@ -84,9 +83,9 @@ fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample;
     use super::*;
-    use journal::Journal;
+    use crate::journal::Journal;
+    use crate::sample;
 
     #[test]
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
@@ -106,7 +105,7 @@ mod tests {
         std::fs::write(path("notes.txt"), "no result").unwrap();
         results.iter_mut().for_each(contradiction::note);
         let found = load(&[folder.path()]);
-        let paths: Vec<_> = found.results.iter().map(|it| it.path.clone()).collect();
+        let paths: Vec<_> = found.results.iter().map(|loaded| loaded.path.clone()).collect();
         assert_eq!(paths, ["a.json", "b.json", "killed.jsonl"].map(path));
         assert_eq!(found.results[1].result, results[0]);
         assert_eq!(found.refused.len(), 1);

@@ -1,12 +1,11 @@
 //! Results of many nodes that nothing was measured for: patterns over nodes of one network, with noise, and nodes and
 //! pairs that are slower than the others. Tests of other crates have it by the feature `samples`.
 
-use super::model::{
+use crate::model::{
     CaseConfig, CaseResult, Device, Failure, Fairness, FlowConfig, FlowResult, Host, Latency,
     Limits, Load, Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window,
-    WorkerResult,
+    WorkerResult, can_tell,
 };
-use super::percentile::can_tell;
 use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
 use std::collections::BTreeSet;
@@ -27,21 +26,21 @@ pub enum Slow {
 pub struct Mesh {
     /// Number of nodes, which are `node1`, `node2` and so on.
     pub nodes: usize,
-    /// Runs a case.
+    /// Number of runs of each case, from 1.
     pub runs: u32,
     /// Standard deviation of a run's rate, as a part of it.
     pub noise: f64,
-    /// What is slower.
+    /// What is slower than the others; where several of them slow a flow, it has the product of their factors.
     pub slow: Vec<Slow>,
     /// Flows that failed in every run, by indices of their nodes.
     pub failed: Vec<(usize, usize)>,
-    /// Flags of all flows.
+    /// Flags of all flows, with the values that they have in each case.
     pub flags: Vec<(&'static str, &'static str)>,
     /// Speed of each node's link; without one the devices are software.
     pub link_gbit_per_s: Option<f64>,
     /// Latencies with their whole distributions, which an incast always has.
     pub histograms: bool,
-    /// Where the noise begins.
+    /// Seed of the noise: with the same seed the same results come out.
     pub seed: u64,
 }
 
@@ -66,7 +65,6 @@ impl Mesh {
         }
     }
 
-    /// With something slow.
     pub fn with(mut self, slow: Slow) -> Mesh {
         self.slow.push(slow);
         self
@@ -77,23 +75,20 @@ impl Mesh {
         Mesh::new(nodes).noise(0.0)
     }
 
-    /// With this noise.
     pub fn noise(self, noise: f64) -> Mesh {
         Mesh { noise, ..self }
     }
 
-    /// With so many runs a case.
     pub fn runs(self, runs: u32) -> Mesh {
         Mesh { runs, ..self }
     }
 
-    /// With flows that fail.
-    pub fn failing(self, failed: impl IntoIterator<Item = (usize, usize)>) -> Mesh {
-        let failed = failed.into_iter().collect();
-        Mesh { failed, ..self }
+    /// With flows that fail in every run, by indices of their nodes.
+    pub fn failing(self, flows: impl IntoIterator<Item = (usize, usize)>) -> Mesh {
+        Mesh { failed: flows.into_iter().collect(), ..self }
     }
 
-    /// With another flag.
+    /// With this value of a flag, in place of the one that it has.
     pub fn flag(mut self, flag: &'static str, value: &'static str) -> Mesh {
         self.flags.retain(|(known, _)| *known != flag);
         self.flags.push((flag, value));
@@ -141,9 +136,8 @@ impl Mesh {
 
     fn file(&self, cases: &[PatternCase]) -> ResultFile {
         let mut rng = fastrand::Rng::with_seed(self.seed);
-        let cases = cases.iter().map(|case| self.case(&mut rng, case));
         ResultFile {
-            cases: cases.collect(),
+            cases: cases.iter().map(|case| self.case(&mut rng, case)).collect(),
             nodes: (0..self.nodes).map(|index| self.node(index)).collect(),
             ..sweep("mesh")
         }
@@ -167,10 +161,10 @@ impl Mesh {
     }
 
     fn case(&self, rng: &mut fastrand::Rng, (suffix, flags, flows): &PatternCase) -> CaseResult {
-        let flags = flags.iter().map(|(flag, text)| (*flag, text.as_str()));
-        let flags = self.flags.iter().copied().chain(flags);
         let usual = [("duration", "1"), ("size", "64K")];
-        let settings: Settings = usual.into_iter().chain(flags).collect();
+        let of_case = flags.iter().map(|(flag, text)| (*flag, text.as_str()));
+        let settings: Settings =
+            usual.into_iter().chain(self.flags.iter().copied()).chain(of_case).collect();
         let config = CaseConfig {
             flows: flows
                 .iter()
@@ -245,13 +239,13 @@ impl Mesh {
         if self.histograms || matches!(case.pattern, Some(Pattern::Incast(_))) {
             return whole(rng, p50);
         }
-        let p50 = p50 * (1.0 + 0.01 * normal(rng));
-        let ns = |factor: f64| (p50 * factor) as u64;
+        let median = p50 * (1.0 + 0.01 * normal(rng));
+        let ns = |factor: f64| (median * factor) as u64;
         Some(Latency {
             count,
             min: ns(0.5),
-            mean: p50 * 1.02,
-            stddev: p50 * 0.1,
+            mean: median * 1.02,
+            stddev: median * 0.1,
             p50: Some(ns(1.0)),
             p90: Some(ns(1.2)),
             p95: Some(ns(1.3)),
@@ -272,7 +266,6 @@ impl Mesh {
         (from, to): (usize, usize),
         sharing: usize,
     ) -> FlowResult {
-        let sharing = sharing as f64;
         let factor: f64 = self
             .slow
             .iter()
@@ -284,15 +277,16 @@ impl Mesh {
             })
             .product();
         let noise = (1.0 + self.noise * normal(rng)).max(0.01);
-        let allowed = ALONE_GBIT_PER_S / sharing * factor * noise;
+        let allowed = ALONE_GBIT_PER_S / sharing as f64 * factor * noise;
         let size = f64::from(case.size_bytes);
-        let asked = (!case.rate.is_closed()).then_some(allowed * 0.5);
-        let gbit_per_s = asked.map_or(allowed, |asked| asked.min(allowed));
+        let is_open = !case.rate.is_closed();
+        let requested = allowed * 0.5;
+        let gbit_per_s = if is_open { requested.min(allowed) } else { allowed };
         let messages = (gbit_per_s * 1e9 / 8.0 / size * SECONDS) as u64;
         // So many messages of a closed loop wait for each other (J. Little, 1961).
         let waiting = f64::from(case.qps) * 16.0;
-        let p50 = waiting * size * 8.0 / allowed;
-        let p50 = if asked.is_some() { p50 / 8.0 } else { p50 };
+        let closed_p50 = waiting * size * 8.0 / allowed;
+        let p50 = if is_open { closed_p50 / 8.0 } else { closed_p50 };
         FlowResult {
             window: Window {
                 seconds: SECONDS,
@@ -303,12 +297,12 @@ impl Mesh {
             totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
             fairness: Fairness::new(&vec![1.0; case.qps as usize]),
             latency_ns: self.latency(rng, case, p50, messages),
-            load: asked.map(|asked| {
-                let asked = asked * 1e9 / 8.0 / size;
+            load: is_open.then(|| {
+                let requested_per_second = requested * 1e9 / 8.0 / size;
                 Load {
-                    asked_per_second: asked,
-                    offered: (asked * SECONDS) as u64,
-                    offered_per_second: asked,
+                    asked_per_second: requested_per_second,
+                    offered: (requested_per_second * SECONDS) as u64,
+                    offered_per_second: requested_per_second,
                     achieved_per_second: messages as f64 / SECONDS,
                     ..Load::default()
                 }

@@ -4,9 +4,8 @@ use std::sync::LazyLock;
 
 use results::model::{
     CaseConfig, CaseResult, ConnectStep, FORWARD, FlowConfig, FlowResult, Latency, Load,
-    NodeResult, REVERSE, ResultFile, Run,
+    NodeResult, REVERSE, ResultFile, Run, can_tell,
 };
-use results::percentile::can_tell;
 use serde::Deserialize as _;
 use serde_json::Value;
 use settings::{ConnectMode, CqMode, PollMode, Service, Settings, Spread, Warmup};

@@ -10,9 +10,9 @@ use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::stdout::unless_closed;
 use report::judge::compare::{self, Aspect, Comparison, Verdict};
 use report::show::compare as output;
-use results::file::write_whole;
 use results::load::{self, Found};
 use results::text;
+use results::whole_file::write_whole;
 
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 

@@ -20,10 +20,10 @@ use report::judge::findings::{Finding, Findings};
 use report::judge::threshold::Demands;
 use report::show::sentences::sentence;
 use report::show::{Table, in_turns, mesh};
-use results::file::{WriteError, prepare, prepare_directory, write_whole_until};
 use results::journal::Journal;
 use results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use results::text::{Screen, printable};
+use results::whole_file::{WriteError, prepare, prepare_directory, write_whole_until};
 use settings::Settings;
 
 /// A document that is written at the end.

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use results::model::{LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome};
-use results::percentile::{BEYOND, fewest_samples};
+use results::model::{
+    BEYOND, LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome, fewest_samples,
+};
 use settings::TimeSpan;
 
 use crate::coordinator::observer::TrialStart;

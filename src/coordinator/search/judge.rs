@@ -2,9 +2,8 @@
 
 use hdrhistogram::Histogram;
 use results::model::{
-    FlowResult, Latency, LatencyLimit, LoadVerdict, NotKeptBy, Run, Trial, TrialOutcome,
+    FlowResult, Latency, LatencyLimit, LoadVerdict, NotKeptBy, Run, Trial, TrialOutcome, can_tell,
 };
-use results::percentile::can_tell;
 
 /// The share of messages that a percentile leaves above it.
 pub(super) fn share_above(percentile: f64) -> f64 {

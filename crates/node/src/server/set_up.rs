@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use metrics::histogram::{Digits, Recorder};
 use plan::Side;
-use results::rates::gbit_per_s;
+use results::model::gbit_per_s;
 use settings::Stop;
 
 use crate::running_node::{EarlyEnd, RunningNode};

@@ -4,9 +4,8 @@
 use std::io::{self, Write};
 
 use hdrhistogram::Histogram;
-use results::{
-    model::{CaseFlow, FlowResult, Latency, NodeResult, ResultFile, Run, WorkerResult},
-    rates,
+use results::model::{
+    CaseFlow, FlowResult, Latency, NodeResult, ResultFile, Run, WorkerResult, saturating_sum,
 };
 use serde::Serialize;
 use serde_json::{Value, json, to_value};
@@ -103,7 +102,7 @@ fn workers(node: Option<&NodeResult>) -> Value {
 
 /// `None` without workers.
 fn sum(workers: &[WorkerResult], count: fn(&WorkerResult) -> u64) -> Option<u64> {
-    (!workers.is_empty()).then(|| rates::sum(workers.iter().map(count)))
+    (!workers.is_empty()).then(|| saturating_sum(workers.iter().map(count)))
 }
 
 /// The file of QPs: one row for each QP of a case, flow and run.

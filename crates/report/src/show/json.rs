@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use results::{model::ResultFile, schema};
+use results::model::ResultFile;
 use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> 
 
 /// The schema of the document (JSON Schema 2020-12). Every field is required, also one that may be `null`.
 pub fn schema() -> Schema {
-    let mut schema = schema::schema();
+    let mut schema = results::json::schema();
     let findings = json!({
         "description": "What the figures say, as in the sentences below a table; nothing reads it back.",
         "type": "array",

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use settings::{ROWS, Settings};
 
-/// The node that runs the sweep, where there are two.
+/// The node that runs the sweep, in a sweep of two nodes.
 pub const CLIENT: &str = "client";
-/// The other one.
+/// The node that serves the one that runs the sweep, in a sweep of two nodes.
 pub const SERVER: &str = "server";
 /// The flow from client to server, of a case that names none.
 pub const FORWARD: &str = "forward";
@@ -19,7 +19,7 @@ pub const REVERSE: &str = "reverse";
 /// The settings of a case, as all nodes applied them, and its flows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseConfig {
-    /// Every setting.
+    /// Every setting of the case, by its field; a flow may differ in some.
     #[serde(flatten)]
     pub settings: Settings,
     /// Its flows; in a case that measures set-up, the traffic beside it.
@@ -50,26 +50,24 @@ const OVER: char = '@';
 
 impl FlowConfig {
     /// The name that the flows over all rails share, and its rails at `from` and `to`; `None` if it goes over no rail.
-    pub fn over_rails<'a>(&'a self) -> Option<(&'a str, [&'a str; 2])> {
+    pub fn over_rails(&self) -> Option<(&str, [&str; 2])> {
         let (name, rails) = self.name.split_once(OVER)?;
         let (one, two) = rails.split_once('>').unwrap_or((rails, rails));
+        let ends = [(&self.from_device, [one, two]), (&self.to_device, [two, one])];
         // The way back has the same name, and that of a node with one device is in none.
-        let rail = |device: &'a Option<String>, names: [&'a str; 2]| {
-            let device = device.as_deref().unwrap_or(names[0]);
-            names.into_iter().find(|rail| rail.split(':').next() == Some(device)).unwrap_or(device)
-        };
-        let ends = [rail(&self.from_device, [one, two]), rail(&self.to_device, [two, one])];
-        Some((name, ends))
+        let rails_of_ends = ends.map(|(device, names)| {
+            let own = device.as_deref().unwrap_or(names[0]);
+            names.into_iter().find(|rail| rail.split(':').next() == Some(own)).unwrap_or(own)
+        });
+        Some((name, rails_of_ends))
     }
 
     /// A flow with the settings `flow` of a case with the settings `case`, before a connection is made.
     pub fn new(name: &str, from: &str, to: &str, case: &Settings, flow: &Settings) -> FlowConfig {
         let mut values = object(flow);
-        let differs = |field: &str| {
-            let mut rows = ROWS.iter().filter(|row| !row.is_equal(case, flow));
-            rows.any(|row| row.field == field)
-        };
-        values.retain(|field, _| differs(field));
+        values.retain(|field, _| {
+            ROWS.iter().any(|row| row.field == *field && !row.is_equal(case, flow))
+        });
         FlowConfig {
             name: name.to_owned(),
             from: from.to_owned(),
@@ -81,8 +79,8 @@ impl FlowConfig {
 
     /// What is wrong with its settings in a case of these.
     pub(crate) fn fault(&self, case: &Settings) -> Option<String> {
-        let is_known = |field: &String| ROWS.iter().any(|row| row.field == *field);
-        match self.settings.keys().find(|field| !is_known(field)) {
+        let mut fields = self.settings.keys();
+        match fields.find(|field| !ROWS.iter().any(|row| row.field == **field)) {
             Some(field) => Some(format!("there is no setting `{field}`")),
             None => self.over(case).err().map(|error| error.to_string()),
         }
@@ -109,9 +107,27 @@ impl CaseConfig {
     pub fn flow(&self, index: usize) -> Settings {
         self.flows
             .get(index)
-            .filter(|it| !it.settings.is_empty())
+            .filter(|flow| !flow.settings.is_empty())
             .and_then(|flow| flow.over(&self.settings).ok())
             .unwrap_or_else(|| self.settings.clone())
+    }
+
+    /// The settings shown with figures of a flow: its own, or the case's if that measured set-up.
+    pub fn shown(&self, index: usize) -> Settings {
+        if self.is_set_up() { self.settings.clone() } else { self.flow(index) }
+    }
+
+    /// The flow's name, if a case needs it to distinguish its flows; else empty.
+    pub fn flow_label<'a>(&self, name: &'a str) -> &'a str {
+        if self.flows.len() < 2 && name == FORWARD { "" } else { name }
+    }
+}
+
+/// The case `id`, with its flow's name if the case needs it: `ID, flow NAME`.
+pub fn subject(config: &CaseConfig, id: &str, name: &str) -> String {
+    match config.flow_label(name) {
+        "" => id.to_owned(),
+        label => format!("{id}, flow {label}"),
     }
 }
 
@@ -119,10 +135,9 @@ impl From<Settings> for CaseConfig {
     /// A case of one kind before a connection was made: its flow is `forward`, and with `bidirectional` there is
     /// `reverse` too.
     fn from(settings: Settings) -> CaseConfig {
-        let flow = |name, from, to| FlowConfig::new(name, from, to, &settings, &settings);
-        let mut flows = vec![flow(FORWARD, CLIENT, SERVER)];
+        let mut flows = vec![FlowConfig::new(FORWARD, CLIENT, SERVER, &settings, &settings)];
         if settings.bidirectional {
-            flows.push(flow(REVERSE, SERVER, CLIENT));
+            flows.push(FlowConfig::new(REVERSE, SERVER, CLIENT, &settings, &settings));
         }
         CaseConfig { settings, flows }
     }
@@ -163,7 +178,7 @@ mod tests {
         assert!(names.eq(differing.split(' ')));
         assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
         let config = CaseConfig { settings: case.clone(), flows: flows.to_vec() };
-        let all = [0, 1, 2].map(|index| config.flow(index));
-        assert_eq!(all, [case.clone(), other, case]);
+        let settings_of_flows = [0, 1, 2].map(|index| config.flow(index));
+        assert_eq!(settings_of_flows, [case.clone(), other, case]);
     }
 }

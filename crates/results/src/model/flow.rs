@@ -1,14 +1,14 @@
-//! What a flow moved: rates, QPs, and the link's limits.
+//! What a flow moved in its window: rates, QPs, throughput over time, the load of an open loop, and the link's limits.
 
 use schemars::JsonSchema;
+use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use settings::names;
+use statistics::{is_starved, shares};
 
 use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
-use super::load::{Load, LoadVerdict};
-use super::window::{QpTimeline, Timeline, Window};
-use crate::rates;
-use statistics::{is_starved, shares};
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -44,7 +44,7 @@ pub struct FlowResult {
     pub bandwidth_gbit_per_s: Option<Bandwidth>,
     /// How evenly the QPs were served; `null` with a single QP, and without traffic.
     pub fairness: Option<Fairness>,
-    /// Each QP.
+    /// The figures of each QP, in the order of their indices; a file may leave them out to be small.
     pub qps: Vec<QpResult>,
     /// What the link allows; `null` if its speed is unknown.
     pub limits: Option<Limits>,
@@ -75,24 +75,14 @@ impl FlowResult {
 
     /// What the flows of a run moved together, without latencies and window; fairness is that of flows, not of QPs.
     pub fn together(flows: &[FlowResult]) -> FlowResult {
-        let count = |of: fn(&Totals) -> u64| rates::sum(flows.iter().map(|flow| of(&flow.totals)));
-        let rate = |of: fn(&Totals) -> Option<f64>| {
-            flows
-                .iter()
-                .map(|flow| of(&flow.totals))
-                .sum::<Option<f64>>()
-                .filter(|_| !flows.is_empty())
-        };
         let rates: Option<Vec<f64>> = flows.iter().map(FlowResult::gbit_per_s).collect();
         let loads: Option<Vec<&Load>> = flows.iter().map(|flow| flow.load.as_ref()).collect();
         FlowResult {
-            totals: Totals {
-                messages: count(|totals| totals.messages),
-                bytes: count(|totals| totals.bytes),
-                gbit_per_s: rate(|totals| totals.gbit_per_s),
-                mmsg_per_s: rate(|totals| totals.mmsg_per_s),
-                errors: count(|totals| totals.errors),
-            },
+            totals: flows
+                .iter()
+                .map(|flow| flow.totals.clone())
+                .reduce(|sum, totals| sum.plus(&totals))
+                .unwrap_or_default(),
             fairness: rates.and_then(|rates| Fairness::new(&rates)),
             load: loads.and_then(|loads| Load::sum(&loads)),
             delivery: Delivery::of_flows(flows),
@@ -103,6 +93,11 @@ impl FlowResult {
     /// How an open loop went; `None` of a closed loop.
     pub fn verdict(&self) -> Option<LoadVerdict> {
         self.load.as_ref().map(|load| load.verdict)
+    }
+
+    /// Open loop: times are recorded for one message in so many.
+    fn recorded_one_in(&self) -> Option<u64> {
+        self.load.as_ref().map(|load| load.recorded_one_in)
     }
 
     /// What the receiver got over what was sent, where they differ by more than 2 %: what is in flight when a window opens
@@ -131,14 +126,37 @@ impl FlowResult {
     }
 }
 
+impl Latency {
+    /// Times of all flows in one distribution: no percentile is averaged. `None` where a flow has none, or has one of
+    /// another part of its messages.
+    pub fn merged(
+        flows: &[FlowResult],
+        of: fn(&FlowResult) -> Option<&Latency>,
+    ) -> Option<Latency> {
+        let (first, others) = flows.split_first()?;
+        let first_latency = of(first)?;
+        let mut histogram = first_latency.histogram().ok()?;
+        let mut overflows = first_latency.overflows;
+        for flow in others {
+            if flow.recorded_one_in() != first.recorded_one_in() {
+                return None;
+            }
+            let latency = of(flow)?;
+            histogram.add(&latency.histogram().ok()?).ok()?;
+            overflows = overflows.saturating_add(latency.overflows);
+        }
+        Latency::from_histogram(&histogram, overflows)
+    }
+}
+
 /// What all QPs moved together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// Messages completed.
+    /// Messages that completed in the window.
     pub messages: u64,
-    /// Payload bytes of them.
+    /// Payload bytes of these messages, without headers.
     pub bytes: u64,
-    /// Payload throughput.
+    /// Payload throughput, in 10^9 bits a second; `null` for a window without length.
     pub gbit_per_s: Option<f64>,
     /// Message rate, in 10^6 a second.
     pub mmsg_per_s: Option<f64>,
@@ -152,11 +170,41 @@ impl Totals {
         Totals {
             messages,
             bytes,
-            gbit_per_s: rates::gbit_per_s(bytes, seconds),
-            mmsg_per_s: rates::mmsg_per_s(messages, seconds),
+            gbit_per_s: gbit_per_s(bytes, seconds),
+            mmsg_per_s: mmsg_per_s(messages, seconds),
             errors,
         }
     }
+
+    /// What both moved together; a rate is missing where one of them has none.
+    fn plus(self, other: &Totals) -> Totals {
+        Totals {
+            messages: self.messages.saturating_add(other.messages),
+            bytes: self.bytes.saturating_add(other.bytes),
+            gbit_per_s: sum_of_two(self.gbit_per_s, other.gbit_per_s),
+            mmsg_per_s: sum_of_two(self.mmsg_per_s, other.mmsg_per_s),
+            errors: self.errors.saturating_add(other.errors),
+        }
+    }
+}
+
+/// Payload throughput in Gb/s (10^9 bits); `None` for a window without length.
+pub fn gbit_per_s(bytes: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| bytes as f64 * 8.0 / 1e9 / seconds)
+}
+
+/// Message rate in 10^6 a second; `None` for a window without length.
+pub fn mmsg_per_s(messages: u64, seconds: f64) -> Option<f64> {
+    (seconds > 0.0).then(|| messages as f64 / 1e6 / seconds)
+}
+
+/// The sum of counts. A file may hold any count that fits 64 bits, so sums stay at the largest.
+pub fn saturating_sum(counts: impl IntoIterator<Item = u64>) -> u64 {
+    counts.into_iter().fold(0, u64::saturating_add)
+}
+
+fn sum_of_two(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one? + other?)
 }
 
 /// Fairness of the QPs' shares of the payload bytes.
@@ -196,11 +244,11 @@ impl Fairness {
         })
     }
 
-    /// How evenly the bytes of these QPs were shared. Each was to get `asked` of an even share, and completions come for so
+    /// How evenly the bytes of these QPs were shared. Each was to get its `requested_shares` of an even share, and completions come for so
     /// many messages together.
     pub fn of_qps(
         qps: &[QpResult],
-        asked: &[f64],
+        requested_shares: &[f64],
         messages_per_completion: u32,
     ) -> Option<Fairness> {
         let bytes: Vec<f64> = qps.iter().map(|qp| qp.bytes as f64).collect();
@@ -211,12 +259,12 @@ impl Fairness {
         Some(Fairness {
             starved: qps
                 .iter()
-                .zip(asked)
-                .filter_map(|(qp, asked)| {
-                    let share = qp.bytes as f64 / (even_bytes * asked);
+                .zip(requested_shares)
+                .filter_map(|(qp, requested)| {
+                    let share = qp.bytes as f64 / (even_bytes * requested);
                     let completions = qp.messages.div_ceil(together.into());
-                    let is_starved =
-                        share < 0.5 && is_starved(completions, even_completions * asked, qps.len());
+                    let is_starved = share < 0.5
+                        && is_starved(completions, even_completions * requested, qps.len());
                     is_starved.then_some(StarvedQp { index: qp.index, qpn: qp.qpn, share })
                 })
                 .collect(),
@@ -235,11 +283,11 @@ pub struct QpResult {
     /// UDP source port of its RoCE v2 packets, by which switches choose a path: the requested one, or computed like its driver
     /// does; `null` if unknown. Answers to READs have the port of the QP at the other end.
     pub udp_source_port: Option<u16>,
-    /// Messages completed.
+    /// Messages of this QP that completed in the window.
     pub messages: u64,
-    /// Payload bytes of them.
+    /// Payload bytes of these messages, without headers.
     pub bytes: u64,
-    /// Payload throughput.
+    /// Payload throughput of the QP, in 10^9 bits a second, over the windows of the workers that served it.
     pub gbit_per_s: Option<f64>,
     /// Its latencies, in nanoseconds; `null` when off or without a sample.
     pub latency_ns: Option<Latency>,
@@ -257,9 +305,9 @@ pub struct QpResult {
 /// What the node at the other end received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Received {
-    /// Messages received.
+    /// Messages that the node received in its own window.
     pub messages: u64,
-    /// Payload bytes of them.
+    /// Payload bytes of these messages, without headers.
     pub bytes: u64,
     /// Length of the receiver's own window; it closes later than the sender's, by a message's time on the wire. `null`
     /// if the run ended after a number of messages.
@@ -284,11 +332,11 @@ pub struct Delivery {
     pub sent: u64,
     /// Messages received in the whole run.
     pub received: u64,
-    /// Messages that did not come.
+    /// Messages that were sent in the whole run and did not come.
     pub lost: u64,
     /// `lost` over `sent`; 0 where nothing was sent.
     pub lost_share: f64,
-    /// Payload throughput received in the window; `totals` count what was sent. `null` without a window.
+    /// Payload throughput received in the window, in 10^9 bits a second; `totals` count what was sent. `null` without a window.
     pub goodput_gbit_per_s: Option<f64>,
     /// Rate of those messages, in 10^6 a second.
     pub goodput_mmsg_per_s: Option<f64>,
@@ -297,13 +345,13 @@ pub struct Delivery {
 impl Delivery {
     /// Of what was sent and received on each QP, without goodput.
     pub fn of_qps(sent: &[u64], received: &[u64]) -> Delivery {
-        let all = rates::sum(sent.iter().copied());
-        let lost = rates::sum(Delivery::lost_of_qps(sent, received));
+        let sum_sent = saturating_sum(sent.iter().copied());
+        let lost = saturating_sum(Delivery::lost_of_qps(sent, received));
         Delivery {
-            sent: all,
-            received: rates::sum(received.iter().copied()),
+            sent: sum_sent,
+            received: saturating_sum(received.iter().copied()),
             lost,
-            lost_share: Delivery::share(lost, all),
+            lost_share: Delivery::share(lost, sum_sent),
             ..Delivery::default()
         }
     }
@@ -315,20 +363,22 @@ impl Delivery {
 
     /// Of all flows together; `None` if one has no such count.
     pub fn of_flows(flows: &[FlowResult]) -> Option<Delivery> {
-        let told: Option<Vec<&Delivery>> =
+        let deliveries: Option<Vec<&Delivery>> =
             flows.iter().map(|flow| flow.delivery.as_ref()).collect();
-        let told = told.filter(|told| !told.is_empty())?;
-        let count = |of: fn(&Delivery) -> u64| rates::sum(told.iter().map(|it| of(it)));
-        let rate = |of: fn(&Delivery) -> Option<f64>| told.iter().map(|it| of(it)).sum();
-        let (sent, lost) = (count(|it| it.sent), count(|it| it.lost));
-        Some(Delivery {
+        deliveries?.into_iter().cloned().reduce(|sum, delivery| sum.plus(&delivery))
+    }
+
+    fn plus(self, other: &Delivery) -> Delivery {
+        let sent = self.sent.saturating_add(other.sent);
+        let lost = self.lost.saturating_add(other.lost);
+        Delivery {
             sent,
-            received: count(|it| it.received),
+            received: self.received.saturating_add(other.received),
             lost,
             lost_share: Delivery::share(lost, sent),
-            goodput_gbit_per_s: rate(|it| it.goodput_gbit_per_s),
-            goodput_mmsg_per_s: rate(|it| it.goodput_mmsg_per_s),
-        })
+            goodput_gbit_per_s: sum_of_two(self.goodput_gbit_per_s, other.goodput_gbit_per_s),
+            goodput_mmsg_per_s: sum_of_two(self.goodput_mmsg_per_s, other.goodput_mmsg_per_s),
+        }
     }
 
     /// The part of what was sent that was lost; 0 where nothing was sent.
@@ -362,7 +412,7 @@ pub struct ReceiveQueues {
 /// What the link allows, and how much of it was reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// Speed of the link, headers and gaps included.
+    /// Speed of the link, in 10^9 bits a second, headers and gaps included.
     pub link_gbit_per_s: f64,
     /// Payload bytes over all bytes on the wire, 0 to 1.
     pub protocol_efficiency: f64,
@@ -376,5 +426,228 @@ impl Limits {
     pub fn share_of(&self, gbit_per_s: f64) -> Option<f64> {
         let bound_gbit_per_s = self.link_gbit_per_s * self.protocol_efficiency;
         (bound_gbit_per_s > 0.0).then(|| gbit_per_s / bound_gbit_per_s)
+    }
+}
+
+/// Throughput over the window, sampled about every 10 ms by the thread that controls the run, and less often in
+/// long windows, to limit the samples. A missed sample is part of the next one, so the sum is the total.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Timeline {
+    /// Intended length of an interval, in seconds.
+    pub interval_seconds: f64,
+    /// End of each interval, in seconds from the start of the window.
+    #[serde(serialize_with = "in_one_line")]
+    pub at_seconds: Vec<f64>,
+    /// Messages whose completions were seen in each interval.
+    #[serde(serialize_with = "in_one_line")]
+    pub messages: Vec<u64>,
+    /// Longest time without a completion, in seconds, to the precision of an interval; 0 if every interval has one.
+    pub longest_stall_seconds: Option<f64>,
+}
+
+/// Messages of each QP over the window, in intervals as long as those of `timeline` or longer. The sum of a QP is its
+/// `messages` in `qps`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QpTimeline {
+    /// Intended length of an interval, in seconds: 0.01, or a multiple of it.
+    pub interval_seconds: f64,
+    /// End of each interval, in seconds from the start of the window.
+    #[serde(serialize_with = "in_one_line")]
+    pub at_seconds: Vec<f64>,
+    /// For each QP, by index: messages whose completions were seen in each interval.
+    #[serde(serialize_with = "in_one_line")]
+    pub messages: Vec<Vec<u64>>,
+}
+
+impl QpTimeline {
+    /// QPs of which a node keeps this, in equal parts for the flows that it sends.
+    pub const MOST_QPS: usize = 1024;
+
+    /// Fewer intervals show nothing over time.
+    pub const FEWEST_INTERVALS: usize = 8;
+}
+
+/// Writes a long array without line breaks, in a file that is otherwise written to be read by people.
+///
+/// # Errors
+/// The serialiser's.
+pub fn in_one_line<T: Serialize, S: Serializer>(figures: &[T], out: S) -> Result<S::Ok, S::Error> {
+    let text = serde_json::to_string(figures).map_err(S::Error::custom)?;
+    RawValue::from_string(text).map_err(S::Error::custom)?.serialize(out)
+}
+
+/// The time in which one end measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Length of the measurement window, in seconds. With several workers, whose windows may differ, it is the sum of their
+    /// messages over the sum of their rates.
+    pub seconds: f64,
+    /// Length of the warm-up before the window, in seconds.
+    pub warmup_seconds: f64,
+    /// With `--warmup auto`: throughput was steady before the cap; `null` for a fixed warm-up.
+    pub warmup_steady: Option<bool>,
+    /// Reasons to doubt the figures of this window; empty if there are none.
+    pub doubts: Vec<Doubt>,
+}
+
+impl Window {
+    /// Whether it has a doubt of this kind.
+    pub fn has_doubt(&self, kind: DoubtKind) -> bool {
+        self.doubts.iter().any(|doubt| doubt.kind == kind)
+    }
+}
+
+/// One reason to doubt the figures of a window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Doubt {
+    /// What kind of reason it is.
+    pub kind: DoubtKind,
+    /// What was seen, with figures.
+    pub message: String,
+}
+
+names! {
+    /// What makes the figures of a window doubtful.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    DoubtKind {
+        /// The window was at least 2 % longer or shorter than requested.
+        WindowLength = "window length",
+        /// A worker did not look at its CQs when the window opened or closed.
+        EdgeMissed = "edge missed",
+        /// A worker of a closed loop was away for 2 % of the window or more, and posted nothing meanwhile.
+        WorkerAway = "worker away",
+        /// Throughput rose or fell through the window.
+        Drift = "drift",
+        /// The windows of the run's flows were not open at the same time.
+        NotTogether = "not together",
+        /// An open loop did not post its messages when they were planned.
+        ScheduleNotKept = "schedule not kept",
+    }
+}
+
+impl DoubtKind {
+    /// Whether the run's rates may be wrong, so that no verdict stands on them. A drift is true of the run.
+    pub fn spoils_rates(self) -> bool {
+        !matches!(self, DoubtKind::Drift)
+    }
+}
+
+/// The load of a flow whose messages have planned times (`--rate`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Requested messages a second, of all QPs together.
+    pub asked_per_second: f64,
+    /// Messages a second of the closed loop with the same settings; `null` if the requested rate is not a share of it.
+    pub maximum_per_second: Option<f64>,
+    /// Messages whose planned time is in the window.
+    pub offered: u64,
+    /// `offered` over the window's length.
+    pub offered_per_second: f64,
+    /// Messages that completed in the window, a second.
+    pub achieved_per_second: f64,
+    /// Messages of `offered` that were still not posted 1 s after the window. Only `latency_ns` has their wait until
+    /// then.
+    pub never_sent: u64,
+    /// Messages of `offered` that had to wait because their QP's send queue was full. This wait is part of their
+    /// latency.
+    pub queue_full_messages: u64,
+    /// Time in the window when messages waited for a full send queue, summed over the QPs.
+    pub queue_full_seconds: f64,
+    /// Latency, service and lateness are recorded for one message in so many, chosen at random; 1 records all.
+    pub recorded_one_in: u64,
+    /// The test of the times of posting; `null` if there were too few, and with `--arrivals fixed`.
+    pub gaps: Option<Gaps>,
+    /// Whether the schedule was kept.
+    pub verdict: LoadVerdict,
+    /// Why it was not kept; `null` if it was.
+    pub not_kept_by: Option<NotKeptBy>,
+}
+
+/// The part of what was planned that may be missing.
+const MISSING: f64 = 0.01;
+
+/// Standard deviations of a Poisson count that may be missing.
+const DEVIATIONS: f64 = 4.0;
+
+impl Load {
+    /// Whether a flow is overloaded: of its `planned` messages, `missing` did not complete in the window, so its backlog grew
+    /// by so many. If a server just keeps up with Poisson arrivals (load 1, fixed service times), its backlog is a random
+    /// walk, and grows by more than four times the square root of its steps once in 15,000 windows; at any lower load less
+    /// often.
+    pub fn is_overload(planned: f64, missing: f64) -> bool {
+        missing > (MISSING * planned).max(DEVIATIONS * planned.sqrt())
+    }
+
+    /// Of all flows together, with the worst verdict; `None` without a flow.
+    pub(super) fn sum(loads: &[&Load]) -> Option<Load> {
+        let sum = loads.iter().copied().cloned().reduce(|sum, load| Load {
+            asked_per_second: sum.asked_per_second + load.asked_per_second,
+            maximum_per_second: sum_of_two(sum.maximum_per_second, load.maximum_per_second),
+            offered: sum.offered.saturating_add(load.offered),
+            offered_per_second: sum.offered_per_second + load.offered_per_second,
+            achieved_per_second: sum.achieved_per_second + load.achieved_per_second,
+            never_sent: sum.never_sent.saturating_add(load.never_sent),
+            queue_full_messages: sum.queue_full_messages.saturating_add(load.queue_full_messages),
+            queue_full_seconds: sum.queue_full_seconds + load.queue_full_seconds,
+            verdict: sum.verdict.max(load.verdict),
+            not_kept_by: sum.not_kept_by.into_iter().chain(load.not_kept_by).min(),
+            ..sum
+        })?;
+        Some(Load { gaps: None, ..sum })
+    }
+}
+
+/// Anderson-Darling test of the gaps between posts. `messages` exponential gaps add up to a gap, so gaps should
+/// have a gamma distribution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Gaps {
+    /// Messages in a gap; more than 1 if single gaps are too short to measure.
+    pub messages_of_gap: u64,
+    /// Number of gaps that were tested.
+    pub samples: u64,
+    /// Probability that gaps of the requested distribution deviate this much from it.
+    pub p_value: f64,
+}
+
+names! {
+    /// Whether an open loop kept its schedule, and whether its messages completed.
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    LoadVerdict {
+        /// Messages were posted in time whenever their send queues had room.
+        #[default]
+        Kept = "kept",
+        /// Messages were posted in time too, but too many did not complete in the window: more than 1 % of the planned ones,
+        /// and more than four standard deviations of a Poisson count.
+        Overloaded = "overloaded",
+        /// The workers did not post in time: the figures are not those of the requested load.
+        NotKept = "schedule not kept",
+    }
+}
+
+names! {
+    /// Why a schedule was not kept: the first that applies.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    NotKeptBy {
+        /// Its workers did not have their cores for as large a part of the window as the flow fell short.
+        Away = "workers away",
+        /// More than 1 % of the messages were not posted in the window, though their send queues had room.
+        NotPosted = "not posted",
+        /// The times between posts do not have the requested distribution.
+        Gaps = "gaps",
+        /// Messages were posted so late that this would decide the median, p99 or p99.9 of latency, which are then `null`.
+        Lateness = "lateness",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_without_length_has_no_rate() {
+        assert_eq!((gbit_per_s(0, 0.0), mmsg_per_s(0, 0.0)), (None, None));
     }
 }

@@ -2,36 +2,287 @@
 //! unit in its name. A figure that was not measured is `None`, never 0. Gigabits are 10^9 bits, not
 //! 2^30. Every field except `beside` must be in the file, even if it is `null`.
 
-mod beside;
-mod case_flow;
 mod config;
 mod distribution;
-mod file;
+mod experiments;
 mod flow;
-mod host;
-mod load;
-mod node;
-mod path_event;
-mod perftest;
 mod run;
-mod search;
-mod set_up;
-mod window;
 
-pub use beside::{BesideAttacker, HarmFactor};
-pub use case_flow::{CaseFlow, subject};
-pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER};
-pub use distribution::{Bandwidth, Latency, Percentile};
-pub use file::{CaseResult, Node, ResultFile, SCHEMA_VERSION, Tool};
-pub use flow::{
-    Delivery, Fairness, FlowResult, Limits, QpResult, ReceiveQueues, Received, StarvedQp, Totals,
+pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER, subject};
+pub use distribution::{
+    BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
 };
-pub use host::{Device, Host};
-pub use load::{Gaps, Load, LoadVerdict, NotKeptBy};
-pub use node::{NodeClock, NodeResult, WorkerResult};
-pub use path_event::{LossUnknown, LossUnknownReason, PathEvent, PathEventKind};
-pub use perftest::{PerftestComparison, PerftestPair};
-pub use run::{Failure, Run};
-pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
-pub use set_up::{Connect, ConnectStep};
-pub use window::{Doubt, DoubtKind, QpTimeline, Timeline, Window};
+pub use experiments::{
+    BesideAttacker, HarmFactor, LatencyLimit, LoadSearch, PerftestComparison, PerftestPair,
+    SearchEnd, Trial, TrialOutcome,
+};
+pub use flow::{
+    Delivery, Doubt, DoubtKind, Fairness, FlowResult, Gaps, Limits, Load, LoadVerdict, NotKeptBy,
+    QpResult, QpTimeline, ReceiveQueues, Received, StarvedQp, Timeline, Totals, Window, gbit_per_s,
+    in_one_line, mmsg_per_s, saturating_sum,
+};
+pub use run::{
+    Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeResult,
+    PathEvent, PathEventKind, Run, WorkerResult,
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use settings::Settings;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The version that this program writes, and the only one that it reads.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One sweep: its program, machines, cases and results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(title = "rocebench result file")]
+pub struct ResultFile {
+    /// Version of this layout; 1.
+    pub schema_version: u32,
+    /// The program that wrote the file.
+    pub tool: Tool,
+    /// When the sweep began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// The program's arguments, its own name first. Secrets are left out.
+    pub command_line: Vec<String>,
+    /// The nodes; the first ran the sweep. Two nodes of one process have an entry each.
+    pub nodes: Vec<Node>,
+    /// The sweep's cases, in the order in which they ran.
+    pub cases: Vec<CaseResult>,
+    /// `--beside`: a victim alone and beside each attacker; absent otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<BesideAttacker>,
+}
+
+impl ResultFile {
+    /// The same sweep with other cases.
+    pub fn with_cases(&self, cases: Vec<CaseResult>) -> ResultFile {
+        ResultFile {
+            schema_version: self.schema_version,
+            tool: self.tool.clone(),
+            started_at: self.started_at.clone(),
+            command_line: self.command_line.clone(),
+            nodes: self.nodes.clone(),
+            cases,
+            beside: self.beside.clone(),
+        }
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.name == name)
+    }
+}
+
+/// The program that wrote a result.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tool {
+    /// Name of the program, always `rocebench`.
+    pub name: String,
+    /// The program's version as `rocebench --version` prints it, such as `0.1.0`.
+    pub version: String,
+    /// Git revision of its source, with `-dirty` after local changes; `null` when built without git.
+    pub git: Option<String>,
+}
+
+/// A node: one process that owns verbs objects.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Name, unique in the file: `client` and `server` where a sweep has two.
+    pub name: String,
+    /// The machine that the node ran on; its fields stand beside `name`.
+    #[serde(flatten)]
+    pub host: Host,
+    /// The RDMA devices that it used; empty when it did not report them.
+    pub devices: Vec<Device>,
+}
+
+/// One case of the sweep and its runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseResult {
+    /// Name of the case, unique in the file.
+    pub id: String,
+    /// The settings of the case, as all nodes applied them, and its flows.
+    pub config: CaseConfig,
+    /// The runs of the case, in the order in which they ran; failed ones too.
+    pub runs: Vec<Run>,
+    /// `--slo` and `--knee`: searches for a load of this case; empty otherwise.
+    pub searches: Vec<LoadSearch>,
+    /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
+    pub perftest: Option<PerftestComparison>,
+}
+
+/// The machine that a node ran on; what could not be read there is `null`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Host {
+    /// Host name, as `uname -n`.
+    pub hostname: String,
+    /// Kernel release, as `uname -r`.
+    pub kernel: String,
+    /// Name and version of the operating system.
+    pub os: Option<String>,
+    /// Model of the first processor in `/proc/cpuinfo`; where it has no name, its implementer and part.
+    pub cpu_model: Option<String>,
+    /// Logical CPUs that are online, hyper-threads included.
+    pub cores: u32,
+    /// NUMA nodes that are online.
+    pub numa_nodes: Option<u32>,
+    /// Frequency governor of the first core, such as `performance`.
+    pub governor: Option<String>,
+    /// Version of rdma-core, such as `44.0`.
+    pub rdma_core: Option<String>,
+}
+
+/// One RDMA device, with the port and GID in use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Device {
+    /// Verbs name, such as `mlx5_0` or `rxe0`.
+    pub name: String,
+    /// Verbs library that drives it: `libibverbs` or `embedded`.
+    pub library: String,
+    /// True for a device without hardware, such as Soft-RoCE or the embedded one.
+    pub software: bool,
+    /// Packet faults at its node (`--faults`, with the seed); `null` without.
+    pub faults: Option<String>,
+    /// Kernel driver, or `softroce` for the embedded device.
+    pub driver: Option<String>,
+    /// Whether the driver passes a request for relaxed ordering (setting `ordering`) on to the adapter; `null` if rocebench
+    /// does not know this driver.
+    pub relaxed_ordering: Option<bool>,
+    /// Version of the device's firmware, as its driver reports it.
+    pub firmware: Option<String>,
+    /// Number of the port in use, from 1.
+    pub port: u8,
+    /// Link layer of the port: `Ethernet` or `InfiniBand`.
+    pub link_layer: Option<String>,
+    /// Port state, such as `ACTIVE`.
+    pub state: Option<String>,
+    /// Speed of the link, in 10^9 bits a second: lanes times the speed of a lane.
+    pub link_gbit_per_s: Option<f64>,
+    /// Speed of one lane of the link, in 10^9 bits a second.
+    pub speed_gbit_per_s_per_lane: Option<f64>,
+    /// Lanes that the link uses, such as 4.
+    pub width_lanes: Option<u32>,
+    /// Active path MTU of the port.
+    pub active_mtu_bytes: Option<u32>,
+    /// Largest path MTU of the port.
+    pub max_mtu_bytes: Option<u32>,
+    /// Network interface below the GID.
+    pub netdev: Option<String>,
+    /// MTU of that network interface.
+    pub netdev_mtu_bytes: Option<u32>,
+    /// Index of the GID in the port's table.
+    pub gid_index: Option<u32>,
+    /// The GID, written like an IPv6 address.
+    pub gid: Option<String>,
+    /// `IB/RoCE v1` or `RoCE v2`.
+    pub gid_type: Option<String>,
+    /// Local identifier; `null` on Ethernet.
+    pub lid: Option<u32>,
+    /// NUMA node of the device.
+    pub numa_node: Option<u32>,
+    /// PCI address of the device, such as `0000:3b:00.0`; `null` for one without hardware.
+    pub pci_address: Option<String>,
+    /// Speed of one PCI lane, in 10^9 transfers a second.
+    pub pci_gtransfer_per_s: Option<f64>,
+    /// Number of PCI lanes in use, which may be fewer than the slot has.
+    pub pci_width_lanes: Option<u32>,
+}
+
+impl Device {
+    /// Whether both are the same port of the same device, on one host.
+    pub fn is_port_of(&self, other: &Device) -> bool {
+        (&self.name, self.port) == (&other.name, other.port)
+    }
+}
+
+/// A flow of a case with its settings, to be looked up in the case's runs. It is in no file.
+#[derive(Clone, Debug)]
+pub struct CaseFlow<'a> {
+    /// The case that has the flow, with all its runs.
+    pub case: &'a CaseResult,
+    /// The flow; `None` of a case without one, which measured set-up alone.
+    pub config: Option<&'a FlowConfig>,
+    /// Its place among them, and in each run.
+    index: usize,
+    /// Its settings; those of the case where it measured set-up, whose traffic the flow is.
+    pub settings: Settings,
+}
+
+impl CaseResult {
+    /// Each flow; a case without one has one place still.
+    pub fn flows(&self) -> impl Iterator<Item = CaseFlow<'_>> {
+        (0..self.config.flows.len().max(1)).map(|index| CaseFlow {
+            case: self,
+            config: self.config.flows.get(index),
+            index,
+            settings: self.config.shown(index),
+        })
+    }
+}
+
+impl CaseFlow<'_> {
+    /// Its name; empty where there is none.
+    pub fn name(&self) -> &str {
+        self.config.map_or("", |config| &config.name)
+    }
+
+    /// The node that posts it; where there is no flow, that which runs the sweep.
+    pub fn from(&self) -> &str {
+        self.config.map_or(CLIENT, |config| &config.from)
+    }
+
+    /// The node at its other end.
+    pub fn to(&self) -> &str {
+        self.config.map_or(SERVER, |config| &config.to)
+    }
+
+    /// The devices at `from` and at `to`, as far as the file has them.
+    pub fn devices<'r>(&self, file: &'r ResultFile) -> [Option<&'r Device>; 2] {
+        let from_device = self.config.and_then(|config| config.from_device.as_ref());
+        let to_device = self.config.and_then(|config| config.to_device.as_ref());
+        [(self.from(), from_device), (self.to(), to_device)].map(|(node, name)| {
+            let mut devices = file.node(node)?.devices.iter();
+            devices.find(|device| name.is_none_or(|name| device.name == *name))
+        })
+    }
+
+    /// What it moved in a run of its case.
+    pub fn result<'r>(&self, run: &'r Run) -> Option<&'r FlowResult> {
+        let at_place = run.flows.get(self.index);
+        at_place.filter(|flow| flow.name == self.name())
+    }
+
+    /// Its name, if the case needs it to distinguish its flows; else empty.
+    pub fn label(&self) -> &str {
+        self.case.config.flow_label(self.name())
+    }
+
+    /// The case, with the flow's name if the case needs it: `ID, flow NAME`.
+    pub fn subject(&self) -> String {
+        subject(&self.case.config, &self.case.id, self.name())
+    }
+
+    /// Whether it is the first of its case: its row also has what belongs to the whole run.
+    pub fn is_first(&self) -> bool {
+        self.index == 0
+    }
+}
+
+/// The present time, such as `2026-11-20T12:00:00.5Z`.
+pub fn utc_now() -> String {
+    // Formatting fails only after the year 9999.
+    OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_present_time_can_be_read_back() {
+        assert!(OffsetDateTime::parse(&utc_now(), &Rfc3339).is_ok_and(|now| now.year() > 2000));
+    }
+}

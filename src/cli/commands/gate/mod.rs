@@ -10,9 +10,9 @@ use std::time::Instant;
 
 use report::judge::compare::{self, Comparison};
 use report::show::compare as output;
-use results::file::write_whole;
 use results::load::load;
 use results::text;
+use results::whole_file::write_whole;
 use settings::TimeSpan;
 
 use crate::cli::args::{GateArgs, PlotArgs};

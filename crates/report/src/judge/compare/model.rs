@@ -141,10 +141,10 @@ pub struct MetricComparison {
     /// What does not matter: 0.03 is 3 %.
     pub margin: f64,
     /// Figures of the base, in order.
-    #[serde(serialize_with = "results::compact::in_one_line")]
+    #[serde(serialize_with = "results::model::in_one_line")]
     pub base: Vec<f64>,
     /// Figures of the new side, in order.
-    #[serde(serialize_with = "results::compact::in_one_line")]
+    #[serde(serialize_with = "results::model::in_one_line")]
     pub new: Vec<f64>,
     pub base_median: f64,
     /// Median of the new side.

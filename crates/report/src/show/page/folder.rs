@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use results::file::{WriteError, prepare_directory, write_whole};
+use results::whole_file::{WriteError, prepare_directory, write_whole};
 
 use crate::show::page::FIGURES_NAME;
 use crate::show::plot::{

@@ -5,8 +5,7 @@ use std::ops::Range;
 use maud::{Markup, html};
 use results::{
     load::Loaded,
-    model::{DoubtKind, LoadVerdict},
-    rates,
+    model::{DoubtKind, LoadVerdict, saturating_sum},
 };
 use settings::{ROWS, Row, Settings, Takes};
 
@@ -155,7 +154,7 @@ fn remarks(observed: &Observed<'_>) -> String {
                 as u64,
             "overloaded",
         ),
-        (rates::sum(moved.map(|moved| moved.totals.errors)), "errors"),
+        (saturating_sum(moved.map(|moved| moved.totals.errors)), "errors"),
         (
             counted.iter().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
             "unsteady",

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use results::{
     model::{
         CaseConfig, Connect, ConnectStep, Device, Latency, Load, LoadSearch, ResultFile, SearchEnd,
-        TrialOutcome,
+        TrialOutcome, saturating_sum,
     },
-    rates,
     text::seconds_text,
 };
 
@@ -78,8 +77,8 @@ fn exchanges(result: &ResultFile) -> impl Iterator<Item = String> + '_ {
     result.cases.iter().filter_map(|case| {
         let flows = case.runs.iter().flat_map(|run| &run.flows);
         let made =
-            rates::sum(flows.clone().map(|flow| flow.swaps_made).collect::<Option<Vec<_>>>()?);
-        let messages = rates::sum(flows.map(|flow| flow.totals.messages));
+            saturating_sum(flows.clone().map(|flow| flow.swaps_made).collect::<Option<Vec<_>>>()?);
+        let messages = saturating_sum(flows.map(|flow| flow.totals.messages));
         (messages > 0).then(|| {
             let share = made as f64 / messages as f64 * 100.0;
             format!("{}: {share:.1} % of the exchanges succeeded", case.id)

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use results::{
     load::Loaded,
-    model::{CaseFlow, CaseResult, FlowResult, QpTimeline, Run},
-    rates,
+    model::{CaseFlow, CaseResult, FlowResult, QpTimeline, Run, saturating_sum},
 };
 
 use crate::judge::evenness::{DRAWN_BELOW, OverTime, QpOverTime};
@@ -215,7 +214,7 @@ impl QpShares {
         let mut shares: BTreeMap<u32, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
         let observed = Observed::new(flow);
         for qps in observed.counted().filter_map(|it| it.moved).map(|moved| &moved.qps) {
-            let bytes = rates::sum(qps.iter().map(|qp| qp.bytes));
+            let bytes = saturating_sum(qps.iter().map(|qp| qp.bytes));
             for qp in qps.iter().filter(|_| bytes > 0) {
                 let (share, p99_ns) = shares.entry(qp.index).or_default();
                 share.push(qp.bytes as f64 * qps.len() as f64 / bytes as f64);

@@ -10,8 +10,10 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use results::{
     load::Loaded,
-    model::{CaseConfig, CaseFlow, CaseResult, FlowConfig, FlowResult, Latency, Run, Window},
-    percentile::{BEYOND, percentile},
+    model::{
+        BEYOND, CaseConfig, CaseFlow, CaseResult, FlowConfig, FlowResult, Latency, Run, Window,
+        percentile,
+    },
 };
 use settings::{Pattern, ROWS};
 
