@@ -13,9 +13,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use datapath::{Geometry, Phase, Shared, WorkerPool};
-use machine::cpu;
-use metrics::clock::Clock;
-use metrics::histogram;
+use machine::threads;
+use metrics::{Clock, latency};
 use testing::null_node::{Outcome, capacity, qp_contexts, specs, wait_until};
 
 use plan::Case;
@@ -50,7 +49,7 @@ fn main() -> Outcome<()> {
     let quick = words.iter().any(|word| word == "--quick");
     let wanted: Vec<&str> =
         words.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
-    let cores = cpu::allowed_cores()?;
+    let cores = threads::allowed_cores()?;
     let mut cells: Vec<Cell> = cases(quick, cores.len())
         .into_iter()
         .filter(|cell| wanted.iter().all(|word| cell.has(word)))
@@ -184,7 +183,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     null_verbs::null::set_locked(case.cq == CqMode::Shared && case.workers > 1);
     let (qp_contexts, cqs) = qp_contexts(port, case)?;
     let workers = case.workers as usize;
-    let digits = histogram::digits_for(qp_contexts.len() * workers);
+    let digits = latency::digits_for(qp_contexts.len() * workers);
     let shared =
         Arc::new(Shared::new(case.settings.clone(), qp_contexts, clock.clone(), digits, workers));
     let pool = WorkerPool::start(&[Arc::clone(&shared)], specs(case, &cqs, cores))?;
@@ -203,7 +202,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();
     let samples: u64 =
-        of_qps.filter_map(|qp| qp.latency.as_ref()).map(histogram::Recorder::count).sum();
+        of_qps.filter_map(|qp| qp.latency.as_ref()).map(latency::Recorder::count).sum();
     // The figure is worthless if messages are missing. A message posted in the window has a sample even if it
     // completes later.
     let signalled = u64::from(case.signal_every);
@@ -256,7 +255,7 @@ fn floor(port: &Port, case: &Case) -> Outcome<f64> {
     }
     let mut batch = WcBatch::new();
     let mut messages = 0_u64;
-    let (deadline, start_seconds) = (Instant::now() + WINDOW / 3, cpu::thread_seconds());
+    let (deadline, start_seconds) = (Instant::now() + WINDOW / 3, threads::thread_seconds());
     while Instant::now() < deadline {
         for _ in 0..1000 {
             for completion in black_box(cq.poll(&mut batch)?) {
@@ -268,7 +267,7 @@ fn floor(port: &Port, case: &Case) -> Outcome<f64> {
             }
         }
     }
-    Ok((cpu::thread_seconds() - start_seconds) * 1e9 / messages as f64)
+    Ok((threads::thread_seconds() - start_seconds) * 1e9 / messages as f64)
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -12,9 +12,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use datapath::{Phase, Shared, WindowEdges, WorkerPool};
-use machine::cpu;
-use metrics::clock::Clock;
-use metrics::histogram::{Digits, Recorder};
+use machine::threads;
+use metrics::Clock;
+use metrics::latency::{Digits, Recorder};
 use node::open_loop::is_spoilt;
 use plan::Case;
 use settings::{Op, Rate, Settings, Stop};
@@ -53,7 +53,7 @@ fn main() -> Outcome<()> {
         std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let port = testing::null_node::port()?;
     let clock = Clock::new();
-    let cores = cpu::allowed_cores()?;
+    let cores = threads::allowed_cores()?;
     let paused = share_of_pauses(&clock, &cores)?;
     println!(
         "64 bytes, shared CQ, one worker, depth 128, every message signalled; medians of {REPETITIONS} windows of {} ms. In 2 s the machine took the worker's core away for {:.2} % of the time, in pauses of over 1 us.\n",
@@ -81,7 +81,7 @@ fn share_of_pauses(clock: &Clock, cores: &[usize]) -> Outcome<f64> {
     let core = *cores.last().ok_or("no core")?;
     let clock = clock.clone();
     let measured = std::thread::spawn(move || {
-        cpu::pin_current_thread(core)?;
+        threads::pin_current_thread(core)?;
         let begin_raw = clock.raw();
         let end_raw = clock.raw_after(begin_raw, 2_000_000_000);
         let (mut last_raw, mut paused_ns) = (begin_raw, 0);
@@ -94,7 +94,7 @@ fn share_of_pauses(clock: &Clock, cores: &[usize]) -> Outcome<f64> {
             last_raw = now_raw;
         }
         let all_ns = clock.ns_between(begin_raw, last_raw);
-        Ok::<_, cpu::CoreError>(paused_ns as f64 / all_ns as f64)
+        Ok::<_, threads::CoreError>(paused_ns as f64 / all_ns as f64)
     });
     Ok(measured.join().map_err(|_| "the measuring thread died")??)
 }

@@ -17,7 +17,7 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, FromArgMatches as _};
 
-use machine::open_files;
+use machine::host;
 
 pub use args::Cli;
 pub use terminal::errors::{ExitKind, Failure};
@@ -54,7 +54,7 @@ pub fn main() -> Result<(), Failure> {
         }
     };
     options_follow_the_command(&matches)?;
-    open_files::allow_all();
+    host::allow_open_files();
     match cli.command {
         Some(args::Command::Serve(args)) => {
             if !typed.left_out.is_empty() && !args.speech.quiet {

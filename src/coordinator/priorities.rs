@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use machine::lossless::Lossless;
+use machine::device::Lossless;
 
 use plan::Case;
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::Access;
 
-use machine::dcb::{self, Bridging};
+use machine::device::Bridging;
 
 /// Runs a program and returns what it printed; `None` when it is not installed or failed.
 type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;
@@ -37,7 +37,11 @@ pub enum Reading {
 
 impl Machine {
     pub fn this() -> Machine {
-        Machine { root: PathBuf::from("/"), tools: Box::new(run), bridgings: Box::new(dcb::read) }
+        Machine {
+            root: PathBuf::from("/"),
+            tools: Box::new(run),
+            bridgings: Box::new(Bridging::read),
+        }
     }
 
     /// A tree of files in place of a machine, without programs.

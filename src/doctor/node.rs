@@ -1,6 +1,6 @@
 //! What a node tells of itself when many are examined: the facts that are compared, and what its own checks find.
 
-use machine::cpu;
+use machine::threads;
 use node::outcome;
 use node::resources::NodeOptions;
 use plan::flow::FlowDevice;
@@ -32,7 +32,9 @@ pub fn examine_node(
         None => options.request.clone(),
     };
     let mut examination = NodeExamination {
-        usable_cores: cpu::allowed_cores().ok().and_then(|cores| u32::try_from(cores.len()).ok()),
+        usable_cores: threads::allowed_cores()
+            .ok()
+            .and_then(|cores| u32::try_from(cores.len()).ok()),
         locked_memory: checks::locked_memory(machine),
         clock_is_kept: clock_is_kept(machine),
         ..NodeExamination::default()

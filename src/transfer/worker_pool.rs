@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, bounded};
 
-use machine::cpu::keep_to;
-use machine::threads::spawn_scoped;
+use machine::threads::{keep_to, spawn_scoped};
 use protocol::failure::RunFailure;
 use protocol::link::Link;
 

@@ -6,8 +6,8 @@ use node::outcome::end_report;
 use std::sync::Arc;
 
 use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
-use metrics::clock::{Clock, VirtualTime};
-use metrics::qp_timeline::MOST_COUNTS;
+use metrics::latency::{Clock, VirtualTime};
+use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use node::flow_end::{FinishedEnd, FlowEnd};
 use node::needs::effective_workers;

@@ -4,8 +4,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use datapath::{WindowEdges, WorkerReport};
-use metrics::histogram::{Digits, Recorder};
-use metrics::qp_timeline::MOST_COUNTS;
+use metrics::latency::{Digits, Recorder};
+use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use null_verbs::loopback::{Served, ServiceTimes, Serving};
 use plan::Case;

@@ -6,8 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use datapath::{Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport};
-use metrics::clock::Clock;
-use metrics::histogram::Digits;
+use metrics::Clock;
+use metrics::latency::Digits;
 use node::needs::effective_workers;
 use node::node_threads::NodeThreads;
 use node::verbs_objects::VerbsObjects;

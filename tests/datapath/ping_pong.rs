@@ -1,6 +1,6 @@
 //! Ping-pongs: each QP has one message under way, and a latency is half of the time until its answer.
 
-use metrics::histogram::Recorder;
+use metrics::latency::Recorder;
 use settings::{CqMode, Op, RecvQueue, Settings};
 
 use crate::bench::{Over, SetUp};

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
-use metrics::histogram::{Digits, Recorder};
+use metrics::latency::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
 use plan::Case;
 use results::model::{

@@ -2,8 +2,7 @@
 //! time. The window's test for drift and the warm-up's for steadiness are held to it.
 
 use datapath::Phase;
-use metrics::drift::{Drift, Shape, drift};
-use metrics::steady::SteadyDetector;
+use metrics::steady::{Drift, Shape, SteadyDetector, drift};
 use metrics::timeline::Sample;
 use null_verbs::loopback::{ServiceTimes, Serving};
 use plan::Case;

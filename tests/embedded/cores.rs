@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use machine::core_list::CoreList;
-use machine::core_locks::CoreLocks;
-use machine::cpu::allowed_cores;
+use machine::threads::{CoreList, CoreLocks, allowed_cores};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use testing::program::{Call, Ended, Server, Signal, call};

@@ -9,7 +9,7 @@ mod rails;
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
-use machine::core_locks::CoreLocks;
+use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest, Route};
 use rocebench::doctor::examine::ExaminationEvent;
 use rocebench::doctor::{

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use machine::core_locks::CoreLocks;
+use machine::threads::CoreLocks;
 use node::lesson::Event;
 use node::resources::{NodeOptions, PortRequest};
 use node::server::events::ServerEvent;

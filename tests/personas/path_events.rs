@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use machine::core_locks::CoreLocks;
+use machine::threads::CoreLocks;
 use metrics::counters::{CounterWatch, Reading, why_loss_is_unknown};
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Nodes, Sweep};

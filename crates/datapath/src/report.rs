@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use metrics::histogram::Recorder;
+use metrics::latency::Recorder;
 use settings::Op;
 use verbs::{VerbsError, WcStatus};
 

@@ -1,7 +1,7 @@
 //! When the messages of a QP are planned in an open loop: at absolute times, which follow from a seed and a start alone. And
 //! samples of the times between posts, by which the arrivals are tested.
 
-use metrics::clock::Clock;
+use metrics::Clock;
 use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand_distr::{Distribution, Exp1};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
-use metrics::clock::Clock;
-use metrics::histogram::{Digits, LiveCounters, Samples};
+use metrics::Clock;
+use metrics::latency::{Digits, LiveCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
@@ -437,7 +437,7 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
-    use metrics::histogram::Digits;
+    use metrics::latency::Digits;
 
     use super::*;
 

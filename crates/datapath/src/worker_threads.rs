@@ -5,9 +5,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Sender, bounded};
-use machine::cpu::{self, CoreError};
-use machine::threads::{self, ThreadError};
-use metrics::clock::Clock;
+use machine::threads::{self, CoreError, ThreadError};
+use metrics::Clock;
 use verbs::{VerbsError, WcBatch};
 
 use crate::worker::{FlowService, Kind, KindVisitor, Pass, Service, Worker, WorkerPlace};
@@ -215,7 +214,7 @@ fn work(
     ready: &Sender<Result<(), CoreError>>,
 ) -> Vec<(usize, WorkerReport)> {
     // Pins the thread first, so that its memory is on the core's NUMA node.
-    let pinned = core.map_or(Ok(()), cpu::pin_current_thread);
+    let pinned = core.map_or(Ok(()), threads::pin_current_thread);
     // If the receiver gave up, the phase is already Exit.
     let start = || drop(ready.send(pinned));
     // Clocks agree with each other, so that of one flow serves all.

@@ -20,18 +20,18 @@ const ETHERNET_MIN_FRAME_BYTES: u64 = 64;
 const IPV4_BYTES: u64 = 20;
 const IPV6_BYTES: u64 = 40;
 const UDP_BYTES: u64 = 8;
-/// InfiniBand's base transport header.
+/// Base transport header (BTH), which every packet has.
 const BTH_BYTES: u64 = 12;
-/// Invariant CRC.
+/// Invariant CRC over what no switch or router changes.
 const ICRC_BYTES: u64 = 4;
-/// InfiniBand's local route header.
+/// Local route header (LRH) of InfiniBand, with the LIDs.
 const LRH_BYTES: u64 = 8;
-/// Global route header.
+/// Global route header (GRH) of InfiniBand, with the GIDs.
 const GRH_BYTES: u64 = 40;
-/// InfiniBand's variant CRC.
+/// Variant CRC of InfiniBand, over what a switch may change.
 const VCRC_BYTES: u64 = 2;
 
-/// What carries the packets.
+/// What carries the packets, by which their headers are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     /// RoCE v2 over UDP and IPv4, without VLAN tag.
@@ -73,9 +73,9 @@ pub fn wire_bytes(
     mtu_bytes: u32,
     wire: Wire,
 ) -> u64 {
-    let mtu_bytes = u64::from(mtu_bytes.max(1));
-    let packets = size_bytes.div_ceil(mtu_bytes).max(1);
-    let last_payload = (size_bytes - (packets - 1) * mtu_bytes).next_multiple_of(4);
+    let mtu = u64::from(mtu_bytes.max(1));
+    let packets = size_bytes.div_ceil(mtu).max(1);
+    let last_payload = (size_bytes - (packets - 1) * mtu).next_multiple_of(4);
     // A WRITE names its target in the first or only packet; of a READ's responses the first, the last
     // and an only one acknowledge, those in the middle do not.
     let [first, last, only] = op.profile().extended_header_bytes;
@@ -83,8 +83,8 @@ pub fn wire_bytes(
     if packets == 1 {
         wire.packet_bytes(headers + only + last_payload)
     } else {
-        wire.packet_bytes(headers + first + mtu_bytes)
-            + (packets - 2) * wire.packet_bytes(headers + mtu_bytes)
+        wire.packet_bytes(headers + first + mtu)
+            + (packets - 2) * wire.packet_bytes(headers + mtu)
             + wire.packet_bytes(headers + last + last_payload)
     }
 }
@@ -97,9 +97,9 @@ pub fn protocol_efficiency(
     wire: Wire,
 ) -> f64 {
     let (payload, wire_total) = sizes.into_iter().fold((0.0, 0.0), |sum, (size_bytes, count)| {
-        let wire_bytes = wire_bytes(kind, size_bytes, mtu_bytes, wire);
-        let count = f64::from(count);
-        (sum.0 + size_bytes as f64 * count, sum.1 + wire_bytes as f64 * count)
+        let on_wire = wire_bytes(kind, size_bytes, mtu_bytes, wire);
+        let messages = f64::from(count);
+        (sum.0 + size_bytes as f64 * messages, sum.1 + on_wire as f64 * messages)
     });
     payload / wire_total
 }
@@ -118,8 +118,8 @@ mod tests {
         let mtus = [256, 512, 1024, 2048, 4096];
         for (mtu, expected) in mtus.into_iter().zip([75.74, 86.20, 92.59, 96.15, 98.04]) {
             assert_eq!(wire_bytes(SEND, mtu, mtu as u32, Wire::RoceIpv4), mtu + 82);
-            let told = protocol_efficiency(SEND, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
-            assert!((told - expected).abs() < 0.01, "MTU {mtu}: {told} %");
+            let percent = protocol_efficiency(SEND, [(mtu, 1)], mtu as u32, Wire::RoceIpv4) * 100.0;
+            assert!((percent - expected).abs() < 0.01, "MTU {mtu}: {percent} %");
         }
     }
 

@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use machine::core_list::CoreList;
-use machine::core_locks::{CoreLocks, FOLDER_VARIABLE, HeldCore};
+use machine::threads::{CoreList, CoreLocks, FOLDER_VARIABLE, HeldCore};
 use results::model::WorkerResult;
 use settings::PollMode;
 

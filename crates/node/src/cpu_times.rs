@@ -25,7 +25,7 @@ impl CpuTimes {
         });
         CpuTimes {
             engine_seconds: of_engines.reduce(|one, other| one + other),
-            machine_seconds: machine::cpu::machine_seconds(),
+            machine_seconds: machine::threads::machine_seconds(),
         }
     }
 }

@@ -6,8 +6,8 @@ use datapath::{
     Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WindowEdges, WindowProgress,
     WorkerReport,
 };
-use metrics::clock::Clock;
-use metrics::histogram::digits_for;
+use metrics::Clock;
+use metrics::latency::digits_for;
 use plan::{Flow, Side};
 use settings::{Stop, Timestamps};
 use verbs::StampClock;

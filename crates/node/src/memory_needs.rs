@@ -8,8 +8,8 @@ use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queu
 
 use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use machine::memory::text;
-use metrics::histogram::digits_for;
-use metrics::{qp_timeline, timeline};
+use metrics::latency::digits_for;
+use metrics::timeline;
 use plan::{Case, Sweep};
 use results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
@@ -124,7 +124,7 @@ impl MemoryNeeds {
             return Ok(());
         };
         let message =
-            format!("{what} takes {self} of memory, and {} leaves {}", offer.by, text(left));
+            format!("{what} takes {self} of memory, and {} leaves {}", offer.by, memory_text(left));
         Err(RunFailure::refused(message, self.largest().remedy()))
     }
 
@@ -187,9 +187,11 @@ impl fmt::Display for MemoryNeeds {
         let mut kinds: Vec<_> = Kind::ALL.map(|kind| (self.0[kind as usize], kind)).into();
         kinds.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
         kinds.retain(|(bytes, _)| *bytes > total / 20);
-        let parts: Vec<_> =
-            kinds.iter().map(|(bytes, kind)| format!("{} {}", kind.name(), text(*bytes))).collect();
-        write!(f, "{} ({})", text(total), parts.join(", "))
+        let parts: Vec<_> = kinds
+            .iter()
+            .map(|(bytes, kind)| format!("{} {}", kind.name(), memory_text(*bytes)))
+            .collect();
+        write!(f, "{} ({})", memory_text(total), parts.join(", "))
     }
 }
 
@@ -383,7 +385,7 @@ fn result_bytes(case: &Case) -> u64 {
         .flows
         .iter()
         .map(|flow| {
-            let each = qp_timeline::most_intervals(flow.qps as usize, qp_timeline::MOST_COUNTS);
+            let each = timeline::most_intervals(flow.qps as usize, timeline::MOST_COUNTS);
             let directions = if flow.bidirectional { 2 } else { 1 };
             directions * u64::from(flow.qps) * (each.unwrap_or(0) as u64).min(samples)
         })

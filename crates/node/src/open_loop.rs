@@ -1,8 +1,8 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
-use metrics::clock::Clock;
-use metrics::histogram::Recorder;
+use metrics::Clock;
+use metrics::latency::Recorder;
 use results::model::{
     Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
 };

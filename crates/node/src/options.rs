@@ -1,6 +1,6 @@
 //! What a node is asked to take: its verbs library, devices, cores and memory.
 
-use machine::core_locks::CoreLocks;
+use machine::threads::CoreLocks;
 use plan::rails::Devices;
 use verbs::{Faults, PortRequest, VerbsLibrary, embedded_device};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use datapath::{Layout, QpReport, Trouble, WindowProgress, WorkerReport, received_bytes};
-use machine::lossless::Lossless;
-use metrics::counters::{EMBEDDED_DRIVER, Growth};
-use metrics::drift::drift;
-use metrics::histogram::Recorder;
+use machine::device::Lossless;
+use metrics::counters::Growth;
+use metrics::latency::Recorder;
 use metrics::limits::protocol_efficiency;
-use metrics::{self, clock::Clock};
+use metrics::steady::drift;
+use metrics::{self, Clock, EMBEDDED_DRIVER};
 use results::model::{
     Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
     QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult, gbit_per_s,
@@ -330,7 +330,7 @@ pub fn lossless(port: &Port, device: &Device) -> Lossless {
     let Some(netdev) = &device.netdev else {
         return Lossless::default();
     };
-    let bridging = machine::dcb::read(netdev).unwrap_or_default();
+    let bridging = machine::device::Bridging::read(netdev).unwrap_or_default();
     let root = port.context.root();
     Lossless::read(root, (&device.name, device.port), netdev, bridging)
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use machine::core_locks::HeldCore;
+use machine::threads::HeldCore;
 use perftest::{
     Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
 };
@@ -135,7 +135,7 @@ pub fn equipped(
 
 #[cfg(test)]
 mod tests {
-    use machine::core_locks::CoreLocks;
+    use machine::threads::CoreLocks;
     use plan::Sweep;
     use settings::Given;
     use verbs::{PortRequest, VerbsLibrary};

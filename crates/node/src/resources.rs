@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use machine::cpu::{self, CoreError};
 use machine::memory::available;
-use metrics::clock::Clock;
+use machine::threads::{self, CoreError};
+use metrics::Clock;
 use plan::flow::FlowDevice;
 use plan::rails::Devices;
 pub use verbs::{Faults, PortRequest, Route};
@@ -230,10 +230,10 @@ fn numa_node_of(port: &Port) -> Option<u32> {
 
 /// The cores of a port's NUMA node, or all.
 fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreError> {
-    let near = numa_node.map(|node| cpu::allowed_cores_of_node(port.context.root(), node));
+    let near = numa_node.map(|node| threads::allowed_cores_of_node(port.context.root(), node));
     match near {
         Some(Ok(cores)) if !cores.is_empty() => Ok(cores),
-        _ => cpu::allowed_cores(),
+        _ => threads::allowed_cores(),
     }
 }
 

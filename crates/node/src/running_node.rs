@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use datapath::{Counts, Mismatch, Phase, QpContext, WindowEdges, WindowProgress, WorkerPool};
-use metrics::IntervalLatency;
-use metrics::clock::Clock;
+use metrics::{Clock, IntervalLatency};
 use plan::Flow;
 use settings::Stop;
 use verbs::{AsyncEvent, AsyncEvents, Context};

@@ -1,6 +1,6 @@
 //! What is sampled of an end while its window runs: throughput, and what each QP completes.
 
-use metrics::qp_timeline::MOST_COUNTS;
+use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use settings::Stop;
 

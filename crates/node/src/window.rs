@@ -1,7 +1,7 @@
 //! Combines the windows of an end's workers: the time base of rates, and doubts about the figures.
 
 use datapath::{WindowEdges, WorkerReport};
-use metrics::clock::Clock;
+use metrics::Clock;
 use results::model::{Doubt, DoubtKind};
 use results::text::seconds_text;
 use settings::{Settings, Stop};

@@ -14,7 +14,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
 
-use machine::cpu::keep_to;
+use machine::threads::keep_to;
 
 use super::tail::Tail;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
-use machine::lossless::Lossless;
+use machine::device::Lossless;
 use results::model::Device;
 
 /// Facts of a node. What it cannot read, as without root or of another driver, is `None`.

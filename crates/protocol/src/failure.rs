@@ -1,8 +1,7 @@
 //! Why a run failed, in words: one sentence for what happened, one for what to try.
 
 use datapath::{FailedCompletion, Trouble, WorkerPoolError};
-use machine::cpu::CoreError;
-use machine::threads::{self, ThreadError};
+use machine::threads::{self, CoreError, ThreadError};
 use results::model::Failure;
 use verbs::cm::{CmError, CmTransitionError};
 use verbs::{AsyncEvent, VerbsError};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
-use machine::lossless::Lossless;
+use machine::device::Lossless;
 use plan::flow::{FlowDevice, Side};
 use results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
@@ -144,7 +144,7 @@ mod tests {
     use crate::frame::encode;
     use crate::frame::tests::first;
     use crate::message::Message;
-    use metrics::histogram::HIGHEST_NS;
+    use metrics::latency::HIGHEST_NS;
     use results::model::QpTimeline;
 
     /// Long in all its figures.

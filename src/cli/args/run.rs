@@ -7,7 +7,7 @@ use std::str::FromStr;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 
-use machine::core_list::CoreList;
+use machine::threads::CoreList;
 use node::resources::Faults;
 use plan::{Devices, Factor, HostPort, Nodes, Slo};
 use report::judge::threshold::Condition;

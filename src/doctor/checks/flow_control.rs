@@ -1,8 +1,9 @@
 //! Checks the means against packet loss (PFC, pause frames, ECN) and the loss counters of devices and interfaces.
 //! Counters start when the driver is loaded, so they show that something happened, not when.
 
-use machine::lossless::Lossless;
-use metrics::counters::{Reading, counts_pauses, why_loss_is_unknown};
+use machine::device::Lossless;
+use metrics::counters::{Reading, why_loss_is_unknown};
+use metrics::counts_pauses;
 use results::model::PathEventKind;
 use settings::Settings;
 use verbs::Transport;
@@ -172,7 +173,7 @@ fn pause_frames(text: &str) -> Vec<String> {
 mod tests {
     use super::super::tests::*;
     use super::*;
-    use machine::dcb::Bridging;
+    use machine::device::Bridging;
 
     #[test]
     fn counters_of_loss_are_a_warning() {

@@ -1,7 +1,6 @@
 //! Checks that this process may run on the adapters' NUMA nodes.
 
-use machine::core_list::CoreList;
-use machine::cpu::cores_of_node;
+use machine::threads::{CoreList, cores_of_node};
 
 use super::super::entries::DeviceEntry;
 use super::subject::Subject;

@@ -1,7 +1,7 @@
 //! What is compared between nodes: a row for each fact, in the order in which they are told.
 
 use crate::doctor::entries::family;
-use machine::memory;
+use machine::host::memory_text;
 use protocol::examination::LockedMemory;
 use protocol::finding::State;
 use results::model::Device;
@@ -210,7 +210,7 @@ pub(super) const ASPECTS: &[Aspect] = &[
         value: |node| {
             Some(match node.examination.locked_memory? {
                 LockedMemory::Unlimited => "unlimited".to_owned(),
-                LockedMemory::Bytes(bytes) => memory::text(bytes),
+                LockedMemory::Bytes(bytes) => memory_text(bytes),
             })
         },
         why: "a node with a lower limit fails to create QPs and register memory when others succeed",

@@ -1,8 +1,8 @@
 //! The clocks of a worker: the reading of the CPU's that posts are stamped with, and how much may be posted until the next; and
 //! the device's, which stamps completions.
 
-use metrics::clock::Clock;
-use metrics::histogram::{Recorder, Samples};
+use metrics::Clock;
+use metrics::latency::{Recorder, Samples};
 use verbs::{StampClock, VerbsError};
 
 use crate::Shared;

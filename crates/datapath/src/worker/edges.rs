@@ -10,7 +10,7 @@
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use machine::cpu;
+use machine::threads;
 use settings::Stop;
 
 use super::window::{Absence, NEVER, WindowState};
@@ -174,7 +174,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
 
     /// CPU time of this thread; none in virtual time.
     fn cpu_seconds(&self) -> f64 {
-        if self.shared.clock.is_virtual() { 0.0 } else { cpu::thread_seconds() }
+        if self.shared.clock.is_virtual() { 0.0 } else { threads::thread_seconds() }
     }
 
     /// Closes the window with the counts so far, if it is open.

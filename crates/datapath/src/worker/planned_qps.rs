@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
-use metrics::histogram::Samples;
+use metrics::latency::Samples;
 
 use super::window::{NEVER, away_after_raw};
 use crate::schedule::{Earliest, GapSampler, Schedule};

@@ -4,8 +4,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use metrics::clock::Clock;
-use metrics::histogram::Samples;
+use metrics::Clock;
+use metrics::latency::Samples;
 use settings::Stop;
 
 use crate::shared::Counters;

@@ -3,7 +3,7 @@
 use crate::outcome::end_report;
 use std::time::Instant;
 
-use machine::core_list::CoreList;
+use machine::threads::CoreList;
 use results::model::QpResult;
 
 use crate::flow_end::FinishedEnd;

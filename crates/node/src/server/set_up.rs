@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use metrics::histogram::{Digits, Recorder};
+use metrics::latency::{Digits, Recorder};
 use plan::Side;
 use results::model::gbit_per_s;
 use settings::Stop;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use metrics::clock::Clock;
-use metrics::histogram::{Digits, Recorder};
+use metrics::Clock;
+use metrics::latency::{Digits, Recorder};
 use results::model::ConnectStep;
 
 /// A step; listed in order. Which steps there are depends on the method of connecting.

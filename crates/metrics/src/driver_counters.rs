@@ -14,7 +14,7 @@ use results::model::PathEventKind::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// It begins again at 0 after so many bits.
     Wraps(u32),
     /// It stays at its largest value of so many bits.
@@ -54,12 +54,12 @@ fn driver(name: &str) -> Option<&'static Driver> {
     DRIVERS.iter().find(|driver| driver.names.contains(&module))
 }
 
-pub(super) fn is_driver(name: &str) -> bool {
+pub(crate) fn is_driver(name: &str) -> bool {
     driver(name).is_some()
 }
 
 /// Whether a counter counts TCP's segments.
-pub(super) fn is_of_tcp(driver_name: &str, counter: &str) -> bool {
+pub(crate) fn is_of_tcp(driver_name: &str, counter: &str) -> bool {
     driver(driver_name).is_some_and(|driver| driver.of_tcp.contains(&counter))
 }
 
@@ -67,27 +67,27 @@ fn without_vport(counter: &str) -> &str {
     counter.strip_prefix(OF_VPORTS).unwrap_or(counter)
 }
 
-pub(super) fn driver_counter(driver_name: &str, counter: &str) -> Kind {
+pub(crate) fn driver_counter(driver_name: &str, counter: &str) -> Kind {
     let name = without_vport(counter);
     match driver(driver_name) {
-        Some(driver) if driver.gauges.iter().any(|it| name.starts_with(it)) => Kind::Gauge,
+        Some(driver) if driver.gauges.iter().any(|part| name.starts_with(part)) => Kind::Gauge,
         Some(driver) if driver.of_32_bits.contains(&name) => Kind::Wraps(32),
         _ => Kind::Wraps(64),
     }
 }
 
-pub(super) fn port_counter(counter: &str) -> Kind {
+pub(crate) fn port_counter(counter: &str) -> Kind {
     let known = PORT_COUNTERS.iter().find(|(name, _)| *name == counter);
     Kind::Saturates(known.map_or(64, |(_, bits)| *bits))
 }
 
-pub(super) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
+pub(crate) fn meaning(driver_name: &str, counter: &str) -> Option<PathEventKind> {
     let name = without_vport(counter);
     let meanings = driver(driver_name)?.meanings;
     meanings.iter().find(|(_, names)| names.contains(&name)).map(|(meaning, _)| *meaning)
 }
 
-pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
+pub(crate) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
     match counter {
         "port_rcv_errors" => Some(BadPacket),
         "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(Dropped),
@@ -98,20 +98,20 @@ pub(super) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
 /// Driver name of the embedded device.
 pub const EMBEDDED_DRIVER: &str = "softroce";
 
-pub(super) struct Driver {
+pub(crate) struct Driver {
     /// The names under which sysfs shows it. That is the driver of the PCI device, which is not always the one of
     /// the RDMA device.
-    pub(super) names: &'static [&'static str],
-    pub(super) meanings: &'static [(PathEventKind, &'static [&'static str])],
+    pub(crate) names: &'static [&'static str],
+    pub(crate) meanings: &'static [(PathEventKind, &'static [&'static str])],
     /// Those of them that count TCP's segments, of iWARP.
-    pub(super) of_tcp: &'static [&'static str],
+    pub(crate) of_tcp: &'static [&'static str],
     /// Counters of 32 bits that wrap; all others have 64.
-    pub(super) of_32_bits: &'static [&'static str],
+    pub(crate) of_32_bits: &'static [&'static str],
     /// How names begin that are no counters: objects that there are, and the most that ever were.
-    pub(super) gauges: &'static [&'static str],
+    pub(crate) gauges: &'static [&'static str],
 }
 
-pub(super) const DRIVERS: [Driver; 10] =
+pub(crate) const DRIVERS: [Driver; 10] =
     [MLX5, BNXT_RE, IRDMA, MANA, IONIC, HNS, EFA, ERDMA, RXE, EMBEDDED];
 
 const WITHOUT: Driver =
@@ -365,9 +365,9 @@ mod tests {
     #[test]
     fn every_name_stands_once_in_a_driver() {
         for driver in &DRIVERS {
-            let names = || driver.meanings.iter().flat_map(|(_, names)| *names);
-            let different: std::collections::HashSet<_> = names().collect();
-            assert_eq!(different.len(), names().count(), "{:?}", driver.names);
+            let names: Vec<_> = driver.meanings.iter().flat_map(|(_, names)| *names).collect();
+            let different: std::collections::HashSet<_> = names.iter().collect();
+            assert_eq!(different.len(), names.len(), "{:?}", driver.names);
         }
     }
 
