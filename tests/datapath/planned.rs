@@ -7,9 +7,7 @@ use datapath::{Phase, WindowEdges, WorkerLoad, WorkerReport};
 use metrics::latency::{Digits, Recorder};
 use null_verbs::loopback::{Served, Serving};
 use plan::Case;
-use results::model::{
-    BEYOND, FlowResult, Latency, Load, LoadVerdict, NotKeptBy, can_tell, fewest_samples, percentile,
-};
+use results::model::{FlowResult, Latency, Load, LoadVerdict, NotKeptBy, can_tell};
 use settings::{Arrivals, Op, Rate, Settings, TimeSpan};
 
 use crate::bench::{Bench, Over, SECOND, SetUp, longest_pass_ns};

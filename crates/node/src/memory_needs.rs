@@ -7,7 +7,7 @@ use std::fmt;
 use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 
 use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
-use machine::memory::text;
+use machine::host::memory_text;
 use metrics::latency::digits_for;
 use metrics::timeline;
 use plan::{Case, Sweep};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use machine::memory::available;
+use machine::host::available_memory;
 use machine::threads::{self, CoreError};
 use metrics::Clock;
 use plan::flow::FlowDevice;
@@ -149,7 +149,7 @@ impl NodeResources {
     /// The memory available at this end now.
     pub fn memory_offer(&self) -> MemoryOffer {
         // The sums are accurate to a few percent, and the kernel kills a control group that exceeds its limit.
-        let left = available().map(|left| (left.bytes - left.bytes / 20, left.by));
+        let left = available_memory().map(|left| (left.bytes - left.bytes / 20, left.by));
         let limit = self.options.memory_limit.map(|limit| (limit, "--memory".to_owned()));
         let least = left.into_iter().chain(limit).min_by_key(|(bytes, _)| *bytes);
         let (bytes, by) = least.map_or((None, String::new()), |(bytes, by)| (Some(bytes), by));
