@@ -104,11 +104,11 @@ fn of_four(qps: usize, share: f64) -> String {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let seconds = arguments.iter().find_map(|argument| argument.parse().ok());
+    let given_s = arguments.iter().find_map(|argument| argument.parse().ok());
     let only = arguments
         .iter()
         .find(|argument| argument.parse::<f64>().is_err() && !argument.starts_with('-'));
-    let time = Duration::from_secs_f64(seconds.unwrap_or(2.0));
+    let time = Duration::from_secs_f64(given_s.unwrap_or(2.0));
     let wanted =
         |name: &str| only.is_none_or(|only| name.to_lowercase().contains(&only.to_lowercase()));
     // For profiling the device alone.
@@ -122,7 +122,7 @@ fn main() {
     };
 
     println!("{:<44} {:>10} {:>12} {:>8}", "what", "device", "plain UDP", "ratio");
-    let mut four = 0.0;
+    let mut gbyte_of_four = 0.0;
     for (op, qps) in [
         (Op::Write, 4),
         (Op::Read, 4),
@@ -153,12 +153,12 @@ fn main() {
         let (messages, seconds) = measure(&load, time);
         let rate = messages as f64 * 65_536.0 / seconds / 1e9;
         if op == Op::Write && qps == 4 {
-            four = rate;
+            gbyte_of_four = rate;
         }
-        let beside = of_four(qps, rate / four);
+        let beside = of_four(qps, rate / gbyte_of_four);
         println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}", rate / limit);
     }
-    let mut four = 0.0;
+    let mut mpackets_of_four = 0.0;
     for (op, qps, post_list) in [
         (Op::Write, 4, 32),
         (Op::Send, 4, 32),
@@ -184,26 +184,26 @@ fn main() {
         let (messages, seconds) = measure(&load, time);
         let rate = messages as f64 / seconds / 1e6;
         if (op, qps, post_list) == (Op::Write, 4, 1) {
-            four = rate;
+            mpackets_of_four = rate;
         }
-        let beside = of_four(qps, rate / four);
+        let beside = of_four(qps, rate / mpackets_of_four);
         println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2} {beside}", rate / limit);
     }
-    let name = "64 B UD SEND, lists of 32, M/s";
-    if wanted(name) {
+    let ud_name = "64 B UD SEND, lists of 32, M/s";
+    if wanted(ud_name) {
         let limit = small_udp(88);
         let rate = datagrams::received_per_s(time) / 1e6;
-        println!("{name:<44} {rate:>10.2} {limit:>12.2} {:>8.2}", rate / limit);
+        println!("{ud_name:<44} {rate:>10.2} {limit:>12.2} {:>8.2}", rate / limit);
     }
-    let name = "64 B SEND ping-pong";
-    if wanted(name) {
+    let ping_pong_name = "64 B SEND ping-pong";
+    if wanted(ping_pong_name) {
         let rounds = 100_000;
         let limits = apart(|| plain_udp::ping_pong_ns(92, rounds)).unwrap();
         let round_trips = ping_pong_ns(rounds);
         for percent in [50, 99] {
-            let name = format!("{name}, p{percent} round trip, us");
-            let of = |sorted| plain_udp::quantile_us(sorted, percent);
-            let (round_trip, limit) = (of(&round_trips), of(&limits));
+            let name = format!("{ping_pong_name}, p{percent} round trip, us");
+            let quantile = |sorted| plain_udp::quantile_us(sorted, percent);
+            let (round_trip, limit) = (quantile(&round_trips), quantile(&limits));
             println!("{name:<44} {round_trip:>10.2} {limit:>12.2} {:>8.2}", round_trip / limit);
         }
     }

@@ -53,8 +53,8 @@ impl fmt::Display for Ended {
 /// its name, as in a shell.
 pub fn start(program: &str, arguments: &str) -> Running {
     let words: Vec<&str> = program.split_whitespace().collect();
-    let (program, variables) = words.split_last().unwrap();
-    let mut command = Command::new(program);
+    let (executable, variables) = words.split_last().unwrap();
+    let mut command = Command::new(executable);
     command
         .args(arguments.split_whitespace())
         .env("LD_PRELOAD", library())
@@ -72,12 +72,12 @@ pub fn start(program: &str, arguments: &str) -> Running {
     }
     let started = command.spawn();
     let mut child = started.unwrap_or_else(|error| {
-        let package = package(program);
-        panic!("{program}: {error}; it is in the package {package}, which scripts/setup --tests installs")
+        let package = package(executable);
+        panic!("{executable}: {error}; it is in the package {package}, which scripts/setup --tests installs")
     });
     let stdout = collect(child.stdout.take().unwrap());
     let stderr = collect(child.stderr.take().unwrap());
-    Running { command: format!("{program} {arguments}"), child, readers: vec![stdout, stderr] }
+    Running { command: format!("{executable} {arguments}"), child, readers: vec![stdout, stderr] }
 }
 
 pub fn run_alone(program: &str, arguments: &str) -> Ended {

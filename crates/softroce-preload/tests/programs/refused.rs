@@ -4,11 +4,11 @@ use crate::child::{Ended, run_alone};
 use crate::pair::{free_port, run};
 
 /// Checks that the program failed and printed this line exactly once.
-fn was_told(ended: &Ended, line: &str) {
+fn was_refused(ended: &Ended, line: &str) {
     let failed = ended.status.code().is_some_and(|code| code != 0);
     assert!(failed, "{ended}");
-    let said = ended.stderr.lines().filter(|line| line.starts_with("softroce: "));
-    assert_eq!(said.collect::<Vec<_>>(), [line], "{ended}");
+    let lines = ended.stderr.lines().filter(|text| text.starts_with("softroce: "));
+    assert_eq!(lines.collect::<Vec<_>>(), [line], "{ended}");
 }
 
 const XRC: &str = "softroce: ibv_open_xrcd is not supported";
@@ -32,13 +32,13 @@ fn features_that_programs_use_at_their_start() {
             _ => format!(" -p {}", free_port()),
         };
         let arguments = format!("{arguments}{port}");
-        was_told(&run_alone(program, &arguments), line);
+        was_refused(&run_alone(program, &arguments), line);
     }
 }
 
 #[test]
 fn xrc_once_both_ends_are_connected() {
     let pair = run("ib_write_bw", "-c XRC");
-    was_told(&pair.server, XRC);
-    was_told(&pair.client, XRC);
+    was_refused(&pair.server, XRC);
+    was_refused(&pair.client, XRC);
 }

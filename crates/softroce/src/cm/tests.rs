@@ -21,22 +21,22 @@ fn a_connection_comes_and_goes() {
     let mut pair = Pair::safe();
     let active = pair.connect();
     assert_eq!(active >> 27, 3, "the number begins with the slot");
-    let asked = pair.event(1);
-    let Happening::Requested(asker, req) = asked.happening else {
-        panic!("{asked:?}");
+    let request = pair.event(1);
+    let Happening::Requested(asker, req) = request.happening else {
+        panic!("{request:?}");
     };
     assert_eq!(asker, ASKER);
-    let said = (req.qpn, req.starting_psn, req.private_data);
-    assert_eq!(said, (0x11, 77, vec![3; 92]));
-    pair.accept(asked.comm).unwrap();
-    assert_eq!(pair.accept(asked.comm), Err(CmError::State), "once");
+    let sent = (req.qpn, req.starting_psn, req.private_data);
+    assert_eq!(sent, (0x11, 77, vec![3; 92]));
+    pair.accept(request.comm).unwrap();
+    assert_eq!(pair.accept(request.comm), Err(CmError::State), "once");
     let replied = pair.event(0);
     assert_eq!(replied.comm, active);
     assert!(matches!(replied.happening, Happening::Replied(rep) if rep.qpn == 0x22));
     pair.establish(active);
     assert_eq!(pair.happening(1), Happening::Established);
 
-    pair.disconnect(1, asked.comm);
+    pair.disconnect(1, request.comm);
     let before = pair.now;
     pair.is_over();
     assert_eq!(pair.now, before + TIME_WAIT_NS);
@@ -61,13 +61,13 @@ fn a_silent_address_is_given_up() {
 #[test]
 fn a_repeated_request_is_one_and_gets_the_same_reply() {
     let mut pair = Pair::new(Box::new(|| 2));
-    let (_, asked) = pair.connecting();
+    let (_, passive) = pair.connecting();
     assert!(pair.events[1].is_empty(), "a duplicate is no second one");
     let mras = pair.count(1, |message| matches!(message, Message::Mra(_)));
     assert!(mras > 0, "while the program thinks, it is told to wait");
     // The reply gets lost: the request, once its patience is over, brings another.
     pair.fate = Box::new(|| 0);
-    pair.accept(asked).unwrap();
+    pair.accept(passive).unwrap();
     pair.fate = Box::new(|| 1);
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
     let replies: Vec<&CmMad> =
@@ -78,21 +78,21 @@ fn a_repeated_request_is_one_and_gets_the_same_reply() {
 #[test]
 fn a_program_that_takes_its_time_is_waited_for() {
     let mut pair = Pair::safe();
-    let (_, asked) = pair.connecting();
+    let (_, passive) = pair.connecting();
     for _ in 0..3 {
         assert!(pair.pass());
     }
     let asked_for_ns = time_of_code_ns(SERVICE_TIMEOUT);
     assert!(pair.now > asked_for_ns);
-    pair.accept(asked).unwrap();
+    pair.accept(passive).unwrap();
     assert!(matches!(pair.happening(0), Happening::Replied(_)));
 }
 
 #[test]
 fn lost_confirmations_come_again() {
     let mut pair = Pair::safe();
-    let (active, asked) = pair.connecting();
-    pair.accept(asked).unwrap();
+    let (active, passive) = pair.connecting();
+    pair.accept(passive).unwrap();
     pair.happening(0);
     pair.fate = Box::new(|| 0);
     pair.establish(active);
@@ -104,10 +104,10 @@ fn lost_confirmations_come_again() {
 #[test]
 fn data_stands_for_a_lost_confirmation() {
     let mut pair = Pair::safe();
-    let (_, asked) = pair.connecting();
-    pair.accept(asked).unwrap();
+    let (_, passive) = pair.connecting();
+    pair.accept(passive).unwrap();
     for _ in 0..2 {
-        pair.with(1, asked, |it, _, out| it.notice_data(out)).unwrap();
+        pair.with(1, passive, |it, _, out| it.notice_data(out)).unwrap();
     }
     assert_eq!(pair.happening(1), Happening::Established);
     assert!(pair.events[1].is_empty(), "once");
@@ -121,7 +121,7 @@ fn a_listener_may_come_a_little_later() {
     assert!(pair.pass(), "the request comes again");
     assert!(pair.is_quiet());
     pair.listen(SERVICE);
-    pair.asked();
+    pair.requested();
     assert!(pair.events[1].is_empty(), "once");
     assert!(pair.now < LISTENER_PATIENCE_NS);
 }
@@ -144,13 +144,13 @@ fn rejections_tell_their_reason() {
     }
 
     let mut pair = Pair::safe();
-    let (_, asked) = pair.connecting();
-    pair.refuse(asked);
+    let (_, passive) = pair.connecting();
+    pair.refuse(passive);
     let Happening::Rejected(reason, data) = pair.happening(0) else {
         panic!("not rejected");
     };
     assert_eq!((reason, &data[..3]), (RejReason::CONSUMER, &b"no\0"[..]));
-    assert_eq!(pair.accept(asked), Err(CmError::Ended));
+    assert_eq!(pair.accept(passive), Err(CmError::Ended));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_qp_that_is_in_a_connection_is_stale_and_the_former_ends() {
     assert_eq!(pair.happening(1), Happening::Disconnected);
     assert_eq!(pair.happening(1), Happening::TimeWaitOver);
     pair.connect();
-    pair.asked();
+    pair.requested();
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn requests_beyond_the_backlog_come_again() {
         pair.ask(|req| req.qpn = qpn);
     }
     assert_eq!(pair.events[1].len(), 4);
-    let first = pair.asked();
+    let first = pair.requested();
     pair.accept(first).unwrap();
     pair.events[1].clear();
     assert!(matches!(pair.happening(1), Happening::Requested(_, req) if req.qpn == 5));
@@ -186,17 +186,17 @@ fn a_program_that_lets_go_leaves_nothing() {
         while pair.pass() {}
         assert_eq!(pair.connections(), [0, 0]);
     };
-    let mut pair = Pair::safe();
-    let (active, _) = pair.connected();
-    pair.let_go(0, active);
-    assert_eq!(pair.happening(1), Happening::Disconnected);
-    assert!(pair.events[0].is_empty());
-    ends(&mut pair);
+    let mut open = Pair::safe();
+    let (comm, _) = open.connected();
+    open.let_go(0, comm);
+    assert_eq!(open.happening(1), Happening::Disconnected);
+    assert!(open.events[0].is_empty());
+    ends(&mut open);
 
     for (end, reason) in [(0, RejReason::TIMEOUT), (1, RejReason::CONSUMER)] {
         let mut pair = Pair::safe();
-        let (active, asked) = pair.connecting();
-        pair.let_go(end, [active, asked][end]);
+        let (active, passive) = pair.connecting();
+        pair.let_go(end, [active, passive][end]);
         assert_eq!(pair.rejected(1 - end), reason);
         ends(&mut pair);
     }

@@ -490,8 +490,8 @@ mod tests {
         assert_eq!((faults.seed, faults.transmit), (7, transmit));
         assert_eq!(faults.receive, receive);
         assert_eq!("".parse(), Ok(Faults::default()));
-        let text = "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.queue=1ms,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001";
-        assert_eq!(faults.to_string(), text);
+        let shown = "seed=7,drop=0.05,duplicate=0.01,tx.reorder=0.01,tx.queue=1ms,tx.delay=1500ns,tx.rate=10G,rx.corrupt=0.001";
+        assert_eq!(faults.to_string(), shown);
     }
 
     #[test]
@@ -569,9 +569,9 @@ mod tests {
         let (begin, end) = (2_000_000_000, 2_500_000_000);
         let inside = [begin - 1, begin, end - 1, end].map(|ns| hole.has(ns));
         assert_eq!(inside, [false, true, true, false]);
-        let text = "seed=0,drop=0.01/8,tx.delay=10us~5us,tx.lose=ack#3,tx.lose=read-response#1,rx.lose=ack#3,\
+        let shown = "seed=0,drop=0.01/8,tx.delay=10us~5us,tx.lose=ack#3,tx.lose=read-response#1,rx.lose=ack#3,\
                     rx.blackhole=2s+500ms,down=1500ms+20ms";
-        assert_eq!(faults.to_string(), text);
+        assert_eq!(faults.to_string(), shown);
     }
 
     #[test]
@@ -601,15 +601,16 @@ mod tests {
             (1..1000_u64).prop_map(|it| Some(it as f64 * 1e6)),
         ];
         let us = (0..1000_u64).prop_map(|us| us * 1000);
-        let delays = (prop_oneof![Just(0), any::<u64>(), us], 0.0..=1.0);
+        let some_delays = (prop_oneof![Just(0), any::<u64>(), us], 0.0..=1.0);
         let kinds = prop::sample::select(KINDS.to_vec());
-        let named = (kinds, 1..u64::MAX).prop_map(|((_, kind), number)| NthPacket { kind, number });
-        let lose = prop::collection::vec(named, 0..=MOST_NAMED);
-        let probabilities = (losses, often_none(), often_none(), often_none());
+        let some_named =
+            (kinds, 1..u64::MAX).prop_map(|((_, kind), number)| NthPacket { kind, number });
+        let some_lost = prop::collection::vec(some_named, 0..=MOST_NAMED);
+        let some_probabilities = (losses, often_none(), often_none(), often_none());
         let waits = || prop::option::of(any::<u64>());
-        let marks = (often_none(), waits(), waits());
-        let all = (probabilities, marks, delays, rates, lose, periods());
-        all.prop_map(|(probabilities, marks, delays, rate, lose, blackhole)| {
+        let some_marks = (often_none(), waits(), waits());
+        let parts = (some_probabilities, some_marks, some_delays, rates, some_lost, periods());
+        parts.prop_map(|(probabilities, marks, delays, rate, lose, blackhole)| {
             let ((drop, drop_burst), duplicate, reorder, corrupt) = probabilities;
             let (mark, mark_after_ns, queue_ns) = marks;
             let (delay_ns, jitter) = delays;

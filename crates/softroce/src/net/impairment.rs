@@ -398,8 +398,8 @@ mod tests {
         ] {
             let (out, counts) = pass(text, 200_000);
             let mut arrived = [false; 200_000];
-            for it in &out {
-                arrived[number(it) as usize] = true;
+            for passed in &out {
+                arrived[number(passed) as usize] = true;
             }
             let bursts = arrived.chunk_by(|a, b| a == b).filter(|it| !it[0]);
             let (lost, bursts) = (counts.dropped.get() as f64, bursts.count() as f64);
@@ -453,11 +453,10 @@ mod tests {
         let faults: super::super::Faults = "blackhole=10us+5us".parse().unwrap();
         let mut link = Impairment::new(faults.transmit, 0, 28, 7_000).unwrap();
         let counts = FaultCounts::default();
-        let arrives = |at_us: u64, link: &mut Impairment<()>| {
-            enter(link, at_us * 1000, packet(1), &counts);
+        let arrived = [7, 16, 17, 21, 22, 30].map(|at_us| {
+            enter(&mut link, at_us * 1000, packet(1), &counts);
             link.leave(at_us * 1000).is_some()
-        };
-        let arrived = [7, 16, 17, 21, 22, 30].map(|at_us| arrives(at_us, &mut link));
+        });
         assert_eq!(arrived, [true, true, false, false, true, true]);
     }
 

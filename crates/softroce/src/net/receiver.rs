@@ -669,15 +669,15 @@ mod tests {
 
     /// Which of a sender's packets with these identifications are accepted.
     fn taken(identifications: &[u16]) -> Vec<bool> {
-        let mut all = Identification::new();
+        let mut identification_of = Identification::new();
         identifications
             .iter()
             .map(|identification| {
                 let body = [3; 40];
-                let guess = all.guess(SOURCE, 0);
+                let guess = identification_of.guess(SOURCE, 0);
                 let written = seed(*identification, 44).over(&body);
                 let difference = seed(guess, 44).over(&body) ^ written;
-                all.takes(SOURCE, guess, difference, body.len())
+                identification_of.takes(SOURCE, guess, difference, body.len())
             })
             .collect()
     }

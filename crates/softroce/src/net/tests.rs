@@ -21,26 +21,28 @@ pub const SOON: Duration = Duration::from_secs(10);
 
 #[track_caller]
 pub fn collect(port: &mut Port, count: usize) -> Vec<Vec<u8>> {
-    let mut all = Vec::new();
-    collect_until(port, &mut all, |_, all| all.len() >= count);
-    assert_eq!(all.len(), count);
-    all
+    let mut packets = Vec::new();
+    collect_until(port, &mut packets, |_, collected| collected.len() >= count);
+    assert_eq!(packets.len(), count);
+    packets
 }
 
 #[track_caller]
 fn collect_until(
     port: &mut Port,
-    all: &mut Vec<Vec<u8>>,
+    packets: &mut Vec<Vec<u8>>,
     enough: impl Fn(&Counters, &[Vec<u8>]) -> bool,
 ) {
     let counters = Arc::clone(&port.common.counters);
     wait_until("packets", SOON, || {
-        while !enough(&counters, all) {
-            if port.receiver.receive(|_| true, |it: Arrival<'_>| all.push(it.bytes.to_vec())) == 0 {
+        while !enough(&counters, packets) {
+            if port.receiver.receive(|_| true, |it: Arrival<'_>| packets.push(it.bytes.to_vec()))
+                == 0
+            {
                 break;
             }
         }
-        enough(&counters, all)
+        enough(&counters, packets)
     });
 }
 
@@ -58,9 +60,9 @@ pub fn turn_on_ipv6_loopback() -> UnixListener {
 pub type Parts = (Vec<u8>, Vec<Vec<u8>>);
 
 pub fn parts(header_bytes: usize, pieces: &[usize], salt: usize) -> Parts {
-    let fill = |bytes: usize, salt: usize| (0..bytes).map(|at| (at * 7 + salt) as u8).collect();
-    let pieces = pieces.iter().zip(salt + 1..).map(|(bytes, salt)| fill(*bytes, salt));
-    (fill(header_bytes, salt), pieces.collect())
+    let fill = |bytes: usize, start: usize| (0..bytes).map(|at| (at * 7 + start) as u8).collect();
+    let payload = pieces.iter().zip(salt + 1..).map(|(bytes, start)| fill(*bytes, start));
+    (fill(header_bytes, salt), payload.collect())
 }
 
 /// The same packet for a QP of this port's process, if others may have the address too.
@@ -73,11 +75,11 @@ pub fn addressed(port: &Port, (mut headers, pieces): Parts) -> Parts {
 
 /// The packet as it arrives: padded, without CRC.
 pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
-    let mut all = headers.clone();
+    let mut packet = headers.clone();
     let payload = pieces.concat();
-    all.extend(&payload);
-    all.resize(headers.len() + payload.len().next_multiple_of(4), 0);
-    all
+    packet.extend(&payload);
+    packet.resize(headers.len() + payload.len().next_multiple_of(4), 0);
+    packet
 }
 
 /// Adds a packet, without a copy.
@@ -86,9 +88,9 @@ pub fn whole((headers, pieces): &Parts) -> Vec<u8> {
 /// The pieces outlive the GSO batch.
 unsafe fn push(gso_batch: &mut GsoBatch, headers: &[u8], pieces: &[Vec<u8>]) {
     let bytes = pieces.iter().map(Vec::len).sum();
-    let all = pieces.iter().map(|it| (it.as_ptr(), it.len()));
+    let places = pieces.iter().map(|it| (it.as_ptr(), it.len()));
     // SAFETY: the caller vouches for the pieces.
-    unsafe { gso_batch.push(headers, bytes, all, false) };
+    unsafe { gso_batch.push(headers, bytes, places, false) };
 }
 
 /// Sends them in as few GSO batches as possible.
@@ -203,7 +205,7 @@ fn a_train_ends_with_a_shorter_packet() {
         let piece = std::iter::once((bytes.as_ptr(), count));
         // SAFETY: the bytes outlive the GSO batch.
         unsafe { gso_batch.push(&[0; 12], count, piece, false) };
-        let takes = [64, 65].map(|bytes| gso_batch.takes(12, bytes));
+        let takes = [64, 65].map(|more| gso_batch.takes(12, more));
         (takes, gso_batch.packets())
     };
     assert_eq!(added(64), ([true, false], 1));
@@ -240,8 +242,8 @@ fn a_destination_of_another_family_is_a_loss_and_no_more() {
         send(&port.transmitter, &flow, &[parts(12, &[bytes], 0)]);
     }
     let counters = &port.common.counters;
-    let told = [&counters.sent.packets, &counters.send_errors];
-    assert_eq!(told.map(Count::get), [0, 2]);
+    let counted = [&counters.sent.packets, &counters.send_errors];
+    assert_eq!(counted.map(Count::get), [0, 2]);
     let most = port.transmitter.max_gso_batch_packets(&flow);
     assert_eq!(most, flow.max_packets);
 }

@@ -385,8 +385,8 @@ mod tests {
         assert_eq!(collect(&mut port, 8), expected);
         let counters = &port.common.counters;
         let (sent, wrong) = (&counters.sent, [&counters.bad_icrc, &counters.send_errors]);
-        let told = [&counters.waited, &sent.packets, &sent.datagrams].map(Count::get);
-        assert_eq!((told, wrong.map(Count::get)), ([8, 9, 4], [0; 2]));
+        let counted = [&counters.waited, &sent.packets, &sent.datagrams].map(Count::get);
+        assert_eq!((counted, wrong.map(Count::get)), ([8, 9, 4], [0; 2]));
     }
 
     #[test]

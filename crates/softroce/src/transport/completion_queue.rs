@@ -348,12 +348,12 @@ mod tests {
         };
         let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let cq = CqContext::new(&activity, 4, false, on_event, Box::new(|| {}));
-        let (asked, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let (rounds, added) = (AtomicUsize::new(0), AtomicUsize::new(0));
         cq.arm(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for time in 0..TIMES {
-                    while asked.load(Ordering::SeqCst) <= time {
+                    while rounds.load(Ordering::SeqCst) <= time {
                         std::thread::yield_now();
                     }
                     assert!(cq.push(completion(time)));
@@ -361,7 +361,7 @@ mod tests {
                 }
             });
             for time in 0..TIMES {
-                asked.fetch_add(1, Ordering::SeqCst);
+                rounds.fetch_add(1, Ordering::SeqCst);
                 while events.load(Ordering::SeqCst) <= time {
                     cq.remind();
                     std::thread::yield_now();

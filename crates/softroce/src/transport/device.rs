@@ -647,8 +647,8 @@ mod tests {
         for (low, place) in tables.places.iter_mut().enumerate() {
             *place = u16::from(low as u32 != last);
         }
-        let all = (0..8).map(|high| with_slot(high << 16 | last, 0));
-        tables.former.extend(all);
+        let numbers = (0..8).map(|high| with_slot(high << 16 | last, 0));
+        tables.former.extend(numbers);
         let number = tables.free_number();
         assert!(tables.former.contains(&number));
     }

@@ -325,7 +325,7 @@ mod tests {
         let mut memories = Memories::default();
         let key = memories.insert(REGION).unwrap();
         let read = Access::REMOTE_READ;
-        for (key, iova, length, need, expected) in [
+        for (used, iova, length, need, expected) in [
             (key, 0x8_0010, 0xf0, read, Some(0x1010)),
             (key, 0x8_0100, 0, read, Some(0x1100)),
             (key, 0x8_0010, 0xf1, read, None),
@@ -335,7 +335,7 @@ mod tests {
             (key ^ 1, 0x8_0000, 1, read, None),
             (0, 0x8_0000, 1, read, None),
         ] {
-            let at = found(&memories, key, iova, length, need);
+            let at = found(&memories, used, iova, length, need);
             assert_eq!(at, expected, "{iova:#x} {length:#x}");
         }
         assert!(memories.resolve(key, PdId(2), 0x8_0000, 1, read).is_none());

@@ -190,8 +190,8 @@ mod tests {
                 sent += bytes as f64;
                 now_ns = rate.next_ns().max(now_ns + 500);
             }
-            let asked = limit * until_ns as f64;
-            let near = asked * 0.99..asked * 1.01;
+            let wanted = limit * until_ns as f64;
+            let near = wanted * 0.99..wanted * 1.01;
             assert!(near.contains(&sent), "{limit}: {sent}");
             rate.cut(now_ns);
             assert!(rate.current <= limit && rate.current > 0.0);

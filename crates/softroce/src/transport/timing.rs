@@ -523,7 +523,7 @@ mod tests {
         let mut handled = HandledUntil::new(10_000);
         handled.after_round(5, true, 0, 0);
         // 2000 bytes with what the kernel adds.
-        let told: Vec<_> = (1..=10)
+        let handled_ns: Vec<_> = (1..=10)
             .map(|number| {
                 let bytes = (2000 - LEAST_OVERHEAD_BYTES) * number;
                 handled.after_round(5 + number, false, number, bytes)
@@ -532,7 +532,7 @@ mod tests {
         let mut expected = [None; 10];
         // What arrived after the fifth round began may still be there.
         (expected[4], expected[9]) = (Some(5), Some(10));
-        assert_eq!(told, expected);
+        assert_eq!(handled_ns, expected);
     }
 
     #[test]

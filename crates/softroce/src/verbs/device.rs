@@ -346,7 +346,8 @@ mod tests {
     #[test]
     fn loopback_comes_first_and_the_others_in_their_interfaces_order() {
         let places = places(&machine(), None);
-        let told = places.iter().map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
+        let listed =
+            places.iter().map(|it| (it.address, it.interface_index, it.interface_mtu_bytes));
         let of = |text: &str| Some(text.parse().unwrap());
         let expected = [
             (None, 1, 65536),
@@ -355,7 +356,7 @@ mod tests {
             (of("fe80::1"), 4, 1500),
             (of("192.0.2.9"), 7, 9000),
         ];
-        assert_eq!(told.collect::<Vec<_>>(), expected);
+        assert_eq!(listed.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -364,8 +365,8 @@ mod tests {
             let wanted = wanted.parse().unwrap();
             let places = places(&machine(), Some(wanted));
             assert_eq!(places.len(), 1);
-            let told = (places[0].address, places[0].interface_index);
-            assert_eq!(told, (Some(wanted), index));
+            let listed = (places[0].address, places[0].interface_index);
+            assert_eq!(listed, (Some(wanted), index));
         }
     }
 

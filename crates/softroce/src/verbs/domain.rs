@@ -434,9 +434,9 @@ mod tests {
         assert!(!both_ways(&pages.range(1..2), true));
         assert!(both_ways(&pages.range(0..1), true));
         assert!(both_ways(&pages.range(2..3), true));
-        let pages = Pages::new(libc::PROT_NONE);
-        assert!(!both_ways(&pages.range(0..3), false));
-        assert!(both_ways(&pages.range(2..3), false));
+        let unreadable = Pages::new(libc::PROT_NONE);
+        assert!(!both_ways(&unreadable.range(0..3), false));
+        assert!(both_ways(&unreadable.range(2..3), false));
     }
 
     #[test]

@@ -221,22 +221,22 @@ mod tests {
 
     #[test]
     fn room_is_no_less_than_asked_and_no_more_than_there_is() {
-        let asked = ibv_qp_cap {
+        let wanted = ibv_qp_cap {
             max_send_wr: 7,
             max_recv_wr: 9,
             max_send_sge: 0,
             max_recv_sge: 2,
             max_inline_data: 100,
         };
-        let cap = room(&asked, false).unwrap();
-        assert_eq!((cap.max_send_wr, cap.max_recv_wr), (7, 9));
-        assert_eq!((cap.max_send_sge, cap.max_recv_sge), (1, 2));
-        assert_eq!(cap.max_inline_data, 100);
+        let granted = room(&wanted, false).unwrap();
+        assert_eq!((granted.max_send_wr, granted.max_recv_wr), (7, 9));
+        assert_eq!((granted.max_send_sge, granted.max_recv_sge), (1, 2));
+        assert_eq!(granted.max_inline_data, 100);
         for (sges, inline_bytes) in [(0, 16), (1, 16), (16, 256)] {
-            let asked = ibv_qp_cap { max_send_sge: sges, max_inline_data: 0, ..asked };
-            assert_eq!(room(&asked, false).unwrap().max_inline_data, inline_bytes);
+            let wanted = ibv_qp_cap { max_send_sge: sges, max_inline_data: 0, ..wanted };
+            assert_eq!(room(&wanted, false).unwrap().max_inline_data, inline_bytes);
         }
-        let shared = room(&asked, true).unwrap();
+        let shared = room(&wanted, true).unwrap();
         assert_eq!((shared.max_recv_wr, shared.max_recv_sge), (0, 0));
         type Member = fn(&mut ibv_qp_cap) -> &mut u32;
         let limits: [(Member, u32); 5] = [
@@ -247,7 +247,7 @@ mod tests {
             (|cap| &mut cap.max_inline_data, MAX_INLINE_BYTES),
         ];
         for (member, limit) in limits {
-            let mut cap = asked;
+            let mut cap = wanted;
             *member(&mut cap) = limit;
             assert!(room(&cap, false).is_ok());
             *member(&mut cap) = limit + 1;

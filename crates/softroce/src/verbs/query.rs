@@ -448,11 +448,11 @@ mod tests {
 
     #[test]
     fn a_table_has_one_entry() {
-        for (port, index, told) in [(1, 0, (0, 0xffff)), (2, 0, (-1, 0)), (1, 1, (-1, 0))] {
+        for (port, index, expected) in [(1, 0, (0, 0xffff)), (2, 0, (-1, 0)), (1, 1, (-1, 0))] {
             let mut key = 0;
             // SAFETY: a writable key; nobody looks at the context.
             let outcome = unsafe { query_pkey(null_mut(), port, index, &raw mut key) };
-            assert_eq!((outcome, key), told, "{port} {index}");
+            assert_eq!((outcome, key), expected, "{port} {index}");
         }
     }
 

@@ -41,7 +41,7 @@ impl Target {
 pub fn packet(
     numbers: &mut Rng,
     (service, opcode): (Service, Opcode),
-    at: &Target,
+    target: &Target,
     payload_bytes: usize,
 ) -> Vec<u8> {
     let header = |there: bool, bytes: usize| if there { bytes } else { 0 };
@@ -54,7 +54,7 @@ pub fn packet(
     let pad_bytes = payload_bytes.next_multiple_of(4) - payload_bytes;
     let mut bytes = vec![0; first + headers + payload_bytes + pad_bytes];
     numbers.fill(&mut bytes);
-    let (sends, expects) = at.psns;
+    let (sends, expects) = target.psns;
     let psn = if opcode.is_answer() { sends.wrapping_sub(numbers.u32(..8)) } else { expects };
     let lengths = [payload_bytes as u32, payload_bytes as u32, 5000, u32::MAX];
     let syndrome = [0x1f, 0x1f, 0x1f, 0x2c, 0x60, 0x62][numbers.usize(..6)];
@@ -65,14 +65,14 @@ pub fn packet(
     };
     put(0, &[opcode.byte(service)]);
     put(2, &[0xff, 0xff]);
-    put(5, &at.qpn.to_be_bytes()[1..]);
+    put(5, &target.qpn.to_be_bytes()[1..]);
     put(9, &psn.to_be_bytes()[1..]);
     if service == Service::Ud {
         put(12, &QKEY.to_be_bytes());
     }
     if opcode.has_reth() || opcode.has_atomic_eth() {
-        put(first, &at.address.to_be_bytes());
-        put(first + 8, &at.key.to_be_bytes());
+        put(first, &target.address.to_be_bytes());
+        put(first + 8, &target.key.to_be_bytes());
     }
     if opcode.has_aeth() {
         put(first, &[syndrome]);
@@ -291,8 +291,8 @@ fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
 
 #[test]
 fn mutated_packets_parse_back_or_are_refused() {
-    let all = operations();
-    assert_eq!(all.len(), 35);
+    let supported = operations();
+    assert_eq!(supported.len(), 35);
     let mut times = [0; 4];
     rounds(
         "-p softroce --test device fuzz::parser",
@@ -300,7 +300,7 @@ fn mutated_packets_parse_back_or_are_refused() {
         &mut times,
         |times: &mut [u32; 4], number| {
             let numbers = &mut Rng::with_seed(number);
-            let operation = all[numbers.usize(..all.len())];
+            let operation = supported[numbers.usize(..supported.len())];
             let payload_bytes = numbers.usize(..100);
             let mut bytes = packet(numbers, operation, &Target::default(), payload_bytes);
             bytes.extend(CRC);

@@ -283,8 +283,7 @@ fn with_marks_senders_are_told_and_nothing_is_lost() {
         }
         assert!(run.target.counter("np_ecn_marked_roce_packets") > 0);
         assert_eq!(run.sum("rp_cnp_handled"), run.target.counter("np_cnp_sent"));
-        let told = |it: &End| it.counter("rp_cnp_handled") > 0;
-        assert!(run.senders.iter().all(told));
+        assert!(run.senders.iter().all(|end| end.counter("rp_cnp_handled") > 0));
     }
 }
 

@@ -420,8 +420,8 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
 
 #[test]
 fn what_has_completed_is_acknowledged_before_its_qp_is_given_up() {
-    let give_up: [fn(&End); 2] = [|device| device.qps[0].fail(), |device| device.qps[0].reset()];
-    for give_up in give_up {
+    let ways: [fn(&End); 2] = [|device| device.qps[0].fail(), |device| device.qps[0].reset()];
+    for give_up in ways {
         let (peer, device) = connected();
         device.qps[0].post_recv(1, &[device.sge(0, 8)]).unwrap();
         peer.send(&device, &message(&device, 0));
@@ -519,15 +519,15 @@ fn time_outs_double_up_to_four_times_and_then_the_peer_is_given_up() {
             waited_ns as f64 / time_of_code_ns(TIMEOUT) as f64
         };
         device.post_send(8);
-        let mut all = Vec::new();
+        let mut waits = Vec::new();
         for _ in 0..=retry_count {
             peer.answer();
-            all.push(waited());
+            waits.push(waited());
         }
         let status = device.completion().status;
-        all.push(waited());
+        waits.push(waited());
         let expected = [0.0, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0];
-        assert_eq!(all, expected[..all.len()]);
+        assert_eq!(waits, expected[..waits.len()]);
         assert_eq!(status, Status::RetryExceededError);
         peer.is_left_alone();
         device.counts("timeouts", u64::from(retry_count) + 1);

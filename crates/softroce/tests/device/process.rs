@@ -59,10 +59,10 @@ impl Part {
         Part { child, lines }
     }
 
-    pub fn told(&mut self) -> String {
+    pub fn reported(&mut self) -> String {
         let mut lines = self.lines.by_ref().map(|line| line.unwrap());
-        let told = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
-        told.expect("the child ended before it told that")
+        let report = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
+        report.expect("the child ended before it reported that")
     }
 
     pub fn write(&mut self, line: &str) {
@@ -137,9 +137,9 @@ fn the_last_message_of_a_process_is_acknowledged() {
     for _ in 0..TIMES {
         let one = End::new(&Plan::default());
         let mut child = Part::start();
-        connect(&one, &child.told());
+        connect(&one, &child.reported());
         child.write(&name(&one));
-        child.told();
+        child.reported();
         one.post(0, Operation::Send, &[one.sge(0, 64)]);
         one.succeeds(1);
         assert!(child.end().success());
@@ -217,20 +217,20 @@ fn the_child_keeps_neither_the_address_nor_a_service() {
             NicOptions { address: Some(IpAddr::from([127, 200, 7, 1])), ..NicOptions::default() };
         let nic = Nic::open(&options).unwrap();
         let claim = nic.claim(7).unwrap();
-        let (mut told, mut tell) = pipe().unwrap();
+        let (mut ready, mut signal) = pipe().unwrap();
         let (mut stay, go) = pipe().unwrap();
         let mut go = Some(go);
         let child = start(|| {
             drop(go.take());
             // It lets go of the sockets when its `fork` returns, which may be after the parent's.
-            tell.write_all(b"1").unwrap();
+            signal.write_all(b"1").unwrap();
             // Until the parent lets it go.
             let _ = stay.read(&mut [0]);
             0
         });
-        drop(tell);
+        drop(signal);
         drop((claim, nic));
-        told.read_exact(&mut [0]).unwrap();
+        ready.read_exact(&mut [0]).unwrap();
         // A program that does not share addresses could have it now.
         let taken = UdpSocket::bind("127.200.7.1:4791").map(drop);
         assert_eq!(taken.err().map(|error| error.to_string()), None);

@@ -23,16 +23,16 @@ use crate::support::raw::*;
 fn connected(channel: &Channel, devices: [&Device; 2]) -> (Id, Id, Id) {
     let (listener, to) = channel.listener(devices[1]);
     let active = channel.asking(devices[0], to, b"from the client");
-    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-    assert_eq!(asked.listener, listener.0);
-    assert_eq!(asked.private_data.len(), 56);
-    assert!(asked.private_data.starts_with(b"from the client\0"));
-    let told = asked.parameters;
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(request.listener, listener.0);
+    assert_eq!(request.private_data.len(), 56);
+    assert!(request.private_data.starts_with(b"from the client\0"));
+    let offered = request.parameters;
     // What one end serves the other asks for.
-    assert_eq!((told.responder_resources, told.initiator_depth), (3, 2));
+    assert_eq!((offered.responder_resources, offered.initiator_depth), (3, 2));
     // SAFETY: a live QP.
-    assert_eq!(told.qp_num, unsafe { (*active.qp).qp_num });
-    let passive = Id(asked.id);
+    assert_eq!(offered.qp_num, unsafe { (*active.qp).qp_num });
+    let passive = Id(request.id);
     passive.make_qp();
     passive.accept(b"from the server");
     // Either end may be told first.
@@ -74,7 +74,7 @@ fn an_id_without_a_qp_is_told_the_transitions() {
     let channel = Channel::new();
     let (_listener, to) = channel.listener(&devices[1]);
     let active = channel.resolved(&devices[0], to);
-    let told = |id: &Id, state| {
+    let query = |id: &Id, state| {
         let (mut attr, mut mask): (ibv_qp_attr, _) = (blank(), 0);
         attr.qp_state = state;
         // SAFETY: a live id and two places.
@@ -84,30 +84,30 @@ fn an_id_without_a_qp_is_told_the_transitions() {
         }
     };
     let (rtr, rts) = (ibv_qp_state::IBV_QPS_RTR, ibv_qp_state::IBV_QPS_RTS);
-    let init = told(&active, ibv_qp_state::IBV_QPS_INIT).unwrap();
+    let init = query(&active, ibv_qp_state::IBV_QPS_INIT).unwrap();
     assert_eq!(init.qp_access_flags, 0);
     let too_early = Some((-1, libc::EINVAL));
-    assert_eq!(told(&active, rtr).err(), too_early);
+    assert_eq!(query(&active, rtr).err(), too_early);
     let mut wanted = parameters(b"");
     wanted.qp_num = 0x0012_3456;
     ok(active.connect_with(&raw mut wanted));
-    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-    assert_eq!(asked.parameters.qp_num, 0x0012_3456);
-    let passive = Id(asked.id);
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(request.parameters.qp_num, 0x0012_3456);
+    let passive = Id(request.id);
     wanted.qp_num = 0x0065_4321;
     // SAFETY: a live id.
     ok(unsafe { rdmacm::accept(passive.0, &raw mut wanted) });
     let replied = channel.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
     assert_eq!(replied.parameters.qp_num, 0x0065_4321);
-    let told = |id, state| told(id, state).unwrap();
-    assert_eq!(told(&active, rtr).dest_qp_num, 0x0065_4321);
-    assert_eq!(told(&passive, rtr).dest_qp_num, 0x0012_3456);
-    assert_eq!(told(&active, rtr).rq_psn, told(&passive, rts).sq_psn);
-    assert_eq!(told(&active, rts).sq_psn, told(&passive, rtr).rq_psn);
+    let known = |id, state| query(id, state).unwrap();
+    assert_eq!(known(&active, rtr).dest_qp_num, 0x0065_4321);
+    assert_eq!(known(&passive, rtr).dest_qp_num, 0x0012_3456);
+    assert_eq!(known(&active, rtr).rq_psn, known(&passive, rts).sq_psn);
+    assert_eq!(known(&active, rts).sq_psn, known(&passive, rtr).rq_psn);
     // What one end asks for the other serves.
     for (asks, serves) in [(&active, &passive), (&passive, &active)] {
-        let most = told(asks, rts).max_rd_atomic;
-        assert_eq!(most, told(serves, rtr).max_dest_rd_atomic);
+        let most = known(asks, rts).max_rd_atomic;
+        assert_eq!(most, known(serves, rtr).max_dest_rd_atomic);
     }
     // SAFETY: a live id.
     ok(unsafe { rdmacm::establish(active.0) });
@@ -120,14 +120,14 @@ fn refusals_reach_the_one_who_asked() {
     let devices = Device::two();
     let channel = Channel::new();
     let (_listener, to) = channel.listener(&devices[1]);
-    let asks = |to| channel.asking(&devices[0], to, b"");
+    let asks = |target| channel.asking(&devices[0], target, b"");
     let no_listener = 8;
     let active = asks(SocketAddr::new(to.ip(), to.port() ^ 1));
     assert_eq!(channel.expect(RDMA_CM_EVENT_REJECTED).status, no_listener);
     assert_eq!(active.qp_state(), ibv_qp_state::IBV_QPS_ERR);
 
     let by_the_program = 28;
-    let _active = asks(to);
+    let _refused = asks(to);
     let passive = Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
     passive.reject(b"no");
     let refused = channel.expect(RDMA_CM_EVENT_REJECTED);
@@ -135,10 +135,9 @@ fn refusals_reach_the_one_who_asked() {
     assert!(refused.private_data.starts_with(b"no\0"));
 
     // A request that is taken and dropped, and one that is never taken.
-    let _active = asks(to);
+    let _dropped = asks(to);
     drop(Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id));
-    let refused = channel.expect(RDMA_CM_EVENT_REJECTED);
-    assert_eq!(refused.status, by_the_program);
+    assert_eq!(channel.expect(RDMA_CM_EVENT_REJECTED).status, by_the_program);
 }
 
 #[test]
@@ -233,11 +232,11 @@ fn the_qp_of_a_service_is_told_and_gets_datagrams() {
     let (listener, to) = listener(&channel, &devices[1]);
     let active = asking(&channel, &devices[0], to);
     assert_eq!(active.qp_state(), ibv_qp_state::IBV_QPS_RTS);
-    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-    assert_eq!(asked.listener, listener.0);
-    assert_eq!(asked.private_data.len(), 180);
-    assert!(asked.private_data.starts_with(b"which QP?\0"));
-    let passive = Id(asked.id);
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(request.listener, listener.0);
+    assert_eq!(request.private_data.len(), 180);
+    assert!(request.private_data.starts_with(b"which QP?\0"));
+    let passive = Id(request.id);
     assert_eq!((passive.ps, passive.qp_type), (RDMA_PS_UDP, UD));
     passive.make_qp();
     passive.accept(b"this one");
@@ -245,12 +244,12 @@ fn the_qp_of_a_service_is_told_and_gets_datagrams() {
     assert_eq!((found.id, found.status), (active.0, 0));
     assert_eq!(found.private_data.len(), 136);
     assert!(found.private_data.starts_with(b"this one\0"));
-    let mut told = found.datagrams;
+    let mut path = found.datagrams;
     // SAFETY: a live QP.
     let qpn = unsafe { (*passive.qp).qp_num };
-    assert_eq!((told.qp_num, told.qkey), (qpn, QKEY));
-    active.transfer(&passive, Some(&mut told));
-    // The end that was asked is told nothing more.
+    assert_eq!((path.qp_num, path.qkey), (qpn, QKEY));
+    active.transfer(&passive, Some(&mut path));
+    // The end that was request is told nothing more.
     assert!(channel.waiting().is_none());
     for id in [&active, &passive] {
         id.disconnect();
@@ -265,15 +264,15 @@ fn a_service_that_nobody_offers_or_that_refuses_is_unreachable() {
     let channel = Channel::new();
     let (_listener, to) = listener(&channel, &devices[1]);
     let nobody = SocketAddr::new(to.ip(), to.port() ^ 1);
-    let active = asking(&channel, &devices[0], nobody);
-    let told = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
-    assert_eq!((told.id, told.status), (active.0, 1), "not supported");
+    let unknown = asking(&channel, &devices[0], nobody);
+    let unsupported = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
+    assert_eq!((unsupported.id, unsupported.status), (unknown.0, 1), "not supported");
     let active = asking(&channel, &devices[0], to);
     let passive = Id(channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id);
     passive.reject(b"no");
-    let told = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
-    assert_eq!((told.id, told.status), (active.0, 2), "refused");
-    assert!(told.private_data.starts_with(b"no\0"));
+    let refused = channel.expect(RDMA_CM_EVENT_UNREACHABLE);
+    assert_eq!((refused.id, refused.status), (active.0, 2), "refused");
+    assert!(refused.private_data.starts_with(b"no\0"));
 }
 
 #[test]
@@ -288,9 +287,9 @@ fn each_port_space_has_ports_of_its_own() {
         let active = channel.resolved_of(space, &devices[0], to);
         active.make_qp();
         active.connect(b"");
-        let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-        let passive = Id(asked.id);
-        assert_eq!((asked.listener, passive.ps), (listener.0, space));
+        let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+        let passive = Id(request.id);
+        assert_eq!((request.listener, passive.ps), (listener.0, space));
         passive.reject(b"");
         channel.next();
     }
@@ -321,7 +320,7 @@ fn ports_are_given_once() {
     let port = first.listen(device.address);
     assert!(port >= 32768);
     let second = channel.id();
-    let bind = |id: &Id, port| (id.bind(device.address, port), errno());
+    let bind = |id: &Id, wanted| (id.bind(device.address, wanted), errno());
     assert_eq!(bind(&second, port), (-1, libc::EADDRINUSE));
     assert_eq!(bind(&first, 0), (-1, libc::EINVAL), "bound");
     drop(first);
@@ -384,8 +383,8 @@ fn a_refusal_is_the_error_of_a_call_that_waits() {
     }
     // Its end may change errno.
     let id = Id(id);
-    let told = (id.connect_with(null_mut()), errno());
-    assert_eq!(told, (-1, libc::ECONNREFUSED));
+    let outcome = (id.connect_with(null_mut()), errno());
+    assert_eq!(outcome, (-1, libc::ECONNREFUSED));
 }
 
 #[test]
@@ -433,11 +432,11 @@ fn an_id_on_every_address_is_reached_by_each_device() {
         let to = SocketAddr::new(devices[to].address, port);
         let active = channel.resolved(&devices[from], to);
         active.connect(b"");
-        let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-        let _passive = Id(asked.id);
+        let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+        let _passive = Id(request.id);
         drop(active);
         let gone = channel.expect(RDMA_CM_EVENT_REJECTED);
-        assert_eq!((gone.id, gone.status), (asked.id, 4), "it gave up");
+        assert_eq!((gone.id, gone.status), (request.id, 4), "it gave up");
     }
 }
 
@@ -474,28 +473,28 @@ fn a_port_is_of_one_process_and_gets_its_requests() {
     assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
     // One that the system gives is free in other processes too, and not here once it is given.
     let ours = SocketAddr::new(theirs.ip(), id.listen(theirs.ip()));
-    let code = channel.id().bind(ours.ip(), ours.port());
-    assert_eq!((code, errno()), (-1, libc::EADDRINUSE));
-    let active = channel.resolved(&device, ours);
-    active.connect(b"");
-    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-    drop((active, Id(asked.id)));
+    let again = channel.id().bind(ours.ip(), ours.port());
+    assert_eq!((again, errno()), (-1, libc::EADDRINUSE));
+    let own = channel.resolved(&device, ours);
+    own.connect(b"");
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    drop((own, Id(request.id)));
     // What this process hears and the other listens for goes there: the sender, and the datagram.
     let active = channel.resolved(&device, theirs);
     active.connect(b"");
-    let mut request = [0; 300];
-    let length = other.recv(&mut request).unwrap();
+    let mut datagram = [0; 300];
+    let length = other.recv(&mut datagram).unwrap();
     assert_eq!(length, 16 + 256);
     let IpAddr::V4(from) = device.address else {
         panic!("{}", device.address);
     };
-    assert_eq!(request[..16], from.to_ipv6_mapped().octets());
-    assert_eq!(request[16 + 24 + 8..][..8], (0x0106_0000_u64 | 7471).to_be_bytes());
+    assert_eq!(datagram[..16], from.to_ipv6_mapped().octets());
+    assert_eq!(datagram[16 + 24 + 8..][..8], (0x0106_0000_u64 | 7471).to_be_bytes());
     drop(active);
     // With the process goes what it had.
     drop(other);
-    let id = channel.id();
-    ok(id.bind(theirs.ip(), theirs.port()));
+    let successor = channel.id();
+    ok(successor.bind(theirs.ip(), theirs.port()));
 }
 
 #[test]
@@ -509,17 +508,16 @@ fn requests_come_by_another_process_too() {
     let elsewhere = SocketAddr::new(at.ip(), 1);
     let other = other_process(elsewhere);
     let active = channel.asking(&device, elsewhere, b"for the other");
-    let mut request = [0; 300];
-    let length = other.recv(&mut request).unwrap();
+    let mut datagram = [0; 300];
+    let length = other.recv(&mut datagram).unwrap();
     // As if it were for this one.
-    request[16 + 24 + 8 + 6..][..2].copy_from_slice(&at.port().to_be_bytes());
-    let request = &request[..length];
-    other.send_to_addr(request, &name_of(at)).unwrap();
+    datagram[16 + 24 + 8 + 6..][..2].copy_from_slice(&at.port().to_be_bytes());
+    other.send_to_addr(&datagram[..length], &name_of(at)).unwrap();
     ok(id.listen_as_bound());
-    let asked = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
-    assert_eq!(asked.listener, id.0);
-    assert!(asked.private_data.starts_with(b"for the other\0"));
-    let passive = Id(asked.id);
+    let request = channel.expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+    assert_eq!(request.listener, id.0);
+    assert!(request.private_data.starts_with(b"for the other\0"));
+    let passive = Id(request.id);
     passive.make_qp();
     passive.accept(b"");
     let both = channel.expect_of_both(RDMA_CM_EVENT_ESTABLISHED);

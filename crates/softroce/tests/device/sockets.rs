@@ -128,8 +128,8 @@ fn reads_of_an_object_that_is_being_updated_all_complete() {
             let mut value = 0_u64;
             while !stop.load(Ordering::Relaxed) {
                 value += 1;
-                for word in 0..READ_BYTES as u64 / 8 {
-                    let at = std::ptr::with_exposed_provenance_mut((start + word * 8) as usize);
+                for index in 0..READ_BYTES as u64 / 8 {
+                    let at = std::ptr::with_exposed_provenance_mut((start + index * 8) as usize);
                     // SAFETY: aligned, and memory of the server's, which all use as atomics meanwhile.
                     let word = unsafe { AtomicU64::from_ptr(at) };
                     word.store(value, Ordering::Relaxed);
@@ -173,12 +173,12 @@ fn a_full_socket_loses_and_delays_nothing_else() {
         .env(ON_SLOW_LINK, "")
         .output()
         .expect("unshare, of the package util-linux");
-    let said = [ended.stdout, ended.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
+    let output = [ended.stdout, ended.stderr].concat();
+    let text = String::from_utf8_lossy(&output);
     // A test that is not found succeeds too.
     assert!(
-        ended.status.success() && said.contains("1 passed"),
-        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{said}"
+        ended.status.success() && text.contains("1 passed"),
+        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{text}"
     );
 }
 

@@ -21,12 +21,12 @@ struct Fuzzed {
     /// Of the end of one connection and the beginning of the next.
     seen: Vec<[u8; MAD_BYTES]>,
     /// Connections and QPs that the forger has asked for.
-    asked: u64,
+    forged_requests: u64,
 }
 
 impl Fuzzed {
     fn forge(&mut self, numbers: &mut Rng) {
-        let any = |numbers: &mut Rng| self.seen[numbers.usize(..self.seen.len())];
+        let any = |random: &mut Rng| self.seen[random.usize(..self.seen.len())];
         let mut bytes = any(numbers);
         for _ in 0..numbers.usize(..4) {
             match numbers.u8(..5) {
@@ -43,14 +43,14 @@ impl Fuzzed {
             self.pair.at(end, Manager::wake);
             let forger = self.forger.address();
             let (forged, real): (VecDeque<_>, _) =
-                self.pair.events[end].drain(..).partition(|it| match it.happening {
+                self.pair.events[end].drain(..).partition(|event| match event.happening {
                     Happening::Requested(asker, _) | Happening::LookedUp(asker, _) => {
                         asker.peer == forger
                     }
                     _ => false,
                 });
             self.pair.events[end] = real;
-            self.asked += forged.len() as u64;
+            self.forged_requests += forged.len() as u64;
             for event in forged {
                 self.pair.let_go(end, event.comm);
             }
@@ -83,7 +83,7 @@ fn managers_that_get_forged_messages_serve_each_other() {
         forger: pair.world.nic(&Faults::default(), None).unwrap(),
         pair,
         seen: Vec::new(),
-        asked: 0,
+        forged_requests: 0,
     };
     fuzzed.check(&mut Rng::with_seed(0));
     rounds(
@@ -94,5 +94,5 @@ fn managers_that_get_forged_messages_serve_each_other() {
         |it: &mut Fuzzed, number| it.check(&mut Rng::with_seed(number)),
     );
     // Refusing everything would test nothing.
-    assert!(fuzzed.asked > 100, "{}", fuzzed.asked);
+    assert!(fuzzed.forged_requests > 100, "{}", fuzzed.forged_requests);
 }

@@ -18,12 +18,12 @@ impl Pair {
     }
 
     fn looked_up(&mut self) -> u32 {
-        let asked = self.event(1);
-        let Happening::LookedUp(asker, req) = asked.happening else {
-            panic!("{asked:?}");
+        let request = self.event(1);
+        let Happening::LookedUp(asker, req) = request.happening else {
+            panic!("{request:?}");
         };
         assert_eq!((asker, req.private_data), (ASKER, vec![5; 216]));
-        asked.comm
+        request.comm
     }
 
     fn tell(&mut self, comm: u32) -> Result<(), CmError> {
@@ -49,11 +49,11 @@ fn a_qp_is_asked_for_and_told() {
     let mut pair = listening(Box::new(|| 2));
     let request = pair.look_up(DATAGRAMS);
     assert_eq!(request >> 27, 3, "the number begins with the slot");
-    let asked = pair.looked_up();
+    let look_up = pair.looked_up();
     assert!(pair.events[1].is_empty(), "a duplicate is no second one");
-    pair.tell(asked).unwrap();
-    assert_eq!(pair.tell(asked), Err(CmError::State), "once");
-    let told = SidrRep {
+    pair.tell(look_up).unwrap();
+    assert_eq!(pair.tell(look_up), Err(CmError::State), "once");
+    let expected = SidrRep {
         request,
         status: SidrStatus::VALID,
         qpn: 0x22,
@@ -61,12 +61,12 @@ fn a_qp_is_asked_for_and_told() {
         qkey: 0x33,
         private_data: vec![7; 136],
     };
-    assert_eq!(*pair.found(), told);
+    assert_eq!(*pair.found(), expected);
     assert!(pair.events[0].is_empty(), "nor a second answer");
     assert_eq!(pair.connections(), [0, 1]);
     assert!(!pair.pass(), "the answer stays as long as its id");
     let before = pair.now;
-    pair.let_go(1, asked);
+    pair.let_go(1, look_up);
     assert!(pair.pass());
     assert_eq!((pair.now, pair.connections()), (before + TIME_WAIT_NS, [0, 0]));
     assert!(pair.is_quiet() && !pair.pass());
@@ -76,9 +76,9 @@ fn a_qp_is_asked_for_and_told() {
 fn a_lost_answer_comes_again() {
     let mut pair = listening(Box::new(|| 1));
     pair.look_up(DATAGRAMS);
-    let asked = pair.looked_up();
+    let look_up = pair.looked_up();
     pair.fate = Box::new(|| 0);
-    pair.tell(asked).unwrap();
+    pair.tell(look_up).unwrap();
     pair.fate = Box::new(|| 1);
     assert_eq!(pair.found().qpn, 0x22);
     assert_eq!(pair.now, 1 + INTERVAL_NS);
@@ -91,15 +91,15 @@ fn a_look_up_may_be_refused_by_the_manager_or_the_program() {
     assert_eq!(pair.found().status, SidrStatus::UNSUPPORTED);
     assert_eq!(pair.now, 1 + LISTENER_PATIENCE_NS);
     pair.look_up(DATAGRAMS);
-    let asked = pair.looked_up();
-    pair.refuse(asked);
+    let refused = pair.looked_up();
+    pair.refuse(refused);
     let rep = pair.found();
     assert_eq!((rep.status, rep.qpn), (SidrStatus::REJECTED, 0));
     assert_eq!(rep.private_data[..3], *b"no\0");
     // A program that lets go of it refuses it too.
     pair.look_up(DATAGRAMS);
-    let asked = pair.looked_up();
-    pair.let_go(1, asked);
+    let dropped = pair.looked_up();
+    pair.let_go(1, dropped);
     assert_eq!(pair.found().status, SidrStatus::REJECTED);
 }
 
@@ -119,9 +119,9 @@ fn a_silent_address_is_given_up_and_no_connection_is_rejected() {
 #[test]
 fn a_connection_is_no_look_up() {
     let mut pair = listening(Box::new(|| 1));
-    let (_, asked) = pair.connecting();
-    assert_eq!(pair.tell(asked), Err(CmError::State));
+    let (_, connection) = pair.connecting();
+    assert_eq!(pair.tell(connection), Err(CmError::State));
     pair.look_up(DATAGRAMS);
-    let asked = pair.looked_up();
-    assert_eq!(pair.accept(asked), Err(CmError::State));
+    let look_up = pair.looked_up();
+    assert_eq!(pair.accept(look_up), Err(CmError::State));
 }

@@ -82,10 +82,10 @@ impl Pair {
         let result = step(&mut self.ends[end], self.now, &mut out);
         self.send(end, out);
         while self.world.step() {}
-        while let Ok((end, from, bytes)) = self.mail.try_recv() {
-            let mut out = Output::default();
-            self.ends[end].take(self.now, from, &bytes, &mut out);
-            self.send(end, out);
+        while let Ok((to, from, bytes)) = self.mail.try_recv() {
+            let mut answers = Output::default();
+            self.ends[to].take(self.now, from, &bytes, &mut answers);
+            self.send(to, answers);
             while self.world.step() {}
         }
         result
@@ -110,7 +110,7 @@ impl Pair {
 
     /// Connects, and the passive end is asked; returns both numbers.
     pub(super) fn connecting(&mut self) -> (u32, u32) {
-        (self.connect(), self.asked())
+        (self.connect(), self.requested())
     }
 
     /// Asks for a connection; the request is the usual one but for this.
@@ -152,14 +152,14 @@ impl Pair {
 
     pub(super) fn disconnect(&mut self, end: usize, comm: u32) {
         self.with(end, comm, Connection::disconnect).unwrap();
-        let told = [0, 1].map(|end| self.happening(end));
-        assert_eq!(told, [(); 2].map(|()| Happening::Disconnected));
+        let happenings = [0, 1].map(|each| self.happening(each));
+        assert_eq!(happenings, [(); 2].map(|()| Happening::Disconnected));
     }
 
     /// Waits until both have forgotten a connection.
     pub(super) fn is_over(&mut self) {
-        let told = [0, 1].map(|end| self.happening(end));
-        assert_eq!(told, [(); 2].map(|()| Happening::TimeWaitOver));
+        let happenings = [0, 1].map(|each| self.happening(each));
+        assert_eq!(happenings, [(); 2].map(|()| Happening::TimeWaitOver));
     }
 
     pub(super) fn let_go(&mut self, end: usize, comm: u32) {
@@ -189,10 +189,10 @@ impl Pair {
         self.event(end).happening
     }
 
-    pub(super) fn asked(&mut self) -> u32 {
-        let asked = self.event(1);
-        assert!(matches!(asked.happening, Happening::Requested(..)));
-        asked.comm
+    pub(super) fn requested(&mut self) -> u32 {
+        let request = self.event(1);
+        assert!(matches!(request.happening, Happening::Requested(..)));
+        request.comm
     }
 
     pub(super) fn rejected(&mut self, end: usize) -> RejReason {

@@ -27,7 +27,7 @@ fn captured(path: &Path) -> Vec<Captured> {
         .collect()
 }
 
-/// For each family: the address of a port with these faults, what `use_it` tells of it, and the packets of its capture.
+/// For each family: the address of a port with these faults, what `use_it` returns, and the packets of its capture.
 fn captures<R>(faults: &str, use_it: impl Fn(&mut Port) -> R) -> [(IpAddr, R, Vec<Captured>); 2] {
     static FOLDERS: AtomicU32 = AtomicU32::new(0);
     let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
@@ -35,17 +35,17 @@ fn captures<R>(faults: &str, use_it: impl Fn(&mut Port) -> R) -> [(IpAddr, R, Ve
     let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).unwrap();
     let file = folder.join("a.pcap");
-    let all = [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))].map(|address| {
+    let outcomes = [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))].map(|address| {
         let mut port = open(address, &faults.parse().unwrap(), None).unwrap();
         port.capture(&file).unwrap();
-        let told = use_it(&mut port);
+        let result = use_it(&mut port);
         let own = port.common.address;
         let slot = port.membership.as_ref().map(|member| member.slot);
         drop(port);
-        (own, told, captured(&file_of(&file, own, slot)))
+        (own, result, captured(&file_of(&file, own, slot)))
     });
     std::fs::remove_dir_all(&folder).unwrap();
-    all
+    outcomes
 }
 
 /// Sends packets of this class, whose hop limit is 9, to the port itself.
@@ -92,17 +92,18 @@ fn a_capture_has_the_headers_that_were_on_the_wire() {
         }
         (lost, damaged)
     });
-    for (own, (lost, damaged), all) in captures {
-        let (sent, received): (Vec<_>, Vec<_>) = all.iter().partition(|it| hop_limit(it) == 9);
+    for (own, (lost, damaged), packets) in captures {
+        let (sent, received): (Vec<_>, Vec<_>) = packets.iter().partition(|it| hop_limit(it) == 9);
         assert_eq!(sent.len(), 60 - lost as usize);
-        let wrong_ones = [&sent, &received].map(|it| {
-            it.iter()
+        let wrong_ones = [&sent, &received].map(|direction| {
+            direction
+                .iter()
                 .filter(|(ip, udp, body)| crc_of(ip, udp, body) != body[body.len() - 4..])
                 .count() as u64
         });
         assert_eq!(wrong_ones, [damaged; 2]);
-        let bodies = |all: &[&Captured]| -> Vec<Vec<u8>> {
-            all.iter().map(|(.., body)| body.clone()).collect()
+        let bodies = |direction: &[&Captured]| -> Vec<Vec<u8>> {
+            direction.iter().map(|(.., body)| body.clone()).collect()
         };
         assert_eq!(bodies(&sent), bodies(&received[..sent.len()]));
         let mut ports = sent.iter().map(|(_, udp, _)| udp[..4].to_vec());
@@ -133,7 +134,7 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
             wait_until("marked packets", SOON, || {
                 left -= port.receiver.receive(
                     |_| true,
-                    |it: crate::net::Arrival<'_>| marked += u64::from(it.is_marked),
+                    |arrival: crate::net::Arrival<'_>| marked += u64::from(arrival.is_marked),
                 );
                 left == 0
             });
@@ -144,9 +145,9 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
         assert_eq!(marked, tx + rx);
         tx
     });
-    for (_, tx, all) in captures {
+    for (_, tx, packets) in captures {
         let classes_with = |limit: u8| -> Vec<u8> {
-            all.iter().filter(|it| hop_limit(it) == limit).map(traffic_class).collect()
+            packets.iter().filter(|it| hop_limit(it) == limit).map(traffic_class).collect()
         };
         let sent = classes_with(9);
         let counts =

@@ -33,13 +33,13 @@ fn each_gets_its_own(members: &mut [Port]) {
 /// Sends each of them these packets, and checks that nobody gets another's.
 fn each_gets(members: &mut [Port], packets: &[[Parts; 2]]) {
     let transmitter = &members[0].transmitter;
-    for packets in packets {
+    for both in packets {
         let flow = transmitter.flow(members[0].common.address, 5, 0, 0);
-        send(transmitter, &flow, packets);
+        send(transmitter, &flow, both);
     }
-    for (port, packets) in members.iter_mut().zip(packets) {
-        let expected = packets.each_ref().map(whole);
-        assert_eq!(collect(port, packets.len()), expected);
+    for (port, both) in members.iter_mut().zip(packets) {
+        let expected = both.each_ref().map(whole);
+        assert_eq!(collect(port, both.len()), expected);
         let others = port.receiver.receive(|_| true, |_| ());
         assert_eq!(others, 0, "another's packet");
     }
@@ -150,9 +150,9 @@ fn any_member_takes_requests_and_no_other_sees_them() {
         // A look-up has a partition key there.
         mad(0x17, [number_of(2), 0xffff_0000], 2),
     ];
-    let send_both = |members: &[Port]| {
-        let transmitter = &members[0].transmitter;
-        let flow = transmitter.flow(members[0].common.address, 5, 0, 0);
+    let send_both = |ports: &[Port]| {
+        let transmitter = &ports[0].transmitter;
+        let flow = transmitter.flow(ports[0].common.address, 5, 0, 0);
         send(transmitter, &flow, &packets);
     };
     let take = |port: &mut Port| {

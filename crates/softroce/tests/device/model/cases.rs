@@ -263,9 +263,9 @@ fn every_fault_of_every_verb_is_refused() {
 
 #[test]
 fn refused_requests_touch_nothing() {
-    let verb = prop::sample::select(VERBS.to_vec());
-    let fault = prop::sample::select(FAULTS.to_vec());
-    let cases = (verb, fault, 9..6000usize, 0..5usize, 0..5usize);
+    let verbs = prop::sample::select(VERBS.to_vec());
+    let faults = prop::sample::select(FAULTS.to_vec());
+    let cases = (verbs, faults, 9..6000usize, 0..5usize, 0..5usize);
     super::seeds("refused_requests", 300, &cases, |(verb, fault, bytes, before, after)| {
         refuse(verb, fault, bytes, before, after);
         Ok(())

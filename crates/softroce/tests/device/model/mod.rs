@@ -23,12 +23,12 @@ pub fn seeds<S: Strategy>(
     strategy: &S,
     test: impl Fn(S::Value) -> Result<(), TestCaseError>,
 ) {
-    let asked = std::env::var("SOFTROCE_MODEL_SEEDS").ok();
-    let all = match asked.as_deref().map(|it| it.split_once("..").unwrap_or(("0", it))) {
+    let given = std::env::var("SOFTROCE_MODEL_SEEDS").ok();
+    let range = match given.as_deref().map(|it| it.split_once("..").unwrap_or(("0", it))) {
         Some((first, end)) => first.parse().unwrap()..end.parse().unwrap(),
         None => 0..usual,
     };
-    for seed in all {
+    for seed in range {
         let config = ProptestConfig {
             cases: 1,
             failure_persistence: None,
@@ -66,12 +66,12 @@ fn one_device_does_with_itself_what_the_model_does() {
 /// fails with probability 1 - 0.97^2 = 0.06, and eight in a row with 10^-10; a run has some 10^4 packets.
 #[test]
 fn faults_change_nothing() {
-    let faults = prop::sample::select(vec![
+    let some_faults = prop::sample::select(vec![
         "rx.drop=3%,rx.duplicate=1%,rx.reorder=1%,rx.corrupt=0.1%",
         "mark=30%,rx.drop=1%",
         "rx.duplicate=10%,rx.reorder=5%",
     ]);
-    let cases = (scenarios(false, 20), faults);
+    let cases = (scenarios(false, 20), some_faults);
     seeds("faults_change_nothing", 1000, &cases, |((setup, steps), faults)| {
         let faults = format!("seed={},{faults}", setup.seed);
         plays((Setup { faults, ..setup }, steps))

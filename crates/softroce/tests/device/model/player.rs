@@ -138,8 +138,8 @@ impl Player<'_> {
         for (expected, sges) in receives.chain(late) {
             let what = format!("room for a receive of endpoint {}", end ^ 1);
             self.testbed.until(&what, |testbed| {
-                let peer = &testbed.endpoints[end ^ 1];
-                peer.receives.len() < peer.capacities.recv_wrs as usize
+                let endpoint = &testbed.endpoints[end ^ 1];
+                endpoint.receives.len() < endpoint.capacities.recv_wrs as usize
             });
             self.testbed.endpoints[end ^ 1].post_recv(expected, &sges);
         }

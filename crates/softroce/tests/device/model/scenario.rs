@@ -172,10 +172,10 @@ fn ends() -> impl Strategy<Value = End> {
 }
 
 fn setups(same_nic: bool) -> impl Strategy<Value = Setup> {
-    let pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
+    let some_pairs = prop::collection::vec([ends(), ends()], 1..=MOST_PAIRS);
     let mtu = prop::sample::select(vec![256, 512, 1024, 2048, 4096u32]);
-    let link = prop::sample::select(vec!["", "delay=2us", "rate=10G,delay=1us~1us"]);
-    let setup = (any::<u64>(), link, any::<bool>(), mtu, pairs, 1..=6u8);
+    let some_link = prop::sample::select(vec!["", "delay=2us", "rate=10G,delay=1us~1us"]);
+    let setup = (any::<u64>(), some_link, any::<bool>(), mtu, some_pairs, 1..=6u8);
     setup.prop_map(move |(seed, link, one_cq, mtu_bytes, pairs, min_rnr_timer)| Setup {
         seed,
         link,
@@ -211,13 +211,13 @@ fn verbs() -> impl Strategy<Value = Verb> {
 
 fn requests() -> impl Strategy<Value = Request> {
     let cuts = || prop::collection::vec(any::<u16>(), 0..=3);
-    let what = (verbs(), lengths(), cuts(), 0..=9usize);
+    let some_what = (verbs(), lengths(), cuts(), 0..=9usize);
     let often = prop::bool::weighted;
-    let flags = (often(0.7), any::<bool>(), often(0.3), often(0.4));
-    let immediate = prop::option::weighted(0.3, any::<u32>());
-    let receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
-    let request = (what, flags, immediate, receive);
-    request.prop_map(|(what, flags, immediate, receive)| Request {
+    let some_flags = (often(0.7), any::<bool>(), often(0.3), often(0.4));
+    let some_immediate = prop::option::weighted(0.3, any::<u32>());
+    let some_receive = (cuts(), prop_oneof![Just(0usize), 1..5usize, Just(257usize)]);
+    let parts = (some_what, some_flags, some_immediate, some_receive);
+    parts.prop_map(|(what, flags, immediate, receive)| Request {
         verb: what.0,
         length: what.1,
         cuts: what.2,
@@ -233,9 +233,9 @@ fn requests() -> impl Strategy<Value = Request> {
 }
 
 fn batches() -> impl Strategy<Value = Batch> {
-    let requests = prop::collection::vec(requests(), 1..=4);
-    let late = prop_oneof![4 => Just(0usize), 1 => 1..=4usize];
-    let batch = (0..2 * MOST_PAIRS, requests, late, 0..40usize);
+    let some_requests = prop::collection::vec(requests(), 1..=4);
+    let some_late = prop_oneof![4 => Just(0usize), 1 => 1..=4usize];
+    let batch = (0..2 * MOST_PAIRS, some_requests, some_late, 0..40usize);
     batch.prop_map(|(end, requests, late, polls_before_late)| Batch {
         end,
         requests,
@@ -247,7 +247,7 @@ fn batches() -> impl Strategy<Value = Batch> {
 pub fn scenarios(same_nic: bool, most: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
     let step = prop_oneof![
         20 => batches().prop_map(Step::Post),
-        10 => (0..2usize, 1..=32usize).prop_map(|(side, most)| Step::Poll(side, most)),
+        10 => (0..2usize, 1..=32usize).prop_map(|(side, count)| Step::Poll(side, count)),
         1 => (0..2usize).prop_map(Step::Sleep),
         2 => Just(Step::Quiesce),
     ];

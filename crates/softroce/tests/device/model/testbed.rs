@@ -123,9 +123,9 @@ impl Memory {
         if real == self.expected {
             return None;
         }
-        let all: Vec<usize> =
+        let wrong: Vec<usize> =
             (0..real.len()).filter(|index| real[*index] != self.expected[*index]).collect();
-        let (count, first, last) = (all.len(), *all.first()?, *all.last()?);
+        let (count, first, last) = (wrong.len(), *wrong.first()?, *wrong.last()?);
         let (is, should_be) = (real[first], self.expected[first]);
         Some(format!(
             "{count} bytes differ, from {first} to {last} after a start of {GUARD_BYTES} bytes that nobody may touch: \
@@ -202,9 +202,9 @@ pub struct Side {
 /// One or two CQs of a side.
 #[derive(Clone)]
 struct Cqs {
-    all: Vec<Cq>,
+    queues: Vec<Cq>,
     /// Whether one that was armed has told of a completion.
-    told: Arc<AtomicBool>,
+    has_event: Arc<AtomicBool>,
 }
 
 /// Both sides. The ends of pair `n` are endpoints `2n` on side 0 and `2n + 1` on side 1.
@@ -278,15 +278,17 @@ impl Testbed {
         let room = setup.pairs.iter().flatten().map(|end| end.capacities);
         let room: u32 = room.map(|room| room.send_wrs + room.recv_wrs).sum();
         let cqs = |nic: &Arc<Nic>| {
-            let told = Arc::new(AtomicBool::new(false));
+            let has_event = Arc::new(AtomicBool::new(false));
             let flag = |flag: &Arc<AtomicBool>| {
                 let flag = Arc::clone(flag);
                 Box::new(move || flag.store(true, Ordering::Relaxed))
             };
-            let all = (0..if setup.one_cq { 1 } else { 2 })
-                .map(|_| Cq::with_stamps(nic, room as usize, false, flag(&told), flag(&overrun)))
+            let queues = (0..if setup.one_cq { 1 } else { 2 })
+                .map(|_| {
+                    Cq::with_stamps(nic, room as usize, false, flag(&has_event), flag(&overrun))
+                })
                 .collect();
-            Cqs { all, told }
+            Cqs { queues, has_event }
         };
         let mut numbers = Rng::with_seed(setup.seed);
         let first_cqs = cqs(&first);
@@ -330,7 +332,7 @@ impl Testbed {
     }
 
     fn create(&mut self, side: usize, capacities: Capacities) {
-        let cqs = &self.sides[side].cqs.all;
+        let cqs = &self.sides[side].cqs.queues;
         let events = Arc::default();
         let ends = [&cqs[0], &cqs[cqs.len() - 1]];
         let options = qp_options(Kind::Rc, ends, capacities, &events);
@@ -351,16 +353,16 @@ impl Testbed {
 
     /// The endpoint on the device of this side whose QP has this number.
     fn of_number(&self, side: usize, qpn: u32) -> Option<usize> {
-        let nic = |side: usize| &self.sides[side].nic;
+        let nic = &self.sides[side].nic;
         self.endpoints
             .iter()
-            .position(|one| one.qp.number() == qpn && Arc::ptr_eq(nic(one.side), nic(side)))
+            .position(|one| one.qp.number() == qpn && Arc::ptr_eq(&self.sides[one.side].nic, nic))
     }
 
     /// Polls a side's CQs, up to `most` from each; returns how many completions came.
     pub fn poll(&mut self, side: usize, most: usize) -> usize {
         let mut seen = Vec::new();
-        for cq in &self.sides[side].cqs.all {
+        for cq in &self.sides[side].cqs.queues {
             let before = seen.len();
             let polled = cq.poll(most, |completion| seen.push(*completion));
             assert_eq!(polled, Ok(seen.len() - before));
@@ -395,8 +397,7 @@ impl Testbed {
                 && length.is_none_or(|length| got.length_bytes == length)
                 && (!is_receive || got.immediate == expected.immediate);
         }
-        let told = || format!("expected {expected:?}, but {got:?} came{}", self.tell());
-        assert!(fits, "endpoint {index}: {}", told());
+        assert!(fits, "endpoint {index}: expected {expected:?}, but {got:?} came{}", self.tell());
     }
 
     /// Polls, and lets time pass where nothing comes, until it is done.
@@ -420,14 +421,14 @@ impl Testbed {
         if !own.any(|one| !(one.sends.is_empty() && one.receives.is_empty())) {
             return;
         }
-        let Cqs { all, told } = &self.sides[side].cqs;
-        told.store(false, Ordering::Relaxed);
-        for cq in all {
+        let Cqs { queues, has_event } = &self.sides[side].cqs;
+        has_event.store(false, Ordering::Relaxed);
+        for cq in queues {
             cq.arm(false);
             // Some may have come before.
             cq.remind();
         }
-        while !told.load(Ordering::Relaxed) {
+        while !has_event.load(Ordering::Relaxed) {
             assert!(self.world.step(), "no event comes: {}", self.tell());
         }
     }
@@ -436,8 +437,7 @@ impl Testbed {
     #[track_caller]
     pub fn drained(&mut self) {
         self.until("all completions", |testbed| {
-            let mut all = testbed.endpoints.iter();
-            all.all(|one| one.sends.is_empty() && one.receives.is_empty())
+            testbed.endpoints.iter().all(|one| one.sends.is_empty() && one.receives.is_empty())
         });
         while self.world.step() {}
         self.poll(0, 16);

@@ -248,11 +248,11 @@ impl Id {
         ok(unsafe { rdmacm::reject(self.0, data, bytes) });
     }
 
-    /// Sends 64 bytes to another end, which arrive; to one that is told as a datagram.
-    pub fn transfer(&self, to: &Id, told: Option<&mut rdma_ud_param>) {
+    /// Sends 64 bytes to another end, which arrive; as a datagram if it has such parameters.
+    pub fn transfer(&self, to: &Id, datagrams: Option<&mut rdma_ud_param>) {
         const BYTES: usize = 64;
         const GRH_BYTES: usize = 40;
-        let header_bytes = if told.is_some() { GRH_BYTES } else { 0 };
+        let header_bytes = if datagrams.is_some() { GRH_BYTES } else { 0 };
         let (mut sent, mut received) = ([0x5a; BYTES], [0; GRH_BYTES + BYTES]);
         let received = &mut received[..header_bytes + BYTES];
         // SAFETY: ids with QPs in RTS, attributes of an address, and memory that outlives its regions.
@@ -272,9 +272,9 @@ impl Id {
             let mut receive = receive_wr(1, &mut into);
             ok(ibv_post_recv(to.qp, &raw mut receive, &mut null_mut()));
             let mut wr = send_wr(SEND, &mut out_of);
-            let _ah = told.map(|told| {
-                let ah = verbs::create_ah(self.pd, &mut told.ah_attr);
-                wr.wr.ud = ud_t { ah, remote_qpn: told.qp_num, remote_qkey: told.qkey };
+            let _ah = datagrams.map(|parameters| {
+                let ah = verbs::create_ah(self.pd, &mut parameters.ah_attr);
+                wr.wr.ud = ud_t { ah, remote_qpn: parameters.qp_num, remote_qkey: parameters.qkey };
                 Owned::new(ah, verbs::destroy_ah)
             });
             ok(ibv_post_send(self.qp, &raw mut wr, &mut null_mut()));

@@ -90,8 +90,7 @@ impl End {
     /// With QPs on this device.
     pub fn on(nic: Arc<Nic>, plan: &Plan) -> End {
         let entries = plan.qps * (plan.send_wrs + plan.recv_wrs) as usize;
-        let new_cq =
-            |entries| Cq::with_stamps(&nic, entries, false, Box::new(|| {}), Box::new(|| {}));
+        let new_cq = |size| Cq::with_stamps(&nic, size, false, Box::new(|| {}), Box::new(|| {}));
         let cq = new_cq(entries);
         let recv_cq = plan.receive_completions.map_or_else(|| cq.clone(), new_cq);
         let events = Arc::default();

@@ -17,8 +17,8 @@ const MOST_STEPS: usize = 10_000_000;
 
 #[track_caller]
 pub fn counter(nic: &Nic, name: &str) -> u64 {
-    let all = nic.counters();
-    let found = all.iter().find(|(known, _)| *known == name);
+    let counters = nic.counters();
+    let found = counters.iter().find(|(known, _)| *known == name);
     found.unwrap().1
 }
 
@@ -27,7 +27,7 @@ pub fn counter(nic: &Nic, name: &str) -> u64 {
 pub fn steps<T>(
     world: &World,
     mut look: impl FnMut() -> Option<T>,
-    told: impl FnOnce() -> String,
+    what: impl FnOnce() -> String,
 ) -> T {
     for _ in 0..MOST_STEPS {
         if let Some(found) = look() {
@@ -37,7 +37,7 @@ pub fn steps<T>(
             break;
         }
     }
-    look().unwrap_or_else(|| panic!("at {} ns there is no {}", world.now_ns(), told()))
+    look().unwrap_or_else(|| panic!("at {} ns there is no {}", world.now_ns(), what()))
 }
 
 impl Plan {
@@ -51,10 +51,10 @@ impl Plan {
 impl End {
     /// Waits until there is something.
     #[track_caller]
-    pub fn until<T>(&self, look: impl FnMut() -> Option<T>, told: impl FnOnce() -> String) -> T {
+    pub fn until<T>(&self, look: impl FnMut() -> Option<T>, what: impl FnOnce() -> String) -> T {
         match &self.plan.world {
-            Some(world) => steps(world, look, told),
-            None => wait_or_tell(SOON, look, told),
+            Some(world) => steps(world, look, what),
+            None => wait_or_tell(SOON, look, what),
         }
     }
 
@@ -78,7 +78,7 @@ impl End {
     pub fn heard(&self, count: usize) -> Vec<QpEvent> {
         let heard = || self.events.lock().unwrap_or_else(PoisonError::into_inner);
         self.until(
-            || Some(heard().clone()).filter(|all| all.len() >= count),
+            || Some(heard().clone()).filter(|events| events.len() >= count),
             || format!("{count} events: {:?}", heard()),
         )
     }
@@ -91,19 +91,19 @@ impl End {
 
     #[track_caller]
     pub fn completions(&self, cq: &Cq, count: usize) -> Vec<Completion> {
-        let mut all = Vec::new();
-        while all.len() < count {
+        let mut completions = Vec::new();
+        while completions.len() < count {
             let got = self.until(
                 || {
                     let mut got = Vec::new();
-                    cq.poll(count - all.len(), |completion| got.push(*completion)).unwrap();
+                    cq.poll(count - completions.len(), |completion| got.push(*completion)).unwrap();
                     Some(got).filter(|got| !got.is_empty())
                 },
-                || format!("completion {}: {:?}", all.len() + 1, self.nic.counters()),
+                || format!("completion {}: {:?}", completions.len() + 1, self.nic.counters()),
             );
-            all.extend(got);
+            completions.extend(got);
         }
-        all
+        completions
     }
 
     /// Takes so many completions, which all are successes.

@@ -110,9 +110,9 @@ fn an_armed_cq_tells_of_a_completion_and_is_not_destroyed_before_the_acknowledge
     assert_eq!(pair.channel.take_event(), Some((cq.raw, mark)));
 
     drop((pair.qp, pair.peer));
-    let Channel { cq, .. } = pair.channel;
-    let raw = cq.raw;
-    let destroyer = waiting(move || cq.destroy());
+    let unacknowledged = pair.channel.cq;
+    let raw = unacknowledged.raw;
+    let destroyer = waiting(move || unacknowledged.destroy());
     assert!(!destroyer.is_finished());
     // SAFETY: live until its event is acknowledged.
     unsafe { verbs::ack_cq_events(raw, 1) };
@@ -253,16 +253,16 @@ fn an_answer_of_a_program_that_sleeps_does_not_overtake_the_acknowledgement() {
     let server = Arc::new((peers, channel, other));
     let answers = Arc::clone(&server);
     let answering = thread::spawn(move || {
-        let (peers, channel, other) = &*answers;
+        let (answering_peers, events, end) = &*answers;
         let mut left = QPS * ROUNDS;
         while left > 0 {
-            assert!(channel.take_event().is_some());
-            channel.acknowledge();
-            channel.arm(false);
-            while let Some(wc) = channel.cq.poll(1).pop() {
-                let peer = of_number(peers, wc.qp_num);
-                assert_eq!(peer.receive(0, other.sge(0, 16)), 0);
-                assert_eq!(peer.send(0, 0, other.sge(0, 16)), 0);
+            assert!(events.take_event().is_some());
+            events.acknowledge();
+            events.arm(false);
+            while let Some(wc) = events.cq.poll(1).pop() {
+                let peer = of_number(answering_peers, wc.qp_num);
+                assert_eq!(peer.receive(0, end.sge(0, 16)), 0);
+                assert_eq!(peer.send(0, 0, end.sge(0, 16)), 0);
                 left -= 1;
             }
         }

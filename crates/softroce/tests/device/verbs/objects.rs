@@ -85,8 +85,8 @@ fn the_port_is_an_active_ethernet_port() {
     let mut query = |port| {
         // SAFETY: an open context and a writable struct.
         let code = unsafe { verbs::query_port(end.context.raw, port, &raw mut attr) };
-        let told = (attr.state, attr.max_mtu, attr.active_mtu, attr.link_layer);
-        (code, told)
+        let port_state = (attr.state, attr.max_mtu, attr.active_mtu, attr.link_layer);
+        (code, port_state)
     };
     assert_eq!(query(0).0, EINVAL);
     assert_eq!(query(1), (0, (4, 5, 5, 2)));
@@ -94,9 +94,9 @@ fn the_port_is_an_active_ethernet_port() {
     assert_eq!((attr.active_width, attr.active_speed), (1, 1));
     let mut speed_100_mbps = u64::MAX;
     // SAFETY: an open context and a writable number.
-    let mut query =
+    let mut query_speed =
         |port| unsafe { verbs::query_port_speed(end.context.raw, port, &raw mut speed_100_mbps) };
-    assert_eq!([query(0), query(1)], [EINVAL, 0]);
+    assert_eq!([query_speed(0), query_speed(1)], [EINVAL, 0]);
     assert_eq!(speed_100_mbps, 25);
 
     // A program that knows only the old struct gets no byte more.
@@ -228,17 +228,17 @@ fn what_was_set_is_what_is_told() {
     let (end, peer) = two_ends();
     let qp = end.qp(RC);
     qp.connect(attributes(&end, peer.gid(), 0x99));
-    let (told, init) = qp.query();
-    assert_eq!([told.qp_state, told.cur_qp_state], [IBV_QPS_RTS; 2]);
-    let numbers = [told.rq_psn, told.sq_psn, told.dest_qp_num, told.path_mtu];
+    let (queried, init) = qp.query();
+    assert_eq!([queried.qp_state, queried.cur_qp_state], [IBV_QPS_RTS; 2]);
+    let numbers = [queried.rq_psn, queried.sq_psn, queried.dest_qp_num, queried.path_mtu];
     assert_eq!(numbers, [PSN, PSN, 0x99, ibv_mtu::IBV_MTU_1024]);
-    assert_eq!((told.timeout, told.retry_cnt, told.rnr_retry), (17, 7, 7));
-    assert_eq!((told.max_rd_atomic, told.max_dest_rd_atomic), (4, 4));
-    assert_eq!((told.min_rnr_timer, told.port_num), (1, 1));
-    assert_eq!(told.qp_access_flags, ALL_ACCESS.cast_unsigned());
+    assert_eq!((queried.timeout, queried.retry_cnt, queried.rnr_retry), (17, 7, 7));
+    assert_eq!((queried.max_rd_atomic, queried.max_dest_rd_atomic), (4, 4));
+    assert_eq!((queried.min_rnr_timer, queried.port_num), (1, 1));
+    assert_eq!(queried.qp_access_flags, ALL_ACCESS.cast_unsigned());
     // SAFETY: both members of the union are the same bytes.
-    unsafe { assert_eq!(told.ah_attr.grh.dgid.raw, peer.gid().raw) };
-    assert_eq!((told.cap.max_send_wr, told.cap.max_inline_data), (16, 64));
+    unsafe { assert_eq!(queried.ah_attr.grh.dgid.raw, peer.gid().raw) };
+    assert_eq!((queried.cap.max_send_wr, queried.cap.max_inline_data), (16, 64));
     assert_eq!((init.send_cq, init.recv_cq), (end.cq.raw, end.cq.raw));
     assert_eq!(init.qp_type, RC);
 }
@@ -267,8 +267,8 @@ fn what_is_refused_leaves_the_state() {
         let outcome = (qp.modify(&mut attr, mask), qp.state_now(), qp.state);
         assert_eq!(outcome, (expected, then, then), "to {state}, MTU {mtu}");
     }
-    let told = qp.query().0;
-    assert_eq!((told.port_num, told.timeout), (0, 0));
+    let queried = qp.query().0;
+    assert_eq!((queried.port_num, queried.timeout), (0, 0));
 }
 
 #[test]
@@ -281,13 +281,13 @@ fn the_send_queue_drains_and_goes_on() {
     // SAFETY: an event of a QP.
     assert_eq!(unsafe { event.element.qp }, qp.raw);
     one.acknowledge(event);
-    let mut told = qp.query().0;
-    assert_eq!((told.qp_state, told.sq_draining), (IBV_QPS_SQD, 0));
-    told.qp_state = IBV_QPS_RTS;
+    let mut queried = qp.query().0;
+    assert_eq!((queried.qp_state, queried.sq_draining), (IBV_QPS_SQD, 0));
+    queried.qp_state = IBV_QPS_RTS;
     // That it is in RTS, which is wrong, and in SQD.
     for (now, expected) in [(IBV_QPS_RTS, EINVAL), (IBV_QPS_SQD, 0)] {
-        told.cur_qp_state = now;
-        assert_eq!(qp.modify(&mut told, STATE | 2), expected);
+        queried.cur_qp_state = now;
+        assert_eq!(qp.modify(&mut queried, STATE | 2), expected);
     }
     assert_eq!(qp.state_now(), IBV_QPS_RTS);
 }
@@ -310,19 +310,19 @@ const OWN_QKEY: u32 = 1 << 31;
 
 #[test]
 fn a_datagram_with_the_own_queue_key_is_posted_while_the_qp_is_queried() {
-    let end = one_end();
-    let qp = end.qp(UD);
-    qp.connect(attributes(&end, end.gid(), 0));
-    let ah = end.ah(&mut attributes(&end, end.gid(), 0).ah_attr).unwrap();
+    let own = one_end();
+    let sender = own.qp(UD);
+    sender.connect(attributes(&own, own.gid(), 0));
+    let to_itself = own.ah(&mut attributes(&own, own.gid(), 0).ah_attr).unwrap();
     // Threads that wait for each other never end, and keep all.
-    let shared = Arc::new((qp, ah, end));
-    let (tell, told) = mpsc::channel();
+    let shared = Arc::new((sender, to_itself, own));
+    let (report, reports) = mpsc::channel();
     let in_thread = |count_wrong: fn(&Qp, &Owned<ibv_ah>, &End) -> usize| {
-        let (shared, tell) = (Arc::clone(&shared), tell.clone());
+        let (shared, report) = (Arc::clone(&shared), report.clone());
         thread::spawn(move || {
             let wrong = count_wrong(&shared.0, &shared.1, &shared.2);
             drop(shared);
-            tell.send(wrong).unwrap();
+            report.send(wrong).unwrap();
         });
     };
     in_thread(|qp, ah, end| {
@@ -347,7 +347,7 @@ fn a_datagram_with_the_own_queue_key_is_posted_while_the_qp_is_queried() {
         (0..ROUNDS).map(|_| qp.state_now()).filter(|state| *state != IBV_QPS_RTS).count()
     });
     for _ in 0..2 {
-        let wrong = told.recv_timeout(10 * SOON);
+        let wrong = reports.recv_timeout(10 * SOON);
         assert_eq!(wrong, Ok(0), "the threads wait for each other");
     }
 }

@@ -46,11 +46,11 @@ fn memory_is_written_read_and_changed() {
     let word = |end: &End, at: usize| u64::from_ne_bytes(*end.buffer[at..].first_chunk().unwrap());
     // The place of its eight bytes here, the kind of the completion, and the words here and there after it.
     let add = ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD;
-    let swap = ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP;
+    let exchange = ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP;
     for (opcode, of_atomic, here, kind, expected) in [
         (WRITE, None, 0, IBV_WC_RDMA_WRITE, (7, 7)),
         (add, Some((5, 0)), 8, IBV_WC_FETCH_ADD, (7, 12)),
-        (swap, Some((12, 100)), 8, IBV_WC_COMP_SWAP, (12, 100)),
+        (exchange, Some((12, 100)), 8, IBV_WC_COMP_SWAP, (12, 100)),
         (READ, None, 16, IBV_WC_RDMA_READ, (100, 100)),
     ] {
         let mut sge = one.sge(here, 8);
@@ -142,11 +142,11 @@ fn datagrams_are_answered_by_their_completions() {
     let ah = one.ah(&mut path).unwrap();
     path.port_num = 2;
     assert_eq!(one.ah(&mut path).err(), Some(libc::EINVAL));
-    let send = |qp: &Qp, flags, (ah, remote_qpn, remote_qkey), mut sge| {
+    let send = |from: &Qp, flags, (handle, remote_qpn, remote_qkey), mut sge| {
         let mut wr = send_wr(SEND, &mut sge);
         wr.send_flags |= flags;
-        wr.wr.ud = ud_t { ah, remote_qpn, remote_qkey };
-        qp.post(&mut wr)
+        wr.wr.ud = ud_t { ah: handle, remote_qpn, remote_qkey };
+        from.post(&mut wr)
     };
     let to_peer = (ah.raw, peer.qp_num, 0x1234);
     assert_eq!(send(&qp, INLINE, to_peer, one.sge(0, 4)), 0);
@@ -163,7 +163,7 @@ fn datagrams_are_answered_by_their_completions() {
     let back = unsafe { verbs::create_ah_from_wc(other.pd.raw, &raw mut got, grh, 1) };
     let back = Owned::new(back, verbs::destroy_ah);
     // The highest bit selects the QP's own key.
-    let answer = |ah| send(&peer, 0, (ah, got.src_qp, 1 << 31), other.sge(GRH, 4));
+    let answer = |handle| send(&peer, 0, (handle, got.src_qp, 1 << 31), other.sge(GRH, 4));
     assert_eq!(answer(back.raw), 0);
     assert_eq!(one.completion().wr_id, 2);
     assert_eq!(one.buffer[1000 + GRH..1000 + GRH + 4], *b"ping");
@@ -176,14 +176,15 @@ fn datagrams_are_answered_by_their_completions() {
 #[test]
 fn an_srq_serves_several_qps_and_tells_when_it_runs_low() {
     let (one, other) = two_ends();
-    let mut init: ibv_srq_init_attr = blank();
-    init.attr.max_wr = 8;
+    let mut srq_init: ibv_srq_init_attr = blank();
+    srq_init.attr.max_wr = 8;
     // SAFETY: live objects throughout.
     unsafe {
-        let srq = Owned::new(verbs::create_srq(other.pd.raw, &raw mut init), verbs::destroy_srq);
+        let srq =
+            Owned::new(verbs::create_srq(other.pd.raw, &raw mut srq_init), verbs::destroy_srq);
         let mut attr: ibv_srq_attr = blank();
         attr.srq_limit = 9;
-        let modify = |attr: &mut ibv_srq_attr, mask| verbs::modify_srq(srq.raw, attr, mask);
+        let modify = |limit: &mut ibv_srq_attr, mask| verbs::modify_srq(srq.raw, limit, mask);
         assert_eq!(modify(&mut attr, 2), libc::EINVAL);
         assert_eq!(modify(&mut attr, 1), libc::EOPNOTSUPP);
         let qps = [(); 2].map(|()| {
