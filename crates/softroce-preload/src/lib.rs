@@ -1,31 +1,54 @@
-//! The embedded RoCEv2 device under the names of libibverbs, and of librdmacm in [`rdma_cm`]: with `LD_PRELOAD`
+//! The embedded RoCEv2 device under the names of libibverbs and librdmacm: with `LD_PRELOAD`
 //! unmodified programs such as `ibv_rc_pingpong`, `ib_send_bw` and `rping` run on `soft0`. `scripts/with-softroce` sets
 //! it up.
 //!
 //! It contains every function of these libraries that takes one of their objects, so that the real ones never get a
 //! foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions that only
 //! convert numbers to texts or other numbers stay in the real ones. Some programs also look for devices in files of the
-//! kernel: `kernel_files`.
+//! kernel: `kernel_files`. Of librdmacm, rsockets and multicast are refused.
 //!
 //! # Safety
 //! Each function here is as safe as the one of its name in its library.
 #![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
-mod exporting;
 mod kernel_files;
-pub mod rdma_cm;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
+use libc::sockaddr;
 use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
     ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_grh, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp,
-    ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_srq, ibv_srq_attr, ibv_srq_init_attr, ibv_wc,
+    ibv_qp_attr, ibv_qp_ex, ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_srq, ibv_srq_attr,
+    ibv_srq_init_attr, ibv_wc, rdma_addrinfo, rdma_cm_event, rdma_cm_id, rdma_conn_param,
+    rdma_event_channel, rdma_port_space,
 };
-use softroce::verbs;
+use softroce::{rdmacm, verbs};
 
-use exporting::{export, refuse};
+/// Exports functions of the device unchanged.
+macro_rules! export {
+    ($room:ident; $($name:ident = $function:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "(3)`.")]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: forwarded as it came.
+            unsafe { $room::$function($($argument),*) }
+        }
+    )*};
+}
+
+/// Exports functions that fail with EOPNOTSUPP, whatever their arguments.
+macro_rules! refuse {
+    ($($name:ident -> $result:ty = $value:expr;)*) => {$(
+        #[doc = concat!("`", stringify!($name), "(3)`, refused.")]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $name() -> $result {
+            verbs::refuse(stringify!($name));
+            $value
+        }
+    )*};
+}
 
 export! { verbs;
     ibv_get_device_list = get_device_list(count: *mut c_int) -> *mut *mut ibv_device;
@@ -73,6 +96,43 @@ export! { verbs;
     ibv_destroy_ah = destroy_ah(ah: *mut ibv_ah) -> c_int;
 }
 
+export! { rdmacm;
+    rdma_create_event_channel = create_event_channel() -> *mut rdma_event_channel;
+    rdma_destroy_event_channel = destroy_event_channel(channel: *mut rdma_event_channel);
+    rdma_create_id = create_id(channel: *mut rdma_event_channel, id: *mut *mut rdma_cm_id, context: *mut c_void, port_space: rdma_port_space::Type) -> c_int;
+    rdma_destroy_id = destroy_id(id: *mut rdma_cm_id) -> c_int;
+    rdma_migrate_id = migrate_id(id: *mut rdma_cm_id, channel: *mut rdma_event_channel) -> c_int;
+    rdma_bind_addr = bind_addr(id: *mut rdma_cm_id, address: *mut sockaddr) -> c_int;
+    rdma_resolve_addr = resolve_addr(id: *mut rdma_cm_id, source: *mut sockaddr, target: *mut sockaddr, timeout_ms: c_int) -> c_int;
+    rdma_resolve_route = resolve_route(id: *mut rdma_cm_id, timeout_ms: c_int) -> c_int;
+    rdma_listen = listen(id: *mut rdma_cm_id, backlog: c_int) -> c_int;
+    rdma_get_src_port = get_src_port(id: *mut rdma_cm_id) -> u16;
+    rdma_get_dst_port = get_dst_port(id: *mut rdma_cm_id) -> u16;
+    rdma_connect = connect(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
+    rdma_establish = establish(id: *mut rdma_cm_id) -> c_int;
+    rdma_accept = accept(id: *mut rdma_cm_id, parameters: *mut rdma_conn_param) -> c_int;
+    rdma_reject = reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_bytes: u8) -> c_int;
+    rdma_reject_ece = reject(id: *mut rdma_cm_id, private_data: *const c_void, private_data_bytes: u8) -> c_int;
+    rdma_notify = notify(id: *mut rdma_cm_id, event: c_int) -> c_int;
+    rdma_disconnect = disconnect(id: *mut rdma_cm_id) -> c_int;
+    rdma_get_cm_event = get_cm_event(channel: *mut rdma_event_channel, event: *mut *mut rdma_cm_event) -> c_int;
+    rdma_ack_cm_event = ack_cm_event(event: *mut rdma_cm_event) -> c_int;
+    rdma_create_qp = create_qp(id: *mut rdma_cm_id, pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> c_int;
+    rdma_create_qp_ex = create_qp_ex(id: *mut rdma_cm_id, init: *mut ibv_qp_init_attr_ex) -> c_int;
+    rdma_destroy_qp = destroy_qp(id: *mut rdma_cm_id);
+    rdma_create_srq = create_srq(id: *mut rdma_cm_id, pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> c_int;
+    rdma_destroy_srq = destroy_srq(id: *mut rdma_cm_id);
+    rdma_init_qp_attr = init_qp_attr(id: *mut rdma_cm_id, attr: *mut ibv_qp_attr, mask: *mut c_int) -> c_int;
+    rdma_create_ep = create_ep(id: *mut *mut rdma_cm_id, addresses: *mut rdma_addrinfo, pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> c_int;
+    rdma_destroy_ep = destroy_ep(id: *mut rdma_cm_id);
+    rdma_get_request = get_request(listener: *mut rdma_cm_id, id: *mut *mut rdma_cm_id) -> c_int;
+    rdma_getaddrinfo = getaddrinfo(node: *const c_char, service: *const c_char, hints: *const rdma_addrinfo, result: *mut *mut rdma_addrinfo) -> c_int;
+    rdma_freeaddrinfo = freeaddrinfo(list: *mut rdma_addrinfo);
+    rdma_set_option = set_option(id: *mut rdma_cm_id, level: c_int, name: c_int, value: *mut c_void, value_bytes: usize) -> c_int;
+    rdma_get_devices = get_devices(count: *mut c_int) -> *mut *mut ibv_context;
+    rdma_free_devices = free_devices(list: *mut *mut ibv_context);
+}
+
 refuse! {
     ibv_rereg_mr -> c_int = -1;
     ibv_reg_dmabuf_mr -> *mut c_void = null_mut();
@@ -106,6 +166,20 @@ refuse! {
     ibv_unimport_pd -> () = ();
     ibv_unimport_mr -> () = ();
     ibv_unimport_dm -> () = ();
+}
+
+refuse! {
+    rdma_create_srq_ex -> c_int = -1;
+    rdma_join_multicast -> c_int = -1;
+    rdma_join_multicast_ex -> c_int = -1;
+    rdma_leave_multicast -> c_int = -1;
+    rdma_set_local_ece -> c_int = -1;
+    rdma_get_remote_ece -> c_int = -1;
+    rdma_query_addrinfo -> c_int = -1;
+    rdma_resolve_addrinfo -> c_int = -1;
+    rdma_write_cm_event -> c_int = -1;
+    // The entry point of rsockets: their other functions need what this returns.
+    rsocket -> c_int = -1;
 }
 
 /// `ibv_query_qp_data_in_order(3)`: the device promises no order of the bytes of a message.
