@@ -108,7 +108,7 @@ fn both(launched: &Launched) -> Failure {
 /// The sweep of one process, whose nodes are named.
 fn without_ranks(args: RunArgs) -> Result<(), Failure> {
     let plan = RunPlan::new(args, &DefaultNodes::Pairs)?;
-    if (&plan.sweep.nodes, &plan.ends.target) == (&Nodes::TwoEnds, &Target::Local) {
+    if (&plan.options.sweep.nodes, &plan.options.ends.target) == (&Nodes::TwoEnds, &Target::Local) {
         let text = "no launcher has started this process, and no nodes are named";
         return Err(Failure::bad_input(text).with_hint(HOW));
     }

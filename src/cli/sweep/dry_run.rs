@@ -21,19 +21,19 @@ use crate::cli::terminal::screen;
 mod flows;
 
 fn footer(plan: &RunPlan) -> String {
-    let sweep = &plan.sweep;
+    let sweep = &plan.options.sweep;
     let cases = sweep.cases.len();
     let mut text = counted(cases, "case");
-    if let Some(against) = &plan.against {
+    if let Some(against) = &plan.options.against {
         text += &format!(
             " x {} to {} pairs with perftest ({})",
             against.pairs,
             against.max_pairs,
             programs(sweep).join(", ")
         );
-    } else if let Some(rounds) = &plan.beside {
+    } else if let Some(rounds) = &plan.options.beside {
         text += &format!(" x {} to {} rounds", rounds.least, rounds.most);
-    } else if let Some(searches) = &plan.searches {
+    } else if let Some(searches) = &plan.options.searches {
         let goals: Vec<String> = searches.goals.iter().map(Goal::to_string).collect();
         text += &format!(
             " x the closed loop, and searches for {}: each about {} trials, at most {}",
@@ -47,14 +47,14 @@ fn footer(plan: &RunPlan) -> String {
     if let Some(case) = sweep.cases.first() {
         text += &format!(", {} each after a warm-up of {}", case.stop_text(), case.warmup);
     }
-    let further = if plan.quick { quick::most_of(sweep) } else { 0 };
+    let further = if plan.options.quick { quick::most_of(sweep) } else { 0 };
     if further > 0 {
         text += &format!(", then at most {further} more of what looks slow");
     }
-    let longest = match (&plan.against, &plan.searches) {
+    let longest = match (&plan.options.against, &plan.options.searches) {
         (Some(against), _) => longest_of_pairs(sweep, against),
         (None, Some(searches)) => longest_of_searches(sweep, searches),
-        (None, None) => match &plan.beside {
+        (None, None) => match &plan.options.beside {
             Some(rounds) => sweep.longest().map(|span| span / sweep.runs() * rounds.most),
             // All cases take as long.
             None => sweep.longest().map(|span| {
@@ -72,9 +72,9 @@ fn footer(plan: &RunPlan) -> String {
 /// What the largest case takes of memory, with all results.
 fn memory(plan: &RunPlan) -> Option<String> {
     // Open loops keep more histograms.
-    let largest = plan.searches.as_ref().map(|it| it.as_sweep(&plan.sweep));
-    let sweep = largest.as_ref().unwrap_or(&plan.sweep);
-    let resources = &plan.ends.resources;
+    let largest = plan.options.searches.as_ref().map(|it| it.as_sweep(&plan.options.sweep));
+    let sweep = largest.as_ref().unwrap_or(&plan.options.sweep);
+    let resources = &plan.options.ends.resources;
     let first = match &resources.rails {
         Some(Devices::Named(names)) => names.first(),
         Some(Devices::All) => None,
@@ -86,8 +86,8 @@ fn memory(plan: &RunPlan) -> Option<String> {
     } else {
         DeviceKind::System
     };
-    let is_remote = matches!(plan.ends.target, Target::Remote(..));
-    let nodes_here = match &plan.sweep.nodes {
+    let is_remote = matches!(plan.options.ends.target, Target::Remote(..));
+    let nodes_here = match &plan.options.sweep.nodes {
         Nodes::TwoEnds if is_remote => 1,
         Nodes::TwoEnds => 2,
         Nodes::Local(nodes) => *nodes,
@@ -181,10 +181,10 @@ fn write_table(cases: &[Case], columns: usize, out: &mut impl Write) -> io::Resu
 
 fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
     let width = columns.saturating_add(1);
-    if flows::are_shown(&plan.sweep) {
-        flows::write(&plan.sweep, out)?;
+    if flows::are_shown(&plan.options.sweep) {
+        flows::write(&plan.options.sweep, out)?;
     } else {
-        write_table(&plan.sweep.cases, width, out)?;
+        write_table(&plan.options.sweep.cases, width, out)?;
     }
     writeln!(out)?;
     for line in std::iter::once(footer(plan)).chain(memory(plan)) {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::coordinator::options::SweepOptions;
 use crate::coordinator::ranks::Ranks;
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
@@ -30,31 +29,19 @@ pub fn execute(plan: RunPlan) -> Result<(), Failure> {
 }
 
 /// As [`execute`] until `stop` is set, with the other ranks of a launcher's job where they are the nodes.
-#[allow(clippy::needless_pass_by_value)] // the plan is used up: a second run would overwrite the first's files
 pub fn execute_until(
-    plan: RunPlan,
+    mut plan: RunPlan,
     stop: &AtomicBool,
     ranks: Option<Arc<Ranks>>,
 ) -> Result<(), Failure> {
     if plan.dry_run {
         return dry_run::print(&plan);
     }
+    plan.options.ranks = ranks;
+    plan.options.command_line =
+        command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     let mut output = Output::open(&plan)?;
-    let options = SweepOptions {
-        sweep: plan.sweep.clone(),
-        ends: plan.ends.clone(),
-        servers: plan.servers.clone(),
-        ranks,
-        command_line: command_line(
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()),
-        ),
-        against: plan.against.clone(),
-        beside: plan.beside.clone(),
-        searches: plan.searches.clone(),
-        quick: plan.quick,
-        rails: plan.rails,
-    };
-    let outcome = run_sweep(&options, stop, &mut output)?;
+    let outcome = run_sweep(&plan.options, stop, &mut output)?;
     let written = output.close(&outcome.result, stop);
     match (verdict(&plan, &outcome), written) {
         (Err(failed), Err(unwritten)) => {
@@ -70,7 +57,7 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let cases = &outcome.result.cases;
     let done: usize = cases.iter().map(|case| case.runs.len()).sum();
     // With pairs it may have been more.
-    let wanted = done.max(plan.sweep.cases.len() * runs_of_a_case(plan) as usize);
+    let wanted = done.max(plan.options.sweep.cases.len() * runs_of_a_case(plan) as usize);
     let left = wanted - done;
     if outcome.interrupted {
         return Err(Failure::failed(format!(
@@ -100,10 +87,10 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
 
 /// How often a case is to run, at least.
 fn runs_of_a_case(plan: &RunPlan) -> u32 {
-    match (&plan.against, &plan.beside) {
+    match (&plan.options.against, &plan.options.beside) {
         (Some(against), _) => against.pairs,
         (None, Some(beside)) => beside.least,
-        (None, None) => plan.sweep.runs(),
+        (None, None) => plan.options.sweep.runs(),
     }
 }
 

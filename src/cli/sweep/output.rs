@@ -78,7 +78,9 @@ impl Output {
                 documents.push(Document { path: path.clone(), format: *format });
             }
         }
-        let is_counted = plan.against.is_none() && plan.beside.is_none() && plan.searches.is_none();
+        let is_counted = plan.options.against.is_none()
+            && plan.options.beside.is_none()
+            && plan.options.searches.is_none();
         let on_stdout = plan.output.on_stdout();
         let only_problems = plan.output.only_problems;
         let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
@@ -93,7 +95,7 @@ impl Output {
             on_stdout,
             only_problems,
             demands: plan.output.demands.clone(),
-            table: Table::new(out, screen, &shown(&plan.sweep.cases))
+            table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
                 .with_columns_of(&plan.output.columns),
             unshown: None,
             noted: BTreeSet::new(),
@@ -101,7 +103,7 @@ impl Output {
             case: String::new(),
             run: None,
             begun: None,
-            time_left: is_counted.then(|| TimeLeft::new(&plan.sweep)),
+            time_left: is_counted.then(|| TimeLeft::new(&plan.options.sweep)),
         })
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::coordinator::options::{Against, Ends, Rounds};
+use crate::coordinator::options::SweepOptions;
 use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
 use report::judge::threshold::Demands;
 use report::observe::Metric;
@@ -17,23 +17,9 @@ use crate::cli::sweep::format::Format;
 use crate::cli::sweep::sink::{Sink, apart};
 use crate::cli::terminal::errors::Failure;
 
-/// Everything that running a sweep needs to know.
-#[derive(Clone, Debug)]
+/// What the command line asks for: a sweep, and what becomes of its figures.
 pub struct RunPlan {
-    pub sweep: Sweep,
-    pub ends: Ends,
-    /// Host and port of the server that is each node; empty where the nodes are not servers.
-    pub servers: Vec<(String, u16)>,
-    /// Run each case with perftest as well.
-    pub against: Option<Against>,
-    /// Run the cases in rounds, a victim alone and beside attackers.
-    pub beside: Option<Rounds>,
-    /// Search each case for loads as well.
-    pub searches: Option<Searches>,
-    /// Measure again what looks bad in rounds of pairs.
-    pub quick: bool,
-    /// Which rails flows go between.
-    pub rails: RailsAsked,
+    pub options: SweepOptions,
     pub output: OutputOptions,
     pub dry_run: bool,
     /// No progress and no notes.
@@ -231,9 +217,7 @@ impl RunPlan {
                 .with_hint("list one core for each worker, or lower --workers"));
             }
         }
-        Ok(RunPlan {
-            sweep,
-            ends,
+        let options = SweepOptions {
             servers,
             against,
             beside,
@@ -243,6 +227,10 @@ impl RunPlan {
                 each_to_each: args.rails.as_deref() == Some("all"),
                 all_up: args.rails_up.is_some(),
             },
+            ..SweepOptions::new(sweep, ends)
+        };
+        Ok(RunPlan {
+            options,
             output,
             dry_run: args.dry_run,
             quiet: args.speech.quiet,
