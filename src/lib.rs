@@ -1,6 +1,6 @@
 //! rocebench: a multi-QP throughput and latency harness for RoCEv2.
 //!
-//! docs/dev/architecture.md has the rooms and which imports which; `crates/testing/tests/rooms` holds them to it.
+//! docs/dev/architecture.md has the rooms, and the way of a case through them.
 
 pub mod cli;
 pub mod coordinator;

@@ -357,7 +357,7 @@ fn links_between_pages_lead_somewhere() {
 
 #[test]
 fn protocol_page_has_every_message() {
-    let source = page("src/protocol/message.rs");
+    let source = page("crates/protocol/src/message.rs");
     let page = page("docs/dev/protocol.md");
     let kinds: Vec<&str> = source
         .lines()

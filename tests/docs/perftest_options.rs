@@ -7,7 +7,7 @@ use super::generated::Table;
 
 pub const TABLE: Table = Table {
     page: "docs/against-perftest.md",
-    begin: "<!-- perftest's options: made from src/perftest/options.rs -->\n",
+    begin: "<!-- perftest's options: made from crates/perftest/src/options.rs -->\n",
     end: "<!-- end of perftest's options -->\n",
 };
 
