@@ -307,8 +307,8 @@ mod tests {
                     term *= x / f64::from(i + 1);
                 }
                 let found = gamma_at_most_and_above(shape, x);
-                let is_near = |found: f64, exact: f64| {
-                    (found - exact).abs() <= 1e-9 * exact || (found - exact).abs() < 1e-14
+                let is_near = |value: f64, exact: f64| {
+                    (value - exact).abs() <= 1e-9 * exact || (value - exact).abs() < 1e-14
                 };
                 assert!(is_near(found.0, at_most), "{shape} {x}: {}", found.0);
                 assert!(is_near(found.1, above), "{shape} {x}: {}", found.1);
@@ -337,10 +337,10 @@ mod tests {
         let (at_most, above) = gamma_at_most_and_above(1, 1e-12);
         assert!((at_most / 1e-12 - 1.0).abs() < 1e-11 && above < 1.0);
         // Q(2, x) = (1 + x) e^-x, P(2, x) is about x²/2.
-        let (_, above) = gamma_at_most_and_above(2, 600.0);
-        assert!((above / (601.0 * (-600.0_f64).exp()) - 1.0).abs() < 1e-9);
-        let (at_most, _) = gamma_at_most_and_above(2, 1e-9);
-        assert!((at_most / 5e-19 - 1.0).abs() < 1e-8);
+        let (_, far_above) = gamma_at_most_and_above(2, 600.0);
+        assert!((far_above / (601.0 * (-600.0_f64).exp()) - 1.0).abs() < 1e-9);
+        let (just_above_zero, _) = gamma_at_most_and_above(2, 1e-9);
+        assert!((just_above_zero / 5e-19 - 1.0).abs() < 1e-8);
         assert_eq!(gamma_at_most_and_above(3, 0.0), (0.0, 1.0));
     }
 

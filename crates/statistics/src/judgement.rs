@@ -552,11 +552,11 @@ impl Pooled {
             let count: usize = logs.iter().map(|side| side.len()).sum();
             let centre = logs.iter().copied().flatten().sum::<f64>() / count as f64;
             let figures = [part.question.base, part.question.new];
-            for ((sums, figures), logs) in sums.iter_mut().zip(figures).zip(logs) {
-                for (unit, log) in figures.units.iter().zip(logs) {
-                    let (sum, count) = sums.entry(*unit).or_default();
+            for ((own_sums, side), own_logs) in sums.iter_mut().zip(figures).zip(logs) {
+                for (unit, log) in side.units.iter().zip(own_logs) {
+                    let (sum, number) = own_sums.entry(*unit).or_default();
                     *sum += log - centre;
-                    *count += 1.0;
+                    *number += 1.0;
                 }
             }
         }

@@ -245,8 +245,8 @@ impl Blocks {
         let mut permutations: Vec<_> =
             self.blocks.iter().map(|block| block.permutations.iter()).collect();
         for _ in 0..first.permutations.len() {
-            for (block, permutations) in self.blocks.iter().zip(&mut permutations) {
-                if let Some(runs) = permutations.next() {
+            for (block, next) in self.blocks.iter().zip(&mut permutations) {
+                if let Some(runs) = next.next() {
                     block.statistics(runs, self.least, &mut buffers, &mut statistics);
                 }
             }

@@ -19,7 +19,7 @@ pub struct RatioEstimate {
     pub base_median: f64,
     /// Median of what is compared with it.
     pub new_median: f64,
-    /// `new_median` / `base_median`.
+    /// How many times the base's median the new side's is: 1 where both are the same.
     pub ratio: f64,
     /// Lower end of the interval; 0 when there are too few runs for one.
     pub low: f64,
@@ -459,7 +459,7 @@ mod tests {
         assert!(low < shift.estimate && shift.estimate < high);
         for (at, above, below) in [(low, true, false), (high, false, true)] {
             let (under, over) = (at - 1e-5, at + 1e-5);
-            let found = [under, over].map(|at| (shift.is_above(at), shift.is_below(at)));
+            let found = [under, over].map(|near| (shift.is_above(near), shift.is_below(near)));
             assert_eq!(found, [(above, false), (false, below)]);
         }
     }
@@ -471,8 +471,8 @@ mod tests {
         let shift = Shift::new(&CENTRED, &new, &permutations, 1.0 / 251.0).unwrap();
         assert!(shift.is_above(0.0));
         let one_back = [-0.3, 2.6, 3.1, 1.9, 3.3];
-        let shift = Shift::new(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
-        assert!(!shift.is_above(0.0));
+        let less_clear = Shift::new(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
+        assert!(!less_clear.is_above(0.0));
     }
 
     #[test]
@@ -493,9 +493,9 @@ mod tests {
     fn figures_that_do_not_scatter_have_no_width_and_three_have_students() {
         let (low, high) = interval(&[1.0; 5], &[1.5; 5]);
         assert!((low - 0.5).abs() < 1e-9 && (high - 0.5).abs() < 1e-9);
-        let (low, high) = interval(&[-1.0, 0.0, 1.0], &[-1.0, 0.0, 1.0]);
+        let (least, most) = interval(&[-1.0, 0.0, 1.0], &[-1.0, 0.0, 1.0]);
         // 2.776 x sqrt(2/3)
-        assert!((high - 2.2666).abs() < 1e-3 && (low + high).abs() < 1e-12);
+        assert!((most - 2.2666).abs() < 1e-3 && (least + most).abs() < 1e-12);
         assert_eq!(interval(&[1.0], &[2.0]), (f64::NEG_INFINITY, f64::INFINITY));
     }
 

@@ -18,8 +18,8 @@ struct Made {
 /// Normal figures of so many launches a side; the new side's are `shift` higher.
 fn made(rng: &mut Rng, launches: usize, shift: f64) -> Made {
     let units = || (0..launches).map(|launch| Unit { launch, run: None }).collect();
-    let mut side = |shift: f64| {
-        (0..launches).map(|_| shift + (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0).collect()
+    let mut side = |mean: f64| {
+        (0..launches).map(|_| mean + (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0).collect()
     };
     Made { units: [units(), units()], logs: [side(0.0), side(shift)], block: 0 }
 }
@@ -246,9 +246,9 @@ fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
     assert_eq!((by_case.questions, by_case.settled), (20, 20));
     assert_eq!((over_all.questions, over_all.settled), (1, 1));
     let few = all(20, 3, 0.5, |_| ());
-    let (by_case, over_all) = (few.reach_by_case, few.reach_over_all);
-    assert_eq!((over_all.settled, over_all.needed), (0, Some(5)));
-    assert_eq!((by_case.settled, by_case.needed), (0, Some(4)));
+    let (few_by_case, few_over_all) = (few.reach_by_case, few.reach_over_all);
+    assert_eq!((few_over_all.settled, few_over_all.needed), (0, Some(5)));
+    assert_eq!((few_by_case.settled, few_by_case.needed), (0, Some(4)));
     // Every case scatters by 10 %.
     let mut rng = Rng::with_seed(2);
     let mut case = || -> Vec<f64> { (0..5).map(|_| 18.0 + 4.0 * rng.f64()).collect() };
@@ -272,9 +272,9 @@ fn one_outlier_neither_widens_the_interval_much_nor_hides_a_change() {
             new[1] *= outlier;
             let estimate = one(&BASE[..runs], &new).estimate.unwrap();
             assert!(estimate.low > 0.96 && estimate.high < 1.04, "{estimate:?}");
-            let mut new = less[..runs].to_vec();
-            new[1] *= outlier;
-            let verdict = one(&BASE[..runs], &new).verdict;
+            let mut slower = less[..runs].to_vec();
+            slower[1] *= outlier;
+            let verdict = one(&BASE[..runs], &slower).verdict;
             assert_eq!(verdict, Verdict::Worse, "{runs}, {outlier}");
         }
     }

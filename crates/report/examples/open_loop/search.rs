@@ -40,15 +40,15 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
         off[1].extend(bound_off(bounds.1));
         off[2].push(search.trials.len() as f64);
         off[3].push(seconds);
-        let told = |bound: Option<f64>| match bound {
+        let text_of = |bound: Option<f64>| match bound {
             Some(bound) => format!("{bound:.0} | {:+.1} %", percent_off(bound, truly)),
             None => "- | -".into(),
         };
         println!(
             "| {} | {truly:.0} | {} | {} | {} | {seconds:.0} | {}{} |",
             search.asked,
-            told(bounds.0),
-            told(bounds.1),
+            text_of(bounds.0),
+            text_of(bounds.1),
             search.trials.len(),
             search.end.name(),
             ["", ", and **does not hold the truth**"][usize::from(!holds)],

@@ -67,8 +67,8 @@ fn row(
                 .iter()
                 .skip(nodes)
                 .step_by(NODES.len())
-                .map(|(count, tries)| {
-                    let percent = 100.0 * *count as f64 / *tries as f64;
+                .map(|(count, of)| {
+                    let percent = 100.0 * *count as f64 / *of as f64;
                     format!("{percent:.1}")
                 })
                 .collect::<Vec<_>>()
@@ -85,10 +85,10 @@ fn false_alarms(tries: usize, promises: &mut Promises) {
     for &noise in Noise::ALL {
         for runs in RUNS {
             let counts = row(tries, &setups(noise, runs, None), |is_right| !is_right);
-            let all: usize = counts.iter().map(|(_, tries)| tries).sum();
-            let told: usize = counts.iter().map(|(count, _)| count).sum();
+            let matrices: usize = counts.iter().map(|(_, number)| number).sum();
+            let alarms: usize = counts.iter().map(|(count, _)| count).sum();
             if noise != Noise::Stalls || runs > 1 {
-                promises.at_most(&format!("{}, {runs} runs", noise.name()), told, all, 0.01);
+                promises.at_most(&format!("{}, {runs} runs", noise.name()), alarms, matrices, 0.01);
             }
         }
     }
@@ -102,9 +102,9 @@ fn power(tries: usize, fault: Fault, promises: &mut Promises) {
             let counts = row(tries, &setups(noise, runs, Some(fault)), |it| it);
             // Spreads of 0.5 and 2 %, which stand first; three runs, and noise that is the same for all nodes.
             let is_promised = runs > 1 && matches!(noise, Noise::Normal | Noise::HeavyTails);
-            for (count, tries) in counts.iter().take(2 * NODES.len()).filter(|_| is_promised) {
+            for (count, of) in counts.iter().take(2 * NODES.len()).filter(|_| is_promised) {
                 let what = format!("{}, {}", fault.name(), noise.name());
-                promises.at_least(&what, *count, *tries, 0.95);
+                promises.at_least(&what, *count, *of, 0.95);
             }
         }
     }

@@ -89,10 +89,10 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
     let mut of_nodes = || -> Vec<f64> { (0..nodes).map(|_| of_node * normal(rng)).collect() };
     let (sends, receives) = (of_nodes(), of_nodes());
     let mut cells = Vec::new();
-    for (from, sends) in sends.iter().enumerate() {
-        for (to, receives) in receives.iter().enumerate().filter(|(to, _)| *to != from) {
+    for (from, sent) in sends.iter().enumerate() {
+        for (to, received) in receives.iter().enumerate().filter(|(to, _)| *to != from) {
             let is_slow = setup.fault.is_some_and(|it| it.place(nodes).has(from, to));
-            let level = sends + receives + if is_slow { 0.5f64.ln() } else { 0.0 };
+            let level = sent + received + if is_slow { 0.5f64.ln() } else { 0.0 };
             let spread = match setup.fault {
                 Some(Fault::Cpu) if is_slow => 3.0 * setup.spread,
                 _ => setup.spread,

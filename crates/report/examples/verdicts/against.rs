@@ -27,8 +27,8 @@ pub fn compare(setup: &Setup, rng: &mut Rng) -> (Verdict, u32) {
     let looks = InterimAnalyses::planned(setup.pairs.0, setup.pairs.1);
     let mut turns = Vec::new();
     let mut before = 0.0;
-    let mut draw = |rng: &mut Rng| {
-        let own = setup.noise.draw(rng);
+    let mut draw = |random: &mut Rng| {
+        let own = setup.noise.draw(random);
         before = match setup.noise {
             Noise::Correlated => 0.6 * before + 0.8 * own,
             _ => own,

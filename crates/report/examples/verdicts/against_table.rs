@@ -39,8 +39,8 @@ pub fn table(comparisons: usize, promises: &mut Promises) {
                 margin.equal + margin.faster,
                 slower.faster + slower.equal,
             ];
-            for wrong in wrong {
-                promises.at_most("a false verdict against perftest", wrong, comparisons, 0.05);
+            for count in wrong {
+                promises.at_most("a false verdict against perftest", count, comparisons, 0.05);
             }
             println!(
                 "| {} | {:.0} % | {} | {} | {} | {} | {} | {} | {} |",

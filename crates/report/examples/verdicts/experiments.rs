@@ -71,17 +71,17 @@ impl Experiment {
             let side = [0, 1, 1, 0][turn % 4];
             // A launch's luck is the same for all that runs in it.
             let launch = deviations(Noise::Normal, rng);
-            for (case, before) in before.iter_mut().enumerate() {
+            for (case, last) in before.iter_mut().enumerate() {
                 let own = deviations(setup.noise, rng);
-                let deviations = match (setup.noise, &*before) {
+                let deviations = match (setup.noise, &*last) {
                     // The median of five runs that scatter a fifth as much.
                     (Noise::Launches, _) => mixed(&launch, 1.0, &own, 0.2 * 0.54),
-                    (Noise::Correlated, Some(before)) => {
-                        mixed(before, MEMORY, &own, (1.0 - MEMORY * MEMORY).sqrt())
+                    (Noise::Correlated, Some(known)) => {
+                        mixed(known, MEMORY, &own, (1.0 - MEMORY * MEMORY).sqrt())
                     }
                     _ => own.map(|deviation| deviation * setup.noise.of_case(case)),
                 };
-                *before = Some(deviations);
+                *last = Some(deviations);
                 let is_slower = side == 1 && case < setup.slower_cases;
                 let speed = if is_slower { 1.0 - setup.slower } else { 1.0 };
                 for (metric, (kind, typical, scatter)) in FIGURES.into_iter().enumerate() {
@@ -113,15 +113,15 @@ pub fn questions<'a, const N: usize>(
     metrics: [Metric; N],
 ) -> Vec<Question<'a>> {
     let [base, new] = values;
-    let figures = |values| Figures { units, values };
+    let figures = |of_side| Figures { units, values: of_side };
     let mut questions = Vec::new();
-    for (case, (base, new)) in base.iter().zip(new).enumerate() {
+    for (case, (old, now)) in base.iter().zip(new).enumerate() {
         for (metric, kind) in metrics.into_iter().enumerate() {
             questions.push(Question {
                 case,
                 metric,
-                base: figures(&base[metric]),
-                new: figures(&new[metric]),
+                base: figures(&old[metric]),
+                new: figures(&now[metric]),
                 margin: kind.default_margin(),
                 higher_is_better: kind.higher_is_better(),
             });
@@ -166,7 +166,7 @@ pub fn found(setup: &Setup, experiments: usize, seed: u64) -> Found {
     let mut found = Found::default();
     for _ in 0..experiments {
         let words = verdicts(&Experiment::new(setup, &mut rng).questions(), 1.0);
-        let has = |words: &[Verdict]| words.contains(&Verdict::Worse);
+        let has = |answers: &[Verdict]| answers.contains(&Verdict::Worse);
         let over_all = has(&words.over_all);
         found.over_all += usize::from(over_all);
         found.anywhere += usize::from(over_all || has(&words.by_case));

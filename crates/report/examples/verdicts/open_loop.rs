@@ -61,11 +61,11 @@ fn experiment(setup: &Setup, rng: &mut Rng) -> Vec<Verdict> {
         // A launch's luck is the same for all that runs in it.
         let luck = (setup.spread * normal(rng)).exp();
         let service = luck * if side == 1 { 1.0 + setup.slower } else { 1.0 };
-        for (load, values) in setup.loads.iter().zip(&mut values[side]) {
+        for (load, of_load) in setup.loads.iter().zip(&mut values[side]) {
             let percentiles = run(*load, service, setup.messages, rng);
             let cpu = service * (setup.spread * normal(rng)).exp();
-            for (values, value) in values.iter_mut().zip(percentiles.into_iter().chain([cpu])) {
-                values.push(value);
+            for (of_metric, value) in of_load.iter_mut().zip(percentiles.into_iter().chain([cpu])) {
+                of_metric.push(value);
             }
         }
     }

@@ -31,9 +31,9 @@ pub fn table(experiments: usize, promises: &mut Promises) {
                 setups.extend([0.0, 0.01, 0.03].map(|spread| setup(messages, spread, 0.0)));
             }
             setups.push(setup(50_000, 0.01, 0.1));
-            let counts = each(&setups, |setup| found(setup, experiments, SEED));
-            for (setup, count) in setups.iter().zip(&counts) {
-                if setup.slower == 0.0 {
+            let counts = each(&setups, |one| found(one, experiments, SEED));
+            for (one, count) in setups.iter().zip(&counts) {
+                if one.slower == 0.0 {
                     promises.at_most("a false alarm of an open loop", *count, experiments, 0.05);
                 }
             }

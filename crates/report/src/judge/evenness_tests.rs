@@ -33,20 +33,20 @@ fn a_qp_that_stands_still_is_found_with_its_time_and_even_ones_and_all_are_told_
     assert!((found.qps[3].cells[24] - 1.0).abs() < 1e-9);
     let mut messages = even();
     messages[2][10..13].fill(0);
-    let found = over_time(messages, &[]);
-    assert!(found.is_uneven());
-    let worst = found.worst_first()[0];
+    let one_stalled = over_time(messages, &[]);
+    assert!(one_stalled.is_uneven());
+    let worst = one_stalled.worst_first()[0];
     let stall = worst.stall.unwrap();
     assert_eq!((worst.index, stall.is_alone), (2, true));
     assert!((stall.from_seconds - 0.4).abs() < 1e-9 && (stall.seconds() - 0.12).abs() < 1e-9);
-    assert!(found.qps[1].stall.is_none());
-    let mut messages = even();
-    messages.iter_mut().for_each(|qp| qp[5] = 0);
-    let found = over_time(messages, &[]);
-    assert!(found.is_uneven());
-    let of_all = |stall: Option<Stall>| stall.is_some_and(|stall| !stall.is_alone);
-    assert!(found.qps.iter().all(|qp| of_all(qp.stall)));
-    assert!((found.jain - 24.0 / 25.0).abs() < 1e-9, "{}", found.jain);
+    assert!(one_stalled.qps[1].stall.is_none());
+    let mut together = even();
+    together.iter_mut().for_each(|qp| qp[5] = 0);
+    let all_stalled = over_time(together, &[]);
+    assert!(all_stalled.is_uneven());
+    let of_all = |longest: Option<Stall>| longest.is_some_and(|time| !time.is_alone);
+    assert!(all_stalled.qps.iter().all(|qp| of_all(qp.stall)));
+    assert!((all_stalled.jain - 24.0 / 25.0).abs() < 1e-9, "{}", all_stalled.jain);
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_qp_that_gets_half_is_uneven_unless_it_was_asked_for() {
     assert_eq!(found.worst_first()[0].index, 0);
     assert!((found.qps[0].share - 50.0 / 87.5).abs() < 1e-9);
     let weights = [("spread", "round-robin"), ("qp-weights", "1:1,3:6")];
-    let found = over_time(messages, &weights);
-    assert!(!found.is_uneven(), "{found:?}");
-    assert!((found.qps[0].share - 1.0).abs() < 1e-9);
+    let as_weighted = over_time(messages, &weights);
+    assert!(!as_weighted.is_uneven(), "{as_weighted:?}");
+    assert!((as_weighted.qps[0].share - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -92,9 +92,9 @@ fn a_qp_that_has_sent_all_its_messages_does_not_stand_still() {
     let mut messages = even();
     messages[0][20..].fill(0);
     assert!(over_time(messages.clone(), &[]).is_uneven());
-    let counted = |messages| {
+    let counted = |counts| {
         let settings = Settings::from([("qps", "4"), ("iters", "2000"), ("signal-every", "1")]);
-        OverTime::new(&flow(messages), &settings).unwrap()
+        OverTime::new(&flow(counts), &settings).unwrap()
     };
     let found = counted(messages.clone());
     assert!(!found.is_uneven(), "{found:?}");

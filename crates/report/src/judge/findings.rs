@@ -205,22 +205,22 @@ impl<'a> Compared<'a> {
         if others.iter().any(|other| host_devices(other) != host_devices(first)) {
             return None;
         }
-        let mut cases: Vec<(&'a CaseResult, Vec<&'a Run>)> = Vec::new();
+        let mut known_cases: Vec<(&'a CaseResult, Vec<&'a Run>)> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
         for case in results.iter().flat_map(|result| &result.cases).filter(|case| {
             let mut flows = case.flows();
             case.config.pattern.is_none() && flows.all(|flow| flow.settings.rate.is_closed())
         }) {
-            let place = *places.entry(&case.id).or_insert(cases.len());
-            match cases.get_mut(place) {
+            let place = *places.entry(&case.id).or_insert(known_cases.len());
+            match known_cases.get_mut(place) {
                 Some((known, runs)) if known.config == case.config => runs.extend(&case.runs),
                 // Another sweep gave another case the same name.
                 Some(_) => return None,
-                None => cases.push((case, case.runs.iter().collect())),
+                None => known_cases.push((case, case.runs.iter().collect())),
             }
         }
         let (set_ups, transfers): (Vec<_>, Vec<_>) =
-            cases.into_iter().partition(|(case, _)| case.config.is_set_up());
+            known_cases.into_iter().partition(|(case, _)| case.config.is_set_up());
         let (cases, metrics) = if transfers.is_empty() {
             (set_ups, [Metric::ConnectionsPerS, Metric::SetupP99Ns])
         } else {

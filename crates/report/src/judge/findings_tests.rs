@@ -10,10 +10,10 @@ use results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline}
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
 fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
     let settings: Settings = [("op", "write")].iter().chain(flags).copied().collect();
-    let flow = |gbit_per_s: f64| FlowResult {
+    let flow = |rate: f64| FlowResult {
         name: "forward".to_owned(),
-        totals: Totals { gbit_per_s: Some(gbit_per_s), messages: 1, ..Totals::default() },
-        latency_ns: Some(Latency { p99: Some((gbit_per_s * 1e4) as u64), ..Latency::default() }),
+        totals: Totals { gbit_per_s: Some(rate), messages: 1, ..Totals::default() },
+        latency_ns: Some(Latency { p99: Some((rate * 1e4) as u64), ..Latency::default() }),
         ..FlowResult::default()
     };
     let words = flags.iter().map(|(flag, text)| format!("{flag}{text}"));
@@ -81,7 +81,7 @@ fn differences_that_may_be_chance_make_no_best_case() {
     has_best(&single, GbitPerS, [9.7, 10.5], [3, 3], &[]);
     let chance = vec![(GbitPerS, 0.09), (P99Ns, 0.3)];
     let few = single.iter().find_map(|it| match it {
-        Finding::FewRuns { chance } => Some(chance.clone()),
+        Finding::FewRuns { chance: found } => Some(found.clone()),
         _ => None,
     });
     let rounded =

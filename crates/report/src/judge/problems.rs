@@ -184,9 +184,9 @@ fn details<'a>(
             let left_out = LeftOut::new(runs.map(standing::of_run));
             let doubts = left_out.doubtful.iter();
             counts.extend(doubts.clone().map(|(it, count)| (it.name().to_owned(), *count as u64)));
-            let worst = doubts.max_by_key(|(kind, count)| (**count, std::cmp::Reverse(**kind)));
+            let worst = doubts.max_by_key(|(doubt, count)| (**count, std::cmp::Reverse(**doubt)));
             hint = worst
-                .map(|(kind, _)| standing::reason(*kind))
+                .map(|(doubt, _)| standing::reason(*doubt))
                 .map_or_else(String::new, |it| format!("{}. {}", it.cause, it.remedy));
         }
         ProblemKind::PacketsLost => {
@@ -195,7 +195,7 @@ fn details<'a>(
                 let sum = sums.entry(event.kind).or_default();
                 *sum = sum.saturating_add(event.count);
             }
-            counts.extend(sums.iter().map(|(kind, sum)| (kind.words().to_owned(), *sum)));
+            counts.extend(sums.iter().map(|(event, sum)| (event.words().to_owned(), *sum)));
         }
         ProblemKind::Starved => {
             let least =
@@ -383,7 +383,7 @@ fn slow_ones<'a>(rails: &[(&'a End, &'a Moved)], metric: Metric) -> Vec<(&'a End
             let last = slow.split_at(number.saturating_sub(1)).1;
             ratios(last, metric)
                 .zip(ratios(others, metric))
-                .is_some_and(|(slow, others)| !slow.may_equal(&others))
+                .is_some_and(|(own, usual)| !own.may_equal(&usual))
         })
         .unwrap_or(0);
     let (slow, others) = sorted.split_at(count.min(sorted.len()));

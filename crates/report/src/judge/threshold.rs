@@ -210,7 +210,7 @@ impl Measured<'_> {
             Limit::OfMedian(share) => {
                 let settings = self.settings.as_ref();
                 let alike = usual.iter().find(|(known, _)| Some(*known) == settings);
-                let Some(middle) = alike.and_then(|(_, usual)| *usual) else {
+                let Some(middle) = alike.and_then(|(_, middle)| *middle) else {
                     return Some(Failure::NoMedian);
                 };
                 (share * middle, Some(share))

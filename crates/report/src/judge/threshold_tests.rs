@@ -50,11 +50,11 @@ jain<nan | `nan` is not a limit of fairness: write a number above 0
 
 #[test]
 fn thresholds_are_conditions_of_throughput() {
-    let (gbit, limit) = (Metric::GbitPerS, Metric::PercentOfLimit);
+    let (gbit, of_link) = (Metric::GbitPerS, Metric::PercentOfLimit);
     for (text, metric, limit) in [
         ("90%", gbit, Limit::OfMedian(0.9)),
         ("92.5%median", gbit, Limit::OfMedian(0.925)),
-        ("100%link", limit, Limit::Value(100.0)),
+        ("100%link", of_link, Limit::Value(100.0)),
         ("40Gb", gbit, Limit::Value(40.0)),
         ("0.5Gb", gbit, Limit::Value(0.5)),
     ] {
@@ -105,10 +105,10 @@ fn conditions_name_the_flow_and_the_value() {
     let flows = &mut file.cases[0].runs[0].flows;
     flows[0].latency_ns.as_mut().unwrap().p99 = None;
     flows[1].latency_ns = None;
-    let text = fails_if(&file, &["p99>1s"]).unwrap();
-    has(&text, ["small: p99 is unknown: too few messages"]);
-    has(&text, ["large: p99 was not measured"]);
-    starts(&text, "2 of 3 flows fail");
+    let unknown = fails_if(&file, &["p99>1s"]).unwrap();
+    has(&unknown, ["small: p99 is unknown: too few messages"]);
+    has(&unknown, ["large: p99 was not measured"]);
+    starts(&unknown, "2 of 3 flows fail");
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn set_up_is_judged_by_its_own_conditions() {
     file.cases[0].config.flows.clear();
     assert_eq!(fails_if(&file, &[]), None, "set-up alone has a figure");
     file.cases[0].runs[0].complete = false;
-    let text = fails_if(&file, &["setup>5ms"]).unwrap();
-    assert!(text.ends_with("set-up: no run counts"), "{text}");
+    let incomplete = fails_if(&file, &["setup>5ms"]).unwrap();
+    assert!(incomplete.ends_with("set-up: no run counts"), "{incomplete}");
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn flows_below_are_named_with_figures() {
     assert!(text.ends_with("; and 7 more"), "{text}");
     has(&text, ["9.410 Gb/s, below 9.500 Gb/s;"]);
     assert_eq!(sentence(&file, "4.7Gb"), None);
-    let text = sentence(&file, "90%link").unwrap();
-    has(&text, ["48.010 % of its link's limit, below 90.000 %"]);
-    starts(&text, "3 of 12");
+    let of_link = sentence(&file, "90%link").unwrap();
+    has(&of_link, ["48.010 % of its link's limit, below 90.000 %"]);
+    starts(&of_link, "3 of 12");
 }
 
 #[test]
@@ -153,16 +153,16 @@ fn what_cannot_be_judged_has_not_passed() {
     starts(&text, "12 of 12 flows fail");
     has(&text, ["is unknown"]);
     let failed = Mesh::quiet(4).failing([(0, 1)]);
-    let text = sentence(&failed.pairs(), "1%").unwrap();
-    has(text, ["node1>node2: no run counts"]);
+    let lost = sentence(&failed.pairs(), "1%").unwrap();
+    has(lost, ["node1>node2: no run counts"]);
     let alone = Mesh::quiet(2).incast(&[1]);
-    let text = sentence(&alone, "1%median").unwrap();
-    starts(&text, "1 of 1 flow fails: ");
-    has(&text, ["no other flow has the same settings"]);
+    let only = sentence(&alone, "1%median").unwrap();
+    starts(&only, "1 of 1 flow fails: ");
+    has(&only, ["no other flow has the same settings"]);
     let mut empty = Mesh::quiet(2).incast(&[1]);
     empty.cases[0].config.flows.clear();
-    let text = sentence(&empty, "1Gb").unwrap();
-    assert!(text.contains("no flow has a throughput"), "{text}");
+    let nothing = sentence(&empty, "1Gb").unwrap();
+    assert!(nothing.contains("no flow has a throughput"), "{nothing}");
 }
 
 #[test]
@@ -173,15 +173,15 @@ fn sweeps_without_a_pattern_are_judged_too() {
     starts(&text, expected);
     starts(sentence(&file, "50%").unwrap(), "3 of 3 flows fail");
     file.cases[0].runs[0].flows[0].totals.errors = 1;
-    let text = sentence(&file, "0.1Gb").unwrap();
-    has(text, ["small: no run counts"]);
+    let broken = sentence(&file, "0.1Gb").unwrap();
+    has(broken, ["small: no run counts"]);
     // What was sent and did not come does not pass.
     let flow = &mut file.cases[0].runs[0].flows[1];
     assert!(flow.totals.gbit_per_s > Some(5.0));
     flow.delivery =
         Some(Delivery { goodput_gbit_per_s: Some(4.0), ..Delivery::of_qps(&[2000], &[1000]) });
-    let text = sentence(&file, "5Gb").unwrap();
-    has(text, ["large: bandwidth 4.000 Gb/s, below 5.000 Gb/s"]);
+    let undelivered = sentence(&file, "5Gb").unwrap();
+    has(undelivered, ["large: bandwidth 4.000 Gb/s, below 5.000 Gb/s"]);
 }
 
 #[test]

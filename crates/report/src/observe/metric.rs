@@ -98,7 +98,7 @@ metrics! {
         column: ("Mmsg/s", 4, 1.0), margin: Some(0.05), higher_is_better: true,
         is_of_offer: true, source: Source::Flow(FlowResult::mmsg_per_s),
     }
-    /// Median latency, in nanoseconds.
+    /// Half of the latencies are at most this, in nanoseconds.
     P50Ns => {
         name: "latency_p50_ns", short: ["p50", "p50"], noun: "p50", unit: "ns", title: "Median latency", axis: "p50",
         column: ("p50 (µs)", 2, 1e3), margin: Some(0.03), higher_is_better: false,
@@ -423,8 +423,8 @@ mod tests {
             totals: Totals::in_window(2_000_000, 2_000_000_000, 0, 2.0),
             ..FlowResult::default()
         };
-        let rates = |flow: &FlowResult| {
-            [Metric::GbitPerS, Metric::MmsgPerS].map(|it| it.of(&Run::default(), Some(flow)))
+        let rates = |sent: &FlowResult| {
+            [Metric::GbitPerS, Metric::MmsgPerS].map(|it| it.of(&Run::default(), Some(sent)))
         };
         assert_eq!(rates(&flow), [Some(8.0), Some(1.0)]);
         flow.delivery = Some(Delivery {

@@ -73,8 +73,8 @@ fn a_change_of_the_margin_is_seldom_called_equal() {
     for &noise in Noise::ALL {
         let equal = count(setup(noise, 0.01, (1, 1), 0.03)).bandwidth_equal;
         assert!(equal <= 7, "{noise:?}: {equal}");
-        let equal = count(setup(noise, 0.01, (0, 1), 0.0)).bandwidth_equal;
-        assert!(equal >= EXPERIMENTS * 6 / 10, "{noise:?}: {equal}");
+        let unchanged = count(setup(noise, 0.01, (0, 1), 0.0)).bandwidth_equal;
+        assert!(unchanged >= EXPERIMENTS * 6 / 10, "{noise:?}: {unchanged}");
     }
 }
 
@@ -93,8 +93,8 @@ fn the_interval_holds_the_truth_and_bears_an_outlier() {
                 held += usize::from(found.low <= 1.0 && found.high >= 1.0);
                 let mut base = base.to_vec();
                 base[0] *= 0.5;
-                let found = ratio(&base, new, 0.95).unwrap();
-                narrow += usize::from(found.high - found.low < 0.1);
+                let outlying = ratio(&base, new, 0.95).unwrap();
+                narrow += usize::from(outlying.high - outlying.low < 0.1);
             }
             assert!(held >= 88, "{noise:?}, {launches}: {held}");
             // These have outliers of their own beside the one.
@@ -130,11 +130,11 @@ fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
         spread: 0.0,
         slower: 0.0,
     };
-    for setup in
+    for quiet in
         [setup(&[0.5], 10, 2_000), setup(&[0.9], 5, 2_000), setup(&[0.3, 0.7, 0.95], 5, 1_000)]
     {
         for spread in [0.0, 0.02] {
-            let setup = open_loop::Setup { spread, ..setup.clone() };
+            let setup = open_loop::Setup { spread, ..quiet.clone() };
             let found = open_loop::found(&setup, EXPERIMENTS, 7);
             // As above: 9 or more of 100 at 3 % have a chance of 1 in 300.
             assert!(found <= 8, "{setup:?}: {found}");

@@ -35,13 +35,14 @@ pub use model::{
 
 /// Compares what was found at two places.
 pub fn compare(
-    (base_path, base): (&Path, &Found),
-    (new_path, new): (&Path, &Found),
+    (base_path, found_base): (&Path, &Found),
+    (new_path, found_new): (&Path, &Found),
     options: &Options,
 ) -> Comparison {
     let mut notes = Vec::new();
-    let refused = base.refused.iter().chain(&new.refused).map(ToString::to_string).collect();
-    let sides = [("base", base), ("new", new)]
+    let refused =
+        found_base.refused.iter().chain(&found_new.refused).map(ToString::to_string).collect();
+    let sides = [("base", found_base), ("new", found_new)]
         .map(|(name, found)| SideFiles::new(name, without_copies(&found.results, &mut notes)));
     let [base, new] = &sides;
     if base.files.iter().any(|file| new.files.iter().any(|it| file.result == it.result)) {
@@ -242,11 +243,11 @@ fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
     // Each flow of a case is a case of its own to the statistics.
     let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let mut questions: Vec<Question> = Vec::new();
-    for (index, (case, units)) in judged.iter().enumerate() {
+    for (index, (case, sides)) in judged.iter().enumerate() {
         for metric in &case.metrics {
             let next = numbers.len();
             let number = *numbers.entry((index, &metric.flow)).or_insert(next);
-            questions.push(question(number, metric, units));
+            questions.push(question(number, metric, sides));
         }
     }
     let judgement = statistics::judge(&questions, part);
@@ -259,9 +260,9 @@ fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
     };
     let mut answers = judgement.by_case.iter();
     for (case, _) in &mut judged {
-        let observation = case.observation;
+        let own = case.observation;
         for (metric, answer) in case.metrics.iter_mut().zip(&mut answers) {
-            apply(metric, answer, observation);
+            apply(metric, answer, own);
         }
     }
     over(&judgement, count, observation)
@@ -386,9 +387,9 @@ fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     if lead(apart) <= MOST_LEAD + 1e-9 {
         return None;
     }
-    let [base, new] = apart.map(|part| part * 100.0);
+    let [of_base, of_new] = apart.map(|part| part * 100.0);
     Some(format!(
-        "not launched in turns: at one time {base:.0} % of the base's launches had begun and {new:.0} % of the new \
+        "not launched in turns: at one time {of_base:.0} % of the base's launches had begun and {of_new:.0} % of the new \
          side's, so a drift of the machine would look like a change"
     ))
 }
@@ -591,8 +592,8 @@ mod tests {
 
     #[test]
     fn times_are_of_any_zone_and_must_be_times() {
-        let (first, last) = ("2026-11-20T12:00:00Z", "2026-11-20T12:04:00.000Z");
-        let base = [first, "2026-11-20T15:02:00+03:00", last];
+        let (first, latest) = ("2026-11-20T12:00:00Z", "2026-11-20T12:04:00.000Z");
+        let base = [first, "2026-11-20T15:02:00+03:00", latest];
         let (between, last) = ("2026-11-20T12:03:00Z", "2026-11-20T11:05:00-01:00");
         let new = ["2026-11-20T12:01:00Z", between, last];
         assert_eq!(reason_against(&base, &new), None);

@@ -321,7 +321,7 @@ pub enum OptionError {
     Twice { name: &'static str },
 }
 
-/// Aspects, comma-separated.
+/// The names of all aspects with commas between them, as errors and help list them.
 pub fn aspect_names() -> String {
     Aspect::ALL.iter().map(|aspect| aspect.name()).collect::<Vec<_>>().join(", ")
 }
@@ -368,7 +368,7 @@ impl Margins {
 impl FromStr for Margins {
     type Err = OptionError;
 
-    /// `bandwidth=3%,p99=10%`.
+    /// Reads `bandwidth=3%,p99=10%`: a metric and a percentage above 0 and below 100, each metric once.
     fn from_str(words: &str) -> Result<Margins, OptionError> {
         let mut margins = BTreeMap::new();
         for word in words.split(',') {

@@ -56,13 +56,13 @@ impl<'a> SideFiles<'a> {
     /// The runs of a case that count; what is wrong with others goes to `bad`, what was left out to `notes`.
     pub(super) fn launches(
         &self,
-        case: &SideCase<'a>,
+        cases: &SideCase<'a>,
         bad: &mut Vec<String>,
         notes: &mut Vec<String>,
     ) -> Vec<Launch<'a>> {
         let mut not_counted = LeftOut::default();
         let mut launches = Vec::new();
-        for &(number, case) in case {
+        for &(number, case) in cases {
             let Some(&file) = self.files.get(number) else {
                 continue;
             };
@@ -444,7 +444,7 @@ mod tests {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
         let pairs = pair(&base.each_ref(), &new.each_ref());
-        let ids = pairs.both.iter().map(|[base, new]| (&*base[0].1.id, base.len(), new.len()));
+        let ids = pairs.both.iter().map(|[old, now]| (&*old[0].1.id, old.len(), now.len()));
         assert!(ids.eq([("a", 1, 1), ("b", 2, 1)]));
         assert!(pairs.only_in_base.is_empty());
         assert_eq!(pairs.only_in_new, ["c"]);
@@ -459,10 +459,10 @@ mod tests {
         let paired = pairs.both[0][0][0].1;
         assert_eq!(paired.config.duration_seconds, "5s".parse().ok());
         assert_eq!(pairs.only_in_base, ["a"]);
-        let near = [file(&[("a", 2.0)])];
-        let pairs = pair(&near.each_ref(), &new.each_ref());
-        let [base, new] = pairs.both[0].each_ref().map(|side| &side[0].1.config);
-        let differences = settings_that_differ(base, new);
+        let others = [file(&[("a", 2.0)])];
+        let near_pairs = pair(&others.each_ref(), &new.each_ref());
+        let [near, far] = near_pairs.both[0].each_ref().map(|side| &side[0].1.config);
+        let differences = settings_that_differ(near, far);
         assert_eq!(differences, ["duration: 2s in the base, 5s in the new results"]);
     }
 

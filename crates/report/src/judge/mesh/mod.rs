@@ -187,19 +187,19 @@ impl NodesFinding {
 impl Matrix {
     /// Its findings and those of its outliers. Only the fan says that its flows are alike.
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<NodesFinding> {
-        let (paths, nodes): (Vec<&Outlier>, Vec<&Outlier>) =
+        let (slow_paths, slow_nodes): (Vec<&Outlier>, Vec<&Outlier>) =
             outliers.iter().partition(|outlier| matches!(outlier.place, Place::Path(..)));
-        let named = nodes.into_iter().chain(paths.iter().copied().take(MOST_PATHS));
+        let slow = slow_nodes.into_iter().chain(slow_paths.iter().copied().take(MOST_PATHS));
         let mut found = self.without_figures();
-        found.extend(named.map(|outlier| NodesFinding::Slow(self.slow(outlier))));
-        if let more @ 1.. = paths.len().saturating_sub(MOST_PATHS) {
+        found.extend(slow.map(|outlier| NodesFinding::Slow(self.slow(outlier))));
+        if let more @ 1.. = slow_paths.len().saturating_sub(MOST_PATHS) {
             found.push(NodesFinding::MoreSlow { paths: more });
         }
-        let (paths, nodes): (Vec<&Lossy>, Vec<&Lossy>) =
+        let (lossy_paths, lossy_nodes): (Vec<&Lossy>, Vec<&Lossy>) =
             lossy.iter().partition(|lossy| matches!(lossy.place, Place::Path(..)));
-        let more = paths.len().saturating_sub(MOST_PATHS);
-        let named = nodes.into_iter().chain(paths.into_iter().take(MOST_PATHS));
-        found.extend(named.map(|lossy| self.loses(lossy)));
+        let more = lossy_paths.len().saturating_sub(MOST_PATHS);
+        let named = lossy_nodes.into_iter().chain(lossy_paths.into_iter().take(MOST_PATHS));
+        found.extend(named.map(|outlier| self.loses(outlier)));
         if more > 0 {
             found.push(NodesFinding::MoreLossy { paths: more });
         }
@@ -492,7 +492,7 @@ fn point(case: &CaseResult, is_in: bool) -> Option<FanPoint> {
         (runs.iter()).map(|run| FlowResult::together(&run.flows)).collect();
     let rates: Vec<f64> = together.iter().filter_map(FlowResult::gbit_per_s).collect();
     let jains: Vec<f64> =
-        together.iter().filter_map(|flows| Some(flows.fairness.as_ref()?.jain)).collect();
+        together.iter().filter_map(|sum| Some(sum.fairness.as_ref()?.jain)).collect();
     let p99: Vec<f64> = runs
         .iter()
         .filter_map(|run| Latency::merged(&run.flows, |flow| flow.latency_ns.as_ref())?.p99)

@@ -161,8 +161,8 @@ fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
             .collect();
         counts.push(runs.len() as f64);
         away.extend(runs.iter().flat_map(|value| {
-            let away = (value / middle).ln();
-            [away, -away]
+            let log = (value / middle).ln();
+            [log, -log]
         }));
     }
     let runs = median(&counts).unwrap_or(1.0);

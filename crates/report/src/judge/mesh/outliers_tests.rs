@@ -48,9 +48,7 @@ fn a_path_is_told_by_either_end_in_three_runs_and_a_node_by_its_flows() {
         "node3" => resent(3),
         _ => Vec::new(),
     });
-    let [losing, runs] = [7; 2];
-    let place = Place::From(2);
-    assert_eq!(node, [Lossy { place, losing, runs }]);
+    assert_eq!(node, [Lossy { place: Place::From(2), losing: 7, runs: 7 }]);
     // What followed from a receiver that was not ready.
     let refused = with_events(3, |from, _| match from {
         "node3" => {
@@ -110,7 +108,7 @@ fn a_slow_pair_is_no_slow_node() {
         let mesh = mesh.with(Slow::Pair(2, 1, 0.5));
         let back = (BANDWIDTH, Place::Path(2, 1));
         let mut both = named(&mesh.pairs());
-        both.sort_by_key(|(_, place)| *place);
+        both.sort_by_key(|(_, path)| *path);
         assert_eq!(both, [place, back], "{nodes} nodes");
     }
 }
@@ -145,8 +143,8 @@ fn an_open_loop_is_told_by_its_latency() {
 fn one_percent_is_never_an_outlier_and_a_flow_that_stands_still_is_one() {
     let mesh = Mesh::quiet(8).with(Slow::Receives(2, 0.96));
     assert_eq!(named(&mesh.pairs()), []);
-    let mesh = Mesh::quiet(8).with(Slow::Pair(0, 1, 0.0));
-    assert_eq!(named(&mesh.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
+    let still = Mesh::quiet(8).with(Slow::Pair(0, 1, 0.0));
+    assert_eq!(named(&still.pairs()), [(BANDWIDTH, Place::Path(0, 1))]);
 }
 
 #[test]
