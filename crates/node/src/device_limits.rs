@@ -1,34 +1,33 @@
 //! Compares the requirements of a flow with the limits of an end's device.
 
 use datapath::Geometry;
-use protocol::device_limits::DeviceLimits;
 use settings::{CallStyle, Domains, Service, Settings, Timestamps};
-use verbs::VerbsError;
+use verbs::{PortLimits, Services, VerbsError};
 
 use super::needs::{EndRoles, Needs};
 use plan::{Case, Side};
 
 /// Checks that the device can provide what the case requires at node number `node`.
-pub fn check_case(limits: &DeviceLimits, case: &Case, node: u32) -> Result<(), VerbsError> {
+pub fn check_case(limits: &PortLimits, case: &Case, node: u32) -> Result<(), VerbsError> {
     // Of a device that a flow asks for the node finds out when it opens it.
     let ends: Vec<_> =
         case.ends_at(node).filter(|(_, flow, side)| flow.device(*side).is_none()).collect();
     let traffic: u64 = ends.iter().map(|(_, flow, _)| u64::from(flow.qps)).sum();
     if case.is_set_up() {
         let qps = u64::from(case.qps) + traffic;
-        limits.allow("QPs", limits.qps, qps, "--qps or --traffic-qps")?;
+        limits.allow("QPs", limits.device.max_qp, qps, "--qps or --traffic-qps")?;
     }
-    limits.allow("QPs", limits.qps, traffic, "--qps")?;
+    limits.allow("QPs", limits.device.max_qp, traffic, "--qps")?;
     ends.into_iter().try_for_each(|(_, flow, side)| check_flow(limits, flow, side))
 }
 
 /// Checks that the device can provide what an end of a flow requires.
-pub fn check_flow(limits: &DeviceLimits, flow: &Settings, side: Side) -> Result<(), VerbsError> {
-    if flow.op.profile().is_atomic() && !limits.has_atomics {
+pub fn check_flow(limits: &PortLimits, flow: &Settings, side: Side) -> Result<(), VerbsError> {
+    if flow.op.profile().is_atomic() && !limits.device.has_atomics {
         let instead = "take fetch-add and compare-swap out of --op; send, write and read work on every device";
         return Err(limits.lacks("atomic operations", instead));
     }
-    if limits.lacks_services.contains(&flow.service) {
+    if has(limits.lacks_services, flow.service) {
         let (what, instead) = match flow.service {
             Service::Rc => ("RC QPs", "use --service ud, or choose another device with -d"),
             Service::Uc => ("UC QPs", "use --service rc"),
@@ -38,7 +37,7 @@ pub fn check_flow(limits: &DeviceLimits, flow: &Settings, side: Side) -> Result<
     }
     check_calls(limits, flow)?;
     if flow.service == Service::Ud {
-        let (limit, needed) = (limits.packet_bytes, flow.size_bytes.into());
+        let (limit, needed) = (limits.packet_bytes.into(), flow.size_bytes.into());
         limits.allow("bytes in one datagram, by its port's MTU", limit, needed, "--size")?;
     }
     let roles = EndRoles::new(flow, side);
@@ -48,7 +47,7 @@ pub fn check_flow(limits: &DeviceLimits, flow: &Settings, side: Side) -> Result<
         check_pace(limits, flow.service, kbit_per_s)?;
     }
     let needs = Needs::new(flow, &Geometry::from_flow(flow), roles);
-    if needs.srq_wrs.is_some() && !limits.has_srqs {
+    if needs.srq_wrs.is_some() && limits.device.max_srq == 0 {
         return Err(limits.lacks("shared receive queues", "use --recv-queue per-qp"));
     }
     check_amounts(limits, flow, roles, &needs)
@@ -56,51 +55,56 @@ pub fn check_flow(limits: &DeviceLimits, flow: &Settings, side: Side) -> Result<
 
 /// Checks how many of each object, and of what each object holds.
 fn check_amounts(
-    limits: &DeviceLimits,
+    limits: &PortLimits,
     flow: &Settings,
     roles: EndRoles,
     needs: &Needs,
 ) -> Result<(), VerbsError> {
-    let sges_of_sends = if flow.op.profile().fetches && limits.sges_of_a_read > 0 {
-        limits.sges.min(limits.sges_of_a_read)
+    let sges_of_sends = if flow.op.profile().fetches && limits.device.max_sge_rd > 0 {
+        limits.device.max_sge.min(limits.device.max_sge_rd)
     } else {
-        limits.sges
+        limits.device.max_sge
     };
     for (what, limit, needed, flags) in [
-        ("QPs", limits.qps, u64::from(flow.qps), "--qps"),
-        ("CQs", limits.cqs, needs.cqs.into(), "--qps, or use --cq shared"),
-        ("send WRs on one QP", limits.wrs_of_a_queue, needs.capacity.send_wr.into(), "--tx-depth"),
+        ("QPs", limits.device.max_qp, u64::from(flow.qps), "--qps"),
+        ("CQs", limits.device.max_cq, needs.cqs.into(), "--qps, or use --cq shared"),
+        (
+            "send WRs on one QP",
+            limits.device.max_qp_wr,
+            needs.capacity.send_wr.into(),
+            "--tx-depth",
+        ),
         (
             "receive WRs on one QP",
-            limits.wrs_of_a_queue,
+            limits.device.max_qp_wr,
             needs.capacity.recv_wr.into(),
             "--rx-depth",
         ),
         (
             "receives on one SRQ",
-            limits.receives_of_an_srq,
+            limits.device.max_srq_wr,
             needs.srq_wrs.unwrap_or(0).into(),
             "--rx-depth",
         ),
         (
             "SGEs in one WR",
-            if roles.sends { sges_of_sends } else { limits.sges },
+            if roles.sends { sges_of_sends } else { limits.device.max_sge },
             flow.sges.into(),
             "--sges",
         ),
         (
             "SGEs in one receive of an SRQ",
-            limits.sges_of_an_srq,
+            limits.device.max_srq_sge,
             if needs.srq_wrs.is_some() { flow.sges.into() } else { 0 },
             "--sges",
         ),
         (
             "entries in one CQ",
-            limits.entries_of_a_cq,
+            limits.device.max_cqe,
             needs.cq_entries.into(),
             "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
         ),
-        ("bytes in one message", limits.message_bytes, flow.size_bytes.into(), "--size"),
+        ("bytes in one message", limits.message_bytes.into(), flow.size_bytes.into(), "--size"),
     ] {
         limits.allow(what, limit, needed, flags)?;
     }
@@ -108,26 +112,26 @@ fn check_amounts(
 }
 
 /// Checks that the device has the calls that the flow is to use.
-fn check_calls(limits: &DeviceLimits, flow: &Settings) -> Result<(), VerbsError> {
+fn check_calls(limits: &PortLimits, flow: &Settings) -> Result<(), VerbsError> {
     let extended = CallStyle::Extended;
     let missing = [
         (
-            flow.post == extended && !limits.has_extended_post,
+            flow.post == extended && !limits.extensions.extended_post,
             "extended posting (ibv_wr_start)",
             "use --post legacy",
         ),
         (
-            flow.post == extended && flow.sges > 1 && !limits.has_extended_lists,
+            flow.post == extended && flow.sges > 1 && !limits.extensions.extended_lists,
             "correct extended posting of several elements: its library adds up their lengths wrongly",
             "use --sges 1 or --post legacy",
         ),
         (
-            flow.poll_api == extended && !limits.has_extended_poll,
+            flow.poll_api == extended && !limits.extensions.extended_poll,
             "extended polling (ibv_start_poll)",
             "use --poll-api legacy",
         ),
         (
-            flow.domains == Domains::Thread && !limits.has_thread_domains,
+            flow.domains == Domains::Thread && !limits.extensions.thread_domains,
             "single-threaded CQs and thread domains",
             "use --domains usual",
         ),
@@ -137,7 +141,7 @@ fn check_calls(limits: &DeviceLimits, flow: &Settings) -> Result<(), VerbsError>
             "use --flow-label, from which many drivers derive the port",
         ),
         (
-            flow.timestamps == Timestamps::Device && !limits.has_stamps,
+            flow.timestamps == Timestamps::Device && !limits.extensions.stamps,
             "time stamps of completions with a clock that can be read",
             "use --timestamps cpu",
         ),
@@ -149,36 +153,40 @@ fn check_calls(limits: &DeviceLimits, flow: &Settings) -> Result<(), VerbsError>
 }
 
 /// Checks that the device can limit QPs of `service` to this rate.
-fn check_pace(limits: &DeviceLimits, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
-    let Some(paces) = limits.paces.as_ref().filter(|paces| paces.services.contains(&service))
-    else {
+fn check_pace(limits: &PortLimits, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
+    let Some(pacing) = limits.device.pacing.filter(|pacing| has(pacing.services, service)) else {
         return Err(limits.lacks(
             "rate limit for QPs with this --service, as --pace device needs",
             "take --pace worker, or another --service or device",
         ));
     };
-    if kbit_per_s < paces.least_kbit_per_s.into() {
+    if kbit_per_s < pacing.least_kbit_per_s.into() {
         return Err(limits.lacks(
             "rate limit as low as each QP's part of --rate with --pace device",
             "raise --rate, lower --qps, or take --pace worker",
         ));
     }
-    let most = paces.most_kbit_per_s.into();
+    let most = pacing.most_kbit_per_s.into();
     limits.allow("kbit/s of one QP", most, kbit_per_s, "--rate")
+}
+
+fn has(services: Services, service: Service) -> bool {
+    match service {
+        Service::Rc => services.rc,
+        Service::Uc => services.uc,
+        Service::Ud => services.ud,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::device_limits::PacedRates;
+    use verbs::{DeviceLimits, Pacing};
 
     #[test]
     fn a_datagram_is_no_longer_than_the_ports_mtu() {
-        let limits = DeviceLimits {
-            device: "soft1".to_owned(),
-            packet_bytes: 1024,
-            ..DeviceLimits::default()
-        };
+        let limits =
+            PortLimits { name: "soft1".to_owned(), packet_bytes: 1024, ..PortLimits::default() };
         let check = |service, size| {
             let flow = Settings::from([("service", service), ("size", size)]);
             let checked = check_flow(&limits, &flow, Side::Target);
@@ -193,15 +201,15 @@ mod tests {
     /// mlx5 paces raw packets alone.
     #[test]
     fn a_rate_that_the_device_keeps_for_other_qps_alone_is_refused() {
-        let paces = PacedRates {
+        let pacing = Pacing {
             least_kbit_per_s: 1_000,
             most_kbit_per_s: 100_000_000,
-            services: Vec::new(),
+            services: Services::default(),
         };
-        let limits = DeviceLimits {
-            device: "mlx5_0".to_owned(),
-            paces: Some(paces),
-            ..DeviceLimits::default()
+        let limits = PortLimits {
+            name: "mlx5_0".to_owned(),
+            device: DeviceLimits { pacing: Some(pacing), ..DeviceLimits::default() },
+            ..PortLimits::default()
         };
         let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
         let error = check_flow(&limits, &flow, Side::Initiator).unwrap_err();
@@ -212,10 +220,10 @@ mod tests {
 
     #[test]
     fn a_service_without_qps_is_refused_with_another_that_has_some() {
-        let limits = DeviceLimits {
-            device: "bnxt_re0".to_owned(),
-            lacks_services: vec![Service::Uc],
-            ..DeviceLimits::default()
+        let limits = PortLimits {
+            name: "bnxt_re0".to_owned(),
+            lacks_services: Services { uc: true, ..Services::default() },
+            ..PortLimits::default()
         };
         let check = |service| {
             let checked =

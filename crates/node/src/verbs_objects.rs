@@ -24,7 +24,6 @@ use crate::port_path::{self, Agreed};
 use crate::qp_service::{psns, service};
 use crate::queues::Queues;
 use plan::Side;
-use protocol::device_limits::DeviceLimits;
 use protocol::endpoints::{Endpoints, QpEndpoint};
 use protocol::failure::RunFailure;
 
@@ -67,7 +66,7 @@ impl VerbsObjects {
         let roles = EndRoles::new(flow, side);
         let geometry = Geometry::from_flow(flow);
         let needs = Needs::new(flow, &geometry, roles);
-        check_flow(&DeviceLimits::new(port), flow, side)?;
+        check_flow(&verbs::PortLimits::new(&port.adapter, &port.info), flow, side)?;
         if flow.connect == ConnectMode::Cm {
             check_port(port)?;
         }

@@ -3,7 +3,6 @@
 
 pub mod clock_offset;
 pub mod control_socket;
-pub mod device_limits;
 mod dial;
 pub mod endpoints;
 pub mod error;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::device_limits::DeviceLimits;
 use super::memory_offer::MemoryOffer;
 use machine::device::Lossless;
 use plan::flow::{FlowDevice, Side};
@@ -12,7 +11,7 @@ use results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
     Received, WorkerResult,
 };
-use verbs::Network;
+use verbs::{Network, PortLimits};
 
 /// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
 pub const QPS_OF_A_MESSAGE: usize = 384;
@@ -22,8 +21,8 @@ pub const QPS_OF_A_MESSAGE: usize = 384;
 pub struct NodeFacts {
     /// Its device.
     pub device: Device,
-    /// What that can do.
-    pub limits: DeviceLimits,
+    /// What that and its port can do.
+    pub limits: PortLimits,
     /// Memory for a run.
     pub memory: MemoryOffer,
     /// Means against loss at its network interface.

@@ -6,10 +6,11 @@ use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
 use rdma_sys::{ibv_node_type, ibv_transport_type};
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    CompletionQueue, Context, CqCalls, DeviceLimits, GidEntry, Operation, PortInfo,
-    ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, StampClock, ThreadDomain,
+    CompletionQueue, Context, CqCalls, DeviceLimits, GidEntry, LinkLayer, Operation, PortInfo,
+    ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, Services, StampClock, ThreadDomain,
     VerbsError, VerbsLibrary, kernel,
 };
 
@@ -155,6 +156,68 @@ impl Adapter {
     }
 }
 
+/// What a device and one of its ports can do, as a node tells others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortLimits {
+    /// The device's name.
+    pub name: String,
+    pub device: DeviceLimits,
+    pub extensions: Extensions,
+    /// Bytes of one message; 0 where the port does not tell.
+    pub message_bytes: u32,
+    /// Bytes of payload in one packet, the port's active MTU; 0 where it does not tell.
+    pub packet_bytes: u32,
+    /// The services of which the device makes no QP.
+    pub lacks_services: Services,
+    /// Whether its driver has a call for the UDP source port of a QP (`--udp-sport`).
+    pub takes_udp_ports: bool,
+}
+
+impl PortLimits {
+    pub fn new(adapter: &Adapter, port: &PortInfo) -> PortLimits {
+        let mut lacks_services = Services::default();
+        for (service, _) in adapter.refused_services() {
+            match service {
+                Service::ReliableConnection => lacks_services.rc = true,
+                Service::UnreliableConnection => lacks_services.uc = true,
+                Service::Datagram { .. } => lacks_services.ud = true,
+            }
+        }
+        PortLimits {
+            name: adapter.name().to_owned(),
+            device: adapter.limits.clone(),
+            extensions: adapter.extensions(),
+            message_bytes: port.max_message_bytes,
+            packet_bytes: port.active_mtu_bytes,
+            lacks_services,
+            takes_udp_ports: port.link_layer == LinkLayer::Ethernet
+                && adapter.context.driver().is_some_and(|driver| driver.takes_udp_ports),
+        }
+    }
+
+    /// The error of a case that needs what the device does not have.
+    pub fn lacks(&self, what: &'static str, instead: &'static str) -> VerbsError {
+        VerbsError::DeviceLacks { device: self.name.clone(), what, instead }
+    }
+
+    /// Checks an amount that a case needs; `flags` are those that change it.
+    ///
+    /// # Errors
+    /// It is over the limit.
+    pub fn allow(
+        &self,
+        what: &'static str,
+        limit: u64,
+        needed: u64,
+        flags: &'static str,
+    ) -> Result<(), VerbsError> {
+        if limit == 0 || needed <= limit {
+            return Ok(());
+        }
+        Err(VerbsError::DeviceLimit { device: self.name.clone(), what, limit, needed, flags })
+    }
+}
+
 /// Whether a failure to make a QP tells of its service, rather than of a limit that was reached.
 fn says_that_it_has_none(error: &VerbsError) -> bool {
     let VerbsError::Call { source, .. } = error else {
@@ -245,7 +308,7 @@ impl Adapters {
 // destroyed again.
 
 /// The extended verbs that a device has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extensions {
     /// QPs of the RC service that are posted to by `ibv_wr_post(3)`.
     pub extended_post: bool,

@@ -12,6 +12,7 @@ use rdma_sys::{
     ibv_gid_entry, ibv_node_type, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_state,
     ibv_qp_type, ibv_transport_type,
 };
+use serde::{Deserialize, Serialize};
 use softroce::transport::Nic;
 
 use crate::error::TeardownToken;
@@ -35,12 +36,13 @@ unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
 
-/// Limits of a device, from `ibv_query_device(3)`.
-#[derive(Clone, Debug)]
+/// Limits of a device, from `ibv_query_device(3)`; a number is 0 where the device does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceLimits {
     /// Who made it: a PCI vendor, as a rule.
     pub vendor_id: u32,
-    /// Firmware version; empty if there is none.
+    /// Firmware version; empty if there is none, and not among what a node tells others.
+    #[serde(skip)]
     pub firmware: String,
     pub max_qp: u64,
     /// WRs outstanding on one queue of a QP.
@@ -70,15 +72,21 @@ pub struct DeviceLimits {
 }
 
 /// How a device limits what a QP sends (`packet_pacing_caps` of `ibv_query_device_ex(3)`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
     /// The least rate, in 1000 bits a second.
     pub least_kbit_per_s: u32,
     pub most_kbit_per_s: u32,
-    /// It does so for RC QPs.
-    pub of_rc: bool,
-    pub of_uc: bool,
-    pub of_ud: bool,
+    /// It does so for QPs of these services.
+    pub services: Services,
+}
+
+/// Some of the services that QPs may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Services {
+    pub rc: bool,
+    pub uc: bool,
+    pub ud: bool,
 }
 
 impl Pacing {
@@ -88,9 +96,11 @@ impl Pacing {
         (caps.qp_rate_limit_max > 0).then(|| Pacing {
             least_kbit_per_s: caps.qp_rate_limit_min,
             most_kbit_per_s: caps.qp_rate_limit_max,
-            of_rc: has(ibv_qp_type::IBV_QPT_RC),
-            of_uc: has(ibv_qp_type::IBV_QPT_UC),
-            of_ud: has(ibv_qp_type::IBV_QPT_UD),
+            services: Services {
+                rc: has(ibv_qp_type::IBV_QPT_RC),
+                uc: has(ibv_qp_type::IBV_QPT_UC),
+                ud: has(ibv_qp_type::IBV_QPT_UD),
+            },
         })
     }
 }

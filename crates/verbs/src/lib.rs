@@ -21,10 +21,10 @@ mod select;
 mod send_ring;
 mod walk;
 
-pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, Refused, Transport};
+pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, PortLimits, Refused, Transport};
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch, WcStatus};
-pub use device::{Context, DeviceLimits, Pacing, PortInfo, StampClock};
+pub use device::{Context, DeviceLimits, Pacing, PortInfo, Services, StampClock};
 pub use error::{Operation, Teardown, VerbsError, tear_down};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use extended::CqCalls;

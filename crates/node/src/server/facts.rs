@@ -5,10 +5,9 @@ use std::slice;
 use crate::outcome;
 use crate::resources::NodeResources;
 use plan::flow::FlowDevice;
-use protocol::device_limits::DeviceLimits;
 use protocol::failure::RunFailure;
 use protocol::node_report::NodeFacts;
-use verbs::Port;
+use verbs::{Port, PortLimits};
 
 /// The facts of a node at which flows ask for these devices besides.
 ///
@@ -27,7 +26,7 @@ pub(super) fn facts(
     Ok(NodeFacts {
         lossless: outcome::lossless(port, &device),
         device,
-        limits: DeviceLimits::new(port),
+        limits: PortLimits::new(&port.adapter, &port.info),
         memory: resources.memory_offer(),
         networks: networks.copied().collect(),
         rails: resources.rails(),
