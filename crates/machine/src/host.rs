@@ -264,7 +264,7 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+pub mod tests {
     use super::*;
 
     #[test]
