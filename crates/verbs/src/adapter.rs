@@ -159,7 +159,7 @@ impl Adapter {
 /// What a device and one of its ports can do, as a node tells others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortLimits {
-    /// The device's name.
+    /// The device's name, such as `mlx5_0`.
     pub name: String,
     pub device: DeviceLimits,
     pub extensions: Extensions,
