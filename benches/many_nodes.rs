@@ -116,17 +116,21 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
     }
     let grown = memory_kib("VmHWM")? - before;
     let sent = (loopback_kib()? - sent_before) / (cases as f64 * f64::from(nodes));
-    let told = |all: &mut Vec<Duration>| {
-        all.sort();
-        let ms = |at: usize| all.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3);
-        format!("{:.0} ({:.0})", ms(all.len() / 2), ms(all.len().saturating_sub(1)))
+    let median_and_most = |times_of_step: &mut Vec<Duration>| {
+        times_of_step.sort();
+        let ms = |at: usize| times_of_step.get(at).map_or(0.0, |it| it.as_secs_f64() * 1e3);
+        format!(
+            "{:.0} ({:.0})",
+            ms(times_of_step.len() / 2),
+            ms(times_of_step.len().saturating_sub(1))
+        )
     };
     println!(
         "{pattern:>10} {nodes:>5} {flows:>6} {:>11.0} {:>16} {:>16} {:>14} {:>9.0} {:>12.0} {sent:>16.1}",
         times.connected.unwrap_or_default().as_secs_f64() * 1e3,
-        told(&mut times.set_up),
-        told(&mut times.runs),
-        told(&mut times.steps),
+        median_and_most(&mut times.set_up),
+        median_and_most(&mut times.runs),
+        median_and_most(&mut times.steps),
         grown / 1024.0,
         grown / f64::from(nodes),
     );

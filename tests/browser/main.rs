@@ -66,8 +66,8 @@ fn draw(folder: &Path) -> PathBuf {
     command.arg("plot").arg(&results).arg("-o").arg(&plots);
     command.arg("--base").arg(results.join("1.json"));
     let output = command.arg("--racks").arg(&racks).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     plots.join("index.html")
 }
 
@@ -260,11 +260,11 @@ fn paper_shows_what_is_folded() {
         let on_screen = browser.count(shown);
         browser.show(794, "print", "light");
         let on_paper = browser.count(shown);
-        let all = browser.count(
+        let table_count = browser.count(
             "[...document.querySelectorAll('table')].filter((t) => !t.closest('.long')).length",
         );
-        assert!(on_screen < all, "{on_screen} of {all}");
-        assert_eq!(on_paper, all, "script {script}");
+        assert!(on_screen < table_count, "{on_screen} of {table_count}");
+        assert_eq!(on_paper, table_count, "script {script}");
     }
 }
 
@@ -289,9 +289,9 @@ fn a_picture_answers_a_pointer() {
         const event = (name) => svg.dispatchEvent(new PointerEvent(name, \
             {clientX: plot.left + plot.width / 2, clientY: plot.top + plot.height / 2}));";
     let tip = "svg.parentElement.querySelector('.tip')";
-    let told = browser.evaluate(&format!("{point} event('pointermove'); {tip}.textContent"));
-    let told = told.as_str().unwrap();
-    assert!(told.contains("KiB") && told.contains(": "), "{told}");
+    let value = browser.evaluate(&format!("{point} event('pointermove'); {tip}.textContent"));
+    let shown = value.as_str().unwrap();
+    assert!(shown.contains("KiB") && shown.contains(": "), "{shown}");
     let lines = browser.evaluate(&format!(
         "event('pointerleave'); {tip}.hidden && svg.querySelectorAll('.rb-key[role=button]').length"
     ));
@@ -344,20 +344,19 @@ fn a_picture_answers_keys() {
     let first = browser.evaluate(&shown);
     browser.press("ArrowRight");
     let second = browser.evaluate(&shown);
-    let are_told = first != "" && second != "" && first != second;
-    assert!(are_told, "{first}, {second}");
+    let are_shown = first != "" && second != "" && first != second;
+    assert!(are_shown, "{first}, {second}");
     // It tells what was measured: the values that the lines carry, with their unit and the line's colour.
-    let told = format!(
+    let rows_are_measured = format!(
         "const measured = [...svg.querySelectorAll('[data-points]')].flatMap((line) => \
          line.dataset.points.split(',').map((point) => Number(point.split(' ')[1]))); \
          [...{tip}.querySelectorAll('div')].map((row) => [row.textContent.split(': ').pop().split('\\u00a0'), row.querySelector('i')]) \
          .map(([[told, unit], swatch]) => unit === 'Gb/s' && getComputedStyle(swatch).backgroundColor.startsWith('rgb(') \
          && measured.some((value) => Math.abs(Number(told) - value) <= 0.006 * value))"
     );
-    let told = browser.evaluate(&told);
-    let told = told.as_array().unwrap();
-    let are_measured = !told.is_empty() && told.iter().all(|it| it == true);
-    assert!(are_measured, "{told:?}");
+    let answer = browser.evaluate(&rows_are_measured);
+    let rows = answer.as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row == true), "{rows:?}");
     // Of a part the axes have ticks of their own; titles and legend stay as they were.
     let others = "[...svg.querySelectorAll('text')].filter((it) => !it.closest('.rb-own, .rb-ticks, .rb-series')).map((it) => \
         it.textContent + JSON.stringify(it.getBoundingClientRect())).join()";

@@ -83,9 +83,9 @@ fn a_slower_case_regresses_and_the_other_does_not() {
         panic!("{}", comparison.cases.len());
     };
     let of = |case: &CaseComparison| (case.id.clone(), case.verdict(), case.observation);
-    let told = |id: &str, verdict| (id.to_owned(), verdict, Observation::Run);
-    assert_eq!(of(slower), told("send-shared-q4-64KiB", Verdict::Regressed));
-    assert_eq!(of(same), told("write-shared-q1-64B", Verdict::Equal));
+    let expected = |id: &str, verdict| (id.to_owned(), verdict, Observation::Run);
+    assert_eq!(of(slower), expected("send-shared-q4-64KiB", Verdict::Regressed));
+    assert_eq!(of(same), expected("write-shared-q1-64B", Verdict::Equal));
     let ratio = slower.metrics[0].ratio.unwrap();
     assert!((ratio - 0.9).abs() < 0.005, "{ratio}");
 }
@@ -275,11 +275,11 @@ fn every_document_is_written_where_it_was_asked_for() {
         ("", "action", "smaller-is-better.json", "latency_p99_ns"),
     ];
     let paths = documents.map(|(_, name, ..)| folder.path().join(name).display().to_string());
-    let asked: Vec<&str> =
+    let flags: Vec<&str> =
         documents.iter().zip(&paths).take(6).flat_map(|((flag, ..), path)| [*flag, path]).collect();
     let (base, slower) = (data("base.json"), data("slower.json"));
     let sides = [&*base, &*slower, "--across", "time"];
-    compare(&[&sides[..], &asked].concat()).ends(1);
+    compare(&[&sides[..], &flags].concat()).ends(1);
     for ((_, _, within, part), path) in documents.iter().zip(&paths) {
         let path = [path, *within].join("/");
         let written = fs::read_to_string(path.trim_end_matches('/')).unwrap();

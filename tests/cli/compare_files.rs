@@ -7,17 +7,17 @@ use crate::has;
 
 #[test]
 fn files_that_are_wrong_are_told_with_line_and_reason() {
-    let mut all = String::new();
+    let mut refusals = String::new();
     let base = data("base.json");
     for name in ["truncated", "empty", "foreign", "newer", "none"] {
         let wrong = data(&format!("{name}.json"));
         for args in [[&*base, &*wrong], [&*wrong, &*base]] {
             let ran = compare(&args).ends(2);
             assert!(ran.out.is_empty(), "{name}");
-            all += &format!("$ rocebench compare {}\n{}\n", args.join(" "), ran.err);
+            refusals += &format!("$ rocebench compare {}\n{}\n", args.join(" "), ran.err);
         }
     }
-    insta::assert_snapshot!("compare_refusals", all);
+    insta::assert_snapshot!("compare_refusals", refusals);
 }
 
 #[test]

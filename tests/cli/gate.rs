@@ -110,11 +110,11 @@ fn what_stays_unclear_is_measured_until_nothing_is_left() {
         });
         let ran = gate.run(&["--metrics", "bandwidth", strict]).ends(status);
         assert_eq!(gate.measured(), [12, 12]);
-        let told = match status {
+        let sentence = match status {
             0 => "",
             _ => "not every case is clear",
         };
-        has(&ran.err, [told]);
+        has(&ran.err, [sentence]);
         has(&ran.out, ["unclear"]);
     }
 }
@@ -122,9 +122,9 @@ fn what_stays_unclear_is_measured_until_nothing_is_left() {
 #[test]
 fn what_more_launches_would_not_help_ends_after_the_first() {
     let (faults, small) = ("--across faults", "--budget 1ms is too small");
-    for (name, budget, told) in [("faults", "10m", faults), ("same", "1ms", small)] {
+    for (name, budget, reason) in [("faults", "10m", faults), ("same", "1ms", small)] {
         let gate = Gate::against(&format!("{name}.json"), unchanged);
-        has(&gate.run(&["--budget", budget]).ends(2).err, [told]);
+        has(&gate.run(&["--budget", budget]).ends(2).err, [reason]);
         assert_eq!(gate.measured(), [1, 1]);
     }
 }
@@ -138,8 +138,8 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
     let gate = Gate::new("printf 'error: x\n  hint: y\n' >&2; exit 2");
-    let told = "a launch of base failed: exit status: 2: error: x\n";
-    has(&gate.run(&[]).ends(3).err, [told]);
+    let failure = "a launch of base failed: exit status: 2: error: x\n";
+    has(&gate.run(&[]).ends(3).err, [failure]);
     fs::remove_file(gate.path("program")).unwrap();
     has(&gate.run(&[]).ends(3).err, ["cannot be started"]);
 }

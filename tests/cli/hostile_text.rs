@@ -85,9 +85,9 @@ fn a_comparison_of_hostile_files_is_tame_in_every_format() {
     for document in documents {
         for across in ["host", "host,settings,device"] {
             let args = ["compare", "base.json", "new", "--across", across];
-            let asked = [document, "-"];
-            let asked = if document.is_empty() { &[][..] } else { &asked };
-            let text = is_tame(&run_in(&folder, &[&args, asked].concat()));
+            let to_stdout = [document, "-"];
+            let output = if document.is_empty() { &[][..] } else { &to_stdout };
+            let text = is_tame(&run_in(&folder, &[&args, output].concat()));
             has(&text, ["\\u{1b}[2J"]);
         }
     }

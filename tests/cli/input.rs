@@ -11,16 +11,16 @@ fn words(line: &str) -> Vec<&str> {
 
 /// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
 pub fn refusals(lines: &[&str]) -> String {
-    let mut all = String::new();
+    let mut refusals = String::new();
     for line in lines {
         let args: Vec<&str> = words(line).into_iter().map(|word| word.trim_matches('\'')).collect();
         let ran = run(&args).ends(2);
         assert!(ran.out.is_empty(), "{line}");
         has(&ran.err, ["error: "]);
         assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
-        all += &format!("$ rocebench {line}\n{}\n", ran.err);
+        refusals += &format!("$ rocebench {line}\n{}\n", ran.err);
     }
-    all
+    refusals
 }
 
 /// The program with such a file.
@@ -202,7 +202,7 @@ fn too_many_cases() {
 
 #[test]
 fn files_that_are_wrong_have_line_and_column() {
-    let mut all = String::new();
+    let mut refusals = String::new();
     let second = "[[flow]]\n\n[[flow]]\nname = 'b'\ntx-depth = 4\npost-list = 8\n";
     for (content, flags) in [
         ("qpps = 4\n", &[][..]),
@@ -224,9 +224,9 @@ fn files_that_are_wrong_have_line_and_column() {
         ("op = ['connect', 'send']\n[[flow]]\n", &[]),
         ("[[flow]]\n[[flow]]\n", &["--against", "perftest"]),
     ] {
-        all += &format!("{content}{}\n", with_file(content, flags).ends(2).err);
+        refusals += &format!("{content}{}\n", with_file(content, flags).ends(2).err);
     }
-    insta::assert_snapshot!(all);
+    insta::assert_snapshot!(refusals);
 }
 
 #[test]
@@ -242,9 +242,9 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
     let mut elsewhere = Vec::new();
     for flag in flags.chain(["host"]) {
         let ran = with_file(&format!("{flag} = '\u{2603}'\n"), &[]);
-        let said = ran.ends(2).err;
-        assert!(!said.contains("unknown key"), "{flag}: {said}");
-        if said.contains("give it on the command line") {
+        let stderr = ran.ends(2).err;
+        assert!(!stderr.contains("unknown key"), "{flag}: {stderr}");
+        if stderr.contains("give it on the command line") {
             elsewhere.push(flag);
         }
     }
@@ -279,10 +279,10 @@ fn a_dry_run_tells_what_searches_do() {
 #[test]
 fn quick_rounds_of_64_nodes_take_minutes_and_have_settings_that_are_not_given() {
     let quick = "mesh --quick --nodes n[01-64]";
-    let said = run(&words(&format!("{quick} --dry-run"))).ends(0).out;
-    let footer: Vec<&str> = said[said.len() - 500..].split_whitespace().collect();
-    let said = "126 cases, 200ms each after a warm-up of 200ms, then at most 126 more of what looks slow; at most 1 min 40 s and";
-    has(&footer.join(" "), [said]);
+    let stdout = run(&words(&format!("{quick} --dry-run"))).ends(0).out;
+    let footer: Vec<&str> = stdout[stdout.len() - 500..].split_whitespace().collect();
+    let sentence = "126 cases, 200ms each after a warm-up of 200ms, then at most 126 more of what looks slow; at most 1 min 40 s and";
+    has(&footer.join(" "), [sentence]);
     let longer = run(&words(&format!("{quick} -D 1s --dry-run"))).ends(0);
     has(&longer.out, ["126 cases, 1s each after a warm-up of 200ms"]);
     let refused = run(&words(&format!("{quick} --runs 3"))).ends(2);
@@ -316,15 +316,15 @@ traffic-class = 104
 ";
     let nodes = "node1,node2.example.org:18516,node3";
     let ran = with_file(file, &["--dry-run", "--nodes", nodes]);
-    let said = ran.ends(0).out;
-    let (cases, _) = said.split_once("\n\n").unwrap();
+    let stdout = ran.ends(0).out;
+    let (cases, _) = stdout.split_once("\n\n").unwrap();
     assert!(cases.lines().all(|line| line.len() <= 80), "{cases}");
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(stdout);
     // One flow the usual way is a line of the table.
-    let said = with_file("[[flow]]\nname = 'x'\nqps = 3\n", &["--dry-run"]).out;
+    let of_flow = with_file("[[flow]]\nname = 'x'\nqps = 3\n", &["--dry-run"]).out;
     let alike = "send · CQ shared · 64 KiB · 3 QPs · 1 worker · ";
-    assert!(said.starts_with(alike), "{said}");
-    has(&said, ["\ncase\nx\n"]);
+    assert!(of_flow.starts_with(alike), "{of_flow}");
+    has(&of_flow, ["\ncase\nx\n"]);
 }
 
 #[test]

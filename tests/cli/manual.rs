@@ -7,16 +7,16 @@ use crate::{Ran, has, run};
 #[test]
 fn a_word_that_was_meant_for_a_command_is_no_host() {
     for (word, meant) in [("list", "devices"), ("sevre", "serve"), ("client", "HOST")] {
-        let told = format!("did you mean `rocebench {meant}`?");
-        has(&run(&[word]).ends(2).err, [&told]);
+        let hint = format!("did you mean `rocebench {meant}`?");
+        has(&run(&[word]).ends(2).err, [&hint]);
     }
 }
 
 #[test]
 fn a_tip_names_only_what_is_near() {
     has(&run(&["--verfy"]).ends(2).err, ["'--verify'"]);
-    let said = run(&["--formt"]).ends(2).err;
-    assert!(!said.contains("tip"), "{said}");
+    let stderr = run(&["--formt"]).ends(2).err;
+    assert!(!stderr.contains("tip"), "{stderr}");
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn bash_takes_the_completions() {
         "source \"$0\"; for word in --verif doc; do COMP_WORDS=(rocebench $word); COMP_CWORD=1
         _rocebench rocebench $word rocebench; echo \"${COMPREPLY[@]}\"; done";
     let mut bash = Command::new("bash");
-    let asked = bash.args(["-c", ask]).arg(script.path());
-    let said = Ran::new(asked.stdin(Stdio::null()));
-    assert_eq!(said.out, "--verify\ndoctor\n", "{}", said.err);
+    let command = bash.args(["-c", ask]).arg(script.path());
+    let completions = Ran::new(command.stdin(Stdio::null()));
+    assert_eq!(completions.out, "--verify\ndoctor\n", "{}", completions.err);
 }
 
 #[test]

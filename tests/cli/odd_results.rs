@@ -98,10 +98,10 @@ fn whatever_a_result_holds_is_drawn_compared_or_refused() {
         for side in ["base", "new"] {
             write_odd(&home.path().join(side), &mut random);
         }
-        let all =
+        let outputs =
             "--json c.json --markdown c.md --junit c.xml --bmf c.bmf --otava c.csv --across time";
         let compare: Vec<&str> =
-            ["compare", "base", "new"].into_iter().chain(all.split(' ')).collect();
+            ["compare", "base", "new"].into_iter().chain(outputs.split(' ')).collect();
         for words in [&*compare, &["plot", "new", "--base", "base", "-o", "plots"]] {
             let Ran { code, err, .. } = run_in(&home, words);
             let last: String = err.lines().rev().take(8).collect::<Vec<_>>().join("\n");

@@ -63,11 +63,11 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
     for (width, points, dots) in [("page", 540, 2250), ("column", 270, 1125)] {
         let formats = ["--width", width, "--format", "pdf,png"];
         plot(folder.path(), &formats, None).ends(0);
-        let all = names(folder.path(), "svg");
-        assert!(all.len() > 3, "{all:?}");
-        assert_eq!(names(folder.path(), "pdf"), all);
-        assert_eq!(names(folder.path(), "png"), all);
-        for name in &all {
+        let figures = names(folder.path(), "svg");
+        assert!(figures.len() > 3, "{figures:?}");
+        assert_eq!(names(folder.path(), "pdf"), figures);
+        assert_eq!(names(folder.path(), "png"), figures);
+        for name in &figures {
             let file = |extension: &str| {
                 let path = folder.path().join(format!("plots/{name}.{extension}"));
                 fs::read(path).unwrap()
@@ -99,9 +99,9 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
 fn without_the_program_nothing_is_drawn() {
     let folder = folder();
     let path = Some(folder.path());
-    let said = plot(folder.path(), &["--format", "png"], path).ends(2).err;
+    let stderr = plot(folder.path(), &["--format", "png"], path).ends(2).err;
     let words = "cannot write PNG: rsvg-convert is not installed";
-    has(&said, [words, "hint: apt install librsvg2-bin"]);
+    has(&stderr, [words, "hint: apt install librsvg2-bin"]);
     assert!(!folder.path().join("plots").exists());
 }
 

@@ -65,12 +65,12 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     has(&read(&folder, "index.html"), ["node4 sends"]);
     let none = "racks names none of the results' nodes, such as node1";
     let both = "racks, line 2: node2 is in r2 here and in r1";
-    for (racks, told) in [
+    for (racks, reason) in [
         ("node1", "racks, line 1: `node1` is not a node and its rack"),
         ("left r1", none),
         ("node[1-2] r1\nnode2 r2", both),
     ] {
-        has(&plotted(racks).ends(2).err, [told]);
+        has(&plotted(racks).ends(2).err, [reason]);
     }
 }
 
@@ -78,10 +78,10 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
 fn the_page_and_its_pictures_are_told_and_written() {
     let folder = folder();
     // The file is named twice and read once.
-    let said = plot(&folder, &["."]).ends(0).out;
+    let stdout = plot(&folder, &["."]).ends(0).out;
     let ends = ["plots/index.html: ", " figures of 8 cases\n"];
-    let is_told = said.starts_with(ends[0]) && said.ends_with(ends[1]);
-    assert!(is_told, "{said}");
+    let is_framed = stdout.starts_with(ends[0]) && stdout.ends_with(ends[1]);
+    assert!(is_framed, "{stdout}");
     let page = read(&folder, "index.html");
     // A name of XML, and a part of the picture itself.
     let fetched = page.replace("http://www.w3.org/2000/svg", "").replace("url(#", "");
@@ -129,8 +129,8 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
     ] {
         fs::write(folder.path().join(name), content).unwrap();
     }
-    let said = plot(&folder, &[".", "missing.json"]).ends(2).err;
-    has(&said, ["1 file that was named refused"]);
+    let stderr = plot(&folder, &[".", "missing.json"]).ends(2).err;
+    has(&stderr, ["1 file that was named refused"]);
     let page = read(&folder, "index.html");
     let parts = [
         "cut.json:",
@@ -141,9 +141,9 @@ fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
         "schema_version 99",
         "missing.json",
     ];
-    has(&said, parts);
+    has(&stderr, parts);
     has(&page, parts);
-    assert!(!said.contains("notes.txt"), "{said}");
+    assert!(!stderr.contains("notes.txt"), "{stderr}");
     has(&page, ["<figure "]);
     // What lay in a folder is a warning.
     has(&plot(&folder, &["."]).ends(0).err, ["warning: ./cut.json:"]);
@@ -195,11 +195,11 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
         ("/proc/plots", &in_proc),
         ("/sys", "cannot write /sys: create a file there: "),
     ] {
-        let said = run_in(&folder, &["plot", "r.json", "-o", out]).ends(2).err;
-        has(&said, [reason, "name another "]);
-        let counts = ["error:", "Not a directory"].map(|words| said.matches(words).count());
+        let stderr = run_in(&folder, &["plot", "r.json", "-o", out]).ends(2).err;
+        has(&stderr, [reason, "name another "]);
+        let counts = ["error:", "Not a directory"].map(|words| stderr.matches(words).count());
         let is_file = usize::from(out.starts_with("r.json"));
-        assert_eq!(counts, [1, is_file], "{said}");
+        assert_eq!(counts, [1, is_file], "{stderr}");
     }
     let mine = fs::read_to_string(folder.path().join("mine/index.html"));
     assert_eq!(mine.unwrap(), "mine");
@@ -218,8 +218,8 @@ fn made_up_results_do_not_contradict_themselves() {
     {
         contradiction::note(&mut result);
         for case in &result.cases {
-            let told = case.runs.iter().find_map(|run| run.contradiction.as_ref());
-            assert_eq!(told, None, "{}", case.id);
+            let found = case.runs.iter().find_map(|run| run.contradiction.as_ref());
+            assert_eq!(found, None, "{}", case.id);
         }
     }
 }

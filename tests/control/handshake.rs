@@ -43,17 +43,17 @@ fn serve_one<T>(
     client: impl FnOnce(u16) -> T,
 ) -> (Outcome, T, usize) {
     let (listener, port) = listen();
-    let asked = AtomicUsize::new(0);
+    let slot_requests = AtomicUsize::new(0);
     thread::scope(|scope| {
         let server = scope.spawn(|| {
             let (stream, _) = listener.accept().unwrap();
             accept(stream, terms, &GO_ON, |_| {
-                asked.fetch_add(1, Ordering::Relaxed);
+                slot_requests.fetch_add(1, Ordering::Relaxed);
                 Ok(Arc::clone(slot))
             })
         });
         let seen = client(port);
-        (server.join().unwrap(), seen, asked.load(Ordering::Relaxed))
+        (server.join().unwrap(), seen, slot_requests.load(Ordering::Relaxed))
     })
 }
 
@@ -119,7 +119,7 @@ fn both_ends_learn_of_each_other_with_and_without_a_token() {
 fn a_wrong_and_a_missing_token_are_refused_without_taking_the_slot() {
     for wrong in [token("Secret"), None] {
         let terms = terms(token("secret"));
-        let (accepted, connected, asked) =
+        let (accepted, connected, slot_requests) =
             serve_one(&terms, &Arc::default(), client(wrong.as_ref()));
         let accepted = accepted.unwrap_err();
         assert!(matches!(accepted, AcceptError::Unproven { .. }));
@@ -127,7 +127,7 @@ fn a_wrong_and_a_missing_token_are_refused_without_taking_the_slot() {
         let is_missing = matches!(error, ConnectError::TokenRequired { .. });
         assert_eq!(is_missing, wrong.is_none(), "{error}");
         assert!(error.bad_input() && error.hint().unwrap().contains("--token"));
-        assert_eq!(asked, 0);
+        assert_eq!(slot_requests, 0);
     }
 }
 
@@ -195,7 +195,7 @@ fn another_version_is_told_to_both_ends() {
     let sentence = format!(
         "this end speaks protocol {PROTOCOL_VERSION} (rocebench {own}), the peer 9 (0.3.0)"
     );
-    let (accepted, answer, asked) = serve_one(&terms(None), &Arc::default(), |port| {
+    let (accepted, answer, slot_requests) = serve_one(&terms(None), &Arc::default(), |port| {
         let stream = raw(port);
         send(&stream, &hello(9));
         recv(&stream).unwrap()
@@ -205,7 +205,7 @@ fn another_version_is_told_to_both_ends() {
     assert!(error.hint().unwrap().contains("same version"));
     let is_challenge = matches!(answer, Message::Challenge { protocol: PROTOCOL_VERSION, .. });
     assert!(is_challenge, "{answer:?}");
-    assert_eq!(asked, 0);
+    assert_eq!(slot_requests, 0);
 
     let error = against(None, |stream| {
         recv(&stream).unwrap();
@@ -307,9 +307,9 @@ fn a_server_without_further_sessions_says_that_it_ends() {
 #[test]
 fn a_client_that_dies_after_its_proof_gives_the_slot_back() {
     let slot = Arc::new(());
-    let (accepted, (), asked) = serve_one(&terms(None), &slot, |port| drop(proven(port)));
+    let (accepted, (), slot_requests) = serve_one(&terms(None), &slot, |port| drop(proven(port)));
     handshake(accepted);
-    assert_eq!((asked, Arc::strong_count(&slot)), (1, 1));
+    assert_eq!((slot_requests, Arc::strong_count(&slot)), (1, 1));
 }
 
 #[test]
@@ -332,12 +332,12 @@ fn strangers_get_their_error_and_cost_the_server_nothing() {
         (b"\x10\0\0\0{\"type\":\"ready\"}", out_of_turn),
     ];
     for (bytes, wanted) in strangers {
-        let (accepted, (), asked) = serve_one(&terms(None), &Arc::default(), |port| {
+        let (accepted, (), slot_requests) = serve_one(&terms(None), &Arc::default(), |port| {
             raw(port).write_all(bytes).unwrap();
         });
         let error = handshake(accepted);
         assert!(wanted(&error), "{bytes:?}: {error}");
-        assert_eq!(asked, 0);
+        assert_eq!(slot_requests, 0);
     }
 }
 

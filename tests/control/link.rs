@@ -135,11 +135,11 @@ fn a_silent_peer_is_noticed() {
     assert!(seconds >= SILENCE_LIMIT.as_secs_f64() && error.hint().is_some());
     // It is told why, in case that only its own packets are lost.
     near.send(&Message::RunDone).unwrap();
-    let told = frame::encode(&Message::RunDone).unwrap();
+    let run_done = frame::encode(&Message::RunDone).unwrap();
     wait_for("the last message", 2 * SECOND, || {
         let mut read = vec![0; 4096];
         let length = far.peek(&mut read).unwrap();
-        read[..length].ends_with(&told).then_some(())
+        read[..length].ends_with(&run_done).then_some(())
     });
 }
 

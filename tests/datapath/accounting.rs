@@ -79,8 +79,8 @@ pub fn check_counted(rest: &Rest, messages: u64, warmed_up: bool, counts: [Count
                 assert_eq!(sender.latencies, samples, "latencies of {case:?}");
             }
         }
-        let all: u64 = sender.completed.iter().sum();
-        assert_eq!(all, messages * u64::from(case.qps), "{case:?}");
+        let completed: u64 = sender.completed.iter().sum();
+        assert_eq!(completed, messages * u64::from(case.qps), "{case:?}");
         if !warmed_up {
             assert_eq!(sender.posted_in_all, sender.completed, "posted in {case:?}");
             if case.verify {

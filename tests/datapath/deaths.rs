@@ -135,8 +135,8 @@ fn a_death_in_any_phase_is_told_and_ends_in_rest() {
         let serving = exponential(20 * US, choices.one(&[true, false]));
         let set_up = seed.bench(&case, serving);
         let choices = &mut seed.choices;
-        let (told, over) = set_up.run(|bench| run(bench, death, when, choices));
-        check(&over, death, told, &what);
+        let (died, over) = set_up.run(|bench| run(bench, death, when, choices));
+        check(&over, death, died, &what);
     });
 }
 
@@ -156,14 +156,14 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
     failed_qps.sort_unstable();
     let expected = status.map_or(Vec::new(), |_| dead.clone());
     assert_eq!(failed_qps, expected, "{what}");
-    for it in &failed {
-        let expected = (qpn(it.qp), status.map(WcStatus));
-        assert_eq!((it.qpn, Some(it.status)), expected, "{what}");
+    for failure in &failed {
+        let expected = (qpn(failure.qp), status.map(WcStatus));
+        assert_eq!((failure.qpn, Some(failure.status)), expected, "{what}");
     }
     if status.is_none() {
         let first = troubles().find_map(|it| it.first_flush.as_ref()).unwrap();
-        let told = (first.qp, first.status.is_flush());
-        assert_eq!(told, (dead[0], true), "{what}");
+        let flush = (first.qp, first.status.is_flush());
+        assert_eq!(flush, (dead[0], true), "{what}");
     }
     assert!(troubles().all(|it| it.refused.is_none()), "{what}");
     assert!(over.rest.client_failure().is_some(), "{what}");

@@ -172,13 +172,13 @@ impl Truth {
 
     /// The latencies of all of the client's messages that its histograms hold, sorted.
     pub fn latencies_ns(&self) -> Vec<u64> {
-        let mut all: Vec<u64> = self.ends[0]
+        let mut latencies: Vec<u64> = self.ends[0]
             .iter()
             .flat_map(|worker| &worker.qps)
             .flat_map(|qp| qp.latencies_ns.clone())
             .collect();
-        all.sort_unstable();
-        all
+        latencies.sort_unstable();
+        latencies
     }
 
     /// What the device did for each QP of the client in the window of its worker, whatever the rules of the window are.
@@ -237,13 +237,13 @@ impl Truth {
         let qps = over.rest.case.qps as usize;
         let mut flow = Timeline::default();
         let mut of_qps = QpTimeline::new(qps, MOST_COUNTS, None);
-        let all = over.history.looks.len();
-        let samples = over.history.samples.iter().copied().chain([(0, all)]);
+        let last_look = over.history.looks.len();
+        let samples = over.history.samples.iter().copied().chain([(0, last_look)]);
         for (at_ns, looks) in samples {
             let elapsed_ns = self.elapsed_ns(edges, at_ns, looks);
             let seen = || self.seen.iter().take_while(|seen| seen.look < looks);
             let messages = seen().filter(|seen| seen.is_in_window).map(|seen| seen.messages).sum();
-            if looks == all {
+            if looks == last_look {
                 flow.finish(elapsed_ns, messages);
             } else if elapsed_ns > 0 {
                 flow.push(elapsed_ns, messages);
@@ -254,23 +254,24 @@ impl Truth {
                 }
             }
         }
-        let window_ns = self.elapsed_ns(edges, 0, all);
+        let window_ns = self.elapsed_ns(edges, 0, last_look);
         let before = self.sum(|qp| qp.completed_before);
         let by_end = self.sum(|qp| qp.completed_before + qp.completed);
         let of_qps = of_qps.map(|of_qps| of_qps.finish(window_ns, &before, &by_end));
         let sent = over.report().sent.unwrap();
-        let told = sent.timeline.as_ref().unwrap();
+        let timeline = sent.timeline.as_ref().unwrap();
         let seconds = |at_ns: u64| (at_ns / 1_000) as f64 / 1e6;
         let samples = flow.samples().iter();
         let ends: Vec<f64> = samples.clone().map(|it| seconds(it.at_ns)).collect();
         let messages: Vec<u64> = samples.map(|it| it.messages).collect();
-        assert_eq!((&told.at_seconds, &told.messages), (&ends, &messages));
+        assert_eq!((&timeline.at_seconds, &timeline.messages), (&ends, &messages));
         let stall = flow.longest_stall_ns() as f64 / 1e9;
-        assert_eq!(told.longest_stall_seconds, Some(stall));
-        let told = sent.qp_timeline.as_ref().map(|it| (it.at_seconds.clone(), it.messages.clone()));
+        assert_eq!(timeline.longest_stall_seconds, Some(stall));
+        let of_report =
+            sent.qp_timeline.as_ref().map(|it| (it.at_seconds.clone(), it.messages.clone()));
         let expected =
             of_qps.map(|it| (it.ends_ns.into_iter().map(seconds).collect(), it.messages));
-        assert_eq!(told, expected);
+        assert_eq!(of_report, expected);
         sent
     }
 }
@@ -298,11 +299,11 @@ impl WorkerTruth {
         let window = (report.window_raw, report.unattended_raw, report.away_raw);
         let expected = (Some(self.window_ns()), self.unattended_ns(), self.away_ns());
         assert_eq!(window, expected, "worker {worker}");
-        for (truth, told) in self.qps.iter().zip(&report.qps) {
-            let counts = [told.completed_before, told.completed, told.received];
+        for (truth, reported) in self.qps.iter().zip(&report.qps) {
+            let counts = [reported.completed_before, reported.completed, reported.received];
             let expected = [truth.completed_before, truth.completed, truth.received];
             assert_eq!(counts, expected, "worker {worker}");
-            if let Some(recorder) = &told.latency {
+            if let Some(recorder) = &reported.latency {
                 let expected = recorder_of(&truth.latencies_ns);
                 assert_eq!(recorder.histogram(), expected.histogram(), "worker {worker}");
             }

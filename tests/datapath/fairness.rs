@@ -38,26 +38,26 @@ fn one_starved_qp_has_its_share_and_is_named() {
     for seed in 0..220 {
         let choices = &mut Choices(seed + 1_000);
         let qps = if seed % 22 == 0 { 256 } else { 1 + choices.upto(31) as u32 };
-        let (counts, starved, told) = starved(qps, 10, seed);
-        let of_qps: Vec<u64> = told.qps.iter().map(|qp| qp.messages).collect();
+        let (counts, starved, report) = starved(qps, 10, seed);
+        let of_qps: Vec<u64> = report.qps.iter().map(|qp| qp.messages).collect();
         assert_eq!(of_qps, counts, "seed {seed}");
-        let (least, all) = (counts.iter().min().unwrap(), counts.iter().sum::<u64>());
+        let (least, sum) = (counts.iter().min().unwrap(), counts.iter().sum::<u64>());
         assert_eq!(counts[starved], *least, "seed {seed}: {counts:?}");
         let squares: u64 = counts.iter().map(|count| count * count).sum();
         let qps = counts.len() as f64;
-        let fairness = told.fairness.unwrap();
+        let fairness = report.fairness.unwrap();
         let expected = [
-            (all * all) as f64 / (qps * squares as f64),
-            *least as f64 * qps / all as f64,
-            *counts.iter().max().unwrap() as f64 * qps / all as f64,
+            (sum * sum) as f64 / (qps * squares as f64),
+            *least as f64 * qps / sum as f64,
+            *counts.iter().max().unwrap() as f64 * qps / sum as f64,
         ];
         let named: Vec<u32> = fairness.starved.iter().map(|qp| qp.index).collect();
         let expected_names =
-            if is_too_few(*least, all as f64 / qps, qps) { vec![starved as u32] } else { vec![] };
+            if is_too_few(*least, sum as f64 / qps, qps) { vec![starved as u32] } else { vec![] };
         assert_eq!(named, expected_names, "seed {seed}: {counts:?}");
         named_in_many += u32::from(qps == 256.0 && !named.is_empty());
         for qp in &fairness.starved {
-            assert_eq!(qp.qpn, told.qps[starved].qpn);
+            assert_eq!(qp.qpn, report.qps[starved].qpn);
             assert_eq!(qp.share, fairness.min_share);
         }
         let shown = [fairness.jain, fairness.min_share, fairness.max_share];

@@ -123,8 +123,8 @@ fn each_flow_has_a_window_of_its_own() {
                 assert!(start_raw <= end_raw && end_raw <= edges.closes_raw.max(start_raw));
             }
             let sums = rest.client_sums();
-            let mut all = sums.posted_in_all.iter().zip(&sums.completed);
-            assert!(all.all(|(all, window)| window < all), "{poll:?}: {sums:?}");
+            let mut counts = sums.posted_in_all.iter().zip(&sums.completed);
+            assert!(counts.all(|(counts, window)| window < counts), "{poll:?}: {sums:?}");
         }
     }
 }
@@ -149,8 +149,8 @@ fn a_flow_goes_through_its_phases_alone() {
         second.wait("exit", |pair| pair.entered(Phase::Exit)).unwrap();
         first.drain().unwrap();
         third.run_counted(300, None).unwrap();
-        let all = flows.pairs.iter().map(Pair::counts).collect::<Vec<_>>();
-        for (rest, [client, _]) in flows.finish().iter().zip(all) {
+        let counts = flows.pairs.iter().map(Pair::counts).collect::<Vec<_>>();
+        for (rest, [client, _]) in flows.finish().iter().zip(counts) {
             rest.assert_clean();
             let sums = rest.client_sums();
             assert_eq!(client.posted, client.completed);

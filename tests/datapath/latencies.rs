@@ -14,26 +14,26 @@ const SEEDS: u64 = 200;
 
 /// Fails unless these are the figures of the sorted `exact` latencies.
 #[track_caller]
-pub fn assert_latency(told: &Latency, exact: &[u64]) {
-    let all = recorder_of(exact);
-    let histogram = all.histogram();
+pub fn assert_latency(latency: &Latency, exact: &[u64]) {
+    let recorder = recorder_of(exact);
+    let histogram = recorder.histogram();
     let count = exact.len() as u64;
     let value = |quantile: f64| {
         let rank = (quantile * count as f64 - 1e-9).ceil() as usize;
         histogram.highest_equivalent(exact[rank.max(1) - 1])
     };
     let percentile = |quantile| can_tell(count, quantile).then(|| value(quantile));
-    for (of, ns) in told.percentiles() {
+    for (of, ns) in latency.percentiles() {
         assert_eq!(ns, percentile(of.quantile), "{}", of.name);
     }
-    let ends = (told.count, told.min, told.max);
+    let ends = (latency.count, latency.min, latency.max);
     let lowest = histogram.lowest_equivalent(exact[0]);
     let highest = histogram.highest_equivalent(exact[exact.len() - 1]);
     assert_eq!(ends, (count, lowest, highest));
     let mean =
         |of: &dyn Fn(u64) -> u64| exact.iter().map(|&ns| of(ns) as f64).sum::<f64>() / count as f64;
     let bucket = mean(&|ns| histogram.highest_equivalent(ns) - histogram.lowest_equivalent(ns) + 1);
-    assert!((told.mean - mean(&|ns| ns)).abs() <= bucket);
+    assert!((latency.mean - mean(&|ns| ns)).abs() <= bucket);
 }
 
 /// A closed loop with random settings, whose messages take about `mean_ns`.

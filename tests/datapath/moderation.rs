@@ -32,8 +32,9 @@ fn means(signal_every: u32, tx_depth: u32, seed: u64) -> [f64; 2] {
     let latency = over.report().sent.unwrap().latency_ns.unwrap();
     let exact = vec![depth * service_ns; latency.count as usize];
     assert_latency(&latency, &exact);
-    let all = (1..=every).map(|place| (depth - every + place) as f64).sum::<f64>() / every as f64;
-    [depth as f64, all]
+    let mean_of_all =
+        (1..=every).map(|place| (depth - every + place) as f64).sum::<f64>() / every as f64;
+    [depth as f64, mean_of_all]
 }
 
 /// Where latency is recorded every message is signalled, unless a user asks otherwise: the mean is that of all.

@@ -25,9 +25,9 @@ fn sends_all(case: &Case) {
     let mut flows = Flows::alone(&null_port(), case);
     let pair = &mut flows.pairs[0];
     pair.start_counted(MESSAGES);
-    let all = MESSAGES * u64::from(case.qps);
+    let messages = MESSAGES * u64::from(case.qps);
     let ends = |pair: &Pair| [&pair.client, &pair.server].map(|end| end.shared.counts());
-    let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == all).count();
+    let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == messages).count();
     pair.wait("all messages", |pair| done(pair) == directions).unwrap();
     pair.come_to_rest().unwrap();
     let rest = flows.finish().remove(0);

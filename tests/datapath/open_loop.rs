@@ -215,8 +215,8 @@ fn what_is_missing_because_the_worker_was_away_is_no_overload() {
         let sent = ran.over.report().sent.unwrap();
         let load = sent.load.unwrap();
         assert!(load.offered == 200 && sent.totals.messages <= 100);
-        let told = (load.verdict, load.not_kept_by);
-        assert_eq!(told, (LoadVerdict::NotKept, Some(NotKeptBy::Away)));
+        let verdict = (load.verdict, load.not_kept_by);
+        assert_eq!(verdict, (LoadVerdict::NotKept, Some(NotKeptBy::Away)));
     });
 }
 
@@ -251,7 +251,7 @@ fn a_worker_that_was_away_behind_a_full_queue_is_late_and_the_queue_was_not_full
 fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
     const WINDOW_NS: u64 = 6 * SECOND;
     let not_kept = (LoadVerdict::NotKept, Some(NotKeptBy::Lateness));
-    for (times, away_ns, told, expected) in [
+    for (times, away_ns, has_percentiles, expected) in [
         // 7,200, 96, 24 and 4 of 12,000 messages are late.
         (6, 600 * MS, None, not_kept),
         (4, 12 * MS, Some([true, false, false]), not_kept),
@@ -276,7 +276,7 @@ fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
             let late_ns = sent.lateness_ns.unwrap().max;
             assert!(late_ns > away_ns - MS && late_ns < away_ns + away_ns / 100);
             assert_eq!((load.verdict, load.not_kept_by), expected, "{times}");
-            let is_told = sent.latency_ns.map(|it| {
+            let percentiles = sent.latency_ns.map(|it| {
                 // Two digits.
                 let is_right = |ns: u64| (100 * US..101 * US).contains(&ns);
                 assert!(it.p50.is_none_or(is_right));
@@ -284,7 +284,7 @@ fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
                 assert!(tail.into_iter().flatten().all(is_right), "{tail:?}");
                 tail.map(|ns| ns.is_some())
             });
-            assert_eq!(is_told, told, "{times}");
+            assert_eq!(percentiles, has_percentiles, "{times}");
         });
     }
 }

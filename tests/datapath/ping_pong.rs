@@ -65,13 +65,13 @@ fn turns(over: &Over, qp: usize) -> Vec<u64> {
         over.served.iter().filter(move |it| it.qp_num == qpn).map(|it| (it.posted_ns, it.done_ns))
     };
     let qpn = |end: &datapath::Shared| end.qp_contexts()[qp].qp.qpn();
-    let asked = of_end(qpn(&over.rest.client.1));
+    let requests = of_end(qpn(&over.rest.client.1));
     if !over.rest.case.is_answered() {
-        return asked.map(|(posted_ns, done_ns)| done_ns - posted_ns).collect();
+        return requests.map(|(posted_ns, done_ns)| done_ns - posted_ns).collect();
     }
     let answers = of_end(qpn(&over.rest.server.1));
     let mut last_ns = 0;
-    asked
+    requests
         .zip(answers)
         .map(|((posted_ns, came_ns), (answered_ns, done_ns))| {
             assert!(last_ns <= posted_ns && came_ns <= answered_ns);

@@ -208,7 +208,7 @@ impl Expected {
         let reach_ns = away.end + (away.end - away.start) + look_ns;
         let is_over_edge =
             |edge_ns: u64| away.start <= edge_ns && edge_ns <= reach_ns && !away.is_empty();
-        let mut told = Expected {
+        let mut expected = Expected {
             offered: 0,
             never_sent: 0,
             queue_full_messages: 0,
@@ -249,8 +249,8 @@ impl Expected {
                     backlog_ns.get_or_insert(seen(planned_ns));
                 }
                 if window.contains(&planned_ns) {
-                    told.offered += 1;
-                    told.queue_full_messages += u64::from(backlog_ns.is_some());
+                    expected.offered += 1;
+                    expected.queue_full_messages += u64::from(backlog_ns.is_some());
                     match served {
                         Some(it) => {
                             let late_until_ns = backlog_ns.unwrap_or(it.posted_ns);
@@ -259,16 +259,17 @@ impl Expected {
                             } else {
                                 0
                             };
-                            told.lateness
+                            expected
+                                .lateness
                                 .record(late_until_ns.saturating_sub(planned_ns) + away_ns);
-                            told.latency.record(seen(it.done_ns) - planned_ns);
-                            told.service.record(seen(it.done_ns) - it.posted_ns);
+                            expected.latency.record(seen(it.done_ns) - planned_ns);
+                            expected.service.record(seen(it.done_ns) - it.posted_ns);
                             let is_late = backlog_ns.is_none() && it.posted_ns >= window.end;
-                            told.late_with_room += u64::from(is_late);
+                            expected.late_with_room += u64::from(is_late);
                         }
                         None => {
-                            told.never_sent += 1;
-                            told.latency.record(ran.gave_up_ns - planned_ns);
+                            expected.never_sent += 1;
+                            expected.latency.record(ran.gave_up_ns - planned_ns);
                         }
                     }
                 }
@@ -276,16 +277,16 @@ impl Expected {
                 if let (Some(began_ns), Some(it)) = (backlog_ns, served)
                     && next_ns > it.posted_ns
                 {
-                    told.queue_full_ns += in_window(it.posted_ns) - in_window(began_ns);
+                    expected.queue_full_ns += in_window(it.posted_ns) - in_window(began_ns);
                     backlog_ns = None;
                 }
             }
             if let Some(began_ns) = backlog_ns {
-                told.queue_full_ns += window.end - in_window(began_ns);
+                expected.queue_full_ns += window.end - in_window(began_ns);
             }
-            told.queue_full_ns -= away_ns;
+            expected.queue_full_ns -= away_ns;
         }
-        told
+        expected
     }
 
     /// Holds a run to it, and returns what its node reports.
@@ -317,7 +318,7 @@ impl Expected {
             (self.offered, self.never_sent, self.queue_full_messages)
         );
         assert_eq!(load.queue_full_seconds, self.queue_full_ns as f64 * 1e-9);
-        assert_eq!(sent.latency_ns, self.told());
+        assert_eq!(sent.latency_ns, self.latency_as_reported());
         assert_eq!(sent.lateness_ns, self.lateness.latency());
         assert_eq!(sent.service_ns, self.service.latency());
         if let Some(completed) = self.completed {
@@ -366,9 +367,9 @@ impl Expected {
     }
 
     /// The latencies, without percentiles that lateness spoils.
-    fn told(&self) -> Option<Latency> {
-        let told = self.latency.latency()?;
+    fn latency_as_reported(&self) -> Option<Latency> {
+        let latency = self.latency.latency()?;
         (!self.is_spoilt(0.5))
-            .then(|| told.with_percentiles(|of, ns| ns.filter(|_| !self.is_spoilt(of.quantile))))
+            .then(|| latency.with_percentiles(|of, ns| ns.filter(|_| !self.is_spoilt(of.quantile))))
     }
 }

@@ -42,8 +42,8 @@ impl<'c> Source<'c> {
         let geometry = Geometry::from_flow(case);
         let qps = case.qps as usize;
         let mine: Vec<usize> = (worker..qps).step_by(workers).collect();
-        let all = u64::from(geometry.slots) * mine.len() as u64;
-        let credits = case.outstanding.map_or(all / 2, |wrs| u64::from(wrs / geometry.unit));
+        let slots = u64::from(geometry.slots) * mine.len() as u64;
+        let credits = case.outstanding.map_or(slots / 2, |wrs| u64::from(wrs / geometry.unit));
         let weights: Vec<(u32, u32)> = match &case.qp_weights {
             Some(weights) => weights.groups().collect(),
             None => vec![(case.qps, 1)],
@@ -66,7 +66,7 @@ impl<'c> Source<'c> {
             worker,
             queues: vec![Queue::default(); qps],
             changes: 0,
-            credits: credits.clamp(1, all),
+            credits: credits.clamp(1, slots),
             left: messages * mine.len() as u64 / u64::from(geometry.unit),
             chosen: None,
             number: 0,
@@ -197,9 +197,9 @@ fn each_message_is_where_and_when_the_policy_says() {
         let expected: HashMap<usize, Vec<u64>> =
             sources.iter_mut().flat_map(|it| std::mem::take(&mut it.posts_ns)).collect();
         assert_eq!(posted_ns, expected);
-        let told: Vec<u64> = reports.iter().map(|report| report.blocked).collect();
+        let of_report: Vec<u64> = reports.iter().map(|report| report.blocked).collect();
         let blocked: Vec<u64> = sources.iter().map(|it| it.blocked).collect();
-        assert_eq!(told, blocked);
+        assert_eq!(of_report, blocked);
         *blocked_by.entry(spread.name()).or_default() += blocked.iter().sum::<u64>();
     });
     // Who looks is never held up; who does not look is.

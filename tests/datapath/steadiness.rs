@@ -42,8 +42,8 @@ fn window(seed: &mut Seed, times: ServiceTimes) -> (FlowResult, Option<Drift>) {
         .zip(&timeline.messages)
         .map(|(at_ns, &messages)| Sample { at_ns, messages })
         .collect();
-    let all: u64 = samples.iter().map(|it| it.messages).sum();
-    assert_eq!(all, sent.totals.messages);
+    let messages: u64 = samples.iter().map(|it| it.messages).sum();
+    assert_eq!(messages, sent.totals.messages);
     let found = drift(&samples);
     let marks = sent.window.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Drift);
     assert_eq!(marks.count(), usize::from(found.is_some()));

@@ -66,21 +66,21 @@ fn figures_are_those_of_the_device() {
             .sum();
         let sent = truth.check_timelines(over, edges);
         match &sent.latency_ns {
-            Some(told) => assert_latency(told, &latencies),
+            Some(latency) => assert_latency(latency, &latencies),
             None => assert!(case.no_latency || latencies.is_empty()),
         }
-        let all: u64 = of_qps.iter().sum();
+        let messages: u64 = of_qps.iter().sum();
         let size_bytes = u64::from(case.size_bytes);
-        let told: Vec<u64> = sent.qps.iter().map(|qp| qp.messages).collect();
-        assert_eq!(told, of_qps);
+        let reported: Vec<u64> = sent.qps.iter().map(|qp| qp.messages).collect();
+        assert_eq!(reported, of_qps);
         let is_whole = |qp: &QpResult| qp.bytes == qp.messages * size_bytes;
         assert!(sent.qps.iter().all(is_whole));
         let totals = (sent.totals.messages, sent.totals.bytes);
-        assert_eq!(totals, (all, all * size_bytes));
+        assert_eq!(totals, (messages, messages * size_bytes));
         let timeline = sent.timeline.unwrap();
-        assert_eq!(timeline.messages.iter().sum::<u64>(), all);
-        let told = sent.totals.mmsg_per_s.unwrap_or(0.0) * 1e6;
-        assert!((told - rate).abs() <= rate * 1e-9, "{told} {rate}");
+        assert_eq!(timeline.messages.iter().sum::<u64>(), messages);
+        let reported_rate = sent.totals.mmsg_per_s.unwrap_or(0.0) * 1e6;
+        assert!((reported_rate - rate).abs() <= rate * 1e-9, "{reported_rate} {rate}");
     });
 }
 

@@ -82,13 +82,13 @@ fn a_worker_that_was_away_over_an_edge_has_its_own_window_and_a_doubt() {
                 }
             }
         }
-        let told: Vec<DoubtKind> =
+        let marked: Vec<DoubtKind> =
             over.report().sent.unwrap().window.doubts.iter().map(|doubt| doubt.kind).collect();
-        assert_eq!(told, doubts(&truth));
-        sound += u32::from(told.is_empty());
+        assert_eq!(marked, doubts(&truth));
+        sound += u32::from(marked.is_empty());
         let kinds = [DoubtKind::WindowLength, DoubtKind::EdgeMissed, DoubtKind::WorkerAway];
         for (kind, count) in kinds.iter().zip(&mut doubtful) {
-            *count += u32::from(told.contains(kind));
+            *count += u32::from(marked.contains(kind));
         }
     });
     // Each is tried.

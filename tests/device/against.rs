@@ -17,13 +17,13 @@ fn perftest_beside_rocebench_on_soft_roce() {
     assert_eq!(comparison.pairs.len(), 2);
     let mut counting = 0;
     for pair in &comparison.pairs {
-        let said = pair.output.as_deref().unwrap_or_default();
+        let output = pair.output.as_deref().unwrap_or_default();
         match &pair.failure {
             None => {
                 assert!(pair.rocebench > Some(0.0) && pair.perftest > Some(0.0));
                 counting += 1;
             }
-            Some(why) => assert!(said.contains(LOST_ITS_CLOCK), "{why}: {said}"),
+            Some(why) => assert!(output.contains(LOST_ITS_CLOCK), "{why}: {output}"),
         }
     }
     let line = comparison.arguments.join(" ");

@@ -135,8 +135,8 @@ fn strangers_are_rejected_and_told_why() {
         let event = ask(port, &private_data);
         assert_eq!(event.kind, CmEventKind::Rejected, "{why}");
         assert_eq!(RejectReason(event.status), RejectReason::BY_THE_LISTENER);
-        let told = String::from_utf8_lossy(&event.private_data).into_owned();
-        assert!(told.starts_with(why), "{told}");
+        let reason = String::from_utf8_lossy(&event.private_data).into_owned();
+        assert!(reason.starts_with(why), "{reason}");
     }
     // The QP that the run has is taken.
     wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));

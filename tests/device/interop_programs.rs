@@ -98,7 +98,7 @@ const OPCODES: [Opcode; 14] = [
 /// Both ends read the same numbers. perftest adds 1, or compares with 0 and swaps in 0, at one address after the
 /// other, and then at the first again.
 fn check_atomics(packets: &[Captured<'_>]) {
-    let mut asked = HashMap::new();
+    let mut unanswered = HashMap::new();
     let mut last: HashMap<_, u64> = HashMap::new();
     let mut compared: HashMap<IpAddr, u64> = HashMap::new();
     for Captured { source, packet, .. } in packets {
@@ -106,13 +106,13 @@ fn check_atomics(packets: &[Captured<'_>]) {
             let add = packet.opcode == Opcode::FetchAdd;
             let operands = (atomic.compare, atomic.swap_or_add);
             assert_eq!(operands, (0, u64::from(add)), "{packet:?}");
-            asked.insert(packet.psn.value(), (add, atomic.address));
+            unanswered.insert(packet.psn.value(), (add, atomic.address));
         }
         let Some(answer) = packet.extended.atomic_answer else {
             continue;
         };
         // Without an entry it was answered a second time.
-        let Some((add, address)) = asked.remove(&packet.psn.value()) else {
+        let Some((add, address)) = unanswered.remove(&packet.psn.value()) else {
             continue;
         };
         let place = (*source, packet.destination_qpn, address);

@@ -6,7 +6,7 @@ use testing::program::{Server, bare, run, sweep};
 fn more_than_the_devices_have() {
     let server = Server::start();
     let of_cqs = ["entries in one CQ", "32767"];
-    for (line, told) in [
+    for (line, reasons) in [
         ("--cq-depth 40000", &["rxe0", "40000", of_cqs[0], of_cqs[1]][..]),
         ("-q 600 -t 100 -Q 1 -s 64 --op write", &["60000", "--cq per-qp", of_cqs[0], of_cqs[1]]),
         ("-I 64K -s 64", &["inline", "--inline"]),
@@ -15,7 +15,7 @@ fn more_than_the_devices_have() {
         ("-r 40000 -t 8 -s 64", &["rxe1", "40000", "--rx-depth", of_cqs[0], of_cqs[1]]),
     ] {
         let call = server.call(&format!("{line} -n 1 --warmup 0"));
-        call.is_refused(told).says(&["hint:"]);
+        call.is_refused(reasons).says(&["hint:"]);
     }
     server.serves_the_next();
 }
@@ -39,12 +39,12 @@ fn a_larger_mtu_than_the_ports() {
 
 #[test]
 fn no_such_device_port_or_gid() {
-    for (line, told) in [
+    for (line, reasons) in [
         ("-d mlx5_9", ["mlx5_9", "rxe0"]),
         ("-d rxe0 -i 7", ["7", "hint:"]),
         ("-d rxe0 -x 99", ["99", "--gid-index"]),
     ] {
-        sweep(&format!("{line} -n 1 --warmup 0")).is_refused(&told);
+        sweep(&format!("{line} -n 1 --warmup 0")).is_refused(&reasons);
     }
     bare("serve -d mlx5_9").is_refused(&["mlx5_9"]);
 }

@@ -77,7 +77,7 @@ fn by_time_and_at_a_rate() {
 
 #[test]
 fn both_ends_in_one_process() {
-    let all = "--op send,write --cq per-qp -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0";
-    let result = sweep(all).is_whole(2).result();
+    let words = "--op send,write --cq per-qp -q 4 -s 64K -n 21 -t 8 -r 16 --verify --warmup 0";
+    let result = sweep(words).is_whole(2).result();
     assert_eq!(result.nodes[0].host, result.nodes[1].host);
 }

@@ -94,7 +94,7 @@ fn udp_source_ports_are_those_on_the_wire() {
     let result = whole(&server, &line, 1);
     let frames = capture.stop();
     server.end();
-    let told: BTreeSet<u16> =
+    let reported: BTreeSet<u16> =
         result.cases[0].runs[0].flows[0].qps.iter().filter_map(|qp| qp.udp_source_port).collect();
     let seen: BTreeSet<u16> = frames
         .iter()
@@ -102,5 +102,5 @@ fn udp_source_ports_are_those_on_the_wire() {
         .filter(|it| it.packet.opcode == Opcode::WriteOnly)
         .map(|it| it.source_port)
         .collect();
-    assert_eq!((told.len(), &told), (8, &seen));
+    assert_eq!((reported.len(), &reported), (8, &seen));
 }

@@ -67,9 +67,9 @@ fn every_command_that_a_page_shows_is_taken() {
         let blocks = [blocks(&text, ""), blocks(&text, "sh")].concat();
         for command in blocks.iter().flat_map(|it| it.lines()).filter_map(command) {
             let words = words(command);
-            let all = std::iter::once("rocebench".to_owned()).chain(words.clone());
+            let line = std::iter::once("rocebench".to_owned()).chain(words.clone());
             let parsed = args::command()
-                .try_get_matches_from(all)
+                .try_get_matches_from(line)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             if parsed.subcommand_name().is_none() {
                 let is_host = |word: &str| ["HOST", "SERVER"].contains(&word);

@@ -69,7 +69,7 @@ fn options_of(page: &str) -> BTreeSet<String> {
 
 /// The options in the help of every command.
 fn all_options() -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
+    let mut found = BTreeSet::new();
     for command in
         ["", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"]
     {
@@ -81,10 +81,10 @@ fn all_options() -> BTreeSet<String> {
             .filter(|line| line.starts_with('-'))
             .flat_map(|line| line.split([' ', ',', '[', '=', '.', ':']))
             .filter(|word| word.starts_with("--"));
-        all.extend(options.map(str::to_owned));
+        found.extend(options.map(str::to_owned));
     }
-    assert!(all.len() > 35, "{all:?}");
-    all
+    assert!(found.len() > 35, "{found:?}");
+    found
 }
 
 /// docs/settings.md, from the table of settings.

@@ -6,10 +6,10 @@ use testing::program::{Call, Ended, Server, call};
 
 /// The comparison of the first case, whose two pairs have figures. They count unless the machine was too busy for a window.
 fn comparison(ended: &Ended) -> PerftestComparison {
-    let told = ended.result().cases.remove(0).perftest.unwrap();
-    assert_eq!(told.pairs.len(), 2);
+    let comparison = ended.result().cases.remove(0).perftest.unwrap();
+    assert_eq!(comparison.pairs.len(), 2);
     let mut ratios = Vec::new();
-    for pair in &told.pairs {
+    for pair in &comparison.pairs {
         assert_eq!(pair.failure, None);
         let [own, other] = [pair.rocebench, pair.perftest].map(Option::unwrap);
         assert!(own > 0.0 && other > 0.0, "{pair:?}");
@@ -17,14 +17,14 @@ fn comparison(ended: &Ended) -> PerftestComparison {
         ratios.extend(pair.counted().map(|(own, other)| own / other));
     }
     ratios.sort_by(f64::total_cmp);
-    assert_eq!(told.ratio.is_some(), !ratios.is_empty(), "{told:?}");
-    if let Some(ratio) = told.ratio {
+    assert_eq!(comparison.ratio.is_some(), !ratios.is_empty(), "{comparison:?}");
+    if let Some(ratio) = comparison.ratio {
         let bounds = ratios[0] - 1e-9..=ratios[ratios.len() - 1] + 1e-9;
-        assert!(bounds.contains(&ratio), "{told:?}");
+        assert!(bounds.contains(&ratio), "{comparison:?}");
     }
     // Two pairs have no interval.
-    assert_eq!((told.ratio_low, told.ratio_high), (None, None));
-    told
+    assert_eq!((comparison.ratio_low, comparison.ratio_high), (None, None));
+    comparison
 }
 
 /// A comparison of two pairs with each case.
@@ -43,13 +43,13 @@ fn every_operation_beside_its_program() {
         ("read", "ib_read_bw", "-n 500", "-n 500"),
     ] {
         let ended = sweep(call, &format!("-d soft0 --op {op} -s 4K -t 32 -r 64 -q 2 {stop}"));
-        let told = comparison(&ended);
+        let pairs = comparison(&ended);
         // Two pairs tell nothing.
-        let words = [&told.program, &told.metric, &told.verdict];
+        let words = [&pairs.program, &pairs.metric, &pairs.verdict];
         assert_eq!(words, [program, "mmsg_per_s", "unclear"]);
-        let version = told.version.unwrap();
+        let version = pairs.version.unwrap();
         assert!(version.starts_with(|c: char| c.is_ascii_digit()));
-        let line = told.arguments.join(" ");
+        let line = pairs.arguments.join(" ");
         for word in ["-s 4096", "-q 2", "-t 32", "-Q ", its_stop, "-u 18"] {
             assert!(line.contains(word), "no {word} in {line}");
         }
@@ -62,7 +62,7 @@ fn every_operation_beside_its_program() {
 fn two_processes_both_directions_and_a_latency_sweep() {
     place_beside_the_program();
     let server = Server::embedded("-d soft0 --allow-perftest");
-    let sweep = |words: &str| sweep(|all| server.call(all), words);
+    let sweep = |words: &str| sweep(|words| server.call(words), words);
     let both = sweep("--op write -s 20000 -b -q 3 -l 4 -Q 2 -n 400");
     let both = comparison(&both);
     assert_eq!(both.metric, "gbit_per_s");
@@ -73,9 +73,9 @@ fn two_processes_both_directions_and_a_latency_sweep() {
     // That of READ alone: `ib_write_lat` spins on its memory, and takes for ever where cores are short.
     let latency = sweep("--op read -s 64 --ping-pong -n 500");
     let latency = comparison(&latency);
-    let told = [&*latency.program, &*latency.metric];
-    assert_eq!(told, ["ib_read_lat", "latency_ns"]);
+    let measured = [&*latency.program, &*latency.metric];
+    assert_eq!(measured, ["ib_read_lat", "latency_ns"]);
     server.is_idle();
-    let said = server.end();
-    assert!(said.contains("ib_write_bw") && !said.contains("ended early"), "{said}");
+    let log = server.end();
+    assert!(log.contains("ib_write_bw") && !log.contains("ended early"), "{log}");
 }

@@ -42,21 +42,21 @@ fn order(ended: &Ended) -> Vec<String> {
 #[test]
 fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
     let ended = rounds("--fail-victim 1000x").run();
-    let all = ended.result().beside;
+    let harms = ended.result().beside;
     // A busy machine's windows may be in doubt.
-    let are_known = all.iter().all(|it| it.gbit_per_s.factor.is_some());
+    let are_known = harms.iter().all(|it| it.gbit_per_s.factor.is_some());
     let ended = ended.exits(i32::from(!are_known)).all_whole(3);
     let there = ["prey", "prey+noise", "prey+mine"];
     assert_eq!(order(&ended), [there, ["prey+mine", "prey+noise", "prey"]].concat());
     let result = ended.result();
     let named: Vec<&str> = result.beside.iter().map(|it| &*it.attacker).collect();
     assert_eq!(named, ["noise", "mine"]);
-    for (told, case) in result.beside.iter().zip(&result.cases[1..]) {
-        assert_eq!((&*told.alone, &told.beside), ("prey", &case.id));
-        assert_eq!(told.rounds, 2);
-        let is_known = told.gbit_per_s.factor.is_some();
-        assert_eq!(is_known, told.counted > 0, "{told:?}");
-        assert_eq!((&*told.verdict, told.gbit_per_s.factor_low), ("unclear", None));
+    for (harm, case) in result.beside.iter().zip(&result.cases[1..]) {
+        assert_eq!((&*harm.alone, &harm.beside), ("prey", &case.id));
+        assert_eq!(harm.rounds, 2);
+        let is_known = harm.gbit_per_s.factor.is_some();
+        assert_eq!(is_known, harm.counted > 0, "{harm:?}");
+        assert_eq!((&*harm.verdict, harm.gbit_per_s.factor_low), ("unclear", None));
         // The victim's thread is its own.
         for run in &case.runs {
             assert_eq!(run.node("client").unwrap().workers.len(), 2);

@@ -17,11 +17,11 @@ fn an_srq_feeds_all_qps_whatever_the_cqs_and_the_polling() {
     let words = "--op send,send-imm,write-imm --recv-queue shared --cq shared,per-worker,per-qp \
                  --poll busy,event,adaptive -q 16 --workers 2 -s 1000 -n 20 -t 8 -r 24";
     for case in whole(words, 27).result().cases {
-        let told = queues(&case).unwrap();
-        let told = (told.queues, told.receives, told.buffer_bytes);
+        let queues = queues(&case).unwrap();
+        let figures = (queues.queues, queues.receives, queues.buffer_bytes);
         let is_write = case.config.op.name() == "write-imm";
         let holds = if is_write { 0 } else { 24_000 };
-        assert_eq!(told, (1, 24, holds), "{}", case.id);
+        assert_eq!(figures, (1, 24, holds), "{}", case.id);
     }
 }
 

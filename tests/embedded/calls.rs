@@ -64,8 +64,8 @@ fn stamps_of_the_device_part_latency_from_notice() {
         for flow in &case.runs[0].flows {
             let latency = flow.latency_ns.as_ref().unwrap();
             let stamps = flow.notice_ns.as_ref();
-            let told = (latency.count, stamps.map(|it| it.count));
-            assert_eq!(told, (200, is_stamped.then_some(200)), "{}", case.id);
+            let counts = (latency.count, stamps.map(|it| it.count));
+            assert_eq!(counts, (200, is_stamped.then_some(200)), "{}", case.id);
             // Both are parts of the run, and neither is negative or of another clock.
             let window = flow.window.seconds * 1e9;
             let longest = latency.max.max(stamps.map_or(0, |it| it.max)) as f64;

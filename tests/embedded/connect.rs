@@ -4,9 +4,9 @@ use testing::check::connects;
 use testing::program::{Ended, Server, call};
 
 fn check_all(ended: &Ended, cases: usize, rounds: u64) {
-    let all = ended.result().cases;
-    assert_eq!(all.len(), cases);
-    all.iter().for_each(|case| connects(case, rounds));
+    let connected = ended.result().cases;
+    assert_eq!(connected.len(), cases);
+    connected.iter().for_each(|case| connects(case, rounds));
 }
 
 #[test]

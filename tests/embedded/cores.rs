@@ -95,7 +95,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     let host = host();
     let core = host.cores[0];
     // A child inherits the affinity of the thread that starts it.
-    let (ended, said) = std::thread::scope(|scope| {
+    let (ended, server_stderr) = std::thread::scope(|scope| {
         let on_one_core = scope.spawn(|| {
             let mut set = CpuSet::new();
             set.set(core);
@@ -108,10 +108,10 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     });
     let ended = ended.exits(0).all_whole(2);
     let note = format!("note: 4 {SHARED} core {core}: rates and latencies depend on the scheduler");
-    for said in [ended.stderr(), said.as_str()] {
-        assert_eq!(said.matches(&note).count(), 1, "{said}");
-        assert_eq!(said.matches(SHARED).count(), 1, "{said}");
-        assert!(said.contains("--poll event"), "{said}");
+    for stderr in [ended.stderr(), stderr.as_str()] {
+        assert_eq!(stderr.matches(&note).count(), 1, "{stderr}");
+        assert_eq!(stderr.matches(SHARED).count(), 1, "{stderr}");
+        assert!(stderr.contains("--poll event"), "{stderr}");
     }
     assert_eq!(workers(&ended), [[(core, 3); 2]; 2]);
 }
@@ -154,7 +154,7 @@ fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
     let says = "note: cores may be shared with other processes";
     let call = call("-d soft0 --op write -n 10 --warmup 0").env(VARIABLE, none);
     let ended = call.passes().says(&[says, none, VARIABLE]);
-    let said = ended.stderr();
-    assert_eq!(said.matches(says).count(), 1, "{said}");
+    let stderr = ended.stderr();
+    assert_eq!(stderr.matches(says).count(), 1, "{stderr}");
     assert!(!Path::new(none).exists());
 }

@@ -80,12 +80,12 @@ fn client_until(
     (server, more): (&Server, &[&str]),
     (signal, victim): (Signal, impl Fn(&Program) -> u32),
 ) -> Program {
-    let (tell, told) = channel();
+    let (pid_sender, pid_to_signal) = channel();
     let (proxy, case) = match death {
         Death::At(step) => {
             let to: SocketAddr = server.name.parse().unwrap();
             let proxy = Proxy::start("127.0.0.1", to, step, move || {
-                send_signal(told.recv().unwrap(), signal);
+                send_signal(pid_to_signal.recv().unwrap(), signal);
             });
             (Some(proxy), TWO_CASES)
         }
@@ -93,11 +93,11 @@ fn client_until(
         Death::In(_) => (None, MEASURES),
     };
     let address = proxy.as_ref().map(|proxy| proxy.address.to_string());
-    let mut all = vec![address.as_ref().unwrap_or(&server.name), "-d", "soft0"];
+    let mut words = vec![address.as_ref().unwrap_or(&server.name), "-d", "soft0"];
     let usual = case.chunks(2).chain(TRAFFIC_OF_BOTH.chunks(2));
-    all.extend(usual.filter(|pair| !more.contains(&pair[0])).flatten());
-    all.extend(more);
-    let client = call(&all.join(" ")).start();
+    words.extend(usual.filter(|pair| !more.contains(&pair[0])).flatten());
+    words.extend(more);
+    let client = call(&words.join(" ")).start();
     let pid = victim(&client);
     match (death, proxy) {
         (Death::In(phase), _) => {
@@ -105,7 +105,7 @@ fn client_until(
             send_signal(pid, signal);
         }
         (Death::At(_), proxy) => {
-            tell.send(pid).unwrap();
+            pid_sender.send(pid).unwrap();
             proxy.iter().for_each(Proxy::await_deed);
         }
     }
@@ -120,8 +120,8 @@ fn kept(ended: &Ended, death: Death) {
     assert!(!last.complete && last.failure.is_some(), "{death:?}");
     let has_measured = match death {
         Death::At(step) => {
-            let said = ended.stderr();
-            assert_eq!(runs.len(), 1, "{death:?}: {said}");
+            let stderr = ended.stderr();
+            assert_eq!(runs.len(), 1, "{death:?}: {stderr}");
             assert!(runs[0].complete, "{death:?}: {:?}", runs[0].failure);
             assert!(runs[0].flows[0].totals.messages > 0, "{death:?}");
             DRAIN.iter().any(|death| matches!(death, Death::At(it) if it.kind == step.kind))
@@ -219,8 +219,8 @@ fn client_killed_at_each_step() {
         at(Sender::Server, "report"),
         first(Sender::Client, "run_done"),
     ];
-    let all = [&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN, &report];
-    clients_get(Signal::Kill, &all.concat(), &[]);
+    let deaths = [&HANDSHAKE[..], &CONNECT, &TRAFFIC, &DRAIN, &report];
+    clients_get(Signal::Kill, &deaths.concat(), &[]);
 }
 
 #[test]

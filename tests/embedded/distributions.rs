@@ -17,8 +17,8 @@ fn both_distributions_are_in_every_file() {
         assert_eq!(bandwidth.interval_seconds, timeline.interval_seconds);
         let (min, max) = (bandwidth.min, bandwidth.max);
         assert!(bandwidth.p50.is_none_or(|p50| min <= p50 && p50 <= max));
-        let told = flow.totals.gbit_per_s.unwrap();
-        assert!(min < told * 1.02 && told * 0.98 < max, "{bandwidth:?}, {told}");
+        let mean = flow.totals.gbit_per_s.unwrap();
+        assert!(min < mean * 1.02 && mean * 0.98 < max, "{bandwidth:?}, {mean}");
     }
     let rows = ended.file("-histograms.csv");
     assert_eq!(ended.stdout.trim_end(), rows.trim_end());

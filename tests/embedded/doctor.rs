@@ -5,13 +5,17 @@ use serde_json::{Value, json};
 use testing::program::{Server, call};
 
 /// Whichever findings have this value of this field.
-fn all<'a>(report: &'a Value, field: &str, value: &str) -> impl Iterator<Item = &'a Value> {
+fn findings_with<'a>(
+    report: &'a Value,
+    field: &str,
+    value: &str,
+) -> impl Iterator<Item = &'a Value> {
     report["findings"].as_array().unwrap().iter().filter(move |finding| finding[field] == value)
 }
 
 /// Subject and state of each finding of a check.
 fn findings<'a>(report: &'a Value, check: &str) -> Vec<(&'a str, &'a str)> {
-    all(report, "check", check)
+    findings_with(report, "check", check)
         .map(|finding| {
             let subject = finding["subject"].as_str().unwrap_or_default();
             (subject, finding["state"].as_str().unwrap())
@@ -21,7 +25,7 @@ fn findings<'a>(report: &'a Value, check: &str) -> Vec<(&'a str, &'a str)> {
 
 /// Names of the nodes and check of each finding of this scope.
 fn found<'a>(report: &'a Value, scope: &str) -> Vec<(&'a Value, &'a str)> {
-    let of_scope = all(report, "scope", scope);
+    let of_scope = findings_with(report, "scope", scope);
     of_scope.map(|it| (&it["nodes"], it["check"].as_str().unwrap())).collect()
 }
 
@@ -35,11 +39,11 @@ fn the_embedded_device_is_listed_with_its_gid() {
         "soft0 port 1: it was requested",
     ]);
     assert!(text.stderr().is_empty(), "{}", text.stderr());
-    let all = call("devices --json").passes().document();
-    assert_eq!(all["schema_version"], 1);
-    let mut devices = all["devices"].as_array().unwrap().iter();
+    let inventory = call("devices --json").passes().document();
+    assert_eq!(inventory["schema_version"], 1);
+    let mut devices = inventory["devices"].as_array().unwrap().iter();
     assert!(devices.any(|device| device["library"] == "embedded"));
-    assert!(all["choice"]["device"].is_string(), "{}", all["choice"]);
+    assert!(inventory["choice"]["device"].is_string(), "{}", inventory["choice"]);
 }
 
 #[test]
@@ -84,15 +88,15 @@ fn another_end_is_examined() {
     let ended = call(&format!("doctor {} --json", server.name)).passes();
     let report = ended.document();
     server.is_idle();
-    let said = server.end();
+    let log = server.end();
     for check in
         ["reach", "peer version", "peer clock", "device used", "extended verbs", "path MTU"]
     {
-        assert_eq!(findings(&report, check), [("", "ok")], "{check}; server: {said}");
+        assert_eq!(findings(&report, check), [("", "ok")], "{check}; server: {log}");
     }
     assert_eq!(findings(&report, "transfer").len(), 3);
-    let served = said.matches("session ends, 3 runs served").count();
-    assert_eq!(served, 2, "{said}");
+    let served = log.matches("session ends, 3 runs served").count();
+    assert_eq!(served, 2, "{log}");
 }
 
 #[test]

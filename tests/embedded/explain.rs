@@ -180,9 +180,9 @@ fn the_other_end_may_be_a_server() {
     }
     // Lessons and runs are served by turns.
     server.serves_the_next();
-    let said = server.end();
+    let log = server.end();
     for words in ["  a lesson: read\n", "  a lesson: write, with the mistake rkey\n"] {
-        assert!(said.contains(words), "no {words:?} in {said}");
+        assert!(log.contains(words), "no {words:?} in {log}");
     }
 }
 
@@ -228,6 +228,6 @@ fn a_server_checks_what_it_is_asked_for() {
     let mut session = lesson(|_| ());
     session.send(&json!({"type": "explain_look"}));
     session.is_closed();
-    let said = server.end();
-    assert!(said.contains("`explain_look` instead of `endpoints`"), "{said}");
+    let log = server.end();
+    assert!(log.contains("`explain_look` instead of `endpoints`"), "{log}");
 }

@@ -57,9 +57,9 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
     }
     server.says(0, "(\\u{1b}");
     server.is_idle();
-    let said = server.end();
-    is_tame(&said);
-    assert!(said.matches(SHOWN).count() >= 4, "{said}");
+    let log = server.end();
+    is_tame(&log);
+    assert!(log.matches(SHOWN).count() >= 4, "{log}");
 }
 
 /// A server that says `answers` in turn, each after a message of the client's, until the client is gone.

@@ -76,10 +76,10 @@ fn a_prepare_that_would_take_all_memory_is_refused_before_anything_is_made() {
         ("tx-depth", "16384"),
         ("rx-depth", "16384"),
     ]));
-    let told = wire.recv().unwrap();
-    assert_eq!(told["type"], "abort", "{told}");
-    assert_eq!(told["body"]["bad_input"], true, "{told}");
-    let reason = told["body"]["reason"].as_str().unwrap();
+    let answer = wire.recv().unwrap();
+    assert_eq!(answer["type"], "abort", "{answer}");
+    assert_eq!(answer["body"]["bad_input"], true, "{answer}");
+    let reason = answer["body"]["reason"].as_str().unwrap();
     assert!(reason.contains("--memory leaves 1 GiB"), "{reason}");
     let grown = memory_bytes(pid, "VmHWM:").unwrap() - before;
     assert!(grown < 64 << 20, "{grown} bytes");

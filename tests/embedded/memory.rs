@@ -26,9 +26,9 @@ fn peak_bytes(words: &str) -> f64 {
 }
 
 /// What `--dry-run` says that it takes, in bytes.
-fn told_bytes(words: &str) -> f64 {
-    let told = call(&format!("{PLAIN} {words} --dry-run")).passes();
-    let line = told.stdout.lines().last().unwrap().to_owned();
+fn announced_bytes(words: &str) -> f64 {
+    let ended = call(&format!("{PLAIN} {words} --dry-run")).passes();
+    let line = ended.stdout.lines().last().unwrap().to_owned();
     let (_, amount) = line.split_once(" takes ").unwrap();
     let mut words = amount.split(' ');
     let number: f64 = words.next().unwrap().parse().unwrap();
@@ -67,11 +67,11 @@ fn what_is_told_is_what_is_taken() {
         "--op write -q 4096 -t 16 -s 64 -n 16 --cq per-qp --no-latency",
     ] {
         let taken = peak_bytes(words) - program;
-        let told = told_bytes(words);
-        let ratio = told / taken;
+        let announced = announced_bytes(words);
+        let ratio = announced / taken;
         assert!(
             (0.85..1.2).contains(&ratio),
-            "{words}: {told:.3e} bytes told, {taken:.3e} taken: {ratio:.2}"
+            "{words}: {announced:.3e} bytes told, {taken:.3e} taken: {ratio:.2}"
         );
     }
 }

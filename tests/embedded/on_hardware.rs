@@ -45,18 +45,18 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
         .env("CARGO_TARGET_DIR", folder.path().join("none"))
         .env("PATH", format!("{built}:{}", std::env::var("PATH").unwrap()))
         .env("ROCEBENCH_TOKEN", SECRET);
-    let said = printed(&mut command);
+    let output = printed(&mut command);
 
-    let (_, rows) = said.split_once("\nitem        found\n").unwrap();
+    let (_, rows) = output.split_once("\nitem        found\n").unwrap();
     let rows: Vec<(&str, &str)> = rows.lines().map_while(|it| it.split_once(' ')).collect();
     let names: Vec<&str> = rows.iter().map(|row| row.0).collect();
-    assert_eq!(names, items, "{said}");
+    assert_eq!(names, items, "{output}");
     for (name, found) in rows {
         let has_failed = found.trim().is_empty() || found.contains("failed: ");
         assert!(!has_failed || MAY_FAIL.contains(&name), "{name}: {found}");
     }
 
-    let (_, line) = said.split_once("\nSend back ").unwrap();
+    let (_, line) = output.split_once("\nSend back ").unwrap();
     let archive = line.split_inclusive(".tar.gz").next().unwrap();
     let tar = |how| printed(Command::new("tar").args([how, archive]));
     let files = tar("-tzf");

@@ -28,8 +28,8 @@ fn warm_ups() {
     ] {
         let result = result(&format!("-n 200 -t 16 --warmup {words}"), 1);
         let window = &result.cases[0].runs[0].flows[0].window;
-        let told = (window.warmup_seconds > 0.0, window.warmup_steady.is_some());
-        assert_eq!(told, (warms_up, may_be_steady), "{words}");
+        let warmup = (window.warmup_seconds > 0.0, window.warmup_steady.is_some());
+        assert_eq!(warmup, (warms_up, may_be_steady), "{words}");
     }
 }
 

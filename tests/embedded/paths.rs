@@ -20,7 +20,7 @@ fn the_ports_that_a_result_tells_are_those_on_the_wire() {
         .is_whole(1);
         let result = ended.result();
         let qps = &result.cases[0].runs[0].flows[0].qps;
-        let told: BTreeSet<u16> = qps.iter().map(|qp| qp.udp_source_port.unwrap()).collect();
+        let reported: BTreeSet<u16> = qps.iter().map(|qp| qp.udp_source_port.unwrap()).collect();
         let entries = fs::read_dir(ended.folder()).unwrap();
         let captures = entries
             .map(|entry| entry.unwrap().path())
@@ -32,7 +32,7 @@ fn the_ports_that_a_result_tells_are_those_on_the_wire() {
                 seen.insert(u16::from_be_bytes([udp[0], udp[1]]));
             }
         }
-        assert_eq!(told, seen, "{service}");
+        assert_eq!(reported, seen, "{service}");
         let first: Vec<_> = qps.iter().map(|qp| qp.udp_source_port).collect();
         assert_eq!(first[..3], first[3..6], "QPs take the labels in turn");
         let header = ended.file("-qps.csv");
@@ -48,6 +48,6 @@ fn labels_of_datagrams_are_those_of_each_qp() {
 
 #[test]
 fn what_the_device_cannot_is_refused_before_the_run() {
-    let asked = "-d soft0 --op write -n 9 --warmup 0 --udp-sport 50000";
-    call(asked).is_refused(&["no call for a QP's UDP source port", "use --flow-label"]);
+    let words = "-d soft0 --op write -n 9 --warmup 0 --udp-sport 50000";
+    call(words).is_refused(&["no call for a QP's UDP source port", "use --flow-label"]);
 }

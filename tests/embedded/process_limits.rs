@@ -61,8 +61,8 @@ fn a_limit_of_threads_is_one_error_with_what_to_raise() {
         }
         failed += 1;
         let ended = ended.exits(1);
-        let said = ended.stderr();
-        assert!(said.contains("`ulimit -u`"), "{most} threads: {said}");
+        let stderr = ended.stderr();
+        assert!(stderr.contains("`ulimit -u`"), "{most} threads: {stderr}");
     }
     assert!(failed > 0, "nothing needs a thread");
 }

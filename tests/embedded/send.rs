@@ -14,21 +14,21 @@ fn files_of_all_sizes_arrive() {
     let sizes = [0, 1, 4095, 4096, 4097, 16_384, 3_000_001];
     let files: Vec<_> =
         sizes.iter().map(|&size| stage.file(&format!("file {size}"), size)).collect();
-    let all: Vec<_> = files.iter().collect();
-    let ended = stage.send(&all, "-q 2 --window 2 --chunk 4K --json").exits(0);
+    let paths: Vec<_> = files.iter().collect();
+    let ended = stage.send(&paths, "-q 2 --window 2 --chunk 4K --json").exits(0);
     for file in &files {
         stage.has(file);
     }
     assert_eq!(stage.received().len(), sizes.len());
     let document = ended.document();
-    let told = document["files"].as_array().unwrap();
-    assert_eq!(told.len(), sizes.len());
-    assert_eq!(told[6]["bytes"], 3_000_001);
-    assert_eq!(told[6]["qps"], 2);
-    assert!(told[6]["rdma"]["gbit_per_s"].as_f64().unwrap() > 0.0);
+    let reported = document["files"].as_array().unwrap();
+    assert_eq!(reported.len(), sizes.len());
+    assert_eq!(reported[6]["bytes"], 3_000_001);
+    assert_eq!(reported[6]["qps"], 2);
+    assert!(reported[6]["rdma"]["gbit_per_s"].as_f64().unwrap() > 0.0);
     assert_eq!(document["failure"], Value::Null);
-    let said = stage.server.end();
-    assert!(said.contains("\"file 3000001\" received: 3000001 bytes"), "{said}");
+    let log = stage.server.end();
+    assert!(log.contains("\"file 3000001\" received: 3000001 bytes"), "{log}");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_full_disk_is_told_at_both_ends() {
     let file = stage.hollow("huge", 8 << 40);
     let says = "no room for \"huge\" at the receiver: it takes 8796093022208 bytes";
     stage.send(&[&file], "").exits(1).says(&[says, "make room"]);
-    let said = stage.server.end();
-    assert!(said.contains(says), "{said}");
+    let log = stage.server.end();
+    assert!(log.contains(says), "{log}");
     assert_eq!(fs::read_dir(&stage.target).unwrap().count(), 0);
 }

@@ -97,9 +97,9 @@ fn a_token_guards_the_folder() {
 
 /// What the server says to a client that keeps to no rules.
 fn refusal(client: &mut Wire) -> String {
-    let said = client.abort();
+    let reason = client.abort();
     client.is_closed();
-    said
+    reason
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
         let mut liar = Wire::session(&stage.server.name);
         let hello = json!({"file_name": name, "size_bytes": 1, "force": true, "channel": null});
         liar.send(&json!({"type": "file_hello", "body": hello}));
-        let said = refusal(&mut liar);
-        assert!(said.contains("does not take"), "{name:?}: {said}");
+        let reason = refusal(&mut liar);
+        assert!(reason.contains("does not take"), "{name:?}: {reason}");
     }
     assert!(stage.received().is_empty());
 }
@@ -132,7 +132,7 @@ fn a_wrong_checksum_is_refused() {
     stream.write_all(b"hello").unwrap();
     let digest = "0".repeat(32);
     liar.send(&json!({"type": "file_fin", "body": {"digest": digest}}));
-    let said = refusal(&mut liar);
-    assert!(said.contains("the receiver discarded"), "{said}");
+    let reason = refusal(&mut liar);
+    assert!(reason.contains("the receiver discarded"), "{reason}");
     assert!(stage.received().is_empty());
 }

@@ -131,8 +131,9 @@ impl Ranks {
                     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX"];
                 Some((
                     names.into_iter().find_map(|name| {
-                        let mut all = variables.split('\0');
-                        all.find_map(|it| it.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
+                        variables.split('\0').find_map(|variable| {
+                            variable.strip_prefix(name)?.strip_prefix('=')?.parse().ok()
+                        })
                     })?,
                     pid,
                 ))

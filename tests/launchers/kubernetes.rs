@@ -30,16 +30,16 @@ fn kubectl(words: &[&str], object: &str) -> Value {
     let mut input = kubectl.stdin.take().unwrap();
     input.write_all(object.as_bytes()).unwrap();
     drop(input);
-    let told = kubectl.wait_with_output().unwrap();
-    assert!(told.status.success(), "{words:?}");
-    serde_json::from_slice(&told.stdout).unwrap()
+    let output = kubectl.wait_with_output().unwrap();
+    assert!(output.status.success(), "{words:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Whether this client is older than Kubernetes 1.21, as Debian 12's is.
 fn is_before_indexed_jobs() -> bool {
-    let told = command("kubectl").args(["version", "--client", "-o", "json"]).output();
-    let told: Value = serde_json::from_slice(&told.unwrap().stdout).unwrap();
-    let minor = told["clientVersion"]["minor"].as_str().unwrap();
+    let output = command("kubectl").args(["version", "--client", "-o", "json"]).output();
+    let version: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+    let minor = version["clientVersion"]["minor"].as_str().unwrap();
     let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
     digits.parse::<u32>().unwrap() < 21
 }
@@ -53,24 +53,24 @@ fn typed(object: &str) -> Value {
     }
 }
 
-/// What `all` lacks of `part`.
-fn lacking(part: &Value, all: &Value, path: &str) -> Vec<String> {
-    match (part, all) {
-        (Value::Object(part), Value::Object(all)) => {
+/// What `whole` lacks of `part`.
+fn lacking(part: &Value, whole: &Value, path: &str) -> Vec<String> {
+    match (part, whole) {
+        (Value::Object(part), Value::Object(whole)) => {
             let none = Value::Null;
             part.iter()
                 .flat_map(|(key, value)| {
-                    lacking(value, all.get(key).unwrap_or(&none), &format!("{path}.{key}"))
+                    lacking(value, whole.get(key).unwrap_or(&none), &format!("{path}.{key}"))
                 })
                 .collect()
         }
-        (Value::Array(part), Value::Array(all)) if part.len() <= all.len() => part
+        (Value::Array(part), Value::Array(whole)) if part.len() <= whole.len() => part
             .iter()
-            .zip(all)
+            .zip(whole)
             .enumerate()
-            .flat_map(|(index, (part, all))| lacking(part, all, &format!("{path}[{index}]")))
+            .flat_map(|(index, (part, whole))| lacking(part, whole, &format!("{path}[{index}]")))
             .collect(),
-        (part, all) if part == all => Vec::new(),
+        (part, whole) if part == whole => Vec::new(),
         _ => vec![path.to_owned()],
     }
 }

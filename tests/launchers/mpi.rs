@@ -52,9 +52,9 @@ fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
 
 #[track_caller]
 fn one_rank_is_none(launcher: Command, name: &str) {
-    let told = format!("{name} started 1 rank, but a mesh needs 2 nodes or more");
+    let sentence = format!("{name} started 1 rank, but a mesh needs 2 nodes or more");
     let ended = Job::mesh(launcher, SHORT).ended();
-    ended.exits(2).says(&[&told]);
+    ended.exits(2).says(&[&sentence]);
 }
 
 /// Two programs in one job, with other options.
@@ -77,11 +77,11 @@ fn a_rank_without_its_device_is_named(launcher: Command) {
     ];
     let ended = Job::start(launcher, &words).ended().exits(2);
     // Its number, or once all have joined its name.
-    let is_told = |line: &&str| {
+    let names_the_device = |line: &&str| {
         line.contains("none7") && (line.contains("at rank 2 (") || line.contains(".2: there is no"))
     };
-    let said = ended.stderr();
-    assert!(said.lines().any(|line| is_told(&line)), "{said}");
+    let stderr = ended.stderr();
+    assert!(stderr.lines().any(|line| names_the_device(&line)), "{stderr}");
 }
 
 /// mpirun sends SIGTERM, and soon after, or when the first rank ends, SIGKILL.

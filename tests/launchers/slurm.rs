@@ -35,8 +35,8 @@ fn all_pairs(cluster: &Cluster) {
         ended.json()["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
     assert_eq!(names, [&name(1), &name(2), &name(3), &name(4)]);
     assert!(ended.stdout.lines().count() > 2, "{}", ended.stdout);
-    for said in [&*ended.stdout, ended.stderr()] {
-        assert!(said.lines().all(|line| line.starts_with("0:")), "{said}");
+    for text in [&*ended.stdout, ended.stderr()] {
+        assert!(text.lines().all(|line| line.starts_with("0:")), "{text}");
     }
 }
 
@@ -64,9 +64,9 @@ fn interrupted_twice(cluster: &Cluster) {
     // It takes the second for the first where that is long ago, and asks again.
     let mut answered = 0;
     wait_until("the ranks' end", EXPECTED, || {
-        let asked = job.program.times_said("one more within");
-        if asked > answered {
-            answered = asked;
+        let times_asked = job.program.times_said("one more within");
+        if times_asked > answered {
+            answered = times_asked;
             job.program.signal(Signal::Interrupt);
         }
         !job.has_ranks()
@@ -80,10 +80,10 @@ fn a_rank_is_killed(cluster: &Cluster) {
     job.kill_rank(2);
     let ended = job.failed();
     kept_what_was_measured(&ended, Some(&name(3)));
-    let told = format!("rank 2 ({}) did not come back", name(3));
+    let sentence = format!("rank 2 ({}) did not come back", name(3));
     // Rank 0 says it with a hint, the two others in a line each.
-    let said = ended.stderr();
-    assert_eq!(said.matches(&told).count(), 3, "{said}");
+    let stderr = ended.stderr();
+    assert_eq!(stderr.matches(&sentence).count(), 3, "{stderr}");
 }
 
 fn rank_0_is_killed(cluster: &Cluster) {
@@ -97,20 +97,20 @@ fn other_options(cluster: &Cluster) {
     let script = "exec \"$0\" mesh --out \"$1\" --qps $((1 + SLURM_PROCID / 3))";
     let words = ["sh", "-c", script, PROGRAM, "OUT"];
     let ended = Job::start(cluster.srun(&["-N4"]), &words).ended().exits(2);
-    let told = format!(
+    let sentence = format!(
         "rank 3 ({}) was started with other options than rank 0 ({}): --qps=2, where rank 0 has --qps=1",
         name(4),
         name(1)
     );
-    let said = ended.stderr();
-    assert_eq!(said.matches(&told).count(), 4, "{said}");
+    let stderr = ended.stderr();
+    assert_eq!(stderr.matches(&sentence).count(), 4, "{stderr}");
     assert_eq!(ended.stdout, "");
 }
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
-    let told = "srun started 1 rank, but a mesh needs 2 nodes";
-    ended.exits(2).says(&[told, "srun -N8 rocebench mesh"]);
+    let sentence = "srun started 1 rank, but a mesh needs 2 nodes";
+    ended.exits(2).says(&[sentence, "srun -N8 rocebench mesh"]);
 }
 
 /// What all ranks have wrong is told once in full, and in a line by the others.

@@ -50,7 +50,7 @@ impl Observer for Notes {
     }
 }
 
-pub(super) fn asked(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
+pub(super) fn port_request(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
     PortRequest { device: device.map(str::to_owned), gid_index, ..PortRequest::default() }
 }
 
@@ -180,7 +180,7 @@ fn an_end_without_a_device_takes_the_port_in_the_other_ends_network() {
         // What was asked for is not overruled: no port of one is reached from the other.
         (one, other, ["mlx5_0", "mlx5_1"]),
     ] {
-        let of = |device| options(&machine, asked(device, None), locks.path());
+        let of = |device| options(&machine, port_request(device, None), locks.path());
         let serving = Serving::start(of(server));
         let (result, notes) = sweep(serving.target(), of(client), Nodes::TwoEnds, Vec::new());
         assert_eq!(devices(&result), taken);
@@ -210,9 +210,9 @@ fn without_a_common_network_the_route_to_the_other_end_decides() {
     let locks = tempfile::tempdir().unwrap();
     let library = Box::leak(Box::new(VerbsLibrary { source: routed, ..*machine.library() }));
     let of = |request| NodeOptions { library, ..options(&machine, request, locks.path()) };
-    let serving = Serving::start(options(&there, asked(None, None), locks.path()));
+    let serving = Serving::start(options(&there, port_request(None, None), locks.path()));
     for (device, taken) in [(None, "mlx5_1"), (Some("mlx5_0"), "mlx5_0")] {
-        let own = of(asked(device, None));
+        let own = of(port_request(device, None));
         let (result, notes) = sweep(serving.target(), own, Nodes::TwoEnds, Vec::new());
         assert_eq!(devices(&result)[0], taken);
         if device.is_none() {
@@ -227,11 +227,11 @@ fn without_a_common_network_the_route_to_the_other_end_decides() {
 fn of_many_nodes_all_take_ports_in_the_network_that_most_have() {
     let (machine, locks) = (persona("rails"), tempfile::tempdir().unwrap());
     let servers = [None, None, Some("mlx5_1")]
-        .map(|device| Serving::start(options(&machine, asked(device, None), locks.path())));
+        .map(|device| Serving::start(options(&machine, port_request(device, None), locks.path())));
     let places = servers.each_ref().map(|it| ("127.0.0.1".to_owned(), it.port));
     let list = places.each_ref().map(|(host, port)| format!("{host}:{port}"));
     let nodes = Nodes::from_items(&list).unwrap();
-    let own = options(&machine, asked(None, None), locks.path());
+    let own = options(&machine, port_request(None, None), locks.path());
     let (result, _) = sweep(Target::Local, own, nodes, places.to_vec());
     assert_eq!(devices(&result), ["mlx5_1"; 3]);
     assert!(result.cases[0].runs[0].complete);
@@ -240,7 +240,7 @@ fn of_many_nodes_all_take_ports_in_the_network_that_most_have() {
 #[test]
 fn doctor_tells_of_the_port_in_the_servers_network() {
     let (machine, locks) = (persona("rails"), tempfile::tempdir().unwrap());
-    let of = |device| options(&machine, asked(device, None), locks.path());
+    let of = |device| options(&machine, port_request(device, None), locks.path());
     let serving = Serving::start(of(Some("mlx5_1")));
     let examination = Examination {
         machine: Machine::below(machine.root()),
@@ -251,15 +251,15 @@ fn doctor_tells_of_the_port_in_the_servers_network() {
     };
     let report = examine(&examination, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let used = report.findings.iter().find(|it| it.check == "device used");
-    let told = "mlx5_1 port 1: it is in the nodes' common network 203.0.113.0/24; not mlx5_0; \
+    let reason = "mlx5_1 port 1: it is in the nodes' common network 203.0.113.0/24; not mlx5_0; \
                 GID index 3: it is in the nodes' common network";
-    assert_eq!(used.unwrap().found, told);
+    assert_eq!(used.unwrap().found, reason);
 }
 
 #[test]
 fn a_lesson_goes_between_the_ports_in_the_servers_network() {
     let (machine, locks) = (persona("rails"), tempfile::tempdir().unwrap());
-    let of = |device| options(&machine, asked(device, None), locks.path());
+    let of = |device| options(&machine, port_request(device, None), locks.path());
     let serving = Serving::start(of(Some("mlx5_1")));
     let lesson = LessonOptions {
         lesson: Lesson::new(Op::Write, None, None, "hello"),
@@ -279,7 +279,7 @@ fn a_lesson_goes_between_the_ports_in_the_servers_network() {
 #[test]
 fn a_gid_of_the_others_family_is_taken_and_one_that_the_other_does_not_see_is_refused() {
     let (machine, locks) = (persona("connectx6dx"), tempfile::tempdir().unwrap());
-    let of = |gid_index| options(&machine, asked(None, gid_index), locks.path());
+    let of = |gid_index| options(&machine, port_request(None, gid_index), locks.path());
     for (client, server, refused) in [
         (None, Some(5), None),
         (Some(3), Some(5), Some(["IPv4 (192.0.2.10)", "IPv6 (2001:db8::10)"])),

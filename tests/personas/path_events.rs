@@ -83,8 +83,8 @@ const KNOWN: [Planted; 2] = [usual("efa"), usual("erdma")];
 
 #[test]
 fn runs_tell_what_each_drivers_counters_mean() {
-    let all: Vec<String> = RUN.iter().map(of_run).chain(KNOWN.iter().map(of_watch)).collect();
-    insta::assert_snapshot!(all.join("\n"));
+    let texts: Vec<String> = RUN.iter().map(of_run).chain(KNOWN.iter().map(of_watch)).collect();
+    insta::assert_snapshot!(texts.join("\n"));
 }
 
 impl Planted {
@@ -209,20 +209,20 @@ fn line(kind: PathEventKind, count: u64, counters: &[String]) -> String {
 
 /// The facts that come from the machine's files.
 fn of_device(device: &Device) -> String {
-    let told = |what: &str, value: Option<String>| value.map(|it| format!("{what} {it}"));
+    let fact = |what: &str, value: Option<String>| value.map(|it| format!("{what} {it}"));
     let number = |number: Option<u32>| number.map(|it| it.to_string());
     let facts = [
-        told("driver", device.driver.clone()),
-        told("firmware", device.firmware.clone()),
-        told("Gb/s", device.link_gbit_per_s.map(|it| it.to_string())),
-        told("GID", device.gid.clone()),
-        told("type", device.gid_type.clone()),
-        told("on", device.netdev.clone()),
-        told("of MTU", number(device.netdev_mtu_bytes)),
-        told("NUMA node", number(device.numa_node)),
-        told("PCI", device.pci_address.clone()),
-        told("GT/s", device.pci_gtransfer_per_s.map(|it| it.to_string())),
-        told("lanes", number(device.pci_width_lanes)),
+        fact("driver", device.driver.clone()),
+        fact("firmware", device.firmware.clone()),
+        fact("Gb/s", device.link_gbit_per_s.map(|it| it.to_string())),
+        fact("GID", device.gid.clone()),
+        fact("type", device.gid_type.clone()),
+        fact("on", device.netdev.clone()),
+        fact("of MTU", number(device.netdev_mtu_bytes)),
+        fact("NUMA node", number(device.numa_node)),
+        fact("PCI", device.pci_address.clone()),
+        fact("GT/s", device.pci_gtransfer_per_s.map(|it| it.to_string())),
+        fact("lanes", number(device.pci_width_lanes)),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
     format!("  {}: {}\n", device.name, facts.join(", "))

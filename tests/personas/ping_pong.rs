@@ -5,13 +5,13 @@ use rocebench::coordinator::options::SweepOptions;
 use settings::Given;
 use testing::null_library::persona;
 
-use super::networks::{Serving, asked, options, run, swept};
+use super::networks::{Serving, options, port_request, run, swept};
 
 #[test]
 fn each_operation_is_answered() {
     for name in ["connectx7", "connectx7_vf", "infiniband_ndr", "irdma_roce", "thor2"] {
         let (machine, locks) = (persona(name), tempfile::tempdir().unwrap());
-        let of = || options(&machine, asked(None, None), locks.path());
+        let of = || options(&machine, port_request(None, None), locks.path());
         let serving = Serving::start(of());
         let given = Given::from([
             ("op", "send,write,read,write-imm"),
@@ -21,11 +21,11 @@ fn each_operation_is_answered() {
             ("iters", "8"),
             ("warmup", "0"),
         ]);
-        let asked = SweepOptions {
+        let answered = SweepOptions {
             sweep: Sweep::new(&given).unwrap(),
             ..swept(serving.target(), of(), Nodes::TwoEnds, Vec::new())
         };
-        let result = run(&asked).0.unwrap();
+        let result = run(&answered).0.unwrap();
         assert_eq!(result.cases.len(), 4);
         for case in &result.cases {
             let run = &case.runs[0];

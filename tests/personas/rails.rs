@@ -4,14 +4,14 @@ use node::resources::NodeOptions;
 use plan::{Devices, RailsAsked};
 use testing::null_library::persona;
 
-use super::networks::{Notes, Serving, asked, options, sweep_over};
+use super::networks::{Notes, Serving, options, port_request, sweep_over};
 
 /// The flows of a sweep between two such machines.
 fn flows(devices: &str, all_up: bool) -> (Result<Vec<String>, String>, Notes) {
     let (machine, locks) = (persona("mixed"), tempfile::tempdir().unwrap());
     let of = || NodeOptions {
         rails: Some(devices.parse::<Devices>().unwrap()),
-        ..options(&machine, asked(None, None), locks.path())
+        ..options(&machine, port_request(None, None), locks.path())
     };
     let serving = Serving::start(of());
     let rails = RailsAsked { all_up, ..RailsAsked::default() };
@@ -47,7 +47,7 @@ fn all_are_those_that_can_be_used_and_the_others_are_noted() {
 fn a_rail_that_is_down_refuses_the_run_where_all_are_to_be_up() {
     let (refused, _) = flows("mlx5_1,mlx5_4", true);
     let refused = refused.unwrap_err();
-    let told = "--rails-up all: mlx5_4 port 1 is INIT";
-    assert!(refused.starts_with(told), "{refused}");
+    let reason = "--rails-up all: mlx5_4 port 1 is INIT";
+    assert!(refused.starts_with(reason), "{refused}");
     assert!(flows("mlx5_1,mlx5_3", true).0.is_ok());
 }

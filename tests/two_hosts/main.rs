@@ -60,30 +60,30 @@ fn way(port: u16) -> Way<'static> {
     Way { proxy: "10.77.0.2", server: addresses.find(std::net::SocketAddr::is_ipv4).unwrap() }
 }
 
-/// What the other guest's server has said; its stderr is a file in the folder that the guests share.
-struct Said {
+/// What the other guest's server writes from now on; its stderr is a file in the folder that the guests share.
+struct ServerLog {
     file: PathBuf,
     before: usize,
 }
 
-impl Said {
-    fn from_now() -> Said {
+impl ServerLog {
+    fn from_now() -> ServerLog {
         let folder = PathBuf::from(std::env::var("LAB_OUT").unwrap());
-        let mut said = Said { file: folder.join("serve-server.log"), before: 0 };
-        said.before = said.all().len();
-        said
+        let mut log = ServerLog { file: folder.join("serve-server.log"), before: 0 };
+        log.before = log.text().len();
+        log
     }
 
-    fn all(&self) -> String {
-        let said = std::fs::read_to_string(&self.file).unwrap();
-        said[self.before..].to_owned()
+    fn text(&self) -> String {
+        let text = std::fs::read_to_string(&self.file).unwrap();
+        text[self.before..].to_owned()
     }
 
     fn await_words(&self, words: &str) {
         wait_or_tell(
             SOON,
-            || self.all().contains(words).then_some(()),
-            || format!("{words:?} of the server, which said {}", self.all()),
+            || self.text().contains(words).then_some(()),
+            || format!("{words:?} of the server, which said {}", self.text()),
         );
     }
 }
@@ -131,7 +131,7 @@ fn one_percent_of_loss() {
 fn a_wire_that_is_cut() {
     for server_hears in [false, true] {
         let way = way(18515);
-        let said = Said::from_now();
+        let log = ServerLog::from_now();
         let client = way.client_in_the_window(&format!("{LONG} --timeout 20"));
         if server_hears {
             let loss = PeerLoss::of_all("100%");
@@ -139,7 +139,7 @@ fn a_wire_that_is_cut() {
             drop(loss);
         } else {
             let loss = Loss::of_all("eth0", "100%");
-            said.await_words("silent");
+            log.await_words("silent");
             drop(loss);
         }
         let run = client.wait().exits(1).runs().remove(0);
@@ -169,10 +169,10 @@ fn a_server_killed_over_there() {
 #[test]
 fn a_client_killed_over_here() {
     let way = way(18515);
-    let said = Said::from_now();
+    let log = ServerLog::from_now();
     let client = way.client_in_the_window(LONG);
     client.signal(Signal::Kill);
-    said.await_words("closed the connection");
+    log.await_words("closed the connection");
     drop(client.wait());
     serves_on();
 }
