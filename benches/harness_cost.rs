@@ -239,8 +239,8 @@ fn floor(port: &Port, case: &Case) -> Outcome<f64> {
                 ends_chain: geometry.ends_chain(position),
             })
             .collect();
-        let qp = QueuePair::new(&pd, &cq, &cq, capacity(DEPTH))?;
-        rings.push(SendRing::new(&qp, &memory, &templates)?);
+        let measured_qp = QueuePair::new(&pd, &cq, &cq, capacity(DEPTH))?;
+        rings.push(SendRing::new(&measured_qp, &memory, &templates)?);
     }
     let post_slot = |ring: &SendRing, first: u32| {
         (first..first + geometry.unit)

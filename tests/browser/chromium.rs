@@ -159,8 +159,8 @@ impl Browser {
         if !before.is_null() {
             self.call("Target.closeTarget", &json!({"targetId": before}));
         }
-        let target = json!({"targetId": self.tab, "flatten": true});
-        let attached = self.call("Target.attachToTarget", &target);
+        let session = json!({"targetId": self.tab, "flatten": true});
+        let attached = self.call("Target.attachToTarget", &session);
         self.session = attached["sessionId"].as_str().unwrap().to_owned();
         for domain in ["Page", "Runtime", "Network", "Log"] {
             self.call(&format!("{domain}.enable"), &json!({}));
@@ -179,7 +179,7 @@ impl Browser {
         let to = self.to.as_mut().unwrap();
         let sent = to.write_all(message.as_bytes());
         sent.unwrap_or_else(|error| panic!("{method}: {error}; {}", self.last_words()));
-        let answer = self.wait_for(method, |message| message["id"] == id);
+        let answer = self.wait_for(method, |reply| reply["id"] == id);
         let error = &answer["error"];
         assert!(error.is_null(), "{method}: {error}");
         answer["result"].clone()
@@ -242,11 +242,11 @@ impl Browser {
             "+" => (187, Some("+")),
             _ => panic!("no code for {key}"),
         };
-        for (kind, text) in [("keyDown", text), ("keyUp", None)] {
+        for (kind, typed) in [("keyDown", text), ("keyUp", None)] {
             let mut params =
                 json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code});
-            if let Some(text) = text {
-                params["text"] = json!(text);
+            if let Some(typed) = typed {
+                params["text"] = json!(typed);
             }
             self.call("Input.dispatchKeyEvent", &params);
         }

@@ -135,8 +135,8 @@ fn every_figure_shows_in_every_dress() {
 #[test]
 fn the_page_has_every_part_and_every_file_beside_it() {
     let mut browser = at_a_desk();
-    let count = |browser: &mut Browser, selector: &str| {
-        browser.count(&format!("document.querySelectorAll({selector:?}).length"))
+    let count = |tab: &mut Browser, selector: &str| {
+        tab.count(&format!("document.querySelectorAll({selector:?}).length"))
     };
     let figures = count(&mut browser, "figure .whole svg");
     assert!(figures >= 10, "{figures}");

@@ -40,13 +40,13 @@ fn runs(case: &mut Value) -> &mut Vec<Value> {
 /// Lets the runs of a case take less time for what they moved.
 pub(crate) fn speed_up(case: &mut Value, factor: f64) {
     for flow in runs(case).iter_mut().map(|run| &mut run["flows"][0]) {
-        for (pointer, factor) in [
+        for (pointer, change) in [
             ("/window/seconds", 1.0 / factor),
             ("/totals/gbit_per_s", factor),
             ("/totals/mmsg_per_s", factor),
         ] {
             let figure = flow.pointer_mut(pointer).unwrap();
-            *figure = (figure.as_f64().unwrap() * factor).into();
+            *figure = (figure.as_f64().unwrap() * change).into();
         }
         for qp in flow["qps"].as_array_mut().unwrap() {
             qp["gbit_per_s"] = Value::Null;
@@ -118,8 +118,8 @@ fn faults_on_one_side_are_not_comparable_unless_asked_for() {
     has(&ran.err, ["--across faults"]);
     let across = ["--across", "faults,time"];
     let comparison = compared_files(1, "base.json", "faults.json", &across);
-    let across = &comparison.cases[0].across;
-    assert_eq!((across.len(), across[1].as_str()), (2, "one launch each"));
+    let named = &comparison.cases[0].across;
+    assert_eq!((named.len(), named[1].as_str()), (2, "one launch each"));
 }
 
 /// Five launches of 18 cases alike, each with a luck of its own, and so many times as fast.
@@ -158,10 +158,10 @@ fn all_cases_together_are_told_first_in_every_document() {
     has(&ran.out, order);
     let places = order.map(|words| ran.out.find(words));
     assert!(places.is_sorted(), "{}", ran.out);
-    let [markdown, junit] = [markdown, junit].map(|path| fs::read_to_string(path).unwrap());
+    let [comment, cases] = [markdown, junit].map(|path| fs::read_to_string(path).unwrap());
     let headline = "❌ rocebench: over all cases bandwidth regressed;";
-    has(&markdown, [headline, "| **regressed** |"]);
-    has(&junit, ["classname=\"over all cases\"", "failures=\"1\""]);
+    has(&comment, [headline, "| **regressed** |"]);
+    has(&cases, ["classname=\"over all cases\"", "failures=\"1\""]);
 }
 
 /// Changes a run.
@@ -255,9 +255,9 @@ fn one_run_each_shows_the_differences_and_is_unclear() {
         has(&document, [words]);
     }
     let comparison = compared(0, &[&base, &new, "--across", "time"]);
-    let bandwidth = &comparison.cases[0].metrics[0];
-    assert_eq!(bandwidth.verdict, Verdict::Unclear);
-    assert!(bandwidth.ratio.is_some());
+    let metric = &comparison.cases[0].metrics[0];
+    assert_eq!(metric.verdict, Verdict::Unclear);
+    assert!(metric.ratio.is_some());
 }
 
 #[test]
@@ -285,13 +285,13 @@ fn every_document_is_written_where_it_was_asked_for() {
         let written = fs::read_to_string(path.trim_end_matches('/')).unwrap();
         has(&written, [part]);
     }
-    let sides = [&*data("base.json"), &*data("same.json")];
+    let same_sides = [&*data("base.json"), &*data("same.json")];
     for place in ["-", "same"] {
         let twice = ["--json", place, "--bmf", place];
-        let ran = compare(&[&sides[..], &twice].concat()).ends(2);
+        let ran = compare(&[&same_sides[..], &twice].concat()).ends(2);
         has(&ran.err, ["--json and --bmf both go to"]);
     }
-    compare(&[sides[0], sides[1], "--junit", "/nonexistent/c.xml"]).ends(2);
+    compare(&[same_sides[0], same_sides[1], "--junit", "/nonexistent/c.xml"]).ends(2);
 }
 
 #[test]

@@ -54,8 +54,8 @@ fn folders_without_results_and_cases_in_common() {
             case["id"] = format!("other-{}", case["id"].as_str().unwrap()).into();
         }
     });
-    let ran = compare(&[&data("base.json"), &other]).ends(2);
-    has(&ran.err, ["no case is on both sides"]);
+    let unmatched = compare(&[&data("base.json"), &other]).ends(2);
+    has(&unmatched.err, ["no case is on both sides"]);
 }
 
 /// No more of it is read than tells that it is no result.
@@ -66,12 +66,12 @@ fn a_file_without_end_is_refused_at_its_first_byte() {
     let folder = tempfile::tempdir().unwrap();
     let zeros = folder.path().join("zeros.json");
     fs::File::create(&zeros).unwrap().set_len(3 << 30).unwrap();
-    let ran = compare(&[&zeros.display().to_string(), &data("base.json")]).ends(2);
-    has(&ran.err, ["it does not begin with `{`"]);
+    let of_zeros = compare(&[&zeros.display().to_string(), &data("base.json")]).ends(2);
+    has(&of_zeros.err, ["it does not begin with `{`"]);
     let large = folder.path().join("large.json");
     fs::write(&large, "{").unwrap();
     let file = fs::File::options().append(true).open(&large).unwrap();
     file.set_len((1 << 30) + 1).unwrap();
-    let ran = compare(&[&large.display().to_string(), &data("base.json")]).ends(2);
-    has(&ran.err, ["it is larger than 1 GiB"]);
+    let of_large = compare(&[&large.display().to_string(), &data("base.json")]).ends(2);
+    has(&of_large.err, ["it is larger than 1 GiB"]);
 }

@@ -137,11 +137,11 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     has(&ran.err, ["a launch of new failed: exit status: 4: no "]);
     has(&ran.err, ["by itself: echo loading;", "is kept: rocebench"]);
     assert_eq!(gate.measured(), [1, 0]);
-    let gate = Gate::new("printf 'error: x\n  hint: y\n' >&2; exit 2");
+    let broken = Gate::new("printf 'error: x\n  hint: y\n' >&2; exit 2");
     let failure = "a launch of base failed: exit status: 2: error: x\n";
-    has(&gate.run(&[]).ends(3).err, [failure]);
-    fs::remove_file(gate.path("program")).unwrap();
-    has(&gate.run(&[]).ends(3).err, ["cannot be started"]);
+    has(&broken.run(&[]).ends(3).err, [failure]);
+    fs::remove_file(broken.path("program")).unwrap();
+    has(&broken.run(&[]).ends(3).err, ["cannot be started"]);
 }
 
 #[test]

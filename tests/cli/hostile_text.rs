@@ -45,8 +45,8 @@ fn poison(value: &mut Value, key: &str) {
         Value::String(text) if !READ.split(' ').any(|it| it == key) => *text = hostile() + text,
         Value::Array(items) => items.iter_mut().for_each(|item| poison(item, key)),
         Value::Object(fields) => {
-            for (key, value) in fields.iter_mut() {
-                poison(value, key);
+            for (name, field) in fields.iter_mut() {
+                poison(field, name);
             }
             if let Some(counters) = fields.get_mut("counters") {
                 *counters = json!({ hostile(): 1 });

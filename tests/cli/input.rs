@@ -46,8 +46,8 @@ fn help() {
     assert_ne!(run(&["serve", "-h"]).out, short);
     insta::assert_snapshot!("help", help);
     for command in ["serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"] {
-        let help = run(&[command, "--help"]).ends(0).out;
-        insta::assert_snapshot!(format!("{command}_help"), help);
+        let of_command = run(&[command, "--help"]).ends(0).out;
+        insta::assert_snapshot!(format!("{command}_help"), of_command);
     }
 }
 
@@ -348,9 +348,9 @@ fn flags_override_the_file_key_by_key() {
     let table = with_file(file, &words(line)).out;
     let ids: Vec<&str> = table
         .lines()
-        .skip_while(|line| !line.starts_with("case"))
-        .filter(|line| !line.starts_with(' '))
-        .filter_map(|line| line.split_whitespace().next())
+        .skip_while(|row| !row.starts_with("case"))
+        .filter(|row| !row.starts_with(' '))
+        .filter_map(|row| row.split_whitespace().next())
         .collect();
     let cases = ["send-shared-q8-64KiB", "write-shared-q8-64KiB"];
     assert_eq!(ids, ["case", cases[0], cases[1], "2", "memory:"]);

@@ -60,7 +60,7 @@ fn run_in(folder: impl AsRef<Path>, args: &[&str]) -> Ran {
 /// The text has all of these words.
 #[track_caller]
 fn has<const N: usize>(text: &str, words: [&str; N]) {
-    for words in words {
-        assert!(text.contains(words), "no `{words}` in: {text}");
+    for part in words {
+        assert!(text.contains(part), "no `{part}` in: {text}");
     }
 }

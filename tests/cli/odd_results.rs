@@ -19,8 +19,8 @@ const CHANGES: usize = 6;
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
-            for (key, value) in fields {
-                places(value, &format!("{at}/{key}"), found);
+            for (key, field) in fields {
+                places(field, &format!("{at}/{key}"), found);
             }
         }
         Value::Array(items) => {

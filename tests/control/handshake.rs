@@ -207,12 +207,12 @@ fn another_version_is_told_to_both_ends() {
     assert!(is_challenge, "{answer:?}");
     assert_eq!(slot_requests, 0);
 
-    let error = against(None, |stream| {
+    let newer = against(None, |stream| {
         recv(&stream).unwrap();
         send(&stream, &challenge(9, to_hex(&[9; 32]), false));
     });
-    assert!(error.to_string().ends_with(&sentence), "{error}");
-    assert!(error.hint().unwrap().contains("same version"));
+    assert!(newer.to_string().ends_with(&sentence), "{newer}");
+    assert!(newer.hint().unwrap().contains("same version"));
 }
 
 #[test]

@@ -248,8 +248,8 @@ fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
     assert!(error.bad_input() && error.hint() == hint && error.is_final());
     let sent = near.send(&Message::Ready).unwrap_err();
     let received = near.recv(WATCHDOG, &GO_ON).unwrap_err();
-    for error in [sent, received] {
-        assert!(matches!(error, LinkError::Aborted { .. }), "{error}");
+    for ended in [sent, received] {
+        assert!(matches!(ended, LinkError::Aborted { .. }), "{ended}");
     }
 }
 
@@ -288,9 +288,9 @@ fn closing_ends_with_a_living_and_with_a_silent_peer() {
     close(near);
     assert_closed(&far);
     // It never closes its own end.
-    let (near, mut far) = link_to_raw();
-    close(near);
-    assert_eq!(far.read(&mut [0]).unwrap(), 0);
+    let (closing, mut raw) = link_to_raw();
+    close(closing);
+    assert_eq!(raw.read(&mut [0]).unwrap(), 0);
 }
 
 #[test]

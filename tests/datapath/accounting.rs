@@ -31,8 +31,8 @@ fn counted_on_bench(case: Case, seed: u64, messages: u64, warm_up: Option<u64>) 
     let choices = &mut Choices(seed);
     let away_ns: Vec<u64> = (0..6).map(|_| choices.one(&[0, 0, 20 * US])).collect();
     let ((counts, of_qps), over) = SetUp::delayed(case, seed).run(|bench: &mut Bench<'_>| {
-        for (thread, &away_ns) in (0..bench.threads()).zip(&away_ns) {
-            bench.away(thread, bench.now_ns() + 1, away_ns);
+        for (thread, &absence_ns) in (0..bench.threads()).zip(&away_ns) {
+            bench.away(thread, bench.now_ns() + 1, absence_ns);
         }
         bench.run_for(2);
         bench.run_counted(messages, warm_up).unwrap();

@@ -91,11 +91,11 @@ impl SetUp {
         let ends = [&mut client, &mut server];
         let cases = [case, self.server_case.as_ref().unwrap_or(case)];
         let pair = Pair::connected(&port(), &clock, cases, ends, self.tamper);
-        let stepped = [(&pair.client, &client), (&pair.server, &server)].map(|(end, node)| {
-            let specs = vec![end.objects.worker_specs()];
-            let specs = node.specs(&[], specs).unwrap();
+        let stepped = [(&pair.client, &client), (&pair.server, &server)].map(|(end, threads)| {
+            let of_workers = vec![end.objects.worker_specs()];
+            let of_threads = threads.specs(&[], of_workers).unwrap();
             // An end that only offers memory has no workers.
-            let specs = if end.objects.workers() > 0 { specs } else { Vec::new() };
+            let specs = if end.objects.workers() > 0 { of_threads } else { Vec::new() };
             SteppedThreads::new(&[Arc::clone(&end.shared)], specs)
         });
         let threads = |end: usize| {
@@ -333,7 +333,7 @@ impl Bench<'_> {
         {
             self.events.remove(0);
             match event {
-                Event::Leaves(thread, until_ns) => self.threads[thread].away_until_ns = until_ns,
+                Event::Leaves(thread, back_ns) => self.threads[thread].away_until_ns = back_ns,
                 Event::Passes => {}
                 Event::Sample(interval_ns) => {
                     // Before the passes of this instant, as a sample of another thread may come.

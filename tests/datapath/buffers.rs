@@ -34,8 +34,8 @@ fn the_limit_of_an_srq_is_told_and_asked_for_again() {
             let receives = pair.server.objects.shared_receives().unwrap();
             assert!(pair.client.objects.shared_receives().is_none());
             // Senders have 64 messages in flight, so fewer than the limit of two receives are left often.
-            let limit_was_told = |pair: &Pair| {
-                let mut events = std::iter::from_fn(|| pair.server.events.next());
+            let limit_was_told = |ends: &Pair| {
+                let mut events = std::iter::from_fn(|| ends.server.events.next());
                 events.any(
                 |event| matches!(event, AsyncEvent::SrqLimit { srq } if receives.count_limit(srq)),
             )

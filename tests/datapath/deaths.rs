@@ -134,8 +134,8 @@ fn a_death_in_any_phase_is_told_and_ends_in_rest() {
         let what = format!("{death:?} {when:?}");
         let serving = exponential(20 * US, choices.one(&[true, false]));
         let set_up = seed.bench(&case, serving);
-        let choices = &mut seed.choices;
-        let (died, over) = set_up.run(|bench| run(bench, death, when, choices));
+        let draws = &mut seed.choices;
+        let (died, over) = set_up.run(|bench| run(bench, death, when, draws));
         check(&over, death, died, &what);
     });
 }
@@ -157,8 +157,8 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
     let expected = status.map_or(Vec::new(), |_| dead.clone());
     assert_eq!(failed_qps, expected, "{what}");
     for failure in &failed {
-        let expected = (qpn(failure.qp), status.map(WcStatus));
-        assert_eq!((failure.qpn, Some(failure.status)), expected, "{what}");
+        let as_planned = (qpn(failure.qp), status.map(WcStatus));
+        assert_eq!((failure.qpn, Some(failure.status)), as_planned, "{what}");
     }
     if status.is_none() {
         let first = troubles().find_map(|it| it.first_flush.as_ref()).unwrap();
@@ -171,15 +171,15 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
     let sums = over.rest.client_sums();
     let in_all: u64 = sums.posted_in_all.iter().sum();
     assert_eq!(in_all, posted, "{what}");
-    let failed = troubles().map(|it| it.failed_count).sum::<u64>();
+    let failed_count = troubles().map(|it| it.failed_count).sum::<u64>();
     let flushed = troubles().map(|it| it.flushed_count).sum::<u64>();
     let served = over.served.len() as u64;
     assert_eq!(in_all, served + flushed, "{what}");
     // What was measured until then is kept.
     // What failed is the last that the device executed of its QP.
-    let is_last = |served: &Served| {
+    let is_last = |message: &Served| {
         let mut of_qp = over.served.iter().rev();
-        of_qp.find(|it| it.qp_num == served.qp_num) == Some(served)
+        of_qp.find(|it| it.qp_num == message.qp_num) == Some(message)
     };
     for report in reports {
         let window = report.window_raw;
@@ -188,17 +188,15 @@ fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bo
         if case.cq != CqMode::Shared || reports.len() == 1 {
             let counts: Vec<u64> = report.qps.iter().map(|qp| qp.completed).collect();
             let own = |qp: &usize| case.cq == CqMode::Shared || qp % reports.len() == report.index;
-            let expected = (0..case.qps as usize).map(|qp| {
+            let by_qp = (0..case.qps as usize).map(|qp| {
                 over.served
                     .iter()
                     .filter(|it| own(&qp) && it.qp_num == qpn(qp))
                     .filter(|it| it.done_ns > start_ns && it.done_ns <= end_ns)
-                    .filter(|served| {
-                        !(failed > 0 && dead.contains(&qp_of(served)) && is_last(served))
-                    })
+                    .filter(|it| !(failed_count > 0 && dead.contains(&qp_of(it)) && is_last(it)))
                     .count() as u64
             });
-            assert_eq!(counts, expected.collect::<Vec<_>>(), "{what}");
+            assert_eq!(counts, by_qp.collect::<Vec<_>>(), "{what}");
         }
     }
 }

@@ -236,11 +236,11 @@ fn a_cq_that_overflows_is_an_event_and_no_hang() {
                 event = event.or_else(|| bench.pair.client.events.next());
                 event.is_some()
             });
-            let Some(AsyncEvent::CqError { cq }) = event else {
+            let Some(AsyncEvent::CqError { cq: failed_cq }) = event else {
                 panic!("{event:?}");
             };
             let objects = &bench.pair.client.objects;
-            assert!(objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, cq)));
+            assert!(objects.cqs().iter().any(|own| AsyncEvents::is_cq(own, failed_cq)));
             RunFailure::from_event(event.unwrap(), "loop0", objects.cq_entries()).unwrap()
         });
         assert_eq!(

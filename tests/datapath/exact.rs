@@ -83,9 +83,9 @@ impl Truth {
             }),
             seen: Vec::new(),
         };
-        let cq_of = |cqs: usize, qp: usize| match case.cq {
+        let cq_of = |count: usize, qp: usize| match case.cq {
             CqMode::Shared => 0,
-            CqMode::PerWorker => qp % cqs,
+            CqMode::PerWorker => qp % count,
             CqMode::PerQp => qp,
         };
         let mut served = over.served.iter().peekable();
@@ -158,8 +158,8 @@ impl Truth {
 
     fn check(&self, over: &Over) {
         let reports = [&over.rest.client.2, &over.rest.server.2];
-        for (workers, reports) in self.ends.iter().zip(reports) {
-            for (truth, report) in workers.iter().zip(reports) {
+        for (workers, of_end) in self.ends.iter().zip(reports) {
+            for (truth, report) in workers.iter().zip(of_end) {
                 truth.check(report);
             }
         }
@@ -261,9 +261,9 @@ impl Truth {
         let sent = over.report().sent.unwrap();
         let timeline = sent.timeline.as_ref().unwrap();
         let seconds = |at_ns: u64| (at_ns / 1_000) as f64 / 1e6;
-        let samples = flow.samples().iter();
-        let ends: Vec<f64> = samples.clone().map(|it| seconds(it.at_ns)).collect();
-        let messages: Vec<u64> = samples.map(|it| it.messages).collect();
+        let points = flow.samples().iter();
+        let ends: Vec<f64> = points.clone().map(|it| seconds(it.at_ns)).collect();
+        let messages: Vec<u64> = points.map(|it| it.messages).collect();
         assert_eq!((&timeline.at_seconds, &timeline.messages), (&ends, &messages));
         let stall = flow.longest_stall_ns() as f64 / 1e9;
         assert_eq!(timeline.longest_stall_seconds, Some(stall));
@@ -301,11 +301,11 @@ impl WorkerTruth {
         assert_eq!(window, expected, "worker {worker}");
         for (truth, reported) in self.qps.iter().zip(&report.qps) {
             let counts = [reported.completed_before, reported.completed, reported.received];
-            let expected = [truth.completed_before, truth.completed, truth.received];
-            assert_eq!(counts, expected, "worker {worker}");
+            let true_counts = [truth.completed_before, truth.completed, truth.received];
+            assert_eq!(counts, true_counts, "worker {worker}");
             if let Some(recorder) = &reported.latency {
-                let expected = recorder_of(&truth.latencies_ns);
-                assert_eq!(recorder.histogram(), expected.histogram(), "worker {worker}");
+                let of_truth = recorder_of(&truth.latencies_ns);
+                assert_eq!(recorder.histogram(), of_truth.histogram(), "worker {worker}");
             }
         }
     }

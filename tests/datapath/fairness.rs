@@ -44,24 +44,27 @@ fn one_starved_qp_has_its_share_and_is_named() {
         let (least, sum) = (counts.iter().min().unwrap(), counts.iter().sum::<u64>());
         assert_eq!(counts[starved], *least, "seed {seed}: {counts:?}");
         let squares: u64 = counts.iter().map(|count| count * count).sum();
-        let qps = counts.len() as f64;
+        let qp_count = counts.len() as f64;
         let fairness = report.fairness.unwrap();
         let expected = [
-            (sum * sum) as f64 / (qps * squares as f64),
-            *least as f64 * qps / sum as f64,
-            *counts.iter().max().unwrap() as f64 * qps / sum as f64,
+            (sum * sum) as f64 / (qp_count * squares as f64),
+            *least as f64 * qp_count / sum as f64,
+            *counts.iter().max().unwrap() as f64 * qp_count / sum as f64,
         ];
         let named: Vec<u32> = fairness.starved.iter().map(|qp| qp.index).collect();
-        let expected_names =
-            if is_too_few(*least, sum as f64 / qps, qps) { vec![starved as u32] } else { vec![] };
+        let expected_names = if is_too_few(*least, sum as f64 / qp_count, qp_count) {
+            vec![starved as u32]
+        } else {
+            vec![]
+        };
         assert_eq!(named, expected_names, "seed {seed}: {counts:?}");
-        named_in_many += u32::from(qps == 256.0 && !named.is_empty());
+        named_in_many += u32::from(qp_count == 256.0 && !named.is_empty());
         for qp in &fairness.starved {
             assert_eq!(qp.qpn, report.qps[starved].qpn);
             assert_eq!(qp.share, fairness.min_share);
         }
         let shown = [fairness.jain, fairness.min_share, fairness.max_share];
-        let is_same = |(shown, expected): (f64, f64)| (shown - expected).abs() < 1e-12;
+        let is_same = |(one, other): (f64, f64)| (one - other).abs() < 1e-12;
         assert!(shown.into_iter().zip(expected).all(is_same), "{shown:?} {expected:?}");
     }
     assert_eq!(named_in_many, 10);

@@ -16,9 +16,9 @@ const NONE_YET: [Counts; 2] = [Counts { posted: 0, completed: 0, received: 0 }; 
 
 /// Waits for messages that complete from now on.
 fn traffic(pair: &mut Pair) {
-    let completed = |pair: &Pair| pair.client.shared.counts().completed;
+    let completed = |flow: &Pair| flow.client.shared.counts().completed;
     let before = completed(pair);
-    pair.wait("traffic", |pair| completed(pair) > before + 500).unwrap();
+    pair.wait("traffic", |flow| completed(flow) > before + 500).unwrap();
 }
 
 /// Three flows of `poll` on two threads: one per kind of CQ, so that a sleeping thread has CQs of its own and CQs that
@@ -49,20 +49,21 @@ fn every_message_of_every_flow_is_accounted_for() {
         null_verbs::loopback::set_seed(seed);
         null_verbs::loopback::set_max_delay(Duration::from_micros(choices.one(&[0, 5, 100])));
         let mut flows = Flows::new(&cases, threads);
-        for (pair, &messages) in flows.pairs.iter().zip(&messages) {
-            pair.start_counted(messages);
+        for (pair, &count) in flows.pairs.iter().zip(&messages) {
+            pair.start_counted(count);
         }
         let pairs = flows.pairs.iter_mut().zip(&messages);
-        let measured = pairs.map(|(pair, &messages)| {
-            let outcome = pair.complete(messages, NONE_YET);
-            (outcome, pair.counts())
-        });
-        let measured: Vec<_> = measured.collect();
+        let measured: Vec<_> = pairs
+            .map(|(pair, &count)| {
+                let outcome = pair.complete(count, NONE_YET);
+                (outcome, pair.counts())
+            })
+            .collect();
         let rests = flows.finish();
-        for ((rest, messages), (outcome, counts)) in rests.iter().zip(messages).zip(measured) {
+        for ((rest, count), (outcome, counts)) in rests.iter().zip(messages).zip(measured) {
             rest.assert_clean();
             outcome.unwrap();
-            check_counted(rest, messages, false, counts);
+            check_counted(rest, count, false, counts);
             assert_threads(rest, threads);
         }
     }

@@ -140,8 +140,8 @@ impl Pair {
         tamper(&mut servers);
         let server_contexts = server.connect(&clients, || Ok(())).unwrap();
         let client_contexts = client.connect(&servers, || Ok(())).unwrap();
-        let end = |objects: VerbsObjects, qp_contexts, case: &Case| {
-            let (settings, workers) = (case.settings.clone(), objects.workers());
+        let end = |objects: VerbsObjects, qp_contexts, settings_of: &Case| {
+            let (settings, workers) = (settings_of.settings.clone(), objects.workers());
             let shared = Shared::new(settings, qp_contexts, clock.clone(), Digits::Two, workers)
                 .with_shared_receives(objects.shared_receives().cloned())
                 .with_initiative(objects.roles().initiates);
@@ -339,8 +339,8 @@ impl Flows {
             if ends.clone().all(|end| end.objects.workers() == 0) {
                 specs.clear();
             }
-            let flows: Vec<_> = ends.map(|end| Arc::clone(&end.shared)).collect();
-            WorkerPool::start(&flows, specs)
+            let shared: Vec<_> = ends.map(|end| Arc::clone(&end.shared)).collect();
+            WorkerPool::start(&shared, specs)
         };
         let pools = [start(0)?, start(1)?];
         Ok(Flows { pairs, reversed, pools })
@@ -352,8 +352,12 @@ impl Flows {
         self.pairs
             .into_iter()
             .zip(reports)
-            .map(|(pair, ((first, second), is_reversed))| {
-                pair.into_rest(if is_reversed { [second, first] } else { [first, second] })
+            .map(|(pair, ((of_first, of_second), is_reversed))| {
+                pair.into_rest(if is_reversed {
+                    [of_second, of_first]
+                } else {
+                    [of_first, of_second]
+                })
             })
             .collect()
     }

@@ -26,9 +26,9 @@ fn sends_all(case: &Case) {
     let pair = &mut flows.pairs[0];
     pair.start_counted(MESSAGES);
     let messages = MESSAGES * u64::from(case.qps);
-    let ends = |pair: &Pair| [&pair.client, &pair.server].map(|end| end.shared.counts());
-    let done = |pair: &Pair| ends(pair).iter().filter(|it| it.completed == messages).count();
-    pair.wait("all messages", |pair| done(pair) == directions).unwrap();
+    let ends = |flow: &Pair| [&flow.client, &flow.server].map(|end| end.shared.counts());
+    let done = |flow: &Pair| ends(flow).iter().filter(|it| it.completed == messages).count();
+    pair.wait("all messages", |flow| done(flow) == directions).unwrap();
     pair.come_to_rest().unwrap();
     let rest = flows.finish().remove(0);
     rest.assert_clean();

@@ -131,14 +131,14 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
         let WindowEdges { opens_raw, closes_raw } = ran.edges;
         let planned = planned_times(seed, &case, closes_raw);
         let mut is_busy = true;
-        for (planned, served) in planned.iter().zip(served_by_qp(&ran.over)) {
-            let done = done_ns(planned, |_| service_ns, &NEVER);
+        for (times, served) in planned.iter().zip(served_by_qp(&ran.over)) {
+            let done = done_ns(times, |_| service_ns, &NEVER);
             let shown = served.iter().map(|it| it.done_ns);
             assert!(shown.eq(done[..served.len()].iter().copied()));
             // From the window's first instant to its last.
             let free =
-                done.iter().zip(planned).filter(|(done, planned)| **done - **planned == service_ns);
-            is_busy &= free.map(|(done, _)| *done).max().unwrap() < opens_raw;
+                done.iter().zip(times).filter(|(end, planned)| **end - **planned == service_ns);
+            is_busy &= free.map(|(end, _)| *end).max().unwrap() < opens_raw;
         }
         let expected = Expected::new(&planned, &ran);
         never_sent += expected.never_sent;
@@ -309,12 +309,12 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
         let ran = Ran::new(&set_up, 0, 50 * MS, NEVER);
         let planned = posted_by_qp(&ran.over);
         let mean_gap_ns = 1e9 / RATE as f64;
-        for planned in &planned {
+        for times in &planned {
             qps_in_all += 1;
-            first_gaps.insert((planned[0], planned[1]));
-            let began = [START_NS].into_iter().chain(planned.iter().copied());
+            first_gaps.insert((times[0], times[1]));
+            let began = [START_NS].into_iter().chain(times.iter().copied());
             // A number of gaps that does not depend on them.
-            let gaps = planned.iter().zip(began).map(|(at, began)| at - began).take(200);
+            let gaps = times.iter().zip(began).map(|(at, began)| at - began).take(200);
             all.extend(gaps.map(|gap| gap as f64 / (mean_gap_ns * f64::from(qps))));
         }
         // Those of the worker are of each message in the window that is so many after another.
@@ -331,8 +331,8 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
         assert_eq!(load.gaps.messages_of_gap, 8);
         let shown = load.gaps.mean_gaps.clone();
         assert_eq!(shown.len(), samples.len());
-        for (shown, right) in shown.iter().zip(&samples) {
-            assert!((shown - right).abs() < 1e-9, "{shown} {right}");
+        for (gap, right) in shown.iter().zip(&samples) {
+            assert!((gap - right).abs() < 1e-9, "{gap} {right}");
         }
         let gaps = ran.over.report().sent.unwrap().load.unwrap().gaps.unwrap();
         assert_eq!(gaps.samples, samples.len() as u64);

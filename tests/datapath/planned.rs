@@ -229,13 +229,12 @@ impl Expected {
         } else {
             NEVER
         };
-        for (planned, served) in planned.iter().zip(&served) {
+        for (times, of_qp) in planned.iter().zip(&served) {
             // A full queue had room when the worker came back, which may have been so since its last look.
-            let mut waits = planned.iter().zip(served);
-            let waits = waits.find(|(planned_ns, it)| {
+            let waiting = times.iter().zip(of_qp).find(|(planned_ns, it)| {
                 **planned_ns <= absence.start && absence.start < it.posted_ns
             });
-            let absence = if waits.is_some_and(|(_, it)| it.posted_ns == absence.end) {
+            let absence = if waiting.is_some_and(|(_, it)| it.posted_ns == absence.end) {
                 absence.clone()
             } else {
                 NEVER
@@ -243,8 +242,8 @@ impl Expected {
             let away_ns = in_window(absence.end) - in_window(absence.start);
             // Since when its messages have waited for room.
             let mut backlog_ns = None;
-            for (index, &planned_ns) in planned.iter().enumerate() {
-                let served = served.get(index);
+            for (index, &planned_ns) in times.iter().enumerate() {
+                let served = of_qp.get(index);
                 if served.is_none_or(|it| it.posted_ns > seen(planned_ns)) {
                     backlog_ns.get_or_insert(seen(planned_ns));
                 }
@@ -254,14 +253,14 @@ impl Expected {
                     match served {
                         Some(it) => {
                             let late_until_ns = backlog_ns.unwrap_or(it.posted_ns);
-                            let away_ns = if it.posted_ns >= absence.end {
+                            let behind_ns = if it.posted_ns >= absence.end {
                                 absence.end.saturating_sub(planned_ns.max(absence.start))
                             } else {
                                 0
                             };
                             expected
                                 .lateness
-                                .record(late_until_ns.saturating_sub(planned_ns) + away_ns);
+                                .record(late_until_ns.saturating_sub(planned_ns) + behind_ns);
                             expected.latency.record(seen(it.done_ns) - planned_ns);
                             expected.service.record(seen(it.done_ns) - it.posted_ns);
                             let is_late = backlog_ns.is_none() && it.posted_ns >= window.end;
@@ -273,7 +272,7 @@ impl Expected {
                         }
                     }
                 }
-                let next_ns = planned.get(index + 1).copied().unwrap_or(u64::MAX);
+                let next_ns = times.get(index + 1).copied().unwrap_or(u64::MAX);
                 if let (Some(began_ns), Some(it)) = (backlog_ns, served)
                     && next_ns > it.posted_ns
                 {

@@ -90,24 +90,24 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
         assert!(shown.eq(done.iter().copied()));
         let truth = truth(is_exponential, load);
         let mut sums = [0.0; 5];
-        for (index, (come, done)) in come.iter().zip(&done).enumerate() {
-            if *come >= ran.edges.opens_raw {
-                let wait = (done - come - service_ns(index)) as f64 / SERVICE_NS as f64;
+        for (index, (come_ns, done_ns)) in come.iter().zip(&done).enumerate() {
+            if *come_ns >= ran.edges.opens_raw {
+                let wait = (done_ns - come_ns - service_ns(index)) as f64 / SERVICE_NS as f64;
                 let below = WAITS.map(|most| f64::from(u8::from(wait <= most)));
                 let found = [wait, below[0], below[1], below[2], below[3]];
-                for ((sum, found), truth) in sums.iter_mut().zip(found).zip(truth) {
-                    *sum += found - truth;
+                for ((sum, share), expected) in sums.iter_mut().zip(found).zip(truth) {
+                    *sum += share - expected;
                 }
             }
         }
-        for (off, sum) in off[cell].iter_mut().zip(sums) {
-            off.add(sum);
+        for (deviation, sum) in off[cell].iter_mut().zip(sums) {
+            deviation.add(sum);
         }
         expected.holds(ran);
     });
-    for (cell, off) in cells.iter().zip(&off) {
-        for (off, what) in off.iter().zip(["mean", "0", "0.5", "2", "5"]) {
-            let errors = off.errors();
+    for (cell, of_cell) in cells.iter().zip(&off) {
+        for (deviation, what) in of_cell.iter().zip(["mean", "0", "0.5", "2", "5"]) {
+            let errors = deviation.errors();
             assert!(errors.abs() < 5.0, "{cell:?} {what}: {errors}");
         }
     }

@@ -181,8 +181,8 @@ fn each_message_is_where_and_when_the_policy_says() {
         let qp_of: HashMap<u32, usize> =
             shared.qp_contexts().iter().map(|it| it.qp.qpn()).zip(0..).collect();
         let workers = reports.len();
-        let source = |worker| Source::new(case, worker, workers, messages);
-        let mut sources: Vec<Source<'_>> = (0..workers).map(source).collect();
+        let mut sources: Vec<Source<'_>> =
+            (0..workers).map(|worker| Source::new(case, worker, workers, messages)).collect();
         sources.iter_mut().for_each(|source| source.post(started_ns));
         let mut served_of = vec![0_u32; case.qps as usize];
         let mut posted_ns: HashMap<usize, Vec<u64>> = HashMap::new();

@@ -94,11 +94,11 @@ fn lost_and_doubled_messages_are_found() {
     };
     assert_eq!(checked(&|_| {}), None);
     assert_eq!(
-        checked(&|posts| posts[3] += 1).unwrap(),
+        checked(&|counts| counts[3] += 1).unwrap(),
         "messages lost or doubled on QP 0, slot 3: 3 arrived of 4"
     );
     assert_eq!(
-        checked(&|posts| posts[15] -= 1).unwrap(),
+        checked(&|counts| counts[15] -= 1).unwrap(),
         "messages lost or doubled on QP 0, slot 15: 2 arrived of 1"
     );
 }

@@ -122,8 +122,8 @@ fn strangers_are_rejected_and_told_why() {
     let listening = &created["arrays"][0]["listening"];
     let port = listening["port"].as_u64().unwrap() as u16;
     let nonce: [u8; 16] = from_hex(listening["nonce"].as_str().unwrap()).unwrap();
-    let request = |index: u32, qpn: u32, nonce: &[u8]| {
-        [b"rocb\x01\x01\0\0", &index.to_le_bytes()[..], &qpn.to_le_bytes(), nonce].concat()
+    let request = |index: u32, qpn: u32, secret: &[u8]| {
+        [b"rocb\x01\x01\0\0", &index.to_le_bytes()[..], &qpn.to_le_bytes(), secret].concat()
     };
     for (private_data, why) in [
         (b"let me in".to_vec(), "it is not from rocebench"),

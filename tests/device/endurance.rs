@@ -26,8 +26,8 @@ fn many_sessions_leave_nothing() {
         await_freed(&before);
     }
     // A thread may be kept for the next session.
-    for (before, after) in figures_before.into_iter().zip(figures()) {
-        assert!(after <= before + 2, "{before} files or threads, then {after}");
+    for (at_first, after) in figures_before.into_iter().zip(figures()) {
+        assert!(after <= at_first + 2, "{at_first} files or threads, then {after}");
     }
     server.serves_the_next();
     server.end();

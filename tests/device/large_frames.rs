@@ -72,12 +72,12 @@ fn small_messages_pass_and_large_ones_do_not() {
     small.passes();
     let large = "-s 64K --timeout 12 --retry-cnt 1";
     let is_told = ["RETRY_EXC_ERR", "drops frames above 1500 bytes"];
-    for words in [
+    for command in [
         format!("{name} -q 4 {large}"),
         format!("{name} --op connect -q 4 {large}"),
         format!("send {} {name} --timeout 12", program().display()),
     ] {
-        hosts.call(&words).fails(&is_told);
+        hosts.call(&command).fails(&is_told);
     }
     let examined = hosts.call(&format!("doctor {name}")).run().exits(1);
     examined.shows(&["small messages pass, large ones do not (64 bytes, 64 KiB)"]);

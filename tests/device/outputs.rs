@@ -11,7 +11,7 @@ fn a_full_disk_does_not_stop_the_sweep() {
     let line = format!("-n 20 --warmup 0 -q 1,2 -s 64 --out {}", disk.name());
     let ended = bare(&line).fails(&["No space left on device", "measuring goes on"]);
     for row in ["  1 ", "  2 "] {
-        let is_shown = ended.stdout.lines().any(|line| line.starts_with(row));
+        let is_shown = ended.stdout.lines().any(|printed| printed.starts_with(row));
         assert!(is_shown, "the table is shown: {}", ended.stdout);
     }
     assert_eq!(disk.files(), ["full"], "no half of a file stays");

@@ -99,8 +99,7 @@ fn settings_page() -> String {
     let mut heading = "";
     let mut rows: Vec<&settings::Row> = settings::ROWS.iter().collect();
     // By headings, in the order of their first rows.
-    let place = |heading| settings::ROWS.iter().position(|it| it.heading == heading);
-    rows.sort_by_key(|row| place(row.heading));
+    rows.sort_by_key(|row| settings::ROWS.iter().position(|first| first.heading == row.heading));
     for row in rows {
         if row.heading != heading {
             heading = row.heading;
@@ -113,9 +112,9 @@ fn settings_page() -> String {
             settings::Takes::Switch => String::new(),
             takes => format!(" {}", takes.value_name()),
         };
-        let number = |value: u64| match u32::try_from(value).ok().filter(|_| row.is_size) {
+        let number = |bound: u64| match u32::try_from(bound).ok().filter(|_| row.is_size) {
             Some(bytes) => settings::Size::from_bytes(bytes).unwrap().to_string(),
-            None => value.to_string(),
+            None => bound.to_string(),
         };
         let range = if row.has_range() {
             format!("{} to {}", number(row.range.0), number(row.range.1))
@@ -238,8 +237,8 @@ fn every_option_on_the_pages_exists() {
 fn options_on_the_pages_take_what_the_program_says() {
     // As they are asked for by help, of any command: `FILE|-` is FILE.
     let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let command = args::command();
-    for command in std::iter::once(&command).chain(command.get_subcommands()) {
+    let program = args::command();
+    for command in std::iter::once(&program).chain(program.get_subcommands()) {
         for argument in command.get_arguments() {
             let (Some(flag), Some(names)) = (argument.get_long(), argument.get_value_names())
             else {
@@ -444,8 +443,8 @@ fn the_doctors_page_names_every_check() {
 fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
     let mut files = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(folder).unwrap();
+    while let Some(next) = folders.pop() {
+        let entries = std::fs::read_dir(next).unwrap();
         let (within, others): (Vec<_>, Vec<_>) =
             entries.map(|entry| entry.unwrap().path()).partition(|path| path.is_dir());
         folders.extend(within);

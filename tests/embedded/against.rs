@@ -14,7 +14,7 @@ fn comparison(ended: &Ended) -> PerftestComparison {
         let [own, other] = [pair.rocebench, pair.perftest].map(Option::unwrap);
         assert!(own > 0.0 && other > 0.0, "{pair:?}");
         assert_eq!(pair.counted().is_some(), pair.doubt.is_none());
-        ratios.extend(pair.counted().map(|(own, other)| own / other));
+        ratios.extend(pair.counted().map(|(ours, theirs)| ours / theirs));
     }
     ratios.sort_by(f64::total_cmp);
     assert_eq!(comparison.ratio.is_some(), !ratios.is_empty(), "{comparison:?}");

@@ -31,8 +31,9 @@ fn a_missing_program_names_its_package_at_either_end() {
     assert_eq!(ended.json(), &Value::Null, "nothing was run");
     let serve = call("serve -p 0 -d soft0 --allow-perftest").env("PATH", empty);
     let server = Server::embedded_by(serve);
-    let ended = call(&format!("{} {ASKS}", server.name)).is_refused(&says).says(&["at the server"]);
-    assert_eq!(ended.json(), &Value::Null, "nothing was run");
+    let refused =
+        call(&format!("{} {ASKS}", server.name)).is_refused(&says).says(&["at the server"]);
+    assert_eq!(refused.json(), &Value::Null, "nothing was run");
 }
 
 #[test]

@@ -40,10 +40,10 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
     assert_eq!([own.queues, shared.queues], [256, 1]);
     assert_eq!([own.receives, shared.receives], [256 * 512, 256 * 4]);
     assert_eq!(own.buffer_bytes, 128 * shared.buffer_bytes);
-    for (own, shared) in
+    for (per_qp, of_srq) in
         [(own.allocated_bytes, shared.allocated_bytes), (own.queue_bytes, shared.queue_bytes)]
     {
-        assert!(own > 100 * shared && shared > 0, "{own}, {shared}");
+        assert!(per_qp > 100 * of_srq && of_srq > 0, "{per_qp}, {of_srq}");
     }
     assert_eq!(own.limit_events, None);
     let mut writes = cases.iter().filter(|case| case.config.op.name() == "write");
@@ -72,9 +72,9 @@ fn every_place_in_memory_holds_whole_messages() {
     let words = "--op send,write,read --mr one,per-qp --pages usual,transparent --alignment 8,4K --offset 0,24 \
                  --recv-queue shared,per-qp -q 5 -s 5000 -n 12 -t 4 -r 8";
     whole(words, 64);
-    let words =
+    let atomics =
         "--op fetch-add,compare-swap --atomic-target shared,per-qp,spread --mr per-qp --offset 8";
-    whole(&format!("{words} -q 3 -n 20 -t 4"), 6);
+    whole(&format!("{atomics} -q 3 -n 20 -t 4"), 6);
 }
 
 /// More messages than places, so that each place is used again, by the right message.

@@ -128,7 +128,7 @@ fn a_client_says_that_it_waits_for_the_last_sweep_to_end() {
 #[test]
 fn tokens() {
     let server = Server::embedded("-d soft0 --token open-sesame");
-    let with = |server: &Server, token: &str| server.call(&format!("{SHORT} {token}"));
+    let with = |serving: &Server, token: &str| serving.call(&format!("{SHORT} {token}"));
     let lines = server.program.lines().len();
     with(&server, "--token open-barley").is_refused(&["token", "hint:"]);
     server.says(lines, "does not know the token");

@@ -108,7 +108,7 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     });
     let ended = ended.exits(0).all_whole(2);
     let note = format!("note: 4 {SHARED} core {core}: rates and latencies depend on the scheduler");
-    for stderr in [ended.stderr(), stderr.as_str()] {
+    for stderr in [ended.stderr(), server_stderr.as_str()] {
         assert_eq!(stderr.matches(&note).count(), 1, "{stderr}");
         assert_eq!(stderr.matches(SHARED).count(), 1, "{stderr}");
         assert!(stderr.contains("--poll event"), "{stderr}");

@@ -124,7 +124,7 @@ fn kept(ended: &Ended, death: Death) {
             assert_eq!(runs.len(), 1, "{death:?}: {stderr}");
             assert!(runs[0].complete, "{death:?}: {:?}", runs[0].failure);
             assert!(runs[0].flows[0].totals.messages > 0, "{death:?}");
-            DRAIN.iter().any(|death| matches!(death, Death::At(it) if it.kind == step.kind))
+            DRAIN.iter().any(|other| matches!(other, Death::At(it) if it.kind == step.kind))
         }
         Death::In(phase) => phase != "warm-up",
     };
@@ -252,12 +252,12 @@ fn a_server_of_one_session_says_whether_it_ended_well() {
     client.passes();
     server.program.wait().exits(0);
 
-    let server = Server::embedded("-d soft0 --once");
-    let client = server.call("-D 60 --timeout 18 --warmup 0").start();
+    let killed_server = Server::embedded("-d soft0 --once");
+    let client = killed_server.call("-D 60 --timeout 18 --warmup 0").start();
     client.has_moved(0, "measure", 0);
     client.signal(Signal::Kill);
     client.wait();
-    server
+    killed_server
         .program
         .wait()
         .exits(1)

@@ -103,8 +103,8 @@ fn another_end_is_examined() {
 fn an_end_that_is_not_there_is_broken() {
     let ended = call("doctor 127.0.0.1:1").run().exits(1);
     ended.shows(&["broken   reach", "rocebench serve"]);
-    let ended = call("doctor 127.0.0.1:1 --json").run().exits(1);
-    assert_eq!(ended.document()["target"], "127.0.0.1:1");
+    let document = call("doctor 127.0.0.1:1 --json").run().exits(1).document();
+    assert_eq!(document["target"], "127.0.0.1:1");
 }
 
 fn list(servers: &[Server]) -> String {
@@ -129,8 +129,8 @@ fn nodes_that_are_alike_differ_in_nothing() {
 #[test]
 fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
     let mut servers: Vec<Server> = (0..3).map(|_| Server::embedded("-d soft0")).collect();
-    let odd = call("serve -p 0 --faults drop=1%").env("SOFTROCE_ADDRESS", "::1");
-    servers.push(Server::embedded_by(odd));
+    let other = call("serve -p 0 --faults drop=1%").env("SOFTROCE_ADDRESS", "::1");
+    servers.push(Server::embedded_by(other));
     let nodes = format!("{},127.0.0.1:1", list(&servers));
     let odd = json!([servers[3].name]);
     let ended = call(&format!("doctor --json --nodes {nodes}")).run();
@@ -138,10 +138,10 @@ fn of_four_nodes_the_one_that_differs_and_the_one_that_is_gone_are_named() {
     assert_eq!(found(&report, "difference"), [(&odd, "--faults"), (&odd, "GID")]);
     let gone = json!(["127.0.0.1:1"]);
     assert_eq!(found(&report, "reach"), [(&gone, "reach")]);
-    let ended =
+    let table =
         call(&format!("doctor --nodes {nodes}")).run().exits(1).says(&["break or slow runs"]);
-    assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80));
-    ended.shows(&[
+    assert!(table.stdout.lines().all(|line| line.chars().count() <= 80));
+    table.shows(&[
         "RoCE v2 IPv6 *",
         "127.0.0.1:1      connecting to",
         "* differs from most",

@@ -197,10 +197,10 @@ fn either_ends_death_is_noticed() {
     server.says(0, "session ended early");
     let next = format!("explain {} -d soft0", server.name);
     call(&next).passes();
-    let client = call(&lost).start();
+    let waiting = call(&lost).start();
     server.program.has_said_times("  a lesson: ", 3);
     server.kill();
-    client.wait().exits(1).says(&["closed the connection"]);
+    waiting.wait().exits(1).says(&["closed the connection"]);
 }
 
 #[test]

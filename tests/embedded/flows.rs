@@ -104,8 +104,7 @@ fn a_node_has_two_devices() {
     let names: Vec<_> = result.nodes[0].devices.iter().map(|device| &*device.name).collect();
     assert_eq!(names, ["soft0", "soft1"]);
     let counters = ended.runs()[0].nodes[0].counters.clone().unwrap();
-    let mut names = counters.keys();
-    assert!(names.any(|name| name.starts_with("soft1:")), "{counters:?}");
+    assert!(counters.keys().any(|name| name.starts_with("soft1:")), "{counters:?}");
 }
 
 /// It does not survive the loss of its twentieth message, a second after the start: the device asks after such packets 8 ms

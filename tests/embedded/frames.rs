@@ -101,19 +101,19 @@ fn strangers_before_the_handshake() {
     server.says(lines, "does not speak rocebench's protocol");
     assert!(http.recv().is_none());
 
-    let lines = server.program.lines().len();
+    let before_newer = server.program.lines().len();
     let mut newer = Wire::connect(&server.name);
     newer.send(&json!({"type": "hello", "body": {
         "protocol": PROTOCOL_VERSION + 1, "version": PROGRAM_VERSION, "nonce": "00".repeat(32)
     }}));
-    server.says(lines, "speaks protocol");
+    server.says(before_newer, "speaks protocol");
     assert_eq!(newer.recv().unwrap()["protocol"], serde_json::Value::Null);
 
     // One that says nothing holds nobody up, and is sent away in the end.
-    let lines = server.program.lines().len();
+    let before_silent = server.program.lines().len();
     let silent: Vec<Wire> = (0..8).map(|_| Wire::connect(&server.name)).collect();
     server.serves_the_next();
-    server.says(lines, "not complete after");
+    server.says(before_silent, "not complete after");
     drop(silent);
     server.end();
 }

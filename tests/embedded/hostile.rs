@@ -51,9 +51,9 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
         json!({"protocol": PROTOCOL_VERSION, "version": HOSTILE, "nonce": HOSTILE}),
         json!({"protocol": 99, "version": HOSTILE, "nonce": "2e".repeat(32)}),
     ] {
-        let mut session = Wire::connect(&server.name);
-        session.send(&json!({"type": "hello", "body": body}));
-        let _ = session.0.read_to_end(&mut Vec::new());
+        let mut stranger = Wire::connect(&server.name);
+        stranger.send(&json!({"type": "hello", "body": body}));
+        let _ = stranger.0.read_to_end(&mut Vec::new());
     }
     server.says(0, "(\\u{1b}");
     server.is_idle();

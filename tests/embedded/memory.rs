@@ -30,9 +30,9 @@ fn announced_bytes(words: &str) -> f64 {
     let ended = call(&format!("{PLAIN} {words} --dry-run")).passes();
     let line = ended.stdout.lines().last().unwrap().to_owned();
     let (_, amount) = line.split_once(" takes ").unwrap();
-    let mut words = amount.split(' ');
-    let number: f64 = words.next().unwrap().parse().unwrap();
-    let unit = match words.next().unwrap() {
+    let mut parts = amount.split(' ');
+    let number: f64 = parts.next().unwrap().parse().unwrap();
+    let unit = match parts.next().unwrap() {
         "KiB" => 1024.0,
         "MiB" => 1024.0 * 1024.0,
         "GiB" => 1024.0 * 1024.0 * 1024.0,

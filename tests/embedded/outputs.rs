@@ -45,9 +45,9 @@ fn of_a_sweep_that_is_killed_all_finished_runs_are_left() {
 #[test]
 fn a_run_costs_the_same_however_many_came_before() {
     let program = call(&format!("{QUICK} -q 1 --runs 40 --quiet")).start();
-    let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     let pid = Pid::from_raw(program.pid().cast_signed()).unwrap();
-    waitid(WaitId::Pid(pid), ended).unwrap();
+    waitid(WaitId::Pid(pid), options).unwrap();
     // Of the process that has ended and is not reaped.
     let io = fs::read_to_string(format!("/proc/{}/io", program.pid())).unwrap();
     let ended = program.wait().exits(0);
@@ -153,11 +153,11 @@ fn two_documents_do_not_go_to_one_file_however_it_is_spelled() {
     let refused = call(&format!("{QUICK} --json linked/same --csv ./same"));
     std::os::unix::fs::symlink(".", refused.folder().join("linked")).unwrap();
     refused.is_refused(&["--json and --csv both go to ./same"]);
-    let refused = call(&format!("{QUICK} --json one --csv other"));
-    let path = |name| refused.folder().join(name);
+    let linked = call(&format!("{QUICK} --json one --csv other"));
+    let path = |name| linked.folder().join(name);
     fs::write(path("one"), "").unwrap();
     fs::hard_link(path("one"), path("other")).unwrap();
-    refused.is_refused(&["--json and --csv both go to other"]);
+    linked.is_refused(&["--json and --csv both go to other"]);
 }
 
 #[test]
@@ -200,10 +200,13 @@ fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
     let (ended, xml) = run("0.000001Gb");
     ended.exits(0);
     assert!(xml.contains("tests=\"2\"") && xml.contains("failures=\"0\""), "{xml}");
-    let (ended, xml) = run("9000Gb");
+    let (failed, failing_xml) = run("9000Gb");
     let words = "error: --fail-below 9000Gb: 1 of 1 flow fails: forward: ";
-    ended.exits(1).says(&[words, " Gb/s, below 9000"]);
-    assert!(xml.contains("failures=\"1\"") && xml.contains("below 9000"), "{xml}");
+    failed.exits(1).says(&[words, " Gb/s, below 9000"]);
+    assert!(
+        failing_xml.contains("failures=\"1\"") && failing_xml.contains("below 9000"),
+        "{failing_xml}"
+    );
 }
 
 /// Nothing is printed and the exit status is 0 where nothing is wrong, else each problem is a line.

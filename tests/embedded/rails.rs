@@ -20,8 +20,8 @@ fn a_flow_goes_over_each_of_four_devices_and_below_them_is_what_they_move_togeth
     let result = ended.result();
     let config = &result.cases[0].config.flows;
     let devices = config.iter().map(|it| [it.from_device.clone(), it.to_device.clone()]);
-    for (device, config) in devices.zip(config) {
-        let rail = config.name.split_once('@').map(|(_, rail)| rail.to_owned());
+    for (device, flow) in devices.zip(config) {
+        let rail = flow.name.split_once('@').map(|(_, rail)| rail.to_owned());
         assert_eq!(device, [rail.clone(), rail]);
     }
     assert_eq!(result.nodes[1].devices.len(), 4);
@@ -89,8 +89,8 @@ fn nodes_of_a_mesh_have_the_rails_that_are_listed_with_them() {
     assert_eq!(flows(&ended).len(), 6);
     let servers = [(); 2].map(|()| Server::embedded("-d soft0"));
     let nodes = servers.each_ref().map(|it| format!("{}/soft[0-1]", it.name));
-    let ended = call(&format!("--nodes {} --pattern ring {FEW}", nodes.join(","))).is_whole(1);
-    let over = flows(&ended).into_iter().filter(|name| name.ends_with("@soft1"));
+    let served = call(&format!("--nodes {} --pattern ring {FEW}", nodes.join(","))).is_whole(1);
+    let over = flows(&served).into_iter().filter(|name| name.ends_with("@soft1"));
     assert_eq!(over.count(), 2);
 }
 

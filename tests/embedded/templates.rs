@@ -22,9 +22,9 @@ impl Job {
         // Debian's, for which scripts/setup --tests installs python3-yaml.
         let mut python = Command::new("/usr/bin/python3");
         let program = "import json, sys, yaml; print(json.dumps(yaml.safe_load(sys.stdin)))";
-        let file = std::fs::File::open(path).unwrap();
-        let read = python.args(["-c", program]).stdin(file).stderr(Stdio::inherit());
-        let read: Value = serde_json::from_slice(&read.output().unwrap().stdout).unwrap();
+        let yaml = std::fs::File::open(path).unwrap();
+        let to_json = python.args(["-c", program]).stdin(yaml).stderr(Stdio::inherit());
+        let read: Value = serde_json::from_slice(&to_json.output().unwrap().stdout).unwrap();
         let variables = read.pointer(variables).unwrap().as_object().unwrap().iter();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let commands: Vec<String> = lines(&read).iter().map(text).collect();

@@ -54,9 +54,9 @@ fn two_processes_take_an_address_each() {
         let port = server.port;
         let ended = whole(&format!("{host}:{port} --op send,write,read -q 2 -n 50"), 3);
         let nodes = ended.result().nodes;
-        let [client, server] = [0, 1].map(|node| &nodes[node].devices[0]);
-        assert_eq!(server.library, "embedded");
-        assert!(client.gid.is_some() && client.gid != server.gid);
+        let [own, other] = [0, 1].map(|node| &nodes[node].devices[0]);
+        assert_eq!(other.library, "embedded");
+        assert!(own.gid.is_some() && own.gid != other.gid);
         // Both are soft0 on this machine, which is said once.
         let marks = ended.stdout.matches("soft0 is the embedded software device");
         assert_eq!(marks.count(), 1, "{}", ended.stdout);

@@ -196,9 +196,7 @@ pub fn is_a_matrix_of_four(ended: Ended) -> Ended {
             measured.insert((flow.from, flow.to));
         }
     }
-    let from = |from: &String| names.iter().map(|to| (from.clone(), to.clone())).collect();
-    let pairs: Vec<Vec<_>> = names.iter().map(from).collect();
-    let pairs = pairs.into_iter().flatten().filter(|(from, to)| from != to);
-    assert_eq!(measured, pairs.collect());
+    let pairs = names.iter().flat_map(|from| names.iter().map(|to| (from.clone(), to.clone())));
+    assert_eq!(measured, pairs.filter(|(from, to)| from != to).collect());
     ended
 }

@@ -134,19 +134,19 @@ fn the_job_of_the_manifest_runs() {
             word => word.to_owned(),
         }
     };
-    let words: Vec<String> = words[1..].iter().map(|word| here(word)).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let words = [&words[..], &["--poll=event", "--warmup=0s"]].concat();
+    let of_manifest: Vec<String> = words[1..].iter().map(|word| here(word)).collect();
+    let mut arguments: Vec<&str> = of_manifest.iter().map(String::as_str).collect();
+    arguments.extend(["--poll=event", "--warmup=0s"]);
     let pods: Vec<Job> = (0..3)
         .map(|index: u32| {
             let mut pod = command(super::job::PROGRAM);
             pod.env("JOB_COMPLETION_INDEX", index.to_string());
             pod.env("NODE_NAME", format!("worker-{}", index + 1));
-            Job::start(pod, &words)
+            Job::start(pod, &arguments)
         })
         .collect();
-    for (index, pod) in pods.into_iter().enumerate() {
-        let ended = pod.ended().exits(0);
+    for (index, job) in pods.into_iter().enumerate() {
+        let ended = job.ended().exits(0);
         assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
         if index == 0 {
             let names: Vec<_> =

@@ -38,9 +38,9 @@ fn all_are_those_that_can_be_used_and_the_others_are_noted() {
     for why in ["mlx5_0", "mlx5_2 has only a link-local address", down] {
         notes.has_part(why);
     }
-    let (names, notes) = flows("mlx5_[0-1],mlx5_[3-4]", false);
-    assert_eq!(names.unwrap(), both);
-    notes.has_part(down);
+    let (taken, reasons) = flows("mlx5_[0-1],mlx5_[3-4]", false);
+    assert_eq!(taken.unwrap(), both);
+    reasons.has_part(down);
 }
 
 #[test]
