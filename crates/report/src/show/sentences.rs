@@ -164,7 +164,7 @@ pub(super) fn remedy(problem: &Problem) -> &str {
         ProblemKind::ReceiverDisagrees | ProblemKind::NotSettled => "Measure longer (-D)",
         ProblemKind::MessagesLost => "Post more receives (--rx-depth), or lower --rate",
         ProblemKind::PacketsLost => {
-            "Suspect for a link with errors and for switches without flow control (rocebench doctor)"
+            "Look for a link with errors and for switches without flow control (rocebench doctor)"
         }
         ProblemKind::ReceiverNotReady => "Post more receives (--rx-depth)",
         ProblemKind::CoresShared => "Use fewer --workers, or name --cores",
@@ -343,7 +343,7 @@ fn no_figure(why: Why, of: &[String], flows: usize) -> String {
             format!("No figure for {names}: each run is doubtful, see below.")
         }
         (Why::Doubtful, _) => format!(
-            "No figure for {names}: each run is doubtful, see below. Suspect for other programs on {}.",
+            "No figure for {names}: each run is doubtful, see below. Look for other programs on {}.",
             listed(&nodes)
         ),
     }
