@@ -12,9 +12,7 @@ use serde_json::{Value, json, to_value};
 
 use crate::observe::{Metric, Observation, Observed};
 
-/// The file of cases: one row for each case, flow and run, with its settings and the figures of all QPs together.
-///
-/// Writes header and rows to a stream.
+/// Writes the file of cases: one row for each case, flow and run, with its settings and the figures of all QPs together.
 ///
 /// # Errors
 /// The stream's.
@@ -100,14 +98,12 @@ fn workers(node: Option<&NodeResult>) -> Value {
     })
 }
 
-/// `None` without workers.
+/// The sum of a count over all workers; `None` without workers.
 fn sum(workers: &[WorkerResult], count: fn(&WorkerResult) -> u64) -> Option<u64> {
     (!workers.is_empty()).then(|| saturating_sum(workers.iter().map(count)))
 }
 
-/// The file of QPs: one row for each QP of a case, flow and run.
-///
-/// Writes header and rows to a stream.
+/// Writes the file of QPs: one row for each QP of a case, flow and run.
 ///
 /// # Errors
 /// The stream's.
@@ -127,10 +123,8 @@ pub fn qps(result: &ResultFile, out: impl Write) -> io::Result<()> {
 
 const HISTOGRAM_COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
 
-/// The file of histograms: one row for each bucket of a distribution that has samples. Buckets are up to 1 % wide,
+/// Writes the file of histograms: one row for each bucket of a distribution that has samples. Buckets are up to 1 % wide,
 /// and those of each QP are left out: at the JSON's resolution a long sweep would make gigabytes.
-///
-/// Writes header and rows to a stream.
 ///
 /// # Errors
 /// The stream's.
@@ -213,7 +207,8 @@ fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>, Observatio
     })
 }
 
-/// Columns and their cells; that of what was not measured is empty.
+/// Columns and their cells, made of what serde makes of the model: a column for each field, in the order of the fields. The cell
+/// of what was not measured is empty.
 #[derive(Clone, Debug, Default)]
 struct Row(Vec<(String, String)>);
 
@@ -301,8 +296,6 @@ fn write(out: impl Write, give: impl Fn(Take<'_>) -> io::Result<()>) -> io::Resu
     writer.flush()
 }
 
-/// Rows made of what serde makes of the model: a column for each field, in the order of the fields.
-///
 /// The columns of all rows so far, and whether one has a value there.
 #[derive(Default)]
 struct Columns(Vec<(String, bool)>);

@@ -191,13 +191,13 @@ mod tests {
 
     fn comparison(verdict: &str, note: Option<&str>) -> PerftestComparison {
         let pair = with(&PerftestPair::default(), "rocebench=93.3; perftest=92.1");
-        let told = "program=ib_send_bw; metric=gbit_per_s; rocebench_median=93.3; perftest_median=92.1; ratio=1.013; \
+        let fields = "program=ib_send_bw; metric=gbit_per_s; rocebench_median=93.3; perftest_median=92.1; ratio=1.013; \
                     ratio_low=1.008; ratio_high=1.021";
         PerftestComparison {
             pairs: vec![pair; 5],
             verdict: verdict.into(),
             note: note.map(str::to_owned),
-            ..with(&PerftestComparison::default(), told)
+            ..with(&PerftestComparison::default(), fields)
         }
     }
 

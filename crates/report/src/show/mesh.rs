@@ -219,7 +219,7 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
     lines
 }
 
-/// The less, the worse.
+/// The worse of what a node sends and what it receives, negated for latency: the less, the worse.
 fn worse_side(quantity: Metric, (sends, receives): (Option<f64>, Option<f64>)) -> f64 {
     let sides = [sends, receives].into_iter().flatten();
     if quantity.higher_is_better() {

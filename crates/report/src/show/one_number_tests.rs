@@ -120,8 +120,8 @@ proptest! {
                     failing(&judge(&loaded.result, &demands)).is_some()
                 };
                 let limits = [("<", expected * 1.001), (">", expected * 0.999), ("<", expected * 0.999)];
-                let told = limits.map(|(relation, limit)| fails(relation, limit.max(1e-8)));
-                prop_assert_eq!(told, [true, true, false], "{}", metric.name());
+                let have_failed = limits.map(|(relation, limit)| fails(relation, limit.max(1e-8)));
+                prop_assert_eq!(have_failed, [true, true, false], "{}", metric.name());
             }
             for ((run, counts), line) in made.iter().zip(&lines) {
                 prop_assert_eq!(line.contains('('), !counts);

@@ -95,9 +95,10 @@ fn scaling(metric: Metric, shape: Shape, [from, to]: [&(String, f64); 2], of: &s
 
 /// What is wrong, and what helps.
 fn wrong(problem: &Problem) -> String {
-    let Problem { kind, count, of, case, most, counts, .. } = problem;
+    let Problem { kind, count, of, case, most, .. } = problem;
     let runs = format!("{count} of {of} {}", plural(*of, "run"));
-    let counts = counts
+    let counts = problem
+        .counts
         .iter()
         .map(|(name, count)| match kind {
             ProblemKind::Unreliable => name.clone(),
@@ -312,8 +313,8 @@ fn rail_name(rail: &SlowRail) -> String {
     }
 }
 
-/// Flows without a figure that a sentence names.
-const MOST_PATHS: usize = 5;
+/// How many flows without a figure a sentence names.
+const MOST_NAMED: usize = 5;
 
 /// What it says, as one sentence or more.
 pub fn of_nodes(finding: &NodesFinding) -> String {
@@ -333,7 +334,7 @@ pub fn of_nodes(finding: &NodesFinding) -> String {
 }
 
 fn no_figure(why: Why, of: &[String], flows: usize) -> String {
-    let names = if of.len() > MOST_PATHS { some_of(of, MOST_PATHS) } else { listed(of) };
+    let names = if of.len() > MOST_NAMED { some_of(of, MOST_NAMED) } else { listed(of) };
     let nodes: Vec<&String> = of.iter().filter(|name| !name.contains('>')).collect();
     match (why, flows) {
         (Why::NotBegun, 1) => "1 flow did not start.".to_owned(),
@@ -508,7 +509,7 @@ fn with_unit(metric: Metric, numbers: &str) -> String {
     }
 }
 
-/// `9.410`; latency in microseconds.
+/// A figure without its unit, as columns have it, latency in microseconds: `9.410`.
 pub(in crate::show) fn number(metric: Metric, value: f64) -> String {
     exact(metric.in_column(value))
 }

@@ -119,7 +119,7 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
 
 #[test]
 fn each_finding_has_a_sentence() {
-    let mut all = vec![
+    let mut findings = vec![
         best([30.0; 2], [1, 4], &["16 QPs"]),
         best([30.0, 30.2], [2, 4], &["16 QPs", "64 QPs"]),
         best([30.0, 30.2], [3, 4], &["64 KiB"]),
@@ -140,7 +140,7 @@ fn each_finding_has_a_sentence() {
         (Metric::GbitPerS, Shape::HighestThenFalls),
         (Metric::ConnectionsPerS, Shape::Highest),
     ] {
-        all.push(Finding::Scaling {
+        findings.push(Finding::Scaling {
             metric,
             shape,
             from: ("4 QPs".to_owned(), 20.0),
@@ -151,10 +151,10 @@ fn each_finding_has_a_sentence() {
             },
         });
     }
-    all.extend(of_nodes().map(|finding| Finding::Nodes { case: String::new(), finding }));
+    findings.extend(of_nodes().map(|finding| Finding::Nodes { case: String::new(), finding }));
     let busy = "The CPU was too busy. Measure longer (-D)";
     for kind in ProblemKind::ALL {
-        all.push(match kind {
+        findings.push(match kind {
             ProblemKind::Unreliable => {
                 problem(*kind, 0.0, &[("edge missed", 2), ("window length", 1)], busy)
             }
@@ -164,9 +164,10 @@ fn each_finding_has_a_sentence() {
             kind => problem(*kind, 0.2, &[], ""),
         });
     }
-    let text: Vec<String> = all.iter().map(sentence).collect();
+    let text: Vec<String> = findings.iter().map(sentence).collect();
     insta::assert_snapshot!(text.join("\n"));
-    let few: Vec<String> = short(&all[all.len() - 3..]).into_iter().map(|(_, text)| text).collect();
+    let few: Vec<String> =
+        short(&findings[findings.len() - 3..]).into_iter().map(|(_, text)| text).collect();
     let also = "Also: drift (2 of 6); scatter between runs (2 of 6).";
     assert_eq!(few.last().map(String::as_str), Some(also));
 }

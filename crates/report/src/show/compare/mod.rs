@@ -29,7 +29,7 @@ const COLUMNS: usize = 100;
 /// Most flows of a case, and rounds of pairs, that are all shown; of more only the changed ones.
 const MOST: usize = 8;
 
-/// Writes the table.
+/// Writes the comparison for a terminal: what can be settled, then all cases together, then each, worst first; the sum last.
 ///
 /// # Errors
 /// The stream's.
@@ -191,7 +191,7 @@ const ROWS: usize = 200;
 
 const LINES: usize = 20;
 
-/// Writes the document.
+/// Writes the comparison as Markdown, for a comment on a pull request: the sum, what changed, the rest folded.
 ///
 /// # Errors
 /// The stream's.
@@ -275,8 +275,8 @@ fn markdown_table<'a>(
     head: &[&str],
     rows: impl Iterator<Item = Row<'a>>,
 ) -> io::Result<()> {
-    let mut rows = rows.peekable();
-    if rows.peek().is_none() {
+    let mut remaining = rows.peekable();
+    if remaining.peek().is_none() {
         return Ok(());
     }
     let lines = head.iter().map(|head| match *head {
@@ -285,7 +285,7 @@ fn markdown_table<'a>(
     });
     writeln!(out, "| {} |", head.join(" | "))?;
     writeln!(out, "|{}|", lines.collect::<Vec<_>>().join("|"))?;
-    for row in rows.by_ref().take(ROWS) {
+    for row in remaining.by_ref().take(ROWS) {
         let [name, base, new, change, interval, verdict] = row.cells();
         let verdict = match row.figures.verdict {
             Verdict::Regressed => format!("**{verdict}**"),
@@ -297,7 +297,7 @@ fn markdown_table<'a>(
         };
         writeln!(out, "| {name} | {change} | {interval} | {verdict} |")?;
     }
-    if let more @ 1.. = rows.count() {
+    if let more @ 1.. = remaining.count() {
         writeln!(out, "\n… and {more} more")?;
     }
     writeln!(out)
@@ -315,7 +315,8 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// Writes the document.
+/// Writes the comparison as JUnit XML: a suite for all cases together and one a case, a test a metric. A regression fails, what
+/// is not comparable or not judged is an error, what is unclear is skipped.
 ///
 /// # Errors
 /// The stream's.
@@ -364,7 +365,7 @@ fn of_suite(case: &CaseComparison) -> TestSuite {
     suite
 }
 
-/// `gbit_per_s`, `reverse/gbit_per_s`.
+/// The metric, behind the flow where the case has several: `gbit_per_s`, `reverse/gbit_per_s`.
 fn test_name(metric: Metric, of: &str) -> String {
     match flow(of) {
         Some(flow) => format!("{flow}/{}", metric.name()),
@@ -373,11 +374,11 @@ fn test_name(metric: Metric, of: &str) -> String {
 }
 
 fn of_row(row: &Row<'_>) -> TestCase {
-    let (figures, told) = (row.figures, row.text());
+    let (figures, text) = (row.figures, row.text());
     let class = row.case.map_or("over all cases", |case| &case.id);
     let (name, word) = (test_name(figures.metric, &figures.flow), figures.verdict.name());
     let outcome = match figures.verdict {
-        Verdict::Regressed => Outcome::Failure(format!("{word}: {told}")),
+        Verdict::Regressed => Outcome::Failure(format!("{word}: {text}")),
         Verdict::Unclear => {
             let note = figures.note.as_deref().unwrap_or("the runs do not settle it");
             Outcome::Skipped(format!("{word}: {note}"))
@@ -386,7 +387,7 @@ fn of_row(row: &Row<'_>) -> TestCase {
         _ => Outcome::Passed,
     };
     let test = TestCase::new(class, &name, outcome);
-    test.with("verdict", word).with_out(told)
+    test.with("verdict", word).with_out(text)
 }
 
 /// Writes [`Comparison`] as it is, and what changed for certain.
@@ -493,11 +494,11 @@ pub fn write_otava(comparison: &Comparison, sides: [&Found; 2], out: impl Write)
     let header = ["time", "commit", "side"].into_iter();
     csv.write_record(header.chain(columns.iter().map(|(name, _)| name.as_str())))?;
     for (row, (side, file)) in files.iter().enumerate() {
-        let (tool, time) = (&file.result.tool, &file.result.started_at);
+        let (tool, started_at) = (&file.result.tool, &file.result.started_at);
         // Not every reader of dates takes what is below a second.
-        let time = time
+        let time = started_at
             .split_once('.')
-            .map_or_else(|| file.result.started_at.clone(), |(it, _)| format!("{it}Z"));
+            .map_or_else(|| started_at.clone(), |(seconds, _)| format!("{seconds}Z"));
         let commit = tool.git.as_ref().unwrap_or(&tool.version);
         let values = columns.iter().map(|(_, values)| values[row].to_string());
         let of_file = [time, commit.clone(), (*side).to_owned()].into_iter();

@@ -82,11 +82,11 @@ fn junit_is_read_as_such_and_counts() {
             .filter(|it| it.verdict == verdict)
             .count()
     };
-    let all = |verdict| figures(verdict) + comparison.over_all_with(verdict).len();
+    let count = |verdict| figures(verdict) + comparison.over_all_with(verdict).len();
     let skipped = xml.matches("<skipped").count();
-    assert_eq!(report.failures, all(Verdict::Regressed));
+    assert_eq!(report.failures, count(Verdict::Regressed));
     assert_eq!(report.errors, comparison.cases_with(Verdict::NotComparable));
-    assert_eq!(skipped, all(Verdict::Unclear));
+    assert_eq!(skipped, count(Verdict::Unclear));
     snapshot("junit", &xml);
 }
 
@@ -208,8 +208,8 @@ fn a_flow_that_was_asked_for_differently_makes_the_case_not_comparable() {
         flow.settings.insert("qps".to_owned(), 7.into());
     }
     let comparison = compared(&base, &new);
-    let told = "flow large: qps: 2 in the base, 7 in the new results [settings]";
-    assert_eq!(comparison.cases[0].not_comparable, [told]);
+    let expected = "flow large: qps: 2 in the base, 7 in the new results [settings]";
+    assert_eq!(comparison.cases[0].not_comparable, [expected]);
 }
 
 static SAMPLE: LazyLock<ResultFile> = LazyLock::new(sample::open_loop);
@@ -283,13 +283,13 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
 
 /// What documents with words say, each with the words of the others.
 fn documents(comparison: &Comparison) -> [String; 4] {
-    let all = [
+    let texts = [
         text(|out| write_table(comparison, out)),
         text(|out| write_markdown(comparison, out)),
         text(|out| write_junit(comparison, out)),
         text(|out| write_json(comparison, out)),
     ];
-    all.map(|text| {
+    texts.map(|text| {
         let text = text.replace("&quot;", "\"").replace("\\\"", "\"");
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     })
@@ -347,12 +347,12 @@ fn a_share_and_another_seed_are_the_same_case_and_another_rate_is_not() {
             load.maximum_per_second = load.maximum_per_second.map(|maximum| maximum * 1.1);
         }
     });
-    let told = "load 50% of each side's own closed loop: 600.0 k/s in the base, 660.0 k/s in the new results";
-    assert_eq!(comparison.cases[1].notes, [told]);
+    let note = "load 50% of each side's own closed loop: 600.0 k/s in the base, 660.0 k/s in the new results";
+    assert_eq!(comparison.cases[1].notes, [note]);
     assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
-    has(text(|out| write_markdown(&comparison, out)), [told]);
-    let told = "rate: 95% in the base, 90% in the new results [settings]";
-    assert_eq!(comparison.cases[3].not_comparable, [told]);
+    has(text(|out| write_markdown(&comparison, out)), [note]);
+    let reason = "rate: 95% in the base, 90% in the new results [settings]";
+    assert_eq!(comparison.cases[3].not_comparable, [reason]);
 }
 
 #[test]
@@ -368,9 +368,9 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     let figures = figures.unwrap();
     let found_of = (figures.verdict, &*figures.flow);
     assert_eq!(found_of, (Verdict::Regressed, "p99<20us"));
-    let told =
+    let expected =
         "p99<20us: 735.3 k/s to 747.3 k/s in the base, 588.2 k/s to 597.9 k/s in the new results";
-    assert_eq!(case.notes, [told]);
+    assert_eq!(case.notes, [expected]);
     let table = text(|out| write_table(&comparison, out));
     let row = table.lines().find(|line| line.starts_with("! load"));
     has(row.unwrap(), ["735.3 k/s", "588.2 k/s"]);
@@ -397,8 +397,8 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
 
     let (_, figures, case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
     assert_eq!(figures, None);
-    let told = "load of p99<20us: not comparable: the search found no load in 0 of 10 base launches and 10 of 10 new launches";
-    assert_eq!(words::missing(&case.missing[0]), told);
+    let expected = "load of p99<20us: not comparable: the search found no load in 0 of 10 base launches and 10 of 10 new launches";
+    assert_eq!(words::missing(&case.missing[0]), expected);
     let (_, _, case) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
     starts(&case.missing[0].reason, "a search has a lower bound of");
 }

@@ -23,7 +23,7 @@ pub(super) struct Row<'a> {
     pub(super) observation: Observation,
 }
 
-/// What [`Row::cells`] are.
+/// The headings above [`Row::cells`].
 pub(super) const HEAD: [&str; 6] = ["metric", "base", "new", "change", "95 % interval", "verdict"];
 
 #[derive(Serialize)]
@@ -188,7 +188,7 @@ pub(super) fn over_all_cases(comparison: &Comparison) -> String {
     format!("over all {}", counted(most, what))
 }
 
-/// `base (10 files, 4f2c1aa)`.
+/// A side by its name, files and revision: `base (10 files, 4f2c1aa)`.
 pub(super) fn side(side: &Side) -> String {
     let files = counted(side.files.len(), "file");
     let parts = std::iter::once(files).chain(side.revisions.iter().cloned());

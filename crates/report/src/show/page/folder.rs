@@ -140,9 +140,9 @@ const PNG_HEADER_BYTES: usize = 8 + 4 + 4 + 13 + 4;
 /// A format that is made of a picture's SVG.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Vectors, for papers.
+    /// Vectors, as papers print them at any size.
     Pdf,
-    /// Dots, [`PNG_DPI`] an inch.
+    /// [`PNG_DPI`] dots an inch, for programs that take no vectors.
     Png,
 }
 
@@ -284,8 +284,8 @@ mod tests {
         };
         plot_in(folder, &["a", "b"], &Format::ALL, &file).unwrap();
         let of = |id: &str| ["pdf", "png", "svg"].map(|it| format!("{id}.{it}"));
-        let all = [&of("a")[..], &of("b"), &["index.html".to_owned()]].concat();
-        assert_eq!(names(folder), all);
+        let expected = [&of("a")[..], &of("b"), &["index.html".to_owned()]].concat();
+        assert_eq!(names(folder), expected);
         let before = fs::read(folder.join("a.svg")).unwrap();
         let error = plot_in(folder, &["a", "c"], &Format::ALL, &|_: &str, format| match format {
             Format::Pdf => file("", format),
@@ -294,7 +294,7 @@ mod tests {
         .unwrap_err();
         has(error.to_string(), ["a.png: it died; try again"]);
         // Nothing was replaced or removed.
-        assert_eq!(names(folder), all);
+        assert_eq!(names(folder), expected);
         assert_eq!(fs::read(folder.join("a.svg")).unwrap(), before);
         plot_in(folder, &["a"], &[Format::Png], &file).unwrap();
         assert_eq!(names(folder), ["a.png", "a.svg", "index.html"]);

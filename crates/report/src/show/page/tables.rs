@@ -312,7 +312,6 @@ pub(super) mod tests {
     #[test]
     fn each_flow_has_a_row() {
         let table = of_results(&[sample::loaded(sample::mixed())]).table;
-        let text = |text: &str| Cell::Text(text.to_owned());
         let flows = [
             ("mixed, flow small", "write", 3.0),
             ("mixed, flow large", "read", 2.0),
@@ -320,24 +319,23 @@ pub(super) mod tests {
         ];
         for (row, (name, op, qps)) in flows.into_iter().enumerate() {
             let cells = ["case", "operation", "QPs"].map(|it| value(&table, row, it));
-            assert_eq!(cells, [text(name), text(op), Cell::Number(qps, 0)]);
+            assert_eq!(cells, [Cell::text(name), Cell::text(op), Cell::Number(qps, 0)]);
         }
     }
 
     #[test]
     fn a_row_has_three_words_and_the_page_a_remedy() {
-        let doubtful = |kind| Standing::Doubtful(kind);
-        let mut all = vec![
+        let mut standings = vec![
             Standing::Counts,
-            doubtful(DoubtKind::EdgeMissed),
-            doubtful(DoubtKind::WindowLength),
+            Standing::Doubtful(DoubtKind::EdgeMissed),
+            Standing::Doubtful(DoubtKind::WindowLength),
         ];
-        let left_out = LeftOut::new(&all);
+        let left_out = LeftOut::new(&standings);
         assert_eq!(left_out_remark(&left_out), "1 of 3 runs: CPU too busy");
-        let told = "The CPU was too busy (1 window length, 1 edge missed). Measure longer (-D), or use fewer workers than cores.";
-        assert_eq!(left_out_sentence(&left_out), told);
-        all.remove(0);
-        assert_eq!(left_out_remark(&LeftOut::new(&all)), "CPU too busy");
+        let expected = "The CPU was too busy (1 window length, 1 edge missed). Measure longer (-D), or use fewer workers than cores.";
+        assert_eq!(left_out_sentence(&left_out), expected);
+        standings.remove(0);
+        assert_eq!(left_out_remark(&LeftOut::new(&standings)), "CPU too busy");
         assert_eq!(left_out_remark(&LeftOut::new([Standing::Counts])), "");
         assert_eq!(left_out_sentence(&LeftOut::new([Standing::Counts])), "");
     }

@@ -20,7 +20,7 @@ pub struct Figure {
     /// The picture: a whole SVG document of [`Width::Page`], usable by itself. Its colours are attributes for light with
     /// classes, so that a page can darken them.
     pub svg: String,
-    /// The same of [`Width::Column`].
+    /// The same picture in [`Width::Column`], for one column of a paper.
     pub narrow_svg: String,
     pub tables: Vec<Table>,
 }
@@ -101,17 +101,17 @@ impl Table {
         names: impl IntoIterator<Item = N>,
         rows: impl IntoIterator<Item = Vec<Cell>>,
     ) -> Table {
-        let rows: Vec<Vec<Cell>> = rows.into_iter().collect();
+        let cells: Vec<Vec<Cell>> = rows.into_iter().collect();
         let columns = names
             .into_iter()
             .enumerate()
             .map(|(at, name)| {
-                let mut cells = rows.iter().filter_map(|row| row.get(at));
-                let has_words = cells.any(|cell| matches!(cell, Cell::Text(_)));
+                let mut column = cells.iter().filter_map(|row| row.get(at));
+                let has_words = column.any(|cell| matches!(cell, Cell::Text(_)));
                 Column { name: name.into(), numeric: !has_words }
             })
             .collect();
-        Table { caption: caption.into(), columns, rows }
+        Table { caption: caption.into(), columns, rows: cells }
     }
 }
 

@@ -163,13 +163,14 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
 }
 
 fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
-    let Nodes { sentences, figures, matrices: (all, drawn) } = nodes::figures(results, sums, racks);
+    let Nodes { sentences, figures, matrices: (count, drawn) } =
+        nodes::figures(results, sums, racks);
     let mut intro = "In a map, rows are nodes that post and columns the other ends; colour shows how far a cell is from the \
                      median of all. Strips have each node's medians."
         .to_owned();
-    if all > drawn {
+    if count > drawn {
         intro += &format!(
-            " Give files with fewer cases to see all {all} matrices: the figure has {drawn}."
+            " Give files with fewer cases to see all {count} matrices: the figure has {drawn}."
         );
     }
     let needs = "a case of a pattern over nodes (--pattern)";
@@ -232,10 +233,10 @@ fn not_counted(results: &[Loaded]) -> Option<String> {
             .flat_map(|case| &case.runs)
             .map(standing::of_run),
     );
-    let (count, all) = (left_out.count(), left_out.runs);
+    let (count, runs) = (left_out.count(), left_out.runs);
     let reasons = left_out.reasons().join(", ");
     (count > 0)
-        .then(|| format!("{count} of {all} runs do not count and are in no median: {reasons}."))
+        .then(|| format!("{count} of {runs} runs do not count and are in no median: {reasons}."))
 }
 
 #[cfg(test)]
@@ -253,18 +254,17 @@ mod tests {
         let run = |complete| Run { complete, ..Run::default() };
         let cases = vec![case(vec![run(true), run(false)]), case(vec![run(false)])];
         let mut loaded = sample::file(cases);
-        let told = left_out(std::slice::from_ref(&loaded), None);
-        let words = "2 of 3 runs do not count and are in no median: 2 failed.";
-        assert_eq!(told, [words]);
+        let failed = left_out(std::slice::from_ref(&loaded), None);
+        assert_eq!(failed, ["2 of 3 runs do not count and are in no median: 2 failed."]);
         loaded.result.cases = vec![case(vec![run(true)])];
         assert!(left_out(std::slice::from_ref(&loaded), None).is_empty());
         loaded.result.cases[0].runs[0].flows = vec![FlowResult {
             load: sample::load_of(LoadVerdict::NotKept),
             ..FlowResult::default()
         }];
-        let told = left_out(&[loaded], None);
-        let words = "1 of 1 runs do not count and are in no median: 1 schedule not kept.";
-        assert_eq!(told, [words]);
+        let late = left_out(&[loaded], None);
+        let expected = "1 of 1 runs do not count and are in no median: 1 schedule not kept.";
+        assert_eq!(late, [expected]);
     }
 
     #[test]
@@ -292,9 +292,9 @@ mod tests {
             only_in_base: vec!["old".to_owned()],
             ..Comparison::default()
         };
-        let told = left_out(&[], Some(&comparison));
-        assert_eq!(told.len(), 2, "{told:?}");
-        has(&told[0], ["case-5 and 2 more (MTU 1024 and 4096)"]);
-        assert_eq!(told[1], "Only in the base: old.");
+        let sentences = left_out(&[], Some(&comparison));
+        assert_eq!(sentences.len(), 2, "{sentences:?}");
+        has(&sentences[0], ["case-5 and 2 more (MTU 1024 and 4096)"]);
+        assert_eq!(sentences[1], "Only in the base: old.");
     }
 }

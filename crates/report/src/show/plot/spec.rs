@@ -51,7 +51,7 @@ pub(crate) enum X {
 }
 
 pub(crate) enum Y {
-    /// A metric, from 0.
+    /// A metric, on an axis that begins at 0.
     Linear(Metric),
     /// A metric, where equal ratios are equally far apart.
     Log(Metric),
@@ -384,9 +384,8 @@ const MOST_CHARTS: usize = 9;
 impl Spec {
     /// The figure; none without a line.
     pub fn figures<'a>(&self, sides: impl Into<Sides<'a>>) -> Vec<Figure> {
-        let sides = sides.into();
-        let figure = self.figure(&self.groups(sides), sides);
-        figure.into_iter().collect()
+        let both = sides.into();
+        self.figure(&self.groups(both), both).into_iter().collect()
     }
 
     pub(crate) fn groups<'a>(&self, sides: Sides<'a>) -> Groups<'a> {
@@ -474,28 +473,28 @@ impl Spec {
         has_dots || chart.series().any(|it| it.figures() >= self.x.least_places())
     }
 
-    fn table(&self, groups: &Groups<'_>, metrics: &[Metric], rate: Metric) -> Table {
-        let mut metrics = metrics.to_vec();
-        metrics.sort();
+    fn table(&self, groups: &Groups<'_>, drawn: &[Metric], rate: Metric) -> Table {
+        let mut shown = drawn.to_vec();
+        shown.sort();
         match self.x {
-            X::RateOver(..) => metrics.insert(0, rate),
+            X::RateOver(..) => shown.insert(0, rate),
             X::Percentile => {
-                metrics = vec![Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs];
+                shown = vec![Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs];
             }
             X::Setting(..) => {}
         }
-        metrics.extend(self.columns);
-        let has_spread = metrics.len() < 3
-            && groups.samples().any(|it| it.spread(metrics[0]).is_some_and(|it| it.count > 1));
-        let shown = if has_spread { 3 } else { 1 };
+        shown.extend(self.columns);
+        let has_spread = shown.len() < 3
+            && groups.samples().any(|it| it.spread(shown[0]).is_some_and(|it| it.count > 1));
+        let figures = if has_spread { 3 } else { 1 };
         let mut names = vec!["Line"];
         names.extend(match self.x {
             X::Setting(_, title, _) | X::RateOver(_, title, _) => Some(title),
             X::Percentile => None,
         });
         names.push("Runs");
-        for metric in &metrics {
-            names.extend([metric.column().0, "lowest", "highest"].iter().take(shown));
+        for metric in &shown {
+            names.extend([metric.column().0, "lowest", "highest"].iter().take(figures));
         }
         names.extend(self.beside.iter().map(|it| it.name));
         let axis = self.x.setting();
@@ -512,9 +511,9 @@ impl Spec {
                 X::Percentile => None,
             });
             row.push(sample.runs_cell());
-            for metric in &metrics {
+            for metric in &shown {
                 let cells = Cell::of_spread(*metric, sample.spread(*metric));
-                row.extend(cells.into_iter().take(shown));
+                row.extend(cells.into_iter().take(figures));
             }
             let beside = self.beside.iter().map(|it| (it.of)(sample));
             row.extend(beside.map(|it| Cell::number(it, 3)));

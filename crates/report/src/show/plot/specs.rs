@@ -311,7 +311,7 @@ fn rate_factor(sample: &Sample<'_>, rate: Metric) -> f64 {
     }
 }
 
-/// `p99 < 20 µs`.
+/// A limit of a search in words: `p99 < 20 µs`.
 fn limit_words(limit: &LatencyLimit) -> String {
     let unit = text::time_unit(limit.below_ns as f64);
     let time = limit.below_ns as f64 / unit.ns;
@@ -424,10 +424,10 @@ pub const SET_UP: Spec = Spec {
 };
 
 pub fn set_up_figures<'a>(sides: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let sides: Sides<'_> = sides.into();
-    let groups = SET_UP.groups(sides);
+    let both = sides.into();
+    let groups = SET_UP.groups(both);
     let steps = steps_figure(&groups);
-    SET_UP.figure(&groups, sides).into_iter().chain(steps).collect()
+    SET_UP.figure(&groups, both).into_iter().chain(steps).collect()
 }
 
 const STEPS_CAPTION: &str = "Mean times at the end that ran the sweep. All QPs of a round share an exchange. Destroying is in the \
@@ -566,9 +566,9 @@ mod tests {
                 end,
                 ..LoadSearch::default()
             };
-            let told = search_words(&search, Metric::MmsgPerS, 1e-6);
+            let words = search_words(&search, Metric::MmsgPerS, 1e-6);
             let wanted = format!("p99<20us: {wanted}");
-            assert_eq!(told.replace('\u{a0}', " "), wanted);
+            assert_eq!(words.replace('\u{a0}', " "), wanted);
         }
     }
 }

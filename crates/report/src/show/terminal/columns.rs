@@ -24,7 +24,7 @@ pub(super) struct RowOf<'a> {
     pub(super) settings: &'a Settings,
     pub(super) run: &'a Run,
     pub(super) flow: &'a FlowResult,
-    /// Whether its figures count.
+    /// Whether its figures count; those that do not stand in brackets.
     pub(super) standing: Standing,
     /// `out` and `in` where a case has traffic both ways, else empty.
     pub(super) direction: &'static str,
@@ -52,8 +52,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    fn new(head: impl Into<String>, is_word: bool, (cell, width, rank): Figure) -> Column {
-        let head: String = head.into();
+    fn new(words: impl Into<String>, is_word: bool, (cell, width, rank): Figure) -> Column {
+        let head: String = words.into();
         Column { width: width.max(head.chars().count()), head, is_word, rank, cell }
     }
 
@@ -363,13 +363,13 @@ mod tests {
         heads.join(", ")
     }
 
-    fn heads_of(all: &[Settings], run: &Run) -> String {
-        heads_within(usize::MAX, (all, &[]), run)
+    fn heads_of(settings: &[Settings], run: &Run) -> String {
+        heads_within(usize::MAX, (settings, &[]), run)
     }
 
     #[test]
     fn figures_that_matter_least_go_first() {
-        let all = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
+        let settings = ["1", "4"].map(|qps| Settings::from([("qps", qps)]));
         for [characters, heads] in rows(
             "
 1000 | qps, Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %
@@ -379,26 +379,26 @@ mod tests {
 ",
         ) {
             let characters = characters.parse().unwrap();
-            assert_eq!(heads_within(characters, (&all, &[]), &Run::default()), heads);
+            assert_eq!(heads_within(characters, (&settings, &[]), &Run::default()), heads);
         }
     }
 
     #[test]
     fn what_was_asked_for_is_there_and_stays() {
-        let asked = [MaxNs, Metric::MinNs, Metric::MeanNs];
+        let metrics = [MaxNs, Metric::MinNs, Metric::MeanNs];
         let one = [Settings::from([])];
-        let heads = |characters| heads_within(characters, (&one, &asked), &Run::default());
-        let all =
+        let heads = |characters| heads_within(characters, (&one, &metrics), &Run::default());
+        let expected =
             "Gb/s, Mmsg/s, p50 µs, p99 µs, p99.9 µs, max µs, CPU s/GB, limit %, min µs, mean µs";
-        assert_eq!(heads(1000), all);
+        assert_eq!(heads(1000), expected);
         assert_eq!(heads(1), "Gb/s, max µs, min µs, mean µs");
     }
 
     #[test]
     fn columns_without_figures_are_left_out() {
         let quiet = [Settings::from([("no-latency", "true")])];
-        let told = "Gb/s, Mmsg/s, CPU s/GB, limit %";
-        assert_eq!(heads_of(&quiet, &Run::default()), told);
+        let expected = "Gb/s, Mmsg/s, CPU s/GB, limit %";
+        assert_eq!(heads_of(&quiet, &Run::default()), expected);
         let without_limit = sample::run(Vec::new());
         assert_eq!(heads_of(&quiet, &without_limit), "Gb/s, Mmsg/s, CPU s/GB");
         for (engine, machine, is_there) in
@@ -420,13 +420,13 @@ mod tests {
             ("mtu", ["1024", "4096"], ["1024", "4096"]),
             ("poll", ["busy", "event"], ["busy", "event"]),
         ] {
-            let all = values.map(|value| Settings::from([(flag, value)]));
-            let columns = Columns::new((&all, &[]), (&CaseConfig::default(), &Run::default()), 80);
+            let both = values.map(|value| Settings::from([(flag, value)]));
+            let columns = Columns::new((&both, &[]), (&CaseConfig::default(), &Run::default()), 80);
             let cell = |settings: &Settings| {
                 let nothing = (&Run::default(), &FlowResult::default());
                 columns.columns[0].cell(&RowOf::new(settings, nothing, Standing::Counts))
             };
-            assert_eq!([&all[0], &all[1]].map(cell), cells);
+            assert_eq!([&both[0], &both[1]].map(cell), cells);
         }
     }
 }

@@ -389,9 +389,9 @@ mod tests {
     fn steps_are_a_table_of_both_ends() {
         let (config, run) = sample::connect();
         let connect = run.connect.as_ref().unwrap();
-        let told = set_up_lines(&config, connect, false);
+        let lines = set_up_lines(&config, connect, false);
         let rates = "  3200.0 connections/s: 400 rounds of 16, set up in 3.20 ms (p99 4.10 ms); traffic on 2 QPs, alone 9.500 Gb/s";
-        assert_eq!(told[0], rates);
+        assert_eq!(lines[0], rates);
         insta::assert_snapshot!(set_up_lines(&config, connect, true).join("\n"), @r"
         step      of            mean      p99 other end: mean      p99
         create    a QP       20.0 µs  30.0 µs         21.0 µs  31.0 µs
@@ -401,9 +401,9 @@ mod tests {
         rts       a QP       3.00 µs  4.00 µs               -        -
         destroy   a QP       25.0 µs  40.0 µs               -        -
         ");
-        assert_eq!(told[1..], set_up_lines(&config, connect, true));
-        let widest = told[1..].iter().map(|line| line.chars().count()).max();
-        assert!(widest <= Some(80), "{told:?}");
+        assert_eq!(lines[1..], set_up_lines(&config, connect, true));
+        let widest = lines[1..].iter().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{lines:?}");
     }
 
     #[test]

@@ -65,14 +65,14 @@ fn a_flow_has_its_row_with_its_name_and_settings() {
 fn all_flows_of_a_pattern_are_one_row_and_rounds_of_pairs_none() {
     let mesh = sample::mesh::Mesh::quiet(9).runs(1);
     let mut incast = mesh.incast(&[1, 8]);
-    let told = table(&incast.cases);
-    let rows: Vec<&str> = told.lines().skip(2).collect();
-    assert_eq!(rows.len(), 2, "{told}");
+    let text = table(&incast.cases);
+    let rows: Vec<&str> = text.lines().skip(2).collect();
+    assert_eq!(rows.len(), 2, "{text}");
     // What eight flows move together is what one moves alone, and they are even.
     for (row, flows) in rows.iter().zip([" 1 flow", " 8 flows"]) {
         has(row, [" 9.4"]);
         assert!(!row.contains("Jain"), "{row}");
-        assert!(row.ends_with(flows), "{told}");
+        assert!(row.ends_with(flows), "{text}");
     }
     assert_eq!(table(&mesh.pairs().cases), "");
     let doubt = Doubt {
@@ -205,8 +205,8 @@ end=stopped; lower_per_second=null; upper_per_second=null | stopped before a bou
     let search = &mut result.cases[0].searches[0];
     (search.asked, search.reference_p99_ns) = ("knee 3".to_owned(), Some(4_100));
     let text = summary(&result);
-    let asked = "-Q1: knee 3: p99 < 20.000 µs (p99 is 4.100 µs at 10 % load)\n";
-    assert!(text.contains(asked), "{text}");
+    let expected = "-Q1: knee 3: p99 < 20.000 µs (p99 is 4.100 µs at 10 % load)\n";
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]
@@ -280,9 +280,9 @@ service=uc | run=1 | losses not known
         let (config, run) = (with(&case.config, of_case), with(&case.runs[0], of_run));
         let row = RowOf::new(&config, (&run, &run.flows[0]), standing::of_run(&run));
         let columns = Columns::new((&[], &[]), (&config, &run), 80);
-        let told: Vec<String> =
+        let remarks: Vec<String> =
             columns::of_row(&row, &columns).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(told.join(", "), flags, "{of_case}; {of_run}");
+        assert_eq!(remarks.join(", "), flags, "{of_case}; {of_run}");
     }
 }
 
@@ -353,34 +353,34 @@ fn software_devices_are_marked_below() {
 #[test]
 fn who_would_not_show_lost_packets_is_told_once_below() {
     let mut result = sample::result();
-    let told = |result: &ResultFile| lines_with(result, "loss unknown");
+    let notes = |result: &ResultFile| lines_with(result, "loss unknown");
     let reason = "qedr0: driver qede shows no counters";
-    assert_eq!(told(&result), [format!("loss unknown at client: {reason}")]);
-    let all = &mut result.cases[1].runs[0].loss_unknown;
-    let of = |node: &str| with(&all[0], &format!("node={node}; driver=null"));
+    assert_eq!(notes(&result), [format!("loss unknown at client: {reason}")]);
+    let unknown = &mut result.cases[1].runs[0].loss_unknown;
+    let of = |node: &str| with(&unknown[0], &format!("node={node}; driver=null"));
     let others: Vec<_> = (1..=9).map(|number| of(&format!("n{number}"))).collect();
-    all.push(with(&all[0], "node=server"));
-    all.extend(others.clone());
-    all.extend(others);
+    unknown.push(with(&unknown[0], "node=server"));
+    unknown.extend(others.clone());
+    unknown.extend(others);
     let expected = [
         format!("loss unknown at client, server: {reason}"),
         "loss unknown at 9 nodes: qedr0: its driver shows no counters".to_owned(),
     ];
-    assert_eq!(told(&result), expected);
+    assert_eq!(notes(&result), expected);
 }
 
 #[test]
 fn half_round_trips_are_told_below() {
     let mut result = sample::result();
-    let told = |result: &ResultFile| lines_with(result, "round trip").concat();
-    assert_eq!(told(&result), "");
+    let notes = |result: &ResultFile| lines_with(result, "round trip").concat();
+    assert_eq!(notes(&result), "");
     result.cases[0].config.settings.ping_pong = true;
     let half = "latency is half of a ping-pong's round trip";
-    assert_eq!(told(&result), format!("{half} (1 of 2 cases)"));
+    assert_eq!(notes(&result), format!("{half} (1 of 2 cases)"));
     result.cases[1].config.settings.ping_pong = true;
-    assert_eq!(told(&result), half);
+    assert_eq!(notes(&result), half);
     result.cases[1].config.settings.op = settings::Op::Read.into();
-    assert_eq!(told(&result), format!("{half} (1 of 2 cases)"));
+    assert_eq!(notes(&result), format!("{half} (1 of 2 cases)"));
 }
 
 #[test]
@@ -391,9 +391,9 @@ fn stamps_of_all_flows_are_put_together() {
         FlowResult { notice_ns: Latency::from_histogram(&histogram, 0), ..FlowResult::default() }
     };
     let mut run = Run { flows: vec![flow(1000), flow(1500)], ..Run::default() };
-    let all = together(&run.flows);
-    let notice = all.notice_ns.map(|it| (it.count, it.min, it.max));
-    assert_eq!((notice, all.latency_ns), (Some((2, 1000, 1500)), None));
+    let sum = together(&run.flows);
+    let notice = sum.notice_ns.map(|it| (it.count, it.min, it.max));
+    assert_eq!((notice, sum.latency_ns), (Some((2, 1000, 1500)), None));
     run.flows[1].notice_ns = None;
     assert_eq!(together(&run.flows).notice_ns, None);
 }

@@ -175,13 +175,14 @@ impl Canvas {
 
     /// The same of its line, whose figures are `points`: x and y of each, for a page that shows them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
-        let name = printable(name);
-        let points = points
+        let figures = points
             .filter(|(x, y)| x.is_finite() && y.is_finite())
             .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
             .collect::<Vec<_>>()
             .join(",");
-        self.begin(html! { g class="rb-series" data-series=(name) data-points=(points) {} });
+        self.begin(
+            html! { g class="rb-series" data-series=(printable(name)) data-points=(figures) {} },
+        );
     }
 
     pub(super) fn begin_key(&mut self, name: &str) {
@@ -455,7 +456,7 @@ mod tests {
         let points = [(64.0, 1.0 / 3.0), (f64::NAN, 1.0), (65_536.0, 1.234_567e9)];
         canvas.begin_line("a<b", points.into_iter());
         canvas.end_group();
-        let told = "<g class=\"rb-series\" data-series=\"a&lt;b\" data-points=\"64 0.33333,65536 1234600000\">\n</g>\n";
-        assert_eq!(canvas.into_markup().into_string(), told);
+        let expected = "<g class=\"rb-series\" data-series=\"a&lt;b\" data-points=\"64 0.33333,65536 1234600000\">\n</g>\n";
+        assert_eq!(canvas.into_markup().into_string(), expected);
     }
 }

@@ -74,7 +74,7 @@ impl Sheet {
         sheet
     }
 
-    /// Pixels between its margins.
+    /// Width between the left and the right margin, in pixels.
     pub fn room_px(&self) -> f64 {
         self.width.px() - 2.0 * self.width.margin_px()
     }

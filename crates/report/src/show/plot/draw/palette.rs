@@ -3,9 +3,9 @@
 //! series differ by marker and pattern as well, for readers who cannot distinguish the colours.
 
 pub const GROUND: Colour = colour("--rb-bg", "#ffffff", "#16181d");
-/// Text and axes.
+/// Colour of text and axes.
 pub const INK: Colour = colour("--rb-fg", "#222222", "#e8e8e8");
-/// Text of less weight.
+/// Colour of ticks, notes and what is unclear.
 pub const MUTED: Colour = colour("--rb-muted", "#565656", "#b0b3b8");
 pub const GRID: Colour = colour("--rb-grid", "#dddddd", "#383c44");
 /// Limits and other lines to hold figures against.

@@ -129,9 +129,9 @@ pub enum Unit {
     Tail,
 }
 
-/// About as many ticks as `wanted`, seldom more.
-pub(crate) fn ticks(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    let wanted = wanted.max(1);
+/// About as many ticks as have `room`, seldom more.
+pub(crate) fn ticks(scale: &Scale, unit: Unit, room: usize) -> Vec<Tick> {
+    let wanted = room.max(1);
     match (unit, scale.kind) {
         (Unit::Tail, _) => tail(scale, wanted),
         (_, Kind::Linear) => linear(scale, unit, wanted),
@@ -308,8 +308,8 @@ mod tests {
         let tail = log10(1.0, 1e5);
         let (round, ns) = (Scale::from_zero(93.4), Unit::Nanoseconds);
         let nines = "50; 90; 99; 99.9; 99.99";
-        let all = "50; 90; 99; 99.9; 99.99; 99.999";
-        for (scale, unit, wanted, told) in [
+        let percentiles = "50; 90; 99; 99.9; 99.99; 99.999";
+        for (scale, unit, wanted, expected) in [
             (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
             (linear(0.0, 1.0), Unit::Plain, 2, "0.0; 0.5; 1.0"),
             (linear(0.0, 10.0), Unit::Plain, 4, "0.0; 2.5; 5.0; 7.5; 10.0"),
@@ -322,12 +322,12 @@ mod tests {
             (log10(10.0, 100.0), Unit::Plain, 4, "10; 20; 50; 100"),
             (log10(3.1, 3.9), Unit::Plain, 4, "3.2; 3.4; 3.6; 3.8"),
             // The percentiles that people name are always there.
-            (tail, Unit::Tail, 8, all),
+            (tail, Unit::Tail, 8, percentiles),
             (tail, Unit::Tail, 3, nines),
         ] {
             let labels: Vec<String> =
                 ticks(&scale, unit, wanted).into_iter().map(|tick| tick.label).collect();
-            assert_eq!(labels.join("; ").replace('\u{a0}', " "), told);
+            assert_eq!(labels.join("; ").replace('\u{a0}', " "), expected);
         }
         assert_eq!(ticks(&sizes, Unit::Bytes, 20).len(), 15);
     }

@@ -188,8 +188,8 @@ mod tests {
 
     #[test]
     fn what_xml_cannot_hold_is_replaced() {
-        let told = printable("a\u{0}b\nc\u{1b}\u{ffff}");
-        assert_eq!(told, "a\u{fffd}b c\u{fffd}\u{fffd}");
+        let text = printable("a\u{0}b\nc\u{1b}\u{ffff}");
+        assert_eq!(text, "a\u{fffd}b c\u{fffd}\u{fffd}");
     }
 
     #[test]
@@ -220,8 +220,8 @@ mod tests {
     #[test]
     fn figures_are_short() {
         let figures = [0.0, 0.00329, 1.0, 12.345, 123.4, 1234.4, 54321.0, 1.0e-7, -2.5, 1e300];
-        let told = "0; 0.00329; 1.00; 12.3; 123; 1234; 54 321; 1.00×10^−7; −2.50; 1.00×10^300";
-        assert_eq!(figures.map(short).join("; ").replace('\u{a0}', " "), told);
+        let expected = "0; 0.00329; 1.00; 12.3; 123; 1234; 54 321; 1.00×10^−7; −2.50; 1.00×10^300";
+        assert_eq!(figures.map(short).join("; ").replace('\u{a0}', " "), expected);
         assert_eq!(fixed(f64::NAN, 1), "–");
         assert_eq!(fixed(-0.001, 1), "0.0");
     }
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn times_have_their_unit() {
         let times = [0.0, 12.0, 1000.0, 1_234_567.0, 2e9].map(time).join("; ");
-        let told = "0 ns; 12 ns; 1.00 µs; 1.23 ms; 2.00 s";
-        assert_eq!(times.replace('\u{a0}', " "), told);
+        let expected = "0 ns; 12 ns; 1.00 µs; 1.23 ms; 2.00 s";
+        assert_eq!(times.replace('\u{a0}', " "), expected);
     }
 }

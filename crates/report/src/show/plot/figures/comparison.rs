@@ -68,7 +68,7 @@ fn telling(ratios: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
     (drawn, others)
 }
 
-/// Cases that changed.
+/// How many cases got better or worse.
 fn changed(ratios: &Ratios) -> usize {
     ratios.rows.iter().filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
 }
@@ -300,17 +300,17 @@ fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
             .result
             .beside
             .iter()
-            .flat_map(|it| {
+            .flat_map(|beside| {
                 [
-                    (Metric::GbitPerS, it, &it.gbit_per_s, f64::recip as fn(f64) -> f64),
-                    (Metric::P99Ns, it, &it.p99_ns, |factor| factor),
+                    (Metric::GbitPerS, beside, &beside.gbit_per_s, f64::recip as fn(f64) -> f64),
+                    (Metric::P99Ns, beside, &beside.p99_ns, |factor| factor),
                 ]
             })
-            .filter_map(|(metric, it, factor, ratio)| {
-                let case = loaded.result.cases.iter().find(|case| case.id == it.beside)?;
+            .filter_map(|(metric, beside, factor, ratio)| {
+                let case = loaded.result.cases.iter().find(|case| case.id == beside.beside)?;
                 let [low, high] = [factor.factor_low, factor.factor_high].map(|end| end.map(ratio));
                 let row = RatioRow {
-                    case: it.attacker.clone(),
+                    case: beside.attacker.clone(),
                     medians: [factor.alone?, factor.beside?],
                     ratio: ratio(factor.factor?),
                     interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
@@ -390,7 +390,7 @@ mod tests {
         let mut loaded = file(vec![CaseResult::default()]);
         loaded.result.beside = results::sample::beside();
         let ratios = of_beside(&[loaded]);
-        let told = ratios.iter().map(|it| {
+        let found = ratios.iter().map(|it| {
             let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.case, row.ratio));
             (it.metric, rows.collect::<Vec<_>>().join(", "))
         });
@@ -398,7 +398,7 @@ mod tests {
             (Metric::GbitPerS, "bandwidth 0.50, packets 0.99"),
             (Metric::P99Ns, "bandwidth 1.01, packets 1.01"),
         ];
-        assert!(told.eq(expected.map(|(metric, rows)| (metric, rows.to_owned()))));
+        assert!(found.eq(expected.map(|(metric, rows)| (metric, rows.to_owned()))));
         let worst = &ratios[0].rows[0];
         let (low, high) = worst.interval.unwrap();
         assert!(low < worst.ratio && worst.ratio < high && worst.tone == Tone::Worse);
@@ -407,8 +407,8 @@ mod tests {
     #[test]
     fn the_worst_comes_first_whatever_is_better() {
         let first = |metric: &str| {
-            let all = [Some(1.2), None, Some(0.8), Some(f64::NAN)];
-            let ratios = of_perftest(&loaded(metric, &all));
+            let measured = [Some(1.2), None, Some(0.8), Some(f64::NAN)];
+            let ratios = of_perftest(&loaded(metric, &measured));
             assert_eq!(ratios[0].rows.len(), 2);
             assert_eq!(ratios[0].rows[0].interval, None);
             assert_eq!(ratios[0].rows[0].tone, Tone::Worse);

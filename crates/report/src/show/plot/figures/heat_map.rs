@@ -120,7 +120,7 @@ impl Grid {
             return Tile::new(y, ends, Fill::Hatched, NOT_MEASURED);
         };
         let (percent, size) = (share * 100.0, human_size(u64::from(size)));
-        let Shade { colour, ink, .. } = Shade::of(shades, share);
+        let Shade { colour, ink, .. } = Shade::at(shades, share);
         // A digit after the point below ten.
         let digits = usize::from(percent < 9.95);
         let hint = format!("{qps} QPs, {size}: {percent:.1} %, {:.3} Gb/s", cell.0);
@@ -253,7 +253,7 @@ impl Shade {
     }
 
     /// That of a share; the last one for all that is larger.
-    pub(super) fn of(shades: &[Shade], share: f64) -> &Shade {
+    pub(super) fn at(shades: &[Shade], share: f64) -> &Shade {
         let found = shades.iter().find(|shade| share <= shade.up_to);
         found.unwrap_or(&shades[shades.len() - 1])
     }
@@ -282,8 +282,8 @@ pub(super) mod tests {
     }
 
     fn grids_of(cases: impl Into<Vec<CaseResult>>) -> Vec<Grid> {
-        let all = Grid::of_results(&[file(cases.into())]);
-        all.into_iter().map(|(_, grid)| grid).collect()
+        let grids = Grid::of_results(&[file(cases.into())]);
+        grids.into_iter().map(|(_, grid)| grid).collect()
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) struct Subject<'a> {
     pub(super) loaded: &'a Loaded,
     pub(super) matrix: Matrix,
     pub(super) order: Order,
-    /// In the order drawn.
+    /// The nodes' names, in the order in which they are drawn.
     pub(super) names: Names,
     pub(super) outliers: Vec<Outlier>,
     pub(super) findings: Vec<NodesFinding>,
@@ -139,7 +139,7 @@ pub(super) fn words(loaded: &Loaded, matrix: &Matrix) -> Vec<(Setting, String)> 
         return Vec::new();
     };
     let sample = Sample::new(loaded, flow, false);
-    Setting::all()
+    Setting::each()
         .into_iter()
         .filter(|setting| ![Setting::Flow, Setting::Side].contains(setting))
         .map(|setting| (setting, sample.value(setting).words.clone()))
@@ -243,7 +243,7 @@ impl FromIterator<(String, String)> for Racks {
 
 impl Racks {
     /// The rack of a node of that file: that of its name, or of its host's.
-    pub fn of(&self, file: &ResultFile, node: &str) -> Option<&str> {
+    pub fn rack(&self, file: &ResultFile, node: &str) -> Option<&str> {
         let rack = self.0.get(node).or_else(|| self.0.get(&file.node(node)?.host.hostname));
         rack.map(String::as_str)
     }
@@ -274,7 +274,7 @@ impl Order {
         let mut placed: Vec<(Option<&str>, &str, usize)> = names
             .iter()
             .enumerate()
-            .map(|(index, name)| (racks.of(file, name), name.as_str(), index))
+            .map(|(index, name)| (racks.rack(file, name), name.as_str(), index))
             .collect();
         // Nodes without a rack come last.
         placed.sort_by_cached_key(|(rack, name, _)| {
@@ -357,8 +357,8 @@ pub(super) struct Norm {
 
 impl Norm {
     /// `None` without a median to compare with.
-    pub(super) fn around(median: Option<f64>, quantity: Metric) -> Option<Norm> {
-        let median = median.filter(|median| median.is_finite() && *median > 0.0)?;
+    pub(super) fn around(figure: Option<f64>, quantity: Metric) -> Option<Norm> {
+        let median = figure.filter(|figure| figure.is_finite() && *figure > 0.0)?;
         let (unit, divisor) = match quantity.unit() {
             "ns" => {
                 let unit = text::time_unit(median);
@@ -426,9 +426,9 @@ mod tests {
 
     fn ordered(list: &[&str], file: &ResultFile, racks: &[(&str, &str)]) -> (Vec<String>, Order) {
         let racks = racks.iter().map(|(node, rack)| ((*node).to_owned(), (*rack).to_owned()));
-        let all = names(list);
-        let order = Order::new(&all, file, &racks.collect());
-        (order.nodes.iter().map(|index| all[*index].clone()).collect(), order)
+        let names = names(list);
+        let order = Order::new(&names, file, &racks.collect());
+        (order.nodes.iter().map(|index| names[*index].clone()).collect(), order)
     }
 
     #[test]
@@ -460,7 +460,7 @@ mod tests {
             let shades = shades(quantity);
             can_be_read(&shades);
             values
-                .map(|value| Shade::of(&shades, norm.share(value)).colour)
+                .map(|value| Shade::at(&shades, norm.share(value)).colour)
                 .map(|colour| DIVERGING.iter().position(|it| *it == colour).unwrap())
         };
         let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];

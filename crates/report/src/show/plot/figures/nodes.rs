@@ -226,7 +226,7 @@ impl Map<'_> {
             .filter(|it| self.subject.has(it.0, it.1))
             .map(|(row, column)| {
                 let value =
-                    self.value(row, column).map(|it| (it, Shade::of(shades, self.norm.share(it))));
+                    self.value(row, column).map(|it| (it, Shade::at(shades, self.norm.share(it))));
                 let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
                 let hint = if is_single { self.hint(row, column) } else { String::new() };
                 let text = value.filter(|_| is_single);

@@ -419,10 +419,10 @@ fn over_time_chart(run: &Uneven<'_, '_>, shades: &[Shade]) -> Chart {
         let mut from = 0;
         for same in qp
             .cells
-            .chunk_by(|one, next| Shade::of(shades, *one).colour == Shade::of(shades, *next).colour)
+            .chunk_by(|one, next| Shade::at(shades, *one).colour == Shade::at(shades, *next).colour)
         {
             let to = from + same.len();
-            let fill = Fill::Plain(Shade::of(shades, same[0]).colour);
+            let fill = Fill::Plain(Shade::at(shades, same[0]).colour);
             cells.push(Tile::new(y, (edges[from], edges[to]), fill, ""));
             from = to;
         }
@@ -513,8 +513,8 @@ mod tests {
             run(&[0, 0], true),
         ]);
         let shares = QpShares::new(case.flows().next().unwrap()).unwrap();
-        let told = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
-        assert!(told.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
+        let of_qps = shares.qps.iter().map(|it| (it.index, it.share, it.p99_ns));
+        assert!(of_qps.eq([(1, 1.5, None), (0, 0.5, Some(1000.0))]));
         assert_eq!(shares.jain, None);
     }
 

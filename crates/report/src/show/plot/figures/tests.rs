@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use results::{
     load::{Found, Loaded},
     model::*,
-    sample::{self, cases, has, limits, node, window},
+    sample::{self, has, limits, node, window},
 };
 use settings::{Rate, Settings};
 
@@ -116,15 +116,15 @@ fn run(number: u32, config: &CaseConfig, made: &Made) -> Run {
 }
 
 fn load(config: &CaseConfig, verdict: LoadVerdict) -> Load {
-    let asked = match config.rate {
+    let offered = match config.rate {
         Rate::Share(parts) => f64::from(parts) * 100.0,
         rate => rate.messages_per_second(64.0).unwrap_or(1e6),
     };
     let is_short = verdict == LoadVerdict::Overloaded;
     Load {
-        asked_per_second: asked,
-        offered_per_second: asked,
-        achieved_per_second: if is_short { asked * 0.9 } else { asked },
+        asked_per_second: offered,
+        offered_per_second: offered,
+        achieved_per_second: if is_short { offered * 0.9 } else { offered },
         verdict,
         ..Load::default()
     }
@@ -166,14 +166,14 @@ fn with_perftest(mut case: CaseResult) -> CaseResult {
 }
 
 /// A file from a day of its own.
-fn file(index: usize, host: &str, git: &str, all: Vec<CaseResult>) -> Loaded {
+fn file(index: usize, host: &str, git: &str, cases: Vec<CaseResult>) -> Loaded {
     Loaded {
         path: format!("{host}-{index}.json").into(),
         result: ResultFile {
             started_at: format!("2026-11-{:02}T0{}:00:00Z", 1 + index % 28, index % 10),
             tool: Tool { git: Some(git.to_owned()), ..Tool::default() },
             nodes: vec![node(CLIENT, host, Vec::new())],
-            ..cases(all)
+            ..sample::cases(cases)
         },
     }
 }

@@ -30,7 +30,7 @@ struct Sampled<'a> {
     bandwidth: Option<&'a Bandwidth>,
     timeline: &'a Timeline,
     intervals: Vec<Interval>,
-    /// 1 is steady.
+    /// 1 is steady, 0 stood still for a hundredth of the run.
     steadiness: f64,
 }
 
@@ -96,7 +96,7 @@ fn brief(sampled: &Sampled<'_>) -> String {
 }
 
 fn subtitle(flows: &[Flow<'_, '_>]) -> String {
-    Setting::all()
+    Setting::each()
         .into_iter()
         .filter(|it| ![Setting::Revision, Setting::Side].contains(it))
         .filter_map(|setting| {

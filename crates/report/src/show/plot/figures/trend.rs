@@ -181,7 +181,7 @@ fn figure(
         Key::new(KeyMark::Marker, step_style(true), "step to better"),
         Key::new(KeyMark::Marker, step_style(false), "step to worse"),
     ];
-    let notes = [
+    let own_notes = [
         Some(
             "Points are medians of a file’s runs, whiskers their lowest and highest. Axes need not begin at 0."
                 .to_owned(),
@@ -192,7 +192,7 @@ fn figure(
         (!revisions.is_empty())
             .then(|| format!("Revisions from left to right: {}.", revisions.join(", "))),
     ];
-    let notes = notes.into_iter().flatten().chain(groups.notes.clone()).collect();
+    let notes = own_notes.into_iter().flatten().chain(groups.notes.clone()).collect();
     let picture = Picture {
         subtitle: groups.subtitle(Setting::Files),
         keys: [marks::keys_of_charts(&charts, &groups.names), keys.into()].concat(),

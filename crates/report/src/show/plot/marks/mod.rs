@@ -231,12 +231,12 @@ pub fn draw_charts(sheet: &mut Sheet, charts: &[Chart]) {
                 sheet.canvas.text(rect.x, foot, text, style);
             }
             sheet.canvas.end_group();
-            let mut chart = chart.clone();
+            let mut inner = chart.clone();
             if column > 0 && same_y {
-                chart.y.title.clear();
+                inner.y.title.clear();
             }
             if (row + 1) * columns + column < charts.len() && same_x {
-                chart.x.title.clear();
+                inner.x.title.clear();
             }
             let area = Rect {
                 x: rect.x,
@@ -244,7 +244,7 @@ pub fn draw_charts(sheet: &mut Sheet, charts: &[Chart]) {
                 width: rect.width.min(chart.width_px.1),
                 height: chart.height_px.unwrap_or(usual),
             };
-            chart.draw(&mut sheet.canvas, area);
+            inner.draw(&mut sheet.canvas, area);
         }
     }
 }

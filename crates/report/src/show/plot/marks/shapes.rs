@@ -224,7 +224,7 @@ pub struct Band {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Area {
     pub style: SeriesStyle,
-    /// Place, least and most.
+    /// The place on the horizontal axis, and the least and the most there.
     pub points: Vec<(f64, f64, f64)>,
 }
 

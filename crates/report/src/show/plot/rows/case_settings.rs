@@ -29,7 +29,7 @@ pub(crate) enum Setting {
 
 impl Setting {
     /// All that a case has; [`Setting::Files`] follows from the others.
-    pub(crate) fn all() -> Vec<Setting> {
+    pub(crate) fn each() -> Vec<Setting> {
         use Setting::{Device, Faults, Flow, Link, Machine, PathMtu, Revision, Side};
         // The path's MTU stands for the requested one: it is also known where none was requested.
         let rows = (ROWS.iter().enumerate())

@@ -123,7 +123,7 @@ impl<'a> Groups<'a> {
     /// What was measured on what: all that the lines share, when, and how often.
     pub(crate) fn subtitle(&self, axis: Setting) -> String {
         let mut parts = Vec::new();
-        for setting in Setting::all() {
+        for setting in Setting::each() {
             if [axis, Setting::Revision, Setting::Side].contains(&setting) {
                 continue;
             }
@@ -306,7 +306,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
 /// The settings that make a line: all that differ, without those in which launches may differ, and those that follow from
 /// the others.
 fn key_of(placed: &[Placed<'_>], axis: Setting) -> Vec<Setting> {
-    let mut key = Setting::all();
+    let mut key = Setting::each();
     key.retain(|setting| {
         *setting != axis
             && !setting.may_differ()

@@ -38,7 +38,7 @@ pub(crate) struct Sample<'a> {
 
 impl<'a> Sample<'a> {
     pub(crate) fn new(loaded: &'a Loaded, flow: CaseFlow<'a>, is_base: bool) -> Sample<'a> {
-        let values = Setting::all().into_iter().map(|it| (it, it.value(loaded, &flow, is_base)));
+        let values = Setting::each().into_iter().map(|it| (it, it.value(loaded, &flow, is_base)));
         Sample {
             loaded,
             launches: vec![(loaded, flow.case)],
@@ -386,18 +386,18 @@ mod tests {
     #[test]
     fn runs_are_put_together_before_percentiles_are_read() {
         let (short, long) = (vec![100; 900], vec![1000; 100]);
-        let all = tail_of(case(&[&short, &long], true));
+        let tail = tail_of(case(&[&short, &long], true));
         // A thousand samples give p99, and nothing beyond it.
-        assert_eq!(all.first(), Some(&(2.0, 100.0)));
-        assert_eq!(all.last(), Some(&(100.0, 1000.0)));
-        assert!(all.is_sorted());
+        assert_eq!(tail.first(), Some(&(2.0, 100.0)));
+        assert_eq!(tail.last(), Some(&(100.0, 1000.0)));
+        assert!(tail.is_sorted());
     }
 
     #[test]
     fn without_histograms_only_the_percentiles_are_known() {
         let values: Vec<u64> = (1..=1000).collect();
-        let all = tail_of(case(&[&values], false));
-        let places: Vec<f64> = all.iter().map(|point| point.0).collect();
+        let tail = tail_of(case(&[&values], false));
+        let places: Vec<f64> = tail.iter().map(|point| point.0).collect();
         assert_eq!(places, [2.0, 10.0, 20.0, 100.0]);
         assert!(tail_of(CaseResult::default()).is_empty());
     }

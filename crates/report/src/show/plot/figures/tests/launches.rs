@@ -50,14 +50,14 @@ fn an_old_base_stays_and_so_does_what_only_an_old_revision_has() {
     let base = &[sizes(0, "old", 2.0)];
     let figure = &specs::BANDWIDTH_BY_SIZE.figures(Sides { new: &new, base })[0];
     let lines = texts(figure, 0, 0).join("; ");
-    for (told, is_drawn) in [
+    for (words, is_drawn) in [
         ("send: rev old, base", true),
         ("send: rev e, new", true),
         ("send: rev c, new", true),
         ("send: rev b, new", false),
         ("write: rev a, new", true),
     ] {
-        assert_eq!(lines.contains(told), is_drawn, "{told}: {lines}");
+        assert_eq!(lines.contains(words), is_drawn, "{words}: {lines}");
     }
     has(&figure.svg, ["2 older ones"]);
 }

@@ -115,7 +115,7 @@ fn what_is_no_result_of_its_load_is_marked_and_told() {
 
 #[test]
 fn open_loops_are_in_no_figure_of_throughput() {
-    let all = |rates: &[&str]| -> Vec<CaseResult> {
+    let with_rates = |rates: &[&str]| -> Vec<CaseResult> {
         ["qps=1 size=64", "qps=2 size=64", "qps=1 size=128"]
             .into_iter()
             .flat_map(|place| {
@@ -123,7 +123,7 @@ fn open_loops_are_in_no_figure_of_throughput() {
             })
             .collect()
     };
-    let (cases, closed) = (all(&["10%", "50%"]), all(&["closed"]));
+    let (cases, closed) = (with_rates(&["10%", "50%"]), with_rates(&["closed"]));
     let of_throughput: [Maker; 5] = [
         |it| specs::BANDWIDTH_BY_SIZE.figures(it),
         |it| specs::RATE_BY_QPS.figures(it),
@@ -172,7 +172,7 @@ pub(super) fn search() -> LoadSearch {
         ..Trial::default()
     };
     let steering = Trial { seconds: 0.25, ..trial(618_000.0, TrialOutcome::Broke, 99_000) };
-    let told = "maximum_per_second=1e6; lower_per_second=600000.0; upper_per_second=620000.0";
+    let fields = "maximum_per_second=1e6; lower_per_second=600000.0; upper_per_second=620000.0";
     LoadSearch {
         trials: vec![
             steering,
@@ -182,7 +182,7 @@ pub(super) fn search() -> LoadSearch {
             trial(610_000.0, TrialOutcome::Kept, 18_000),
             trial(700_000.0, TrialOutcome::Failed, 1),
         ],
-        ..sample::with(&sample::search(0), told)
+        ..sample::with(&sample::search(0), fields)
     }
 }
 

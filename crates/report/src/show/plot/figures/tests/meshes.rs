@@ -57,8 +57,8 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
         let mut whole = slow(nodes);
         whole.runs = 1;
         let mesh = whole.clone().failing([(0, 1), (nodes - 1, 0)]);
-        let all = [whole.ring(), whole.all_to_all(), long(whole.pairs())];
-        for result in all.into_iter().chain([mesh.pairs()]) {
+        let patterns = [whole.ring(), whole.all_to_all(), long(whole.pairs())];
+        for result in patterns.into_iter().chain([mesh.pairs()]) {
             let pattern = result.cases[0].config.pattern.clone();
             let results = [loaded(result)];
             for racks in &all_racks {
@@ -161,9 +161,9 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
         let lines = figure.svg.matches("node3&gt;").count();
         assert_eq!(lines, 0, "{} has lines of single flows", figure.id);
     }
-    let told = plot::left_out(&results, None).join("\n");
+    let text = plot::left_out(&results, None).join("\n");
     let words = "Only “Nodes” shows the flows of a pattern (--pattern) one by one";
-    has(told, [words]);
+    has(text, [words]);
     let page = Page { results: &results, sums: &sums, sections: &sections, ..Page::default() };
     // What is wrong stands before what was measured, and the flows of a round are one row.
     let html = page.html();

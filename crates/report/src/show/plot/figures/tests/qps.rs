@@ -55,8 +55,8 @@ fn even_runs_and_those_without_counts_have_no_map() {
     let one = one_file(vec![without.clone()]);
     assert_eq!(queue_pairs::left_out(&one), None);
     without.runs[0].flows[0].qps = (0..1025).map(|index| sample::qp(index, 0)).collect();
-    let told = queue_pairs::left_out(&one_file(vec![without])).unwrap();
-    starts(told, "1 flow has no counts for each QP over time");
+    let text = queue_pairs::left_out(&one_file(vec![without])).unwrap();
+    starts(text, "1 flow has no counts for each QP over time");
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn qps_that_are_served_evenly_are_said() {
         queue_pairs::shares(&one_file(vec![case]))
     };
     let even = || Fairness::new(&[10.0, 10.0]);
-    for (bytes, fairness, told) in [([10, 11], None, "0.997"), ([10, 10], even(), "0.999")] {
+    for (bytes, fairness, index) in [([10, 11], None, "0.997"), ([10, 10], even(), "0.999")] {
         let shares = of(bytes, fairness);
         assert!(shares.figures.is_empty());
-        let told = format!("Jain’s index is {told} or more.");
-        has(&shares.sentences[0], [&told]);
+        let expected = format!("Jain’s index is {index} or more.");
+        has(&shares.sentences[0], [&expected]);
     }
     let mut starved = even();
     starved.as_mut().unwrap().starved = vec![StarvedQp::default()];
