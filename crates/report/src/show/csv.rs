@@ -111,7 +111,7 @@ pub fn qps(result: &ResultFile, out: impl Write) -> io::Result<()> {
     write(out, |take| {
         for (flow, observation) in places(result) {
             let key = Row::key(&flow, observation.run)?;
-            for qp in observation.moved.iter().flat_map(|flow| &flow.qps) {
+            for qp in observation.moved.iter().flat_map(|moved| &moved.qps) {
                 let mut row = key.clone();
                 row.add("", qp)?;
                 take(row)?;
@@ -242,11 +242,11 @@ impl Row {
     fn add_value(&mut self, column: &str, value: &Value) {
         let cell = match value {
             Value::Object(fields) => {
-                for (name, value) in fields {
+                for (name, field) in fields {
                     match column {
                         _ if HISTOGRAMS.contains(&&**name) => {}
-                        "" => self.add_value(name, value),
-                        _ => self.add_value(&format!("{column}_{name}"), value),
+                        "" => self.add_value(name, field),
+                        _ => self.add_value(&format!("{column}_{name}"), field),
                     }
                 }
                 return;

@@ -39,7 +39,7 @@ pub fn write_against_perftest(result: &ResultFile, out: &mut impl Write) -> io::
     let are_words: Vec<bool> = settings
         .iter()
         .map(|row| cases.iter().all(|it| row.number(it).is_none()))
-        .chain(AGAINST_HEAD.iter().map(|head| *head == "metric"))
+        .chain(AGAINST_HEAD.iter().map(|heading| *heading == "metric"))
         .collect();
     let ends: Vec<_> = compared.iter().map(|it| (&*it.verdict, it.note.as_ref())).collect();
     write_in_turns(&rows, &are_words, ("rocebench is", &ends), out)
@@ -50,7 +50,7 @@ pub fn write_against_perftest(result: &ResultFile, out: &mut impl Write) -> io::
 fn write_in_turns(
     rows: &[Vec<String>],
     are_words: &[bool],
-    (last, ends): (&str, &[(&str, Option<&String>)]),
+    (verdict_head, ends): (&str, &[(&str, Option<&String>)]),
     out: &mut impl Write,
 ) -> io::Result<()> {
     let columns: Vec<(usize, bool)> = (are_words.iter().enumerate())
@@ -74,8 +74,8 @@ fn write_in_turns(
         })
         .collect();
     writeln!(out)?;
-    let last = std::iter::once(last).chain(verdicts.iter().map(String::as_str));
-    for (row, last) in rows.iter().zip(last) {
+    let last_cells = std::iter::once(verdict_head).chain(verdicts.iter().map(String::as_str));
+    for (row, last) in rows.iter().zip(last_cells) {
         for (cell, (width, is_word)) in row.iter().zip(&columns) {
             if *is_word { write!(out, "{cell:<width$} ")? } else { write!(out, "{cell:>width$} ")? }
         }

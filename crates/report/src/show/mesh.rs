@@ -190,8 +190,8 @@ fn strip(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
         lines.push(format!("the slowest {} of {count} nodes:", nodes.len()));
     }
     let each = width + 1 + 7 + 2 + 7 + 1;
-    let columns = ((COLUMNS + 2) / (each + 2)).clamp(1, nodes.len().max(1));
-    let rows = nodes.len().div_ceil(columns);
+    let most_columns = ((COLUMNS + 2) / (each + 2)).clamp(1, nodes.len().max(1));
+    let rows = nodes.len().div_ceil(most_columns);
     let head = format!("{:<width$} {:>7}  {:>7} ", "node", "from", "to");
     let columns = nodes.len().div_ceil(rows.max(1));
     let unit = quantity.heading();
@@ -252,11 +252,11 @@ fn fitting(matrix: &Matrix, columns: usize) -> Option<Heads> {
     let numbers: Vec<String> = (1..=names.len()).map(|it| format!("#{it}")).collect();
     let numbered: Vec<String> =
         numbers.iter().zip(&names).map(|(number, name)| format!("{number} {name}")).collect();
-    let heads = [(names.clone(), names), (numbered, numbers)].map(|(rows, columns)| Heads {
+    let heads = [(names.clone(), names), (numbered, numbers)].map(|(rows, above)| Heads {
         label: widest(&rows).max(CORNER),
-        cell: widest(&columns).max(NARROWEST),
+        cell: widest(&above).max(NARROWEST),
         rows,
-        columns,
+        columns: above,
     });
     // A figure has a mark behind it.
     heads.into_iter().find(|it| it.label + 1 + it.columns.len() * (it.cell + 1) + MEDIAN <= columns)

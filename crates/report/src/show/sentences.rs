@@ -56,11 +56,11 @@ fn best(
     let range = metric.range(low, high);
     let noun = metric.noun();
     if cases == of {
-        let cases = match of {
+        let subject = match of {
             2 => "Both cases".to_owned(),
             of => format!("All {of} cases"),
         };
-        return format!("{cases} have about the same {noun}: {range}.");
+        return format!("{subject} have about the same {noun}: {range}.");
     }
     let most = if metric.higher_is_better() { "Most" } else { "Lowest" };
     match names {
@@ -100,10 +100,10 @@ fn wrong(problem: &Problem) -> String {
     let counts = problem
         .counts
         .iter()
-        .map(|(name, count)| match kind {
+        .map(|(name, number)| match kind {
             ProblemKind::Unreliable => name.clone(),
-            ProblemKind::Starved => format!("{name} {count}"),
-            _ => format!("{count} {name}"),
+            ProblemKind::Starved => format!("{name} {number}"),
+            _ => format!("{number} {name}"),
         })
         .collect::<Vec<_>>()
         .join(", ");
@@ -471,9 +471,9 @@ fn fan(fan: &Fan) -> String {
     if let Some([best, worst]) = fall
         && let (Some(most), Some(least)) = (best.gbit_per_s, worst.gbit_per_s)
     {
-        let (fall, many) = (percent(1.0 - least / most), plural(best.fan, who));
+        let (share, many) = (percent(1.0 - least / most), plural(best.fan, who));
         let (from, to) = (best.fan, worst.fan);
-        text += &format!(". Throughput falls by {fall} from {from} {many} to {to}");
+        text += &format!(". Throughput falls by {share} from {from} {many} to {to}");
     }
     if let (2.., Some(jain), Some(worst)) = (last.fan, last.jain, &last.worst) {
         let (name, share) = (&worst.node, worst.of_even);

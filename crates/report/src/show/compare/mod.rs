@@ -157,8 +157,8 @@ fn write_rounds(out: &mut impl Write, rounds: &[&CaseComparison]) -> io::Result<
     for note in (rounds.iter()).flat_map(|case| case.notes.iter().chain(&case.across)) {
         *notes.entry(note).or_default() += 1;
     }
-    for (note, rounds) in notes.iter().take(MOST) {
-        wrapped(out, &format!("  {note} ({})", counted(*rounds, "round")))?;
+    for (note, count) in notes.iter().take(MOST) {
+        wrapped(out, &format!("  {note} ({})", counted(*count, "round")))?;
     }
     let missing: usize = rounds.iter().map(|case| case.missing.len()).sum();
     if missing > 0 {
@@ -215,8 +215,8 @@ pub fn write_markdown(comparison: &Comparison, mut out: impl Write) -> io::Resul
     }
     let head = words::over_all_cases(comparison);
     let [_, _, _, change, interval, verdict] = HEAD;
-    let heads = [&head, change, interval, verdict];
-    markdown_table(out, &heads, over_all(comparison))?;
+    let over_all_heads = [&head, change, interval, verdict];
+    markdown_table(out, &over_all_heads, over_all(comparison))?;
     let mut rows: Vec<Row<'_>> = cases.iter().flat_map(|case| of_case(case)).collect();
     rows.sort_by_key(|row| Reverse(row.figures.verdict));
     let (first, rest): (Vec<Row<'_>>, Vec<Row<'_>>) = rows
@@ -467,9 +467,9 @@ fn pretty(mut out: impl Write, document: &impl Serialize) -> io::Result<()> {
 /// # Errors
 /// The stream's.
 pub fn write_otava(comparison: &Comparison, sides: [&Found; 2], out: impl Write) -> io::Result<()> {
-    let kept = [&comparison.base.files, &comparison.new.files];
+    let used = [&comparison.base.files, &comparison.new.files];
     let mut files: Vec<(&str, &Loaded)> = Vec::new();
-    for ((found, kept), side) in sides.into_iter().zip(kept).zip(["base", "new"]) {
+    for ((found, kept), side) in sides.into_iter().zip(used).zip(["base", "new"]) {
         let results = found.results.iter().filter(|file| kept.contains(&text::path(&file.path)));
         files.extend(results.map(|file| (side, file)));
     }

@@ -65,8 +65,8 @@ pub fn write<'a>(
     let mut pictures: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for figure in figures {
         let svg = figure.picture(how.width);
-        let file = marked_svg(&as_file(svg)).into_bytes();
-        pictures.insert(format!("{}.svg", figure.id), file);
+        let marked = marked_svg(&as_file(svg)).into_bytes();
+        pictures.insert(format!("{}.svg", figure.id), marked);
         for &format in how.formats {
             let name = format!("{}.{}", figure.id, format.extension());
             let file = (how.convert)(svg, format)

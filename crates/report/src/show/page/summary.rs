@@ -140,12 +140,12 @@ fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
 fn trust(results: &[Loaded]) -> Tile {
     let runs = results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(|case| &case.runs);
     let left_out = LeftOut::new(runs.map(standing::of_run));
-    let runs = counted(left_out.runs, "run");
+    let count = counted(left_out.runs, "run");
     let value = match left_out.count() {
         0 if left_out.runs == 1 => "The run counts".to_owned(),
-        0 => format!("All {runs} count"),
-        1 => format!("1 of {runs} is unreliable"),
-        some => format!("{some} of {runs} are unreliable"),
+        0 => format!("All {count} count"),
+        1 => format!("1 of {count} is unreliable"),
+        some => format!("{some} of {count} are unreliable"),
     };
     Tile::new("Trust", value, tables::left_out_sentence(&left_out))
 }
@@ -167,7 +167,7 @@ fn against(comparison: &Comparison) -> Tile {
         .map(|(count, word)| format!("{count} {word}"));
     let value = match words.collect::<Vec<_>>().join(", ") {
         empty if empty.is_empty() => "No case in common".to_owned(),
-        counts => counts,
+        verdicts => verdicts,
     };
     let about =
         worst(comparison).or_else(|| (unclear > 0).then(|| remedy(comparison))).unwrap_or_default();

@@ -113,7 +113,7 @@ impl<'a> Columns<'_, 'a> {
         let cells: Vec<Cell> = self.flows.iter().map(|(file, it)| cell(*file, it)).collect();
         if is_shown(&cells) {
             self.names.push(name.to_owned());
-            self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+            self.rows.iter_mut().zip(cells).for_each(|(row, own)| row.push(own));
         }
         self.names.len()
     }
@@ -139,7 +139,7 @@ fn name_of(observed: &Observed<'_>) -> String {
 }
 
 fn remarks(observed: &Observed<'_>) -> String {
-    let moved = observed.runs.iter().filter_map(|it| it.moved);
+    let all_moved = observed.runs.iter().filter_map(|it| it.moved);
     let counted: Vec<_> = observed.counted().filter_map(|it| it.moved).collect();
     let mut remarks = Vec::new();
     if !is_uncounted(observed) {
@@ -154,7 +154,7 @@ fn remarks(observed: &Observed<'_>) -> String {
                 as u64,
             "overloaded",
         ),
-        (saturating_sum(moved.map(|moved| moved.totals.errors)), "errors"),
+        (saturating_sum(all_moved.map(|moved| moved.totals.errors)), "errors"),
         (
             counted.iter().filter(|moved| moved.window.warmup_steady == Some(false)).count() as u64,
             "unsteady",

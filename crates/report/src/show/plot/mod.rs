@@ -275,7 +275,7 @@ mod tests {
         };
         let mut sections = [section(MOST_FIGURES), section(1), section(0)];
         assert!(cap(&mut sections).is_some());
-        let capped = sections.each_ref().map(|section| section.is_capped);
+        let capped = sections.each_ref().map(|it| it.is_capped);
         assert_eq!(capped, [false, true, false]);
     }
 

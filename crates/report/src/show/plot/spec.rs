@@ -173,7 +173,7 @@ impl Spec {
             .filter(|it| !it.markers)
             .flat_map(|it| &it.points)
             .filter_map(|point| point.y)
-            .filter(|y| *y <= most * LIMIT_BEYOND)
+            .filter(|figure| *figure <= most * LIMIT_BEYOND)
             .fold(most, f64::max);
         let (scale, log) = match y {
             Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
@@ -199,9 +199,9 @@ impl Spec {
         let (above, below): (Vec<Mark>, Vec<Mark>) =
             extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
         let lines = beside.into_iter().chain(own).map(Mark::Line);
-        let y = Axis::new(format!("{title}{log}"), scale, unit(metric));
+        let y_axis = Axis::new(format!("{title}{log}"), scale, unit(metric));
         let marks = below.into_iter().chain(lines).chain(above);
-        Some(Chart { heading, ..Chart::new(x, y, marks.collect()) })
+        Some(Chart { heading, ..Chart::new(x, y_axis, marks.collect()) })
     }
 
     fn x_axis(&self, places: &[f64], most: f64, rate: Metric) -> Option<Axis> {
@@ -340,11 +340,11 @@ pub(crate) fn dash(index: usize, count: usize) -> &'static str {
 
 /// A point at `x`; one run alone has no interval.
 fn point(spread: Option<Spread>, x: f64) -> Point {
-    let interval = spread.filter(|spread| spread.count > 1);
+    let interval = spread.filter(|it| it.count > 1);
     Point {
         x,
-        y: spread.map(|spread| spread.median),
-        interval: interval.map(|spread| (spread.low, spread.high)),
+        y: spread.map(|it| it.median),
+        interval: interval.map(|it| (it.low, it.high)),
         ..Point::default()
     }
 }
@@ -353,13 +353,13 @@ fn point(spread: Option<Spread>, x: f64) -> Point {
 /// without a figure.
 pub(crate) fn extent<'s>(series: impl Iterator<Item = &'s Series>) -> Option<(f64, f64)> {
     let (mut counted, mut beyond) = (Vec::new(), Vec::new());
-    for series in series {
-        for point in &series.points {
+    for line in series {
+        for point in &line.points {
             let (low, high) = point.interval.unzip();
             let into = if point.may_be_beyond { &mut beyond } else { &mut counted };
             into.extend([point.y, low, high].into_iter().flatten());
         }
-        beyond.extend(series.hollow.iter().map(|it| it.1));
+        beyond.extend(line.hollow.iter().map(|it| it.1));
     }
     let (counted, beyond) = (ends(counted), ends(beyond));
     let near = counted

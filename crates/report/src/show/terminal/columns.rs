@@ -276,9 +276,7 @@ pub(super) fn is_both_ways(config: &CaseConfig) -> bool {
 /// The flow's own name, with its nodes if there are more than two.
 pub(super) fn name(config: &CaseConfig, flow: &FlowResult) -> String {
     let label = if is_both_ways(config) { "" } else { config.flow_label(&flow.name) };
-    if config.flows.iter().flat_map(|flow| [&flow.from, &flow.to]).collect::<BTreeSet<_>>().len()
-        > 2
-    {
+    if config.flows.iter().flat_map(|it| [&it.from, &it.to]).collect::<BTreeSet<_>>().len() > 2 {
         format!("{label} {} → {}", flow.from, flow.to)
     } else {
         label.to_owned()

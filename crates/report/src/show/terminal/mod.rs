@@ -87,11 +87,11 @@ impl<W: Write> Table<W> {
             Some(_) => Vec::new(),
             None => over_rails(config, run),
         };
-        for (place, sum, rails) in &over_rails {
+        for (place, moved, rails) in &over_rails {
             let settings = config.shown(*place);
-            let row = RowOf::new(&settings, (run, sum), standing::of_flow(run, sum));
-            let name = config.flows[*place].over_rails().map_or("", |(name, _)| name);
-            let name = format!("{name}, {}", counted(*rails, "rail"));
+            let row = RowOf::new(&settings, (run, moved), standing::of_flow(run, moved));
+            let flow = config.flows[*place].over_rails().map_or("", |(flow, _)| flow);
+            let name = format!("{flow}, {}", counted(*rails, "rail"));
             self.row(&columns, &row, &name, &columns::of_row(&row, &columns))?;
         }
         self.columns = Some(columns);
@@ -177,8 +177,8 @@ impl<W: Write> Table<W> {
     ) -> io::Result<()> {
         let at = columns.columns.iter().position(Column::is_figure);
         let (measured, figures) = columns.columns.split_at(at.unwrap_or(columns.columns.len()));
-        let [mut line, figures] = [measured, figures].map(|columns| -> String {
-            columns.iter().map(|column| padded(column, &column.cell(row)) + " ").collect()
+        let [mut line, figures] = [measured, figures].map(|part| -> String {
+            part.iter().map(|column| padded(column, &column.cell(row)) + " ").collect()
         });
         match row.standing {
             Standing::Counts => line += &figures,
@@ -187,7 +187,7 @@ impl<W: Write> Table<W> {
         line.truncate(line.trim_end().len());
         let names = [(Mark::Plain, name.to_owned())];
         let mut remarks: Vec<Remark> =
-            names.iter().filter(|(_, name)| !name.is_empty()).chain(row_remarks).cloned().collect();
+            names.iter().filter(|(_, text)| !text.is_empty()).chain(row_remarks).cloned().collect();
         let length: usize = remarks.iter().map(|(_, text)| text.chars().count() + 2).sum();
         let room = self.screen.columns.saturating_sub(line.chars().count());
         if length > room.saturating_add(1) && remarks.len() > 1 {

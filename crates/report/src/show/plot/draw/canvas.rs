@@ -400,7 +400,7 @@ impl Labels {
         ];
         places
             .into_iter()
-            .any(|(x, foot, anchor)| self.at(canvas, (x, foot), text, Style { anchor, ..style }))
+            .any(|(at, foot, anchor)| self.at(canvas, (at, foot), text, Style { anchor, ..style }))
     }
 
     /// Writes the words with their foot at the place if it is free. Returns whether they are there.

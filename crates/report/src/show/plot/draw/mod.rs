@@ -65,11 +65,10 @@ impl Sheet {
             Width::Page => TITLE_PX,
             Width::Column => SUBTITLE_PX + 2.0,
         };
-        let style = Style { size_px, bold: true, ..Style::default() };
-        sheet.paragraph(title, style);
+        sheet.paragraph(title, Style { size_px, bold: true, ..Style::default() });
         sheet.y += 2.0;
-        let style = Style { size_px: SUBTITLE_PX, colour: MUTED, ..Style::default() };
-        sheet.paragraph(subtitle, style);
+        let muted = Style { size_px: SUBTITLE_PX, colour: MUTED, ..Style::default() };
+        sheet.paragraph(subtitle, muted);
         sheet.y += 10.0;
         sheet
     }

@@ -157,8 +157,8 @@ fn within(scale: &Scale, value: f64) -> bool {
 fn written_in(unit: Unit, most: f64) -> (f64, &'static str) {
     match unit {
         Unit::Nanoseconds => {
-            let unit = text::time_unit(most);
-            (unit.ns, unit.name)
+            let of_time = text::time_unit(most);
+            (of_time.ns, of_time.name)
         }
         Unit::Bytes => (1.0, "B"),
         Unit::Plain | Unit::Tail => (1.0, ""),

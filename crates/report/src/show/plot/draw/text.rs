@@ -102,7 +102,7 @@ pub fn wrapped(text: &str, size_px: f64, bold: bool, width: f64) -> Vec<String> 
         }
     }
     lines.push(line);
-    lines.retain(|line| !line.is_empty());
+    lines.retain(|part| !part.is_empty());
     lines
 }
 

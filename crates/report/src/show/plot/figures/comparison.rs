@@ -42,10 +42,7 @@ pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figur
             let (drawn, others) = telling(ratios);
             let mut notes: Vec<String> =
                 others.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
-            drawn
-                .iter()
-                .map(|ratios| figure(ratios, of, std::mem::take(&mut notes)))
-                .collect::<Vec<_>>()
+            drawn.iter().map(|it| figure(it, of, std::mem::take(&mut notes))).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -58,11 +55,11 @@ fn telling(ratios: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
     let did_change = changed.iter().filter(|count| **count > 0).count();
     order.truncate(did_change.clamp(1, MOST_METRICS));
     let (mut drawn, mut others) = (Vec::new(), Vec::new());
-    for (at, ratios) in ratios.into_iter().enumerate() {
+    for (at, of_metric) in ratios.into_iter().enumerate() {
         if order.contains(&at) {
-            drawn.push(ratios);
+            drawn.push(of_metric);
         } else {
-            others.push(ratios);
+            others.push(of_metric);
         }
     }
     (drawn, others)
@@ -122,10 +119,10 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
         .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
     // Intervals do not dwarf the ratios.
     let span = (most / least).sqrt().max(1.1);
-    let intervals = rows.iter().filter_map(|row| row.interval);
-    let low = intervals.clone().map(|it| it.0).fold(least, f64::min);
-    let high = intervals.map(|it| it.1).fold(most, f64::max);
-    let (low, high) = (low.max(least / span), high.min(most * span));
+    let intervals_of_rows = rows.iter().filter_map(|row| row.interval);
+    let lowest = intervals_of_rows.clone().map(|it| it.0).fold(least, f64::min);
+    let highest = intervals_of_rows.map(|it| it.1).fold(most, f64::max);
+    let (low, high) = (lowest.max(least / span), highest.min(most * span));
     let better =
         if ratios.metric.higher_is_better() { "right is better" } else { "left is better" };
     let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
@@ -140,8 +137,8 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     for (row, it) in rows.iter().enumerate() {
         let (y, style) = (-(row as f64), style(it.tone));
         let mut hint = format!("{}: {:.3} {}", it.case, it.ratio, it.verdict);
-        if let Some((low, high)) = it.interval {
-            hint.push_str(&format!(", 95 % from {low:.3} to {high:.3}"));
+        if let Some((from, to)) = it.interval {
+            hint.push_str(&format!(", 95 % from {from:.3} to {to:.3}"));
         }
         let (from, to) = it.interval.unwrap_or((it.ratio, it.ratio));
         let ends = (from.max(low), to.min(high));
@@ -193,8 +190,8 @@ fn table(ratios: &Ratios) -> Table {
     let names = ["case".to_owned()].into_iter().chain(medians).chain(others);
     let rows = ratios.rows.iter().map(|row| {
         let (low, high) = row.interval.unzip();
-        let [base, new] = row.medians.map(Some);
-        let figures = [base, new, Some(row.ratio), low, high].map(|it| Cell::number(it, 4));
+        let [of_base, of_new] = row.medians.map(Some);
+        let figures = [of_base, of_new, Some(row.ratio), low, high].map(|it| Cell::number(it, 4));
         let ends = [&row.case, &row.verdict].map(Cell::text);
         let [case, verdict] = ends;
         [case].into_iter().chain(figures).chain([verdict]).collect()

@@ -87,7 +87,7 @@ impl<'a> Subject<'a> {
 
     pub(super) fn has(&self, from: usize, to: usize) -> bool {
         let ends = self.indices(from, to);
-        ends.is_some_and(|(from, to)| self.matrix.has(from, to))
+        ends.is_some_and(|(row, column)| self.matrix.has(row, column))
     }
 
     pub(super) fn has_slow(&self, quantity: Metric) -> bool {

@@ -131,10 +131,10 @@ fn but_for_fan(settings: &Settings) -> Settings {
 
 /// Says of each what it does not share with all others.
 fn tell_apart(subjects: &mut [Subject<'_>]) {
-    let words: Vec<_> = subjects.iter().map(|it| words(it.loaded, &it.matrix)).collect();
-    for (subject, words_of_subject) in subjects.iter_mut().zip(&words) {
+    let all_words: Vec<_> = subjects.iter().map(|it| words(it.loaded, &it.matrix)).collect();
+    for (subject, words_of_subject) in subjects.iter_mut().zip(&all_words) {
         let own = words_of_subject.iter().filter(|word| {
-            let is_shared = words.iter().all(|words| words.contains(word));
+            let is_shared = all_words.iter().all(|other| other.contains(word));
             !is_shared && word.0 != Setting::from_flag("pattern")
         });
         subject.apart = own.map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(", ");
@@ -231,7 +231,7 @@ impl Map<'_> {
                 let hint = if is_single { self.hint(row, column) } else { String::new() };
                 let text = value.filter(|_| is_single);
                 Tile {
-                    within: text.map(|(value, shade)| (self.norm.plain(value), shade.ink)),
+                    within: text.map(|(figure, shade)| (self.norm.plain(figure), shade.ink)),
                     ..block((row, 1), (column, 1), fill, hint)
                 }
             })
@@ -242,18 +242,18 @@ impl Map<'_> {
     fn chart(&self, tiles: Vec<Tile>) -> Chart {
         let subject = self.subject;
         let marks = subject.marks(self.quantity);
-        let [from, to] = ["from", "to"].map(|what| subject.names.title(what));
+        let [y_title, x_title] = ["from", "to"].map(|what| subject.names.title(what));
         let labels = &subject.names.labels;
-        let flipped = subject.order.parts().map(|(from, to, name)| (-from, -to, name));
+        let flipped = subject.order.parts().map(|(begin, end, name)| (-begin, -end, name));
         let y = Axis {
             marked: marks.rows(),
             parts: flipped.collect(),
-            ..Axis::rows(from, labels.clone())
+            ..Axis::rows(y_title, labels.clone())
         };
         let x = Axis {
             marked: marks.columns(),
             parts: subject.order.parts().collect(),
-            ..Axis::columns(to, labels.clone())
+            ..Axis::columns(x_title, labels.clone())
         };
         let (line, frame) = ((0, self.count), Fill::Frame(INK));
         let from = marks.from.iter().map(|row| block((*row, 1), line, frame, ""));
@@ -430,8 +430,8 @@ impl Strip<'_> {
                     .collect::<Vec<_>>()
             },
         );
-        let marks = [rule].into_iter().chain(dots.chain(slow).map(Mark::Dot));
-        Chart::new(x, y, marks.collect())
+        let drawn = [rule].into_iter().chain(dots.chain(slow).map(Mark::Dot));
+        Chart::new(x, y, drawn.collect())
     }
 
     fn dot(&self, side: &Side, place: usize) -> Option<Dot> {

@@ -202,7 +202,7 @@ fn chart(heading: String, run: &Sampled<'_>) -> Chart {
             hint: STALL.to_owned(),
         })
     });
-    let spread = columns.iter().map(|(one, least, most)| (one.middle_ns(), *least, *most));
+    let spread = columns.iter().map(|(one, low, high)| (one.middle_ns(), *low, *high));
     let area = (run.intervals.len() > COLUMNS)
         .then(|| Mark::Area(Area { style: style(5), points: spread.collect() }));
     let points = columns.iter().map(|(one, ..)| Point::at(one.middle_ns(), one.gbit_per_s));

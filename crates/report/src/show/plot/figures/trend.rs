@@ -94,8 +94,8 @@ impl<'l> Trend<'l> {
     }
 
     fn chart(&self, moments: &Moments<'_>) -> Option<Chart> {
-        let series = self.lines.iter().map(|(series, ..)| series);
-        let (least, most) = extent(series.clone())?;
+        let own = self.lines.iter().map(|(series, ..)| series);
+        let (least, most) = extent(own.clone())?;
         let changes = moments.changes().map(|(x, _)| Mark::Upright(Upright { x }));
         let rings = self.lines.iter().flat_map(|(series, line, steps)| {
             line.points
@@ -103,7 +103,7 @@ impl<'l> Trend<'l> {
                 .zip(steps)
                 .filter_map(|((place, _), step)| ring(&series.name, *place, (*step)?, self.metric))
         });
-        let lines = series.cloned().map(Mark::Line);
+        let lines = own.cloned().map(Mark::Line);
         let y = scale(self.metric, least, most);
         let x = Axis::named(moments.axis_title(), moments.scale(), moments.ticks());
         let y = Axis::new(self.metric.axis(), y, unit(self.metric));

@@ -315,7 +315,7 @@ impl AxisFrame {
             .map(|part| (self.y(part.0), self.y(part.1)))
             .filter_map(|(from, to)| Some(f64::midpoint(from?, to?)))
             .collect();
-        let spans: Vec<_> = middles.iter().map(|y| (y - LINE / 2.0, y + LINE / 2.0)).collect();
+        let spans: Vec<_> = middles.iter().map(|at| (at - LINE / 2.0, at + LINE / 2.0)).collect();
         for at in written(&spans, 0.0, &BTreeSet::new(), false) {
             let name = with_room(&y.parts[at].2, room - 8.0);
             let place = (plot.right() + 8.0, middles[at] + 4.0);

@@ -110,7 +110,7 @@ impl Chart {
                 Mark::Rule(rule) => rule.draw(canvas, &frame),
                 Mark::Upright(upright) => upright.draw(canvas, &frame),
                 Mark::Band(band) => band.draw(canvas, &frame),
-                Mark::Area(area) => area.draw(canvas, &frame),
+                Mark::Area(between) => between.draw(canvas, &frame),
                 Mark::Dot(dot) => dot.draw(canvas, &frame),
                 Mark::Tiles(tiles) => Tile::draw_all(tiles, canvas, &frame),
             }

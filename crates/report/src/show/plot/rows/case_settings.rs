@@ -247,8 +247,8 @@ fn devices(file: &ResultFile, flow: &CaseFlow<'_>) -> String {
     let there_words =
         there.map(device_words).or_else(|| flow.config.and_then(|it| it.to_device.clone()));
     match (here_words, there_words) {
-        (Some(here), Some(there)) if here != there => format!("{here} → {there}"),
-        (here, there) => here.or(there).unwrap_or_default(),
+        (Some(from), Some(to)) if from != to => format!("{from} → {to}"),
+        (from, to) => from.or(to).unwrap_or_default(),
     }
 }
 

@@ -259,13 +259,13 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     for setting in rule.apart {
         charts = charts
             .into_iter()
-            .flat_map(|lines| parted_by(lines, Setting::from_flag(setting)))
+            .flat_map(|chart| parted_by(chart, Setting::from_flag(setting)))
             .collect();
     }
     charts = charts
         .into_iter()
-        .flat_map(|lines| split(lines, &key, rule.most_lines))
-        .filter(|lines| !lines.is_empty())
+        .flat_map(|chart| split(chart, &key, rule.most_lines))
+        .filter(|chart| !chart.is_empty())
         .collect();
     if charts.len() > rule.most_charts {
         notes.push(format!(
@@ -276,7 +276,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
         keep_largest(&mut charts, rule.most_charts);
     }
     let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
-        .partition(|setting| charts.iter().any(|lines| differs(lines, *setting)));
+        .partition(|setting| charts.iter().any(|chart| differs(chart, *setting)));
     let mut drawn: Vec<&Line<'a>> = charts.iter().flatten().collect();
     let telling: Vec<Setting> = shared
         .iter()
@@ -290,9 +290,9 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     Groups {
         groups: charts
             .into_iter()
-            .map(|lines| Group {
-                heading: joined(telling.iter().map(|it| plain(*it, lines[0].value(*it)))),
-                lines,
+            .map(|chart| Group {
+                heading: joined(telling.iter().map(|it| plain(*it, chart[0].value(*it)))),
+                lines: chart,
             })
             .collect(),
         notes,
@@ -351,17 +351,17 @@ fn keep_newest(placed: &mut Vec<Placed<'_>>, key: &[Setting]) -> usize {
     }
     let key = without(key, &[Setting::Revision, Setting::Side]);
     let mut revisions: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
-    for placed in new {
-        let revision = revision_of(&placed.1);
-        let of_case = revisions.entry(case_of(placed, &key)).or_default();
+    for point in new {
+        let revision = revision_of(&point.1);
+        let of_case = revisions.entry(case_of(point, &key)).or_default();
         of_case.insert((Reverse(begun.get(&revision).copied()), revision));
     }
     let mut gone = BTreeSet::new();
-    placed.retain(|placed| {
-        let own = revision_of(&placed.1);
+    placed.retain(|point| {
+        let own = revision_of(&point.1);
         let mut newest =
-            revisions.get(&case_of(placed, &key)).into_iter().flatten().take(MOST_REVISIONS);
-        let is_kept = placed.1.is_base || newest.any(|(_, revision)| *revision == own);
+            revisions.get(&case_of(point, &key)).into_iter().flatten().take(MOST_REVISIONS);
+        let is_kept = point.1.is_base || newest.any(|(_, revision)| *revision == own);
         gone.extend((!is_kept).then_some(own));
         is_kept
     });
@@ -376,16 +376,16 @@ fn lines_of<'a>(
     rule: &Rule<'_>,
 ) -> (Vec<Line<'a>>, usize) {
     let mut alike: BTreeMap<Vec<String>, Vec<Placed<'a>>> = BTreeMap::new();
-    for placed in placed {
-        let of_line = alike.entry(words(&placed.1, key)).or_default();
-        of_line.push(placed);
+    for point in placed {
+        let of_line = alike.entry(words(&point.1, key)).or_default();
+        of_line.push(point);
     }
     let mut hidden = 0;
     let mut lines = Vec::new();
-    for placed in alike.into_values() {
+    for of_line in alike.into_values() {
         let mut file_sets = match rule.axis {
-            Setting::Files => vec![placed],
-            _ => file_sets(placed, rule.least_places),
+            Setting::Files => vec![of_line],
+            _ => file_sets(of_line, rule.least_places),
         };
         if file_sets.len() > 1 {
             name(&mut file_sets);

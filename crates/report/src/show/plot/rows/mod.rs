@@ -251,14 +251,14 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
         results
             .iter()
             .map(|loaded| {
-                let cases = loaded
+                let summed = loaded
                     .result
                     .cases
                     .iter()
                     .map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
                 Loaded {
                     path: loaded.path.clone(),
-                    result: loaded.result.with_cases(cases.collect()),
+                    result: loaded.result.with_cases(summed.collect()),
                 }
             })
             .collect(),
