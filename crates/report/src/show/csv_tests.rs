@@ -51,10 +51,10 @@ fn everything() -> ResultFile {
 /// Takes the cell of each plain value below a JSON value out of the row; one without a value may have no column.
 fn take_same(row: &mut HashMap<String, String>, column: &str, value: &Value) {
     if let Value::Object(fields) = value {
-        for (name, value) in fields {
+        for (name, field) in fields {
             if !name.starts_with("histogram") && name != "doubts" {
                 let column = format!("{column}_{name}");
-                take_same(row, column.trim_start_matches('_'), value);
+                take_same(row, column.trim_start_matches('_'), field);
             }
         }
         return;
@@ -268,7 +268,7 @@ fn buckets_hold_all_samples_and_lie_beside_each_other() {
         let buckets = of("forward", kind);
         assert_eq!(buckets.iter().map(|bucket| bucket[2]).sum::<u64>(), count);
         let is_narrow =
-            |[low, high, count]: &[u64; 3]| (*low..=low + low / 100).contains(high) && *count > 0;
+            |[low, high, times]: &[u64; 3]| (*low..=low + low / 100).contains(high) && *times > 0;
         assert!(buckets.iter().all(is_narrow));
         assert!(buckets.windows(2).all(|pair| pair[0][1] < pair[1][0]));
         let [low, high, _] = *buckets.last().unwrap();

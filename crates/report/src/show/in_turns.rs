@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_row_an_attacker_with_both_factors() {
         let mut result = sample::cases(Vec::new());
-        let text = |result: &ResultFile| sample::text(|out| write_beside_attackers(result, out));
+        let text = |file: &ResultFile| sample::text(|out| write_beside_attackers(file, out));
         assert_eq!(text(&result), "");
         result.beside = sample::beside();
         insta::assert_snapshot!(text(&result));

@@ -278,8 +278,8 @@ mod tests {
         assert_eq!((report.tests, report.failures), (5, 0));
         assert_eq!(xml.matches("<skipped").count(), 1 + 2);
         // A run whose schedule was not kept counts nowhere, and says why.
-        let xml = written(&sample::open_loop(), &Demands::default());
-        has(xml, ["<skipped message=\"schedule not kept: Messages were posted late."]);
+        let open_loop = written(&sample::open_loop(), &Demands::default());
+        has(open_loop, ["<skipped message=\"schedule not kept: Messages were posted late."]);
     }
 
     #[test]

@@ -64,8 +64,7 @@ fn runs() -> impl Strategy<Value = (Run, bool)> {
 
 fn written(rows: &str) -> Vec<HashMap<String, String>> {
     let mut reader = ::csv::Reader::from_reader(rows.as_bytes());
-    let rows = reader.deserialize();
-    rows.collect::<Result<_, _>>().unwrap()
+    reader.deserialize().collect::<Result<_, _>>().unwrap()
 }
 
 proptest! {
@@ -94,14 +93,14 @@ proptest! {
             let column = page.columns.iter().position(|column| column.name == heading);
             let cell = column.map(|column| page.rows[0][column].clone());
             let on_page = match cell {
-                Some(Cell::Number(value, digits)) => {
+                Some(Cell::Number(figure, digits)) => {
                     prop_assert_eq!(digits, metric.column().1);
-                    Some(value)
+                    Some(figure)
                 }
                 _ => None,
             };
             let expected_on_page = expected.filter(|_| !metric.is_on_request());
-            prop_assert_eq!(on_page, expected_on_page.map(|value| metric.in_column(value)), "{}", metric.name());
+            prop_assert_eq!(on_page, expected_on_page.map(|figure| metric.in_column(figure)), "{}", metric.name());
             let in_csv: Vec<f64> = rows
                 .iter()
                 .filter(|row| row["standing"] == "counts")
@@ -126,10 +125,10 @@ proptest! {
             for ((run, counts), line) in made.iter().zip(&lines) {
                 prop_assert_eq!(line.contains('('), !counts);
                 let is_shown = lines[lines.len() - 1].contains(&metric.heading());
-                if let (true, Some(value)) = (is_shown, value(run)) {
-                    let cell = metric.cell(value);
+                if let (true, Some(figure)) = (is_shown, value(run)) {
+                    let text = metric.cell(figure);
                     let mut cells = line.split([' ', '(', ')']);
-                    prop_assert!(cells.any(|it| it == cell), "{} {cell} in {line}", metric.name());
+                    prop_assert!(cells.any(|it| it == text), "{} {text} in {line}", metric.name());
                 }
             }
         }

@@ -53,7 +53,7 @@ fn of_nodes() -> impl Iterator<Item = NodesFinding> {
     let cpu = Suspect::Cpu { own: 0.52, others: 0.99 };
     let lossy =
         |part, runs, look| NodesFinding::Lossy { part, nodes: of(part), losing: 5, runs, look };
-    let none = |why, of: &[&str], flows| NodesFinding::NoFigure { why, of: names(of), flows };
+    let none = |why, nodes: &[&str], flows| NodesFinding::NoFigure { why, of: names(nodes), flows };
     let rest = |kind| NodesFinding::Rest {
         metric: if kind == Rest::Alike { p50 } else { gbit },
         flows: 56,
@@ -167,7 +167,7 @@ fn each_finding_has_a_sentence() {
     let text: Vec<String> = findings.iter().map(sentence).collect();
     insta::assert_snapshot!(text.join("\n"));
     let few: Vec<String> =
-        short(&findings[findings.len() - 3..]).into_iter().map(|(_, text)| text).collect();
+        short(&findings[findings.len() - 3..]).into_iter().map(|(_, sentence)| sentence).collect();
     let also = "Also: drift (2 of 6); scatter between runs (2 of 6).";
     assert_eq!(few.last().map(String::as_str), Some(also));
 }

@@ -53,13 +53,12 @@ fn json_is_read_back() {
     let json = written(|it, out| write_json(it, out));
     let read: Comparison = serde_json::from_str(&json).unwrap();
     let written = comparison();
-    for (read, written) in read.cases.iter().zip(&written.cases) {
-        assert_eq!((&read.id, &read.config), (&written.id, &written.config));
-        assert_eq!(read.verdict(), written.verdict());
-        for (read, written) in read.metrics.iter().zip(&written.metrics) {
+    for (case, expected) in read.cases.iter().zip(&written.cases) {
+        assert_eq!((&case.id, &case.config), (&expected.id, &expected.config));
+        assert_eq!(case.verdict(), expected.verdict());
+        for (figures, original) in case.metrics.iter().zip(&expected.metrics) {
             // Reading may be off in the last binary digit.
-            let (read, written) = (read.ratio.unwrap(), written.ratio.unwrap());
-            assert!((read - written).abs() < 1e-12);
+            assert!((figures.ratio.unwrap() - original.ratio.unwrap()).abs() < 1e-12);
         }
     }
     let sides = [read, written].map(|it| (it.base, it.only_in_new));
@@ -219,7 +218,7 @@ type Change = fn(&mut [CaseResult]);
 
 /// Ten launches a side in turns, of which `change` changes the new side's.
 fn compared_loads(change: Change) -> (Comparison, [Found; 2]) {
-    let side = |name: &str, second: u32, change: Change| {
+    let side = |name: &str, second: u32, change_launch: Change| {
         side(name, second, 10, |launch| {
             let mut result = SAMPLE.clone();
             let noise = noise(launch, second);
@@ -227,7 +226,7 @@ fn compared_loads(change: Change) -> (Comparison, [Found; 2]) {
                 scale(&mut case.runs[0].flows[0].latency_ns, noise);
                 case.searches.iter_mut().for_each(|search| bounds(search, noise));
             }
-            change(&mut result.cases);
+            change_launch(&mut result.cases);
             result
         })
     };
@@ -360,13 +359,12 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     let found = |change: Change| {
         let (comparison, _) = compared_loads(change);
         let case = comparison.cases[0].clone();
-        let mut figures = case.metrics.iter();
-        let figures = figures.find(|it| it.metric == Metric::HighestLoad);
-        (comparison, figures.cloned(), case)
+        let load = case.metrics.iter().find(|it| it.metric == Metric::HighestLoad).cloned();
+        (comparison, load, case)
     };
-    let (comparison, figures, case) = found(|cases| bounds(&mut cases[0].searches[0], 0.8));
-    let figures = figures.unwrap();
-    let found_of = (figures.verdict, &*figures.flow);
+    let (comparison, slower, case) = found(|cases| bounds(&mut cases[0].searches[0], 0.8));
+    let slower = slower.unwrap();
+    let found_of = (slower.verdict, &*slower.flow);
     assert_eq!(found_of, (Verdict::Regressed, "p99<20us"));
     let expected =
         "p99<20us: 735.3 k/s to 747.3 k/s in the base, 588.2 k/s to 597.9 k/s in the new results";
@@ -378,29 +376,29 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     has(&junit, ["name=\"p99&lt;20us/highest_load_per_s\""]);
 
     // Bounds that overlap, wide as they are, are no difference.
-    let (_, figures, _) = found(|cases| {
+    let (_, wide, _) = found(|cases| {
         let search = &mut cases[0].searches[0];
         search.upper_per_second = search.lower_per_second.map(|lower| lower * 1.01);
         search.lower_per_second = search.lower_per_second.map(|lower| lower * 0.85);
     });
-    let figures = figures.unwrap();
-    assert_ne!(figures.verdict, Verdict::Regressed);
-    assert!(figures.margin > 0.15, "{}", figures.margin);
+    let wide = wide.unwrap();
+    assert_ne!(wide.verdict, Verdict::Regressed);
+    assert!(wide.margin > 0.15, "{}", wide.margin);
 
     // A limit that nothing keeps any more is below what broke it.
-    let (_, figures, _) = found(|cases| {
+    let (_, none_keeps, _) = found(|cases| {
         let search = &mut cases[0].searches[0];
         (search.end, search.lower_per_second) = (SearchEnd::NoneKeeps, None);
         search.upper_per_second = Some(6_000.0);
     });
-    assert_eq!(figures.unwrap().verdict, Verdict::Regressed);
+    assert_eq!(none_keeps.unwrap().verdict, Verdict::Regressed);
 
-    let (_, figures, case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
-    assert_eq!(figures, None);
-    let expected = "load of p99<20us: not comparable: the search found no load in 0 of 10 base launches and 10 of 10 new launches";
-    assert_eq!(words::missing(&case.missing[0]), expected);
-    let (_, _, case) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
-    starts(&case.missing[0].reason, "a search has a lower bound of");
+    let (_, late, late_case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
+    assert_eq!(late, None);
+    let reason = "load of p99<20us: not comparable: the search found no load in 0 of 10 base launches and 10 of 10 new launches";
+    assert_eq!(words::missing(&late_case.missing[0]), reason);
+    let (_, _, crossed) = found(|cases| cases[0].searches[0].upper_per_second = Some(1.0));
+    starts(&crossed.missing[0].reason, "a search has a lower bound of");
 }
 
 /// Six launches, in turns with those of the other side.

@@ -23,7 +23,7 @@ pub(super) struct Row<'a> {
     pub(super) observation: Observation,
 }
 
-/// The headings above [`Row::cells`].
+/// The headings of the columns of [`Row::cells`].
 pub(super) const HEAD: [&str; 6] = ["metric", "base", "new", "change", "95 % interval", "verdict"];
 
 #[derive(Serialize)]

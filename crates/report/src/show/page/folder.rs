@@ -299,8 +299,8 @@ mod tests {
         plot_in(folder, &["a"], &[Format::Png], &file).unwrap();
         assert_eq!(names(folder), ["a.png", "a.svg", "index.html"]);
         fs::write(folder.join("a.pdf"), "mine").unwrap();
-        let error = plot_in(folder, &["a"], &[Format::Pdf], &file).unwrap_err();
-        assert!(matches!(error, FolderError::Foreign { .. }), "{error}");
+        let foreign = plot_in(folder, &["a"], &[Format::Pdf], &file).unwrap_err();
+        assert!(matches!(foreign, FolderError::Foreign { .. }), "{foreign}");
         plot(folder, &["c"]).unwrap();
         assert_eq!(names(folder), ["a.pdf", "c.svg", "index.html"]);
     }

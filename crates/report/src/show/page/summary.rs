@@ -401,14 +401,12 @@ mod tests {
             open("3M", 3e6, LoadVerdict::Overloaded),
             open("4M", 4e6, LoadVerdict::NotKept),
         ];
-        let wanted = ["Highest load kept", "2.000 M/s", "2M"];
-        assert_eq!(fastest_of(cases.clone()), wanted);
+        assert_eq!(fastest_of(cases.clone()), ["Highest load kept", "2.000 M/s", "2M"]);
         let mut doubtful = case("write", 4, 50.0, true);
         let window = &mut doubtful.runs[0].flows[0].window;
         window.doubts.push(doubt(DoubtKind::EdgeMissed));
         cases.extend([doubtful, case("send", 4, 3.0, true), case("read", 1, 9.0, false)]);
-        let wanted = ["Fastest", "3.000 Gb/s", "send-4"];
-        assert_eq!(fastest_of(cases.clone()), wanted);
+        assert_eq!(fastest_of(cases.clone()), ["Fastest", "3.000 Gb/s", "send-4"]);
         cases[5].searches = [None, Some(1.5e6), Some(1.25e6)]
             .map(|lower_per_second| LoadSearch {
                 asked: "p99<20us".to_owned(),
@@ -425,8 +423,8 @@ mod tests {
     fn trust_counts_runs_and_says_what_helps() {
         let tile = trust(&[file(vec![case("send", 1, 1.0, true), case("read", 1, 1.0, false)])]);
         assert_eq!(tile.value, "1 of 2 runs is unreliable");
-        let tile = trust(&[sample::loaded(sample::cases(Vec::new()))]);
-        assert_eq!((&*tile.value, &*tile.about), ("All 0 runs count", ""));
+        let empty = trust(&[sample::loaded(sample::cases(Vec::new()))]);
+        assert_eq!((&*empty.value, &*empty.about), ("All 0 runs count", ""));
     }
 
     #[test]
@@ -476,8 +474,7 @@ mod tests {
     #[test]
     fn software_is_marked_in_words() {
         let results = [loaded("soft0", true, "::1"), loaded("mlx5_0", false, "::2")];
-        let words = "1 case in 2 files on mlx5_0 and soft0";
-        assert_eq!(title(&results), words);
+        assert_eq!(title(&results), "1 case in 2 files on mlx5_0 and soft0");
         assert!(software_devices(&results).iter().eq(&["soft0"]));
         let html = subject(&results[..1]).into_string();
         let words = ["software: not a network adapter", "2026-11-20 12:00"];

@@ -1,5 +1,5 @@
-//! What a figure is to the page that shows it: a picture, words for those who do not see it, and the same figures as
-//! tables. What a figure shows: a legend, charts, notes below them, and tables, the same in each width.
+//! What a figure is to the page that shows it: a picture with legend, charts and notes, words for those who do not see
+//! it, and the same figures as tables.
 
 use crate::observe::{Metric, Spread};
 use crate::show::plot::{

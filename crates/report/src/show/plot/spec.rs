@@ -1,5 +1,5 @@
-//! A figure of lines as a value: which flows, over what, which metrics. Charts of lines: what is drawn of the flows, on
-//! which axes. Figures of lines: flows become lines and charts, and the table beside them is made of the same rows.
+//! A figure of lines as a value: which flows, over what, which metrics. Flows become lines and charts, and the table
+//! beside them is made of the same rows.
 
 use crate::observe::{Metric, Spread};
 use crate::show::plot::{

@@ -288,8 +288,8 @@ service=uc | run=1 | losses not known
 
 #[test]
 fn a_run_without_figures_shows_none() {
-    let (settings, nothing) = (&Settings::default(), (&Run::default(), &FlowResult::default()));
-    let row = RowOf::new(settings, nothing, Standing::Counts);
+    let (usual, nothing) = (&Settings::default(), (&Run::default(), &FlowResult::default()));
+    let row = RowOf::new(usual, nothing, Standing::Counts);
     let open = Settings::from([("rate", "2M")]);
     let set_up = Settings::from([("op", "connect"), ("traffic-qps", "0")]);
     for settings in [Settings::default(), open, set_up] {
@@ -333,7 +333,7 @@ fn figures_that_do_not_count_are_in_brackets() {
 #[test]
 fn software_devices_are_marked_below() {
     let mut result = timed();
-    let marks = |result: &ResultFile| lines_with(result, "software device");
+    let marks = |file: &ResultFile| lines_with(file, "software device");
     assert_eq!(marks(&result), [""; 0]);
     let device = &mut result.nodes[0].devices[0];
     (device.software, device.library) = (true, "embedded".to_owned());
@@ -353,7 +353,7 @@ fn software_devices_are_marked_below() {
 #[test]
 fn who_would_not_show_lost_packets_is_told_once_below() {
     let mut result = sample::result();
-    let notes = |result: &ResultFile| lines_with(result, "loss unknown");
+    let notes = |file: &ResultFile| lines_with(file, "loss unknown");
     let reason = "qedr0: driver qede shows no counters";
     assert_eq!(notes(&result), [format!("loss unknown at client: {reason}")]);
     let unknown = &mut result.cases[1].runs[0].loss_unknown;
@@ -372,7 +372,7 @@ fn who_would_not_show_lost_packets_is_told_once_below() {
 #[test]
 fn half_round_trips_are_told_below() {
     let mut result = sample::result();
-    let notes = |result: &ResultFile| lines_with(result, "round trip").concat();
+    let notes = |file: &ResultFile| lines_with(file, "round trip").concat();
     assert_eq!(notes(&result), "");
     result.cases[0].config.settings.ping_pong = true;
     let half = "latency is half of a ping-pong's round trip";

@@ -207,7 +207,7 @@ mod tests {
             for line in &lines {
                 prop_assert!(width_px(line, 12.0, false) <= width, "{line}");
             }
-            let dense = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
+            let dense = |words: &str| words.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
             prop_assert_eq!(dense(&lines.concat()), dense(&text));
         }
 

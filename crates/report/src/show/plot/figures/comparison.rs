@@ -1,5 +1,5 @@
-//! Figure: ratios with their intervals, one row a case, the worst first, with the margin and the line at 1. Ratios with
-//! their intervals, from a comparison of results or from perftest's figures in them, in rows.
+//! Figure: ratios with their intervals, from a comparison of results, from perftest's figures or from a victim beside
+//! attackers: one row a case, the worst first, with the margin and the line at 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 

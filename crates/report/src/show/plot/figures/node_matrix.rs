@@ -406,8 +406,8 @@ mod tests {
         assert_eq!(names.shared, "node….rack3.example.com");
         assert_eq!((&*names.labels[0], &*names.labels[11]), ("11", "112"));
         assert_eq!(names.title("to"), "to (node….rack3.example.com)");
-        let names = numbered("n", "");
-        assert_eq!((&*names.shared, &*names.labels[9]), ("", "n10"));
+        let short = numbered("n", "");
+        assert_eq!((&*short.shared, &*short.labels[9]), ("", "n10"));
         let few = Names::new(&["node1", "node2"]);
         assert_eq!((&*few.shared, &*few.labels[1]), ("", "node2"));
         assert_eq!(few.title("to"), "to");
@@ -418,8 +418,8 @@ mod tests {
         fn short_names_are_told_apart(names in proptest::collection::btree_set("[ab0-9.é]{1,6}", 0..20)) {
             let whole: Vec<String> = names.iter().map(|name| format!("host-é{name}.com")).collect();
             let whole: Vec<&str> = whole.iter().map(String::as_str).collect();
-            let names = Names::new(&whole);
-            let apart: BTreeSet<&String> = names.labels.iter().collect();
+            let shown = Names::new(&whole);
+            let apart: BTreeSet<&String> = shown.labels.iter().collect();
             prop_assert_eq!(apart.len(), whole.len());
         }
     }

@@ -216,15 +216,15 @@ fn made() -> impl Strategy<Value = Made> {
         1 => Just(None),
         1 => (-12..12i32).prop_map(|exponent| Some(10f64.powi(exponent))),
     ];
-    let latencies = proptest::collection::vec(prop_oneof![Just(7u64), 1..90_000_000_000u64], 0..40);
+    let times = proptest::collection::vec(prop_oneof![Just(7u64), 1..90_000_000_000u64], 0..40);
     let counts = |most: usize| {
         proptest::collection::vec(prop_oneof![3 => 0..100_000u64, 1 => Just(0)], 0..most)
     };
-    let timeline = prop_oneof![4 => counts(60), 1 => counts(700)];
-    let limit = proptest::option::of(1.0..800.0f64);
+    let counts_over_time = prop_oneof![4 => counts(60), 1 => counts(700)];
+    let limits = proptest::option::of(1.0..800.0f64);
     let is_complete = proptest::bool::weighted(0.85);
     let verdict = proptest::option::of((0..3usize).prop_map(|index| LoadVerdict::ALL[index]));
-    let figures = (rate, limit, latencies, timeline);
+    let figures = (rate, limits, times, counts_over_time);
     (figures, is_complete, any::<bool>(), verdict).prop_map(
         |((gbit_per_s, limit, latencies, timeline), complete, histogram, verdict)| Made {
             gbit_per_s,
@@ -377,9 +377,9 @@ fn what_does_not_count_is_hollow() {
     // Without a run that counts there are rings only.
     let mut larger = doubtful.clone();
     larger.config.settings.size_bytes = 4096;
-    let figure = only(specs::BANDWIDTH_BY_SIZE.figures(&one_file(vec![doubtful, larger])));
-    assert_eq!(figure.svg.matches(", does not count").count(), 2);
-    has(&figure.svg, ["data-points=\"\"", ">a run that does not count<"]);
+    let rings_only = only(specs::BANDWIDTH_BY_SIZE.figures(&one_file(vec![doubtful, larger])));
+    assert_eq!(rings_only.svg.matches(", does not count").count(), 2);
+    has(&rings_only.svg, ["data-points=\"\"", ">a run that does not count<"]);
 }
 
 #[test]
@@ -445,12 +445,12 @@ fn launches_of_a_case_are_one_point_with_their_spread() {
 
 #[test]
 fn the_base_is_drawn_beside_the_new_results() {
-    let (base, new) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
+    let (old, newer) = ([sizes(0, "a", 1.0)], [sizes(1, "b", 2.0)]);
     let lines = |new, base| {
         let figures = specs::BANDWIDTH_BY_SIZE.figures(Sides { new, base });
         texts(&figures[0], 0, 0)
     };
-    assert_eq!(lines(&new, &base), ["base", "base", "new", "new"]);
+    assert_eq!(lines(&newer, &old), ["base", "base", "new", "new"]);
     // A file that is on both sides is of the base.
-    assert_eq!(lines(&base, &base).len(), 2);
+    assert_eq!(lines(&old, &old).len(), 2);
 }

@@ -1,6 +1,5 @@
-//! Throughput over the time of a run, with its slowest interval and its longest stall: the least steady run of each of
-//! the least steady flows. Throughput of a run in intervals: as many as have room, the slowest one, the longest stall,
-//! and how steady it was: 1 is steady, 0 stood still for a hundredth of it.
+//! Figure: throughput over the time of a run in as many intervals as have room, with its slowest interval and its
+//! longest stall: the least steady run of each of the least steady flows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

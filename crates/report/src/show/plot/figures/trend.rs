@@ -1,7 +1,5 @@
-//! Metrics over many result files, by date or by git revision, with what changed marked: a chart for each metric that
-//! stepped, and words for the others. Whether a metric stepped from one result file to the next. Result files on an
-//! axis: by the time at which they were begun, or by revision where they were all made on one day, as when two
-//! revisions are measured in turns.
+//! Figure: metrics over many result files, by date, or by git revision where all were made on one day, as when two
+//! revisions are measured in turns: a chart for each metric that stepped, and words for the others.
 
 use results::load::Loaded;
 use statistics::{RatioEstimate, Verdict, ratio, verdict};

@@ -78,7 +78,7 @@ proptest! {
             name: name.clone(),
             style: style(index),
             points: points.iter().skip(index).copied().collect(),
-            hollow: points.iter().filter_map(|point| Some((point.x, point.y? * 9.0))).collect(),
+            hollow: points.iter().filter_map(|it| Some((it.x, it.y? * 9.0))).collect(),
             markers: index % 2 == 0,
             labels: if index == 2 { names.clone() } else { Vec::new() },
         };

@@ -25,8 +25,8 @@ fn files_that_differ_in_what_they_measure_have_lines_of_their_own() {
     let files = [with(0, "warmup=auto:5s"), with(1, "warmup=2s")];
     let lines = texts(&specs::BANDWIDTH_BY_SIZE.figures(&files)[0], 0, 0);
     assert_eq!(lines[1..3], ["usual warmup", "warmup 2s"]);
-    let files = [with(0, "duration=5s"), with(1, "duration=9s")];
-    let figure = &specs::LATENCY.figures(&files)[0];
+    let durations = [with(0, "duration=5s"), with(1, "duration=9s")];
+    let figure = &specs::LATENCY.figures(&durations)[0];
     assert_eq!(figure.tables[0].rows.len(), 4, "{:?}", texts(figure, 0, 0));
 }
 
@@ -92,8 +92,8 @@ fn the_base_is_thin_where_dashes_tell_percentiles() {
     };
     let (base, new) = (&[of(0, "a", 2_000)], &[of(1, "b", 3_000)]);
     let load = &specs::LATENCY_BY_LOAD.figures(Sides { new, base })[0];
-    let (base, new) = (&[depth(0, "a")], &[depth(1, "b")]);
-    let path = &paths(Sides { new, base })[0];
+    let depths = Sides { new: &[depth(1, "b")], base: &[depth(0, "a")] };
+    let path = &paths(depths)[0];
     for figure in [load, path] {
         let dashes =
             ["1", "2"].map(|width| format!("stroke-width=\"{width}\" stroke-dasharray=\"2 3\""));
@@ -143,8 +143,8 @@ fn a_line_is_of_one_set_of_files() {
     // A single case of another set is no peak of a line.
     let mut peak = fast;
     peak.result.cases.truncate(1);
-    let figure = &specs::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];
-    has(&figure.svg, ["data-points=\"64 1,4096 1\""]);
+    let without_peak = &specs::BANDWIDTH_BY_SIZE.figures(&[slow, peak])[0];
+    has(&without_peak.svg, ["data-points=\"64 1,4096 1\""]);
 }
 
 /// A trend over files of three runs at about these rates, with what the steps are said to be.
@@ -182,8 +182,8 @@ fn a_trend_is_of_equal_settings() {
     has(&steps[1], ["no clear step"]);
     has(&figure.svg, ["1 case is not drawn: only one file"]);
     // The same change of speed with equal settings is one.
-    let (_, steps) = trend_of(&[deep, ("a", "tx-depth=128", 1.0)]).unwrap();
-    has(&steps[1], ["−83.3", "worse"]);
+    let (_, slower) = trend_of(&[deep, ("a", "tx-depth=128", 1.0)]).unwrap();
+    has(&slower[1], ["−83.3", "worse"]);
 }
 
 #[test]

@@ -198,9 +198,9 @@ fn a_search_has_its_band_its_limit_and_its_trials() {
     let words = "p99\u{a0}&lt;\u{a0}20\u{a0}µs: 0.600 to 0.620\u{a0}Mmsg/s</title></rect>";
     has(&figure.svg, [words, ">p99\u{a0}&lt;\u{a0}20\u{a0}µs</text>"]);
     // With rates of its own the line is theirs.
-    let figure = &drawn(vec![case, kept("10%", 2_000)])[0];
-    assert!(texts(figure, 0, 1).contains(&"10%".to_owned()));
-    has(&figure.svg, [words]);
+    let with_rates = &drawn(vec![case, kept("10%", 2_000)])[0];
+    assert!(texts(with_rates, 0, 1).contains(&"10%".to_owned()));
+    has(&with_rates.svg, [words]);
 }
 
 #[test]

@@ -100,8 +100,8 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
 
 #[test]
 fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
-    let figures = drawn(Mesh::new(8).flag("rate", "50%").all_to_all());
-    assert!(figures.iter().all(|figure| figure.title.starts_with("p99")));
+    let open_loops = drawn(Mesh::new(8).flag("rate", "50%").all_to_all());
+    assert!(open_loops.iter().all(|figure| figure.title.starts_with("p99")));
     let mut file = Mesh::new(8).all_to_all();
     for run in &mut file.cases[0].runs {
         for flow in run.flows.iter_mut().filter(|flow| flow.to == "node4") {
