@@ -165,7 +165,7 @@ fn racks_of(args: &PlotArgs, results: &[Loaded]) -> Result<Racks, Failure> {
         .iter()
         .map(|loaded| &loaded.result)
         .flat_map(|file| file.nodes.iter().map(move |node| (file, node)));
-    if nodes.any(|(file, node)| racks.of(file, &node.name).is_some()) {
+    if nodes.any(|(file, node)| racks.rack(file, &node.name).is_some()) {
         return Ok(racks);
     }
     let example = results
