@@ -100,8 +100,8 @@ fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
 
 /// The open loop in this file.
 fn only_open_loop(file: &str) -> Result<Measured, String> {
-    let mut cases = open_loops(&[file])?;
-    match (cases.pop(), cases.len()) {
+    let mut all = open_loops(&[file])?;
+    match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
         _ => Err(format!("{file} has more than one run")),
     }

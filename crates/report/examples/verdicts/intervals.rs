@@ -48,8 +48,8 @@ pub fn tables(experiments: usize, promises: &mut Promises) {
                 percent(cell.equal, experiments),
                 percent(cell.falsely_equal, experiments),
             );
-            let count = MORE * experiments;
-            promises.at_least("the interval holds the truth", cell.held, count, 0.94);
+            let all = MORE * experiments;
+            promises.at_least("the interval holds the truth", cell.held, all, 0.94);
             promises.at_most("called equal falsely", cell.falsely_equal, experiments, 0.05);
         }
     }

@@ -410,7 +410,7 @@ fn file_sets<'a>(placed: Vec<Placed<'a>>, least: usize) -> Vec<Vec<Placed<'a>>> 
     file_sets.into_values().collect()
 }
 
-/// Names file_sets by their first files, and by their begin if that is not enough.
+/// Names sets of files by their first files, and by their begin if that is not enough.
 fn name(file_sets: &mut [Vec<Placed<'_>>]) {
     file_sets.sort_by_key(|points| first(points).map(|it| &it.result.started_at));
     let files: Vec<&Loaded> = file_sets.iter().filter_map(|it| first(it)).collect();
