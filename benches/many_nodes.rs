@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Case, Nodes, Sweep};
 use results::model::{CaseConfig, ResultFile, Run};
-use rocebench::coordinator::observer::Observer;
-use rocebench::coordinator::options::{Ends, SweepOptions, Target};
+use rocebench::coordinator::interface::Observer;
+use rocebench::coordinator::interface::{Ends, SweepOptions, Target};
 use rocebench::coordinator::sweep::run_sweep;
 use settings::{Given, Settings};
 

@@ -1,6 +1,6 @@
 //! Who is at either end: this process, the server at HOST, the servers that are nodes.
 
-use crate::coordinator::options::{Ends, Target};
+use crate::coordinator::interface::{Ends, Target};
 use plan::{HostPort, Nodes};
 
 use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs};

@@ -1,19 +1,35 @@
-//! Steps that all nodes of a session do together: a message to each, an answer from each. The first failure of any
-//! ends the step.
+//! The nodes that have a part in a run: the steps that they do together, a message to each and an answer from each; what the
+//! part of each is; and how far their clocks are from each other.
 
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use metrics::Clock;
+use node::needs::EndRoles;
+use plan::{Case, Side};
+use protocol::clock_offset::ClockOffset;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::message::{Message, NodeFailure, Progress};
 use protocol::patience::Patience;
+use protocol::time_limits::ANSWER_LIMIT;
+use results::model::NodeClock;
 
-use super::members::Member;
 use super::nodes::{Node, failure_of};
 
-/// How long the wait for one node may keep the others' failures unseen.
+/// How long the wait for one node may keep the others' failures, or the wish to stop, unseen.
 const TICK: Duration = Duration::from_millis(10);
+
+/// Each node is asked so often; the shortest way there and back tells most.
+const QUESTIONS: usize = 4;
+
+/// Time from the word to the opening, in which all workers of all nodes learn of it.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// More for each node, which the word goes to one after the other.
+const LEAD_OF_A_NODE: Duration = Duration::from_micros(50);
 
 /// Why a step was not done.
 #[derive(Debug)]
@@ -43,7 +59,7 @@ impl From<RunFailure> for StepFailure {
 /// Called while a step is waited for, with the number of a node that told how far it is.
 pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(usize, &Progress);
 
-/// The nodes of a run.
+/// The nodes of a run, for steps that all of them do together: the first failure of any ends the step.
 #[derive(Clone, Copy)]
 pub(crate) struct Links<'a> {
     pub(crate) members: &'a [Member<'a>],
@@ -179,5 +195,318 @@ impl Node {
     /// The failure of its link.
     pub(crate) fn failed(&self, error: LinkError) -> StepFailure {
         StepFailure::Failed(failure_of(&self.name, self.is_own, error))
+    }
+}
+
+/// A node that has a part in a run.
+pub(crate) struct Member<'a> {
+    /// Its number in the session.
+    pub(crate) number: u32,
+    pub(crate) node: &'a Node,
+    /// The ends of flows there, each by its flow's number in the case, in the order of the flows.
+    ends: Vec<(u32, Side)>,
+}
+
+/// The nodes that have ends of flows; where set-up is measured, all of them.
+pub(crate) fn members<'a>(case: &Case, nodes: &'a [Node]) -> Vec<Member<'a>> {
+    let mut members: Vec<Member<'_>> =
+        (0..).zip(nodes).map(|(number, node)| Member { number, node, ends: Vec::new() }).collect();
+    for (flow, number) in case.flows.iter().zip(0..) {
+        for (node, side) in [(flow.from, Side::Initiator), (flow.to, Side::Target)] {
+            if let Some(member) = members.get_mut(node as usize) {
+                member.ends.push((number, side));
+            }
+        }
+    }
+    members.retain(|member| case.is_set_up() || !member.ends.is_empty());
+    members
+}
+
+impl Member<'_> {
+    /// What the node is told of a run: the case with its own flows alone, so that what is sent to a node does not grow
+    /// with the nodes.
+    pub(crate) fn prepare(&self, case: &Case, run: u32) -> Message {
+        let mut numbers: Vec<u32> = self.ends.iter().map(|(flow, _)| *flow).collect();
+        numbers.dedup();
+        let flows = numbers.iter().filter_map(|flow| case.flows.get(*flow as usize));
+        Message::Prepare {
+            case: Box::new(Case {
+                id: case.id.clone(),
+                settings: case.settings.clone(),
+                flows: flows.cloned().collect(),
+            }),
+            flows: numbers,
+            run,
+            node: self.number,
+        }
+    }
+
+    /// Whether something goes from this node.
+    pub(crate) fn sends(&self, case: &Case) -> bool {
+        self.ends.iter().any(|(flow, side)| {
+            let flow = case.flows.get(*flow as usize);
+            flow.is_some_and(|flow| EndRoles::new(flow, *side).initiates)
+        })
+    }
+}
+
+/// For each end at each member what was reported of its other end; `reports` has for each member what it reported of its
+/// ends.
+///
+/// # Errors
+/// A node reported more or fewer ends than it has.
+pub(crate) fn of_peers<T: Clone>(
+    members: &[Member<'_>],
+    reports: &[Vec<T>],
+) -> Result<Vec<Vec<T>>, RunFailure> {
+    let mut known = HashMap::new();
+    for (member, reported) in members.iter().zip(reports) {
+        if reported.len() != member.ends.len() {
+            return Err(not_its_own());
+        }
+        known.extend(member.ends.iter().copied().zip(reported));
+    }
+    members
+        .iter()
+        .map(|member| {
+            member
+                .ends
+                .iter()
+                .map(|(flow, side)| {
+                    let other = match side {
+                        Side::Initiator => Side::Target,
+                        Side::Target => Side::Initiator,
+                    };
+                    known.get(&(*flow, other)).map(|reported| (*reported).clone())
+                })
+                .collect()
+        })
+        .collect::<Option<_>>()
+        .ok_or_else(not_its_own)
+}
+
+fn not_its_own() -> RunFailure {
+    RunFailure::new("a node reported flows that are not its own", None)
+}
+
+/// Members that may be asked at once, one of each host: what nodes of one host do one after the other does not depend on
+/// which of them is faster.
+pub(crate) fn one_of_each_host<'m, 'a>(members: &'m [Member<'a>]) -> Vec<Vec<&'m Member<'a>>> {
+    let mut waves: Vec<Vec<&Member<'_>>> = Vec::new();
+    let mut of_hosts: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
+    for member in members {
+        let link = &member.node.link;
+        let host = (!link.is_within_host()).then(|| link.peer().ip());
+        let wave = of_hosts.entry(host).or_default();
+        match waves.get_mut(*wave) {
+            Some(wave) => wave.push(member),
+            None => waves.push(vec![member]),
+        }
+        *wave += 1;
+    }
+    waves
+}
+
+/// The clocks of a run's nodes: how far each is from the coordinator's, and when windows are to open by each.
+#[derive(Default)]
+pub(crate) struct Clocks {
+    /// From when offsets and windows are told.
+    epoch: Option<Instant>,
+    /// What the coordinator's clock, of the same kind as the nodes', read at the epoch.
+    own: Option<ClockOffset>,
+    /// The nodes' clocks against the epoch, by the nodes' numbers.
+    offsets: Vec<(u32, ClockOffset)>,
+}
+
+impl Clocks {
+    /// Asks all nodes.
+    ///
+    /// # Errors
+    /// A node failed or does not answer, or the user's wish to stop.
+    pub(crate) fn ask(links: Links<'_>) -> Result<Clocks, StepFailure> {
+        // The first clock of a process takes time to make.
+        let clock = Clock::new();
+        let epoch = Instant::now();
+        let since_epoch_ns =
+            |at: Instant| u64::try_from((at - epoch).as_nanos()).unwrap_or(u64::MAX);
+        let own = (0..QUESTIONS)
+            .map(|_| {
+                let before_ns = since_epoch_ns(Instant::now());
+                let own_ns = clock.ns(clock.raw());
+                ClockOffset::between(before_ns, own_ns, since_epoch_ns(Instant::now()))
+            })
+            .min_by_key(|offset| offset.uncertainty_ns);
+        let mut best: Vec<Option<ClockOffset>> = vec![None; links.members.len()];
+        for _ in 0..QUESTIONS {
+            let mut sent_at = Vec::with_capacity(links.members.len());
+            for member in links.members {
+                sent_at.push(Instant::now());
+                member.node.send(&Message::AskClock)?;
+            }
+            for ((member, sent), best) in links.members.iter().zip(sent_at).zip(&mut best) {
+                let (theirs_ns, arrived) = clock_answer(links, member)?;
+                let offset =
+                    ClockOffset::between(since_epoch_ns(sent), theirs_ns, since_epoch_ns(arrived));
+                if best.is_none_or(|best| offset.uncertainty_ns < best.uncertainty_ns) {
+                    *best = Some(offset);
+                }
+            }
+        }
+        let numbers = links.members.iter().map(|member| member.number);
+        Ok(Clocks {
+            epoch: Some(epoch),
+            own,
+            offsets: numbers.zip(best.into_iter().flatten()).collect(),
+        })
+    }
+
+    /// When windows are to open, by the clock of each node in the order of the members.
+    pub(crate) fn opening(&self) -> Vec<u64> {
+        let elapsed = self.epoch.map(|epoch| epoch.elapsed()).unwrap_or_default();
+        let nodes = u32::try_from(self.offsets.len()).unwrap_or(u32::MAX);
+        let at = elapsed + LEAD + LEAD_OF_A_NODE.saturating_mul(nodes);
+        let at_ns = i128::try_from(at.as_nanos()).unwrap_or(i128::MAX);
+        self.offsets
+            .iter()
+            .map(|(_, offset)| at_ns.saturating_add(offset.offset_ns))
+            .map(|ns| u64::try_from(ns).unwrap_or(0))
+            .collect()
+    }
+
+    fn offset(&self, node: u32) -> Option<&ClockOffset> {
+        let known = self.offsets.iter().find(|(number, _)| *number == node);
+        known.map(|(_, offset)| offset)
+    }
+
+    /// A node's clock against the coordinator's, as results have it.
+    pub(crate) fn node_clock(&self, node: u32) -> Option<NodeClock> {
+        let (offset, own) = (self.offset(node)?, self.own?);
+        Some(NodeClock {
+            offset_ns: i64::try_from(offset.offset_ns - own.offset_ns).ok()?,
+            uncertainty_ns: offset.uncertainty_ns.saturating_add(own.uncertainty_ns),
+        })
+    }
+
+    /// A window of a node by the coordinator's clock.
+    pub(crate) fn own_time(&self, node: u32, (opened_ns, closed_ns): (u64, u64)) -> Option<Span> {
+        let offset_ns = self.offset(node)?.offset_ns;
+        Some(Span {
+            opened_ns: i128::from(opened_ns) - offset_ns,
+            closed_ns: i128::from(closed_ns) - offset_ns,
+        })
+    }
+}
+
+/// The clock of a node, and when its answer came.
+fn clock_answer(links: Links<'_>, member: &Member<'_>) -> Result<(u64, Instant), StepFailure> {
+    let started = Instant::now();
+    while !links.stops() {
+        match member.node.next_stamped(TICK)? {
+            Some((Message::Clock { ns }, arrived)) => return Ok((ns, arrived)),
+            Some((Message::Progress(_), _)) => {}
+            Some((other, _)) => return Err(member.node.unexpected("clock", &other)),
+            None if started.elapsed() >= ANSWER_LIMIT => {
+                let (peer, seconds) = (member.node.link.peer(), ANSWER_LIMIT.as_secs_f64());
+                return Err(member.node.failed(LinkError::Overdue { peer, seconds }));
+            }
+            None => {}
+        }
+    }
+    Err(StepFailure::Interrupted)
+}
+
+/// When a window was open, by the coordinator's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    opened_ns: i128,
+    closed_ns: i128,
+}
+
+/// How much of their windows the flows had together.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Together {
+    /// The part of the longest window in which all were open, 0 to 1.
+    pub(crate) overlap: f64,
+    /// Why it is not all of it: the window that was furthest from the others.
+    pub(crate) furthest: Furthest,
+}
+
+/// The window that was furthest from the others, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Furthest {
+    /// It opened so long after the first, in nanoseconds.
+    Opened(usize, u64),
+    /// It closed so long before the last, in nanoseconds.
+    Closed(usize, u64),
+}
+
+/// The overlap of windows; `None` where there are not two.
+pub(crate) fn together(windows: &[Span]) -> Option<Together> {
+    let opened = || windows.iter().map(|it| it.opened_ns);
+    let closed = || windows.iter().map(|it| it.closed_ns);
+    let (first_open, last_open) = (opened().min()?, opened().max()?);
+    let (first_closed, last_closed) = (closed().min()?, closed().max()?);
+    let longest = windows.iter().map(|it| it.closed_ns - it.opened_ns).max()?;
+    if windows.len() < 2 || longest <= 0 {
+        return None;
+    }
+    let common = (first_closed - last_open).clamp(0, longest);
+    let late_ns = u64::try_from(last_open - first_open).unwrap_or(u64::MAX);
+    let early_ns = u64::try_from(last_closed - first_closed).unwrap_or(u64::MAX);
+    let furthest = if late_ns >= early_ns {
+        Furthest::Opened(opened().position(|it| it == last_open)?, late_ns)
+    } else {
+        Furthest::Closed(closed().position(|it| it == first_closed)?, early_ns)
+    };
+    Some(Together { overlap: common as f64 / longest as f64, furthest })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spans(spans: &[(i128, i128)]) -> Vec<Span> {
+        spans
+            .iter()
+            .map(|(opened_ns, closed_ns)| Span { opened_ns: *opened_ns, closed_ns: *closed_ns })
+            .collect()
+    }
+
+    #[test]
+    fn windows_have_together_what_all_were_open() {
+        let overlap_of = |windows: &[(i128, i128)]| {
+            together(&spans(windows)).map(|it| (it.overlap, it.furthest))
+        };
+        assert_eq!(overlap_of(&[(0, 100)]), None);
+        assert_eq!(overlap_of(&[]), None);
+        for (windows, overlap, furthest) in [
+            ([(-5, 95), (-5, 95)], 1.0, Furthest::Opened(0, 0)),
+            ([(0, 100), (10, 110)], 0.9, Furthest::Opened(1, 10)),
+            ([(0, 100), (30, 80)], 0.5, Furthest::Opened(1, 30)),
+            ([(0, 100), (0, 60)], 0.6, Furthest::Closed(1, 40)),
+            ([(0, 100), (200, 300)], 0.0, Furthest::Opened(1, 200)),
+        ] {
+            assert_eq!(overlap_of(&windows), Some((overlap, furthest)), "{windows:?}");
+        }
+    }
+
+    #[test]
+    fn a_nodes_time_is_the_coordinators_and_its_offset() {
+        let clocks = Clocks {
+            epoch: Some(Instant::now()),
+            own: Some(ClockOffset::between(0, 2_000, 6)),
+            offsets: vec![
+                (0, ClockOffset::between(0, 5_000, 0)),
+                (3, ClockOffset::between(1_000, 0, 1_000)),
+            ],
+        };
+        let span = clocks.own_time(3, (0, 10)).unwrap();
+        assert_eq!((span.opened_ns, span.closed_ns), (1_000, 1_010));
+        assert_eq!(clocks.own_time(1, (0, 10)), None);
+        let opening = clocks.opening();
+        assert_eq!(opening[0] - opening[1], 6_000);
+        assert!(opening[1] >= LEAD.as_nanos() as u64);
+        let node_clock = clocks.node_clock(0).unwrap();
+        assert_eq!((node_clock.offset_ns, node_clock.uncertainty_ns), (5_000 - 1_997, 3));
     }
 }

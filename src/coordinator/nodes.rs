@@ -4,13 +4,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use serde_json::Value;
-
-use crate::coordinator::at_once::at_once;
-use crate::coordinator::options::{Ends, SweepOptions, Target};
-use crate::coordinator::ranks::Ranks;
-use crate::coordinator::session::{Address, LocalServer};
-use crate::coordinator::unconnected::Unconnected;
 use node::common_network::{common, rdma_address, take_facts};
 use node::resources::Route;
 use plan::flow::FlowDevice;
@@ -22,7 +15,12 @@ use protocol::link::Link;
 use protocol::message::Message;
 use protocol::node_report::NodeFacts;
 use results::model::SERVER;
+use serde_json::Value;
 use verbs::{Network, VerbsLibrary};
+
+use super::interface::{Ends, SweepOptions, Target};
+use super::ranks::{Missing, Ranks};
+use super::session::{Address, LocalServer, at_once};
 
 /// A node of a session.
 pub(crate) struct Node {
@@ -372,10 +370,10 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
 
 /// Where the traffic of the nodes of this process goes: along a control connection that leaves this machine, if one does.
 fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
-    let mut links = links.iter().flatten().map(|(link, _)| link);
-    let first = links.next();
-    let route = first.into_iter().chain(links).find(|link| !link.is_within_host());
-    Ok(route.or(first).map(Link::route).transpose()?)
+    let mut reached = links.iter().flatten().map(|(link, _)| link);
+    let first = reached.next();
+    let leaving = first.into_iter().chain(reached).find(|link| !link.is_within_host());
+    Ok(leaving.or(first).map(Link::route).transpose()?)
 }
 
 /// The devices of each node that is listed with several.
@@ -401,4 +399,41 @@ fn devices(sweep: &Sweep) -> Vec<Vec<FlowDevice>> {
         }
     }
     devices
+}
+
+/// Why the nodes are not connected.
+#[derive(Clone)]
+pub(crate) enum Unconnected {
+    Unreachable(ConnectError),
+    Failed(RunFailure),
+}
+
+impl From<Missing> for Unconnected {
+    fn from(missing: Missing) -> Self {
+        match missing {
+            Missing::Connect(error) => Unconnected::Unreachable(error),
+            Missing::Refused(failure) => Unconnected::Failed(failure),
+        }
+    }
+}
+
+impl From<ConnectError> for Unconnected {
+    fn from(error: ConnectError) -> Self {
+        Unconnected::Unreachable(error)
+    }
+}
+
+impl From<RunFailure> for Unconnected {
+    fn from(failure: RunFailure) -> Self {
+        Unconnected::Failed(failure)
+    }
+}
+
+impl From<Unconnected> for RunFailure {
+    fn from(error: Unconnected) -> Self {
+        match error {
+            Unconnected::Unreachable(error) => error.into(),
+            Unconnected::Failed(failure) => failure,
+        }
+    }
 }

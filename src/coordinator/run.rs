@@ -4,35 +4,44 @@
 //! measured, stop → drained, settle → settled, finish → report, run_done. A run counted in messages also drains after its warm-up. Where
 //! set-up is measured, the nodes talk with each other through the coordinator between `ready` and `measured`.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use machine::threads;
 use plan::Case;
-use settings::Stop;
-
-use crate::coordinator::assemble::{Assembled, Learnt, assemble, nothing_completed};
-use crate::coordinator::clocks::Clocks;
-use crate::coordinator::grace::Grace;
-use crate::coordinator::links::{Links, StepFailure};
-use crate::coordinator::members::{Member, members, of_peers, one_of_each_host};
-use crate::coordinator::meter::{LongDrain, Meter};
-use crate::coordinator::nodes::Node;
-use crate::coordinator::observer::Observer;
-use crate::coordinator::relay;
 use protocol::failure::RunFailure;
-use protocol::message::{Message, WarmUp};
+use protocol::message::{Message, Progress, WarmUp};
 use protocol::node_report::NodeReport;
 use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 use results::model::Run;
 use results::utc_now;
+use settings::Stop;
+
+use super::assemble::{Assembled, Learnt, assemble, nothing_completed};
+use super::interface::Observer;
+use super::links::{Clocks, Links, Member, StepFailure, members, of_peers, one_of_each_host};
+use super::nodes::Node;
 
 /// Longest time for a measurement or a drain: nodes judge by themselves whether something is lost.
 const WORK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// How often each direction looks whether it is to end.
+const TICK: Duration = Duration::from_millis(10);
+
+/// A drain that takes longer is remarked on.
+const LONG_DRAIN: Duration = Duration::from_secs(10);
+
+/// Longest time for all nodes to come to rest, or to report, when there is a reason to end. The user who asked to stop
+/// is promised 3 s in all.
+const GRACE: Duration = Duration::from_millis(1500);
+
 /// What is learnt on the way, kept if the run ends early.
 #[derive(Default)]
 struct Notes {
-    /// All nodes have workers.
+    /// All nodes have workers, and so reports.
     is_running: bool,
     warm_up: WarmUp,
     clocks: Clocks,
@@ -145,7 +154,7 @@ fn drive(
 ) -> Result<(), StepFailure> {
     let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
     if case.is_set_up() {
-        relay::measure(links, observer)?;
+        relay_set_ups(links, observer)?;
         return come_to_rest(links, case, observer, notes);
     }
     if !case.warmup.longest().is_zero() {
@@ -373,4 +382,287 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
     }
     node.send(&Message::RunDone)?;
     Ok(*report)
+}
+
+/// Has two nodes measure set-ups: passes the messages of each on to the other, until the first one has measured.
+///
+/// # Errors
+/// The first failure of a node or its link, or the user's wish to stop.
+fn relay_set_ups(links: Links<'_>, observer: &mut dyn Observer) -> Result<(), StepFailure> {
+    let [first, second] = links.members else {
+        let text = "set-up is measured between two nodes";
+        return Err(RunFailure::new(text, None).into());
+    };
+    let (first, second) = (first.node, second.node);
+    links.tell_all(&Message::SetUp)?;
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let back = threads::spawn_scoped(scope, "relay", || {
+            let done = pass_on(second, first, || is_over.load(Ordering::Relaxed), |_| false);
+            is_over.store(true, Ordering::Relaxed);
+            done
+        })
+        .map_err(RunFailure::from)?;
+        let mut shown = Shown { meter: Meter::new(1), observer };
+        let forth = pass_on(
+            first,
+            second,
+            || is_over.load(Ordering::Relaxed) || links.stop.load(Ordering::Relaxed),
+            |message| shown.takes(message),
+        );
+        is_over.store(true, Ordering::Relaxed);
+        // Where both failed, the node that followed did so first, or its failure says more than what came of it.
+        match (back.join().unwrap_or(Ok(())), forth) {
+            (Err(broken), _) | (Ok(()), Err(broken)) => Err(broken),
+            (Ok(()), Ok(())) if links.stop.load(Ordering::Relaxed) => Err(StepFailure::Interrupted),
+            (Ok(()), Ok(())) => Ok(()),
+        }
+    })
+}
+
+/// Passes on what comes from one node to the other, but for what `takes` takes, until the first has measured or `ends`.
+fn pass_on(
+    from: &Node,
+    to: &Node,
+    ends: impl Fn() -> bool,
+    mut takes: impl FnMut(&Message) -> bool,
+) -> Result<(), StepFailure> {
+    let mut progress = from.link.peer_progress();
+    while !ends() {
+        let moved = from.link.peer_progress();
+        if moved != std::mem::replace(&mut progress, moved) {
+            to.link.progressed();
+        }
+        match from.next(TICK)? {
+            Some(Message::Measured { .. }) => return Ok(()),
+            Some(message) if !takes(&message) => to.send(&message)?,
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the leading node tells the user.
+struct Shown<'a> {
+    meter: Meter,
+    observer: &'a mut dyn Observer,
+}
+
+impl Shown<'_> {
+    fn takes(&mut self, message: &Message) -> bool {
+        match message {
+            Message::Progress(progress) => self.progress(progress),
+            Message::Phase { name, expected_ms } => {
+                self.meter = Meter::new(1);
+                self.observer.phase(name, expected_ms.map(Duration::from_millis));
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        match progress.messages {
+            0 => self.observer.waiting(Duration::from_nanos(progress.elapsed_ns)),
+            _ => self.meter.show(0, progress, self.observer),
+        }
+    }
+}
+
+/// Shows the rate of all nodes together.
+struct Meter {
+    of_nodes: Vec<Pace>,
+}
+
+/// What a node told last, and its rates then.
+#[derive(Clone, Copy, Default)]
+struct Pace {
+    last: Progress,
+    gbit_per_s: f64,
+    mmsg_per_s: f64,
+    /// Waits to be shown with those of the other nodes.
+    p99_ns: Option<u64>,
+    tells_p99: bool,
+}
+
+impl Meter {
+    fn new(nodes: usize) -> Meter {
+        Meter { of_nodes: vec![Pace::default(); nodes] }
+    }
+
+    /// Shows the sum of the rates when the first node that sends has told its own.
+    fn show(&mut self, node: usize, progress: &Progress, observer: &mut dyn Observer) {
+        let Some(pace) = self.of_nodes.get_mut(node) else {
+            return;
+        };
+        if progress.messages > 0 {
+            tracing::trace!("node {node} has completed {} messages", progress.messages);
+        }
+        let ns = progress.elapsed_ns.saturating_sub(pace.last.elapsed_ns);
+        if ns > 0 {
+            let bytes = progress.bytes.saturating_sub(pace.last.bytes);
+            let messages = progress.messages.saturating_sub(pace.last.messages);
+            pace.gbit_per_s = bytes as f64 * 8.0 / ns as f64;
+            pace.mmsg_per_s = messages as f64 * 1e3 / ns as f64;
+        }
+        pace.last = *progress;
+        if let Some(p99_ns) = self.p99_ns(node, progress.p99_ns) {
+            observer.latency(p99_ns);
+        }
+        let is_first = self.of_nodes[..node].iter().all(|pace| pace.last.elapsed_ns == 0);
+        if is_first {
+            let elapsed = Duration::from_nanos(progress.elapsed_ns);
+            let gbit_per_s = self.of_nodes.iter().map(|it| it.gbit_per_s).sum();
+            let mmsg_per_s = self.of_nodes.iter().map(|it| it.mmsg_per_s).sum();
+            observer.sample(elapsed, gbit_per_s, mmsg_per_s);
+        }
+    }
+
+    /// The highest p99 of all nodes, once a round: when the first node that tells its own has told it, or another one the
+    /// second since.
+    fn p99_ns(&mut self, node: usize, reported_ns: Option<u64>) -> Option<u64> {
+        let pace = self.of_nodes.get_mut(node)?;
+        let before_ns = pace.p99_ns;
+        pace.p99_ns = before_ns.max(Some(reported_ns?));
+        pace.tells_p99 = true;
+        let is_first = self.of_nodes.iter().position(|pace| pace.tells_p99) == Some(node);
+        if !is_first && before_ns.is_none() {
+            return None;
+        }
+        self.of_nodes.iter_mut().filter_map(|pace| pace.p99_ns.take()).max()
+    }
+}
+
+/// Says once that a drain takes long.
+struct LongDrain {
+    of_nodes: Vec<Progress>,
+    is_remarked: bool,
+}
+
+impl LongDrain {
+    fn new(nodes: usize) -> LongDrain {
+        LongDrain { of_nodes: vec![Progress::default(); nodes], is_remarked: false }
+    }
+
+    fn remark(
+        &mut self,
+        node: usize,
+        progress: &Progress,
+        case: &Case,
+        observer: &mut dyn Observer,
+    ) {
+        if let Some(text) = self.text(node, progress, case) {
+            observer.note(&text);
+        }
+    }
+
+    fn text(&mut self, node: usize, progress: &Progress, case: &Case) -> Option<String> {
+        if let Some(last) = self.of_nodes.get_mut(node) {
+            *last = *progress;
+        }
+        let elapsed = Duration::from_nanos(progress.elapsed_ns);
+        if elapsed < LONG_DRAIN || self.is_remarked {
+            return None;
+        }
+        self.is_remarked = true;
+        let left: u64 = self.of_nodes.iter().map(|it| it.outstanding).sum();
+        let rest = match self.of_nodes.iter().map(|it| it.messages).sum::<u64>() {
+            0 => String::new(),
+            done => {
+                let seconds = elapsed.as_secs_f64() * left as f64 / done as f64;
+                format!(", about {seconds:.0} s at this rate")
+            }
+        };
+        let largest = case.flows.iter().max_by_key(|flow| flow.size_bytes);
+        let sizes = largest.map_or(case.sizes_text(), |flow| flow.sizes_text());
+        Some(format!(
+            "the window is over; {left} messages of {sizes} are still in the send queues{rest}; a smaller \
+             --tx-depth or --size shortens this"
+        ))
+    }
+}
+
+/// The time that is left once the user has asked to stop, or nothing was measured: a stop flag that is set when it is over.
+struct Grace {
+    over: Arc<AtomicBool>,
+    /// Ends the timer when dropped.
+    _timer: Sender<()>,
+}
+
+impl Grace {
+    fn begin() -> Grace {
+        Grace::new(GRACE)
+    }
+
+    fn new(time: Duration) -> Grace {
+        let over = Arc::new(AtomicBool::new(false));
+        let (timer, dropped) = bounded(0);
+        let for_timer = Arc::clone(&over);
+        let spawned = threads::spawn("grace", move || {
+            if dropped.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+                for_timer.store(true, Ordering::Relaxed);
+            }
+        });
+        if spawned.is_err() {
+            over.store(true, Ordering::Relaxed);
+        }
+        Grace { over, _timer: timer }
+    }
+
+    fn over(&self) -> &AtomicBool {
+        &self.over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plan::sample::case;
+    use results::sample::has;
+    use testing::wait::wait_until;
+
+    use super::*;
+
+    #[test]
+    fn a_long_drain_is_remarked_on_once_with_what_all_nodes_still_send() {
+        let mut case = case();
+        case.flows[0].size_bytes = 1 << 20;
+        let mut drain = LongDrain::new(2);
+        let at = |seconds: u64, messages, outstanding| Progress {
+            elapsed_ns: seconds * 1_000_000_000,
+            messages,
+            outstanding,
+            ..Progress::default()
+        };
+        assert_eq!(drain.text(0, &at(9, 10, 40), &case), None);
+        assert_eq!(drain.text(1, &at(9, 10, 20), &case), None);
+        let text = drain.text(0, &at(10, 20, 30), &case).unwrap();
+        // 30 messages in 10 s, and 50 are left.
+        let left = "50 messages of 1MiB are still in the send queues, about 17 s";
+        has(text, [left]);
+        assert_eq!(drain.text(1, &at(20, 0, 1), &case), None, "said once");
+    }
+
+    #[test]
+    fn the_highest_p99_of_all_nodes_is_shown_once_a_round() {
+        let mut meter = Meter::new(3);
+        assert_eq!(meter.p99_ns(0, None), None);
+        assert_eq!(meter.p99_ns(1, Some(10)), Some(10));
+        assert_eq!(meter.p99_ns(2, Some(30)), None);
+        assert_eq!(meter.p99_ns(1, None), None);
+        assert_eq!(meter.p99_ns(1, Some(20)), Some(30));
+        // The other node has had no messages since.
+        assert_eq!(meter.p99_ns(1, Some(20)), Some(20));
+        // The first one has none any more.
+        assert_eq!(meter.p99_ns(2, Some(40)), None);
+        assert_eq!(meter.p99_ns(2, Some(35)), Some(40));
+        assert_eq!(meter.p99_ns(9, Some(20)), None);
+    }
+
+    #[test]
+    fn grace_ends_and_not_before_its_time() {
+        let is_over = |grace: &Grace| grace.over().load(Ordering::Relaxed);
+        let (long, short) = (Grace::new(Duration::MAX), Grace::new(Duration::ZERO));
+        wait_until("the end", Duration::from_secs(1), || is_over(&short));
+        assert!(!is_over(&long));
+    }
 }

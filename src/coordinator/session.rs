@@ -1,24 +1,129 @@
-//! How the coordinator reaches a node: a server on another host, or one in this process.
+//! How the coordinator reaches a node: a server on another host, or one in this process. A lesson is one such session.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
-use serde_json::Value;
-
-use crate::coordinator::options::{Ends, Target};
-use machine::threads;
+use machine::{host, threads};
 use node::common_network::open_at_client;
+use node::lesson::{Begin, Event, LessonClient, Outcome, Step};
 use node::resources::{NodeOptions, NodeResources, Route};
 use node::server::listener::Server;
 use node::server::options::ServerOptions;
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
 use protocol::handshake::{PeerInfo, connect};
+use protocol::lesson_message::Lesson;
 use protocol::link::Link;
 use protocol::token::Token;
+use serde_json::Value;
+
+use super::interface::{Ends, Target};
+
+/// A connection to one server, with this end's port; for what posts from here, such as a lesson.
+pub(crate) struct Session {
+    pub(crate) link: Link,
+    pub(crate) peer: PeerInfo,
+    pub(crate) resources: NodeResources,
+}
+
+impl Session {
+    /// A session with the server, which is started where it is to be in this process.
+    ///
+    /// # Errors
+    /// It cannot be started or reached, or this end has no port or no cores as asked for.
+    pub(crate) fn begin(
+        ends: &Ends,
+        facts: &Value,
+        stop: &AtomicBool,
+    ) -> Result<(Option<LocalServer>, Session), RunFailure> {
+        let (local, (link, peer)) = match &ends.target {
+            Target::Remote(host, port) => {
+                let address = Address { host, port: *port, token: ends.token.as_ref() };
+                (None, address.reach(facts, stop)?)
+            }
+            Target::Local => {
+                let other = ends.resources.of_the_other_end();
+                let local = LocalServer::start(other, facts, None, "at the server: ".to_owned())?;
+                let reached = local.address().reach(facts, stop)?;
+                (Some(local), reached)
+            }
+        };
+        let session =
+            Session { resources: open_at_client(&ends.resources, &link, stop)?, link, peer };
+        Ok((local, session))
+    }
+}
+
+/// How to give a lesson.
+pub struct LessonOptions {
+    pub lesson: Lesson,
+    pub text: String,
+    pub ends: Ends,
+}
+
+/// Gives a lesson, and tells it while it happens.
+///
+/// # Errors
+/// Why it could not be given. An error that the lesson is about is in the outcome.
+pub fn run_lesson(
+    options: &LessonOptions,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Outcome, RunFailure> {
+    let facts = serde_json::to_value(host::read()).unwrap_or_default();
+    let (local, session) = Session::begin(&options.ends, &facts, stop)?;
+    let Session { link, peer, resources } = session;
+    let port = resources.port().clone();
+    // The lesson closes the device itself.
+    drop(resources);
+    tell(Event::Begin(Box::new(Begin {
+        op: options.lesson.op,
+        mistake: options.lesson.mistake,
+        length_bytes: options.lesson.length_bytes,
+        device: port.context.name().to_owned(),
+        port: port.info.port,
+        embedded: port.embedded.is_some(),
+        server: local.is_none().then(|| peer.address.to_string()),
+    })));
+    let mut client = LessonClient {
+        link: &link,
+        lesson: &options.lesson,
+        stop,
+        tell: &mut |topic, parts| tell(Event::Step(Step { topic, parts })),
+    };
+    let result = client.give(port, &options.text);
+    match &result {
+        Ok(_) => Link::part([&link], stop),
+        Err(failure) => failure.tell(&link),
+    }
+    result
+}
+
+/// Where a server is reached.
+pub(crate) struct Address<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) token: Option<&'a Token>,
+}
+
+const LOOPBACK: &str = "127.0.0.1";
+
+impl Address<'_> {
+    /// Connects to the server.
+    ///
+    /// # Errors
+    /// It cannot be reached, or does not take this end.
+    pub(crate) fn reach(
+        &self,
+        facts: &Value,
+        stop: &AtomicBool,
+    ) -> Result<(Link, PeerInfo), ConnectError> {
+        connect(self.host, self.port, self.token, facts, stop)
+    }
+}
 
 /// A node in this process.
 pub(crate) struct LocalServer {
@@ -101,60 +206,57 @@ impl Drop for LocalServer {
     }
 }
 
-/// A connection to one server, with this end's port; for what posts from here, such as a lesson.
-pub(crate) struct Session {
-    pub(crate) link: Link,
-    pub(crate) peer: PeerInfo,
-    pub(crate) resources: NodeResources,
+/// What `call` gives for each item, in their order; at most so many calls are on their way at a time.
+pub fn at_once<T: Sync, R: Send>(
+    most: usize,
+    items: &[T],
+    call: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let (next, results) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((index, item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            items.get(index).map(|item| (index, item))
+        } {
+            let result = call(item);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((index, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..items.len().min(most) {
+            // Where there is no thread, the others do its part.
+            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        }
+        work();
+    });
+    let mut done = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Where a server is reached.
-pub(crate) struct Address<'a> {
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
-    pub(crate) token: Option<&'a Token>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const LOOPBACK: &str = "127.0.0.1";
-
-impl Address<'_> {
-    /// Connects to the server.
-    ///
-    /// # Errors
-    /// It cannot be reached, or does not take this end.
-    pub(crate) fn reach(
-        &self,
-        facts: &Value,
-        stop: &AtomicBool,
-    ) -> Result<(Link, PeerInfo), ConnectError> {
-        connect(self.host, self.port, self.token, facts, stop)
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<usize> = (0..100).collect();
+        let doubled: Vec<_> = (0..200).step_by(2).collect();
+        assert_eq!(at_once(32, &items, |item| item * 2), doubled);
+        assert!(at_once(32, &[] as &[u8], |item| *item).is_empty());
     }
-}
 
-impl Session {
-    /// A session with the server, which is started where it is to be in this process.
-    ///
-    /// # Errors
-    /// It cannot be started or reached, or this end has no port or no cores as asked for.
-    pub(crate) fn begin(
-        ends: &Ends,
-        facts: &Value,
-        stop: &AtomicBool,
-    ) -> Result<(Option<LocalServer>, Session), RunFailure> {
-        let (local, (link, peer)) = match &ends.target {
-            Target::Remote(host, port) => {
-                let address = Address { host, port: *port, token: ends.token.as_ref() };
-                (None, address.reach(facts, stop)?)
+    #[test]
+    fn many_wait_at_a_time() {
+        let (here, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let all = [(); 8];
+        at_once(32, &all, |()| {
+            most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            // Each waits for the others: one after the other would never end.
+            while most.load(Ordering::SeqCst) < all.len() {
+                thread::yield_now();
             }
-            Target::Local => {
-                let other = ends.resources.of_the_other_end();
-                let local = LocalServer::start(other, facts, None, "at the server: ".to_owned())?;
-                let reached = local.address().reach(facts, stop)?;
-                (Some(local), reached)
-            }
-        };
-        let session =
-            Session { resources: open_at_client(&ends.resources, &link, stop)?, link, peer };
-        Ok((local, session))
+        });
+        assert_eq!(most.load(Ordering::SeqCst), all.len());
     }
 }

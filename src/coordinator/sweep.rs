@@ -3,26 +3,32 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
-use super::tool::tool;
+use machine::device::Lossless;
 use machine::host;
+use node::connect_cm::check_port;
+use node::device_limits::check_case;
+use node::memory_needs::MemoryNeeds;
+use node::needs::check_posts;
 use node::resources::NodeResources;
-use plan::Nodes;
+use plan::flow::FlowDevice;
+use plan::rails::{self, NodeRails};
+use plan::{Case, Nodes, Sweep};
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use results::model::{Host, Node, ResultFile, SCHEMA_VERSION};
+use protocol::memory_offer::DeviceKind;
+use results::model::{self, Host, ResultFile, SCHEMA_VERSION};
+use results::text::printable;
 use results::utc_now;
+use settings::ConnectMode;
+use verbs::cm::CmChannel;
 
-use super::admission;
-use super::against::{beside, pairs};
-use super::nodes::NodePlaces;
-use super::observer::Observer;
-use super::options::SweepOptions;
-use super::priorities;
-use super::quick;
-use super::rails::over_rails;
-use super::search;
-
+use super::interface::{Observer, SweepOptions, tool};
+use super::nodes::{Node, NodePlaces};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
+use super::{against, beside, quick, search};
+
+/// Most characters of what a node says that are told.
+const MOST_CHARACTERS: usize = 600;
 
 /// Runs a sweep.
 ///
@@ -39,16 +45,16 @@ pub fn run_sweep(
     let mut version = None;
     if !matches!(options.sweep.nodes, Nodes::Hosts(_)) {
         let resources = NodeResources::open(options.ends.resources.clone(), None)?;
-        admission::check_cm(options, &resources)?;
-        version = pairs::prepare(options, &resources)?;
+        check_cm(options, &resources)?;
+        version = against::prepare(options, &resources)?;
     }
     let mut places = NodePlaces::new(options);
     let nodes = places.connect(&options.ends, &facts, stop)?;
     let sweep = over_rails(options, &nodes, observer)?;
-    pairs::ask_server(options, &nodes, stop)?;
-    admission::check_sweep(&sweep, &nodes)?;
+    against::ask_server(options, &nodes, stop)?;
+    check_sweep(&sweep, &nodes)?;
     if let Some(searches) = &options.searches {
-        admission::check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
+        check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
     }
     let outcome = SweepOutcome {
         result: ResultFile {
@@ -71,7 +77,7 @@ pub fn run_sweep(
         }
     }
     let lossless: Vec<_> = nodes.iter().map(|node| (&*node.name, &node.facts.lossless)).collect();
-    for text in priorities::notes(&sweep.cases, &lossless) {
+    for text in pfc_notes(&sweep.cases, &lossless) {
         observer.note(&text);
     }
     let mut sweeper = Sweeper {
@@ -100,7 +106,7 @@ pub fn run_sweep(
 }
 
 /// A node and its host.
-fn node_of(node: &super::nodes::Node, own_host: &Host) -> Node {
+fn node_of(node: &Node, own_host: &Host) -> model::Node {
     let host = if node.is_in_process {
         own_host.clone()
     } else {
@@ -110,7 +116,7 @@ fn node_of(node: &super::nodes::Node, own_host: &Host) -> Node {
             ..Host::default()
         })
     };
-    Node { name: node.name.clone(), host, devices: vec![node.facts.device.clone()] }
+    model::Node { name: node.name.clone(), host, devices: vec![node.facts.device.clone()] }
 }
 
 /// All cases, in their order.
@@ -121,15 +127,215 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
     }
     for (index, case) in sweep.cases.iter().enumerate() {
         if let Some(against) = &sweeper.options.against {
-            pairs::run_case(sweeper, index, case, against, perftest_version)?;
+            against::run_case(sweeper, index, case, against, perftest_version)?;
             continue;
         }
         for number in 1..=sweep.runs() {
             sweeper.run(index, case, number, sweep.runs())?;
         }
         if let Some(searches) = &sweeper.options.searches {
-            search::of_case(sweeper, index, case, searches)?;
+            search::run_case(sweeper, index, case, searches)?;
         }
     }
     if sweeper.options.quick { quick::measure_again(sweeper) } else { Ok(()) }
+}
+
+/// Checks all cases of a sweep against the devices and the memory of all nodes.
+///
+/// # Errors
+/// The first case that one cannot do, by name.
+fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
+    for (number, node) in (0..).zip(nodes) {
+        for case in &sweep.cases {
+            let checked = check_case(&node.facts.limits, case, number);
+            checked.map_err(|error| RunFailure {
+                message: format!("{}: {}{error}", case.id, node.whose()),
+                ..RunFailure::from_verbs(&error)
+            })?;
+        }
+    }
+    check_memory(sweep, nodes)
+}
+
+/// Checks that the nodes have memory for each case, those of this host together, and that what they tell each other
+/// fits a message.
+///
+/// # Errors
+/// Bad input: as for a run, for the largest case.
+fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
+    let mut flows = sweep.cases.iter().flat_map(|case| &case.flows);
+    flows.try_for_each(|flow| check_posts(flow))?;
+    let own = nodes.iter().find(|node| node.is_own);
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        (0..).zip(nodes).partition(|(_, node)| node.link.is_within_host());
+    let devices: Vec<(u32, DeviceKind)> =
+        here.iter().map(|(number, node)| (*number, node.facts.memory.device)).collect();
+    if let Some(own) = own
+        && let Some((case, needs)) = MemoryNeeds::of_sweep(sweep, &devices)
+    {
+        let ends = match here.len() {
+            0 | 1 => "",
+            2 => " at both ends",
+            _ => " at all nodes",
+        };
+        let what = format!("the case {}{ends}", case.id);
+        needs.check(&own.facts.memory, &what)?;
+    }
+    for (number, node) in elsewhere.into_iter().chain(here) {
+        let memory = &node.facts.memory;
+        let largest =
+            sweep.cases.iter().map(|case| (MemoryNeeds::new(case, number, memory.device), case));
+        if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
+            let place = node.whose().replace(':', "");
+            needs.check(memory, &format!("{place}the case {}", case.id))?;
+        }
+    }
+    Ok(())
+}
+
+/// Before a sweep bothers its peer: whether this end can do what its cases ask for.
+///
+/// # Errors
+/// The port, the kernel or this system's libraries cannot.
+fn check_cm(options: &SweepOptions, resources: &NodeResources) -> Result<(), RunFailure> {
+    if !any_by_cm(&options.sweep.cases) {
+        return Ok(());
+    }
+    check_port(resources.port())?;
+    CmChannel::open(resources.port().context.library())?;
+    Ok(())
+}
+
+fn any_by_cm(cases: &[Case]) -> bool {
+    cases.iter().any(|case| case.connect == ConnectMode::Cm)
+}
+
+/// The sweep with a flow for each rail in place of each flow between nodes that have several. Rails that are left out are noted.
+///
+/// # Errors
+/// Rails are left out where none may be, do not fit each other, or what is asked for is between two devices.
+fn over_rails(
+    options: &SweepOptions,
+    nodes: &[Node],
+    observer: &mut dyn Observer,
+) -> Result<Sweep, RunFailure> {
+    for node in nodes.iter().filter(|node| !node.facts.left_out.is_empty()) {
+        let reasons = printable(&node.facts.left_out.join("; "), MOST_CHARACTERS);
+        let reasons = format!("{}{reasons}", node.whose());
+        if options.rails.all_up {
+            return Err(RunFailure::refused(
+                format!("--rails-up all: {reasons}"),
+                "bring it up, or list the other devices with --device",
+            ));
+        }
+        observer.note(&format!("rails left out: {reasons}"));
+    }
+    let mut sweep = options.sweep.clone();
+    let node_rails: Vec<NodeRails> =
+        nodes.iter().map(|node| (node.name.clone(), node.facts.rails.clone())).collect();
+    if node_rails.iter().all(|(_, rails)| rails.is_empty()) {
+        return Ok(sweep);
+    }
+    let mut rails = node_rails.iter().flat_map(|(_, rails)| rails.iter().flatten());
+    if let Some(rail) = rails.find(|it| !FlowDevice::is_name(&it.name)) {
+        let name = printable(&rail.name, 64);
+        return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
+    }
+    let is_between_two = [
+        ("--against", options.against.is_some()),
+        ("--beside", options.beside.is_some()),
+        ("--slo and --knee", options.searches.is_some()),
+        ("--op connect", sweep.cases.iter().any(|it| it.is_set_up())),
+    ];
+    if let Some((flag, _)) = is_between_two.iter().find(|(_, is_asked)| *is_asked) {
+        return Err(RunFailure::refused(
+            format!("{flag} cannot be used when a node has several rails"),
+            "name one device with --device",
+        ));
+    }
+    for case in &mut sweep.cases {
+        let expanded = rails::over_rails(case, &node_rails, options.rails.each_to_each);
+        *case = expanded.map_err(|error| {
+            RunFailure::refused(
+                error,
+                "list as many devices for each node with --device, or take --rails all",
+            )
+        })?;
+    }
+    Ok(sweep)
+}
+
+/// What becomes of a sweep's packets at the nodes' ports: a line for each kind of packets of the cases, where a port has PFC; nodes that would say the same say it together.
+fn pfc_notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> {
+    let kinds: BTreeSet<(u8, u8)> = cases
+        .iter()
+        .flat_map(|case| &case.flows)
+        .map(|flow| (flow.traffic_class, flow.service_level))
+        .collect();
+    let with_pfc = nodes.iter().filter(|(_, lossless)| {
+        let pfc = lossless.pfc_priorities.as_ref();
+        pfc.is_some_and(|pfc| !pfc.is_empty())
+    });
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    for (name, lossless) in with_pfc {
+        for &(traffic_class, service_level) in &kinds {
+            let treatment = lossless.treatment(traffic_class, service_level);
+            let text = match treatment.is_lossless {
+                Some(true) => treatment.to_string(),
+                Some(false) | None => format!("{treatment}; {}", lossless.advice()),
+            };
+            match lines.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push(name),
+                None => lines.push((text, vec![name])),
+            }
+        }
+    }
+    lines
+        .into_iter()
+        .map(|(text, names)| {
+            if names.len() == nodes.len() { text } else { format!("{}: {text}", names.join(", ")) }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use settings::Settings;
+
+    use super::*;
+
+    fn case(pairs: &[(&str, &str)]) -> Case {
+        Case::new(String::new(), pairs.iter().copied().collect::<Settings>())
+    }
+
+    fn lossless() -> Lossless {
+        Lossless {
+            pfc_priorities: Some(vec![3]),
+            trust: Some("dscp".into()),
+            dscp_priorities: Some(vec![(0, 0), (26, 3)]),
+            ..Lossless::default()
+        }
+    }
+
+    #[test]
+    fn a_run_says_which_priority_it_has_and_whether_it_is_lossless() {
+        let (here, bare) = (lossless(), Lossless::default());
+        let usual = case(&[]);
+        let lossy = "packets of DSCP 0 have priority 0, without PFC: they can be lost; give --dscp 26, whose packets have PFC here";
+        let both = [("client", &here), ("server", &here)];
+        assert_eq!(pfc_notes(std::slice::from_ref(&usual), &both), [lossy]);
+        let one = [("client", &bare), ("server", &here)];
+        let expected = format!("server: {lossy}");
+        assert_eq!(pfc_notes(std::slice::from_ref(&usual), &one), [expected]);
+        let marked = case(&[("dscp", "26")]);
+        let fine = "packets of DSCP 26 have priority 3, with PFC";
+        assert_eq!(pfc_notes(&[usual, marked], &both), [lossy, fine]);
+    }
+
+    #[test]
+    fn without_pfc_there_is_nothing_to_say() {
+        let bare = Lossless::default();
+        let nodes = [("client", &bare), ("server", &bare)];
+        assert!(pfc_notes(&[case(&[])], &nodes).is_empty());
+    }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
-use crate::coordinator::options::Target;
-use crate::coordinator::tool::tool;
+use crate::coordinator::interface::Target;
+use crate::coordinator::interface::tool;
 use node::common_network::agree;
 use node::resources::NodeOptions;
 use protocol::link::Link;

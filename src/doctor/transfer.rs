@@ -4,8 +4,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::coordinator::observer::Observer;
-use crate::coordinator::options::{Ends, SweepOptions, Target};
+use crate::coordinator::interface::Observer;
+use crate::coordinator::interface::{Ends, SweepOptions, Target};
 use crate::coordinator::sweep::run_sweep;
 use crate::coordinator::sweeper::SweepOutcome;
 use node::resources::NodeOptions;

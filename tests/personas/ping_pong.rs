@@ -1,7 +1,7 @@
 //! Ping-pongs on adapters of several makers and kinds of links.
 
 use plan::{Nodes, Sweep};
-use rocebench::coordinator::options::SweepOptions;
+use rocebench::coordinator::interface::SweepOptions;
 use settings::Given;
 use testing::null_library::persona;
 

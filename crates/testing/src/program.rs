@@ -23,10 +23,8 @@ const ENDS: Duration = Duration::from_secs(15);
 pub const STEP: Duration = Duration::from_secs(3);
 
 /// Has the program tell each phase and how many messages each node has completed, unless the command says otherwise.
-const TELLS: (&str, &str) = (
-    "ROCEBENCH_LOG",
-    "warn,rocebench::cli::sweep::output=debug,rocebench::coordinator::meter=trace",
-);
+const TELLS: (&str, &str) =
+    ("ROCEBENCH_LOG", "warn,rocebench::cli::sweep::output=debug,rocebench::coordinator::run=trace");
 
 /// A command line of the program, and the folder that it runs in or writes to.
 pub struct Call {

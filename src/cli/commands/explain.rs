@@ -8,7 +8,7 @@ use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, start_logging};
 use crate::cli::terminal::screen;
 use crate::cli::terminal::stdout::{Pager, terminal_size};
-use crate::coordinator::lesson::{LessonOptions, run_lesson};
+use crate::coordinator::session::{LessonOptions, run_lesson};
 use crate::explain::page::PAGE;
 use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
 use protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};

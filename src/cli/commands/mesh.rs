@@ -18,7 +18,7 @@ use crate::cli::sweep::execute::{execute, execute_until};
 use crate::cli::sweep::plan::{DefaultNodes, RunPlan};
 use crate::cli::terminal::errors::{Failure, say, start_logging};
 use crate::cli::token::token;
-use crate::coordinator::options::Target;
+use crate::coordinator::interface::Target;
 use crate::coordinator::ranks::Ranks;
 use crate::launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi};
 use machine::host;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::coordinator::options::{Against, Rounds};
+use crate::coordinator::interface::{Against, Rounds};
 use perftest::{LONGEST_LIMIT, fits};
 use plan::{Nodes, Sweep};
 use statistics::FEWEST_PAIRS;

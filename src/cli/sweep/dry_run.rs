@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use crate::coordinator::options::{Against, Target};
+use crate::coordinator::interface::{Against, Target};
 use node::memory_needs::MemoryNeeds;
 use perftest::{Program, measuring};
 use plan::{Case, Devices, Goal, Nodes, Searches, Sweep, quick};

@@ -13,7 +13,7 @@ use crate::cli::sweep::sink::Sink;
 use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::progress::{Place, Progress, TimeLeft, for_stderr, measures};
 use crate::cli::terminal::{fit_for_stderr, screen};
-use crate::coordinator::observer::{Observer, TrialStart};
+use crate::coordinator::interface::{Observer, TrialStart};
 use plan::Case;
 use protocol::failure::RunFailure;
 use report::judge::findings::{Finding, Findings};

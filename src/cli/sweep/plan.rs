@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::coordinator::options::SweepOptions;
+use crate::coordinator::interface::SweepOptions;
 use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
 use report::judge::threshold::Demands;
 use report::observe::Metric;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::coordinator::observer::TrialStart;
+use crate::coordinator::interface::TrialStart;
 use plan::{Case, Sweep};
 use report::observe::format::time_text;
 use settings::{Rate, Stop};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::coordinator::at_once::at_once;
+use crate::coordinator::session::at_once;
 use crate::doctor::peer::not_reached;
 use plan::flow::FlowDevice;
 use protocol::clock_offset::ClockOffset;

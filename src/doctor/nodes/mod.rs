@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
-use crate::coordinator::tool::tool;
+use crate::coordinator::interface::tool;
 use machine::host;
 use protocol::clock_offset::ClockOffset;
 use protocol::examination::NodeExamination;

@@ -1,15 +1,17 @@
 //! `--beside`: a victim alone and beside each attacker, in rounds (alone, A, B; B, A, alone; …), until it is clear for each
 //! attacker at a look that was planned whether it harms the victim, or there are enough rounds.
 
+use plan::Case;
 use report::observe::Metric;
 use report::observe::standing::{self, Standing};
 use results::model::{BesideAttacker, FlowResult, HarmFactor, Run};
-use statistics::{Turn, Verdict, median};
+use statistics::{
+    FEWEST_PAIRS, InterimAnalyses, RatioEstimate, Turn, Verdict, goes_first, median,
+    ratio_in_turns, verdict,
+};
 
-use crate::coordinator::against::interim::{self, is_new_first};
-use crate::coordinator::options::Rounds;
-use crate::coordinator::sweeper::{StopReason, Sweeper};
-use plan::Case;
+use super::interface::Rounds;
+use super::sweeper::{StopReason, Sweeper};
 
 /// After so many rounds in a row that do not count there are no more beside an attacker.
 const MOST_FAILURES: u32 = 3;
@@ -43,7 +45,7 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
             }
             let case = sweeper.outcome.result.cases.get(index);
             let run = case.and_then(|case| case.runs.last());
-            figures[index] = run.map(|run| Figures::of(run, victims(alone)));
+            figures[index] = run.map(|run| Figures::from_run(run, victims(alone)));
         }
         let is_last = done.is_err() || number == rounds.most;
         let alone_first = order.first() == Some(&ALONE);
@@ -93,7 +95,7 @@ struct Figures {
 
 impl Figures {
     /// Of a run whose first flows are the victim's.
-    fn of(run: &Run, victims: usize) -> Counted {
+    fn from_run(run: &Run, victims: usize) -> Counted {
         let (victims, attackers) = run.flows.split_at(victims.min(run.flows.len()));
         for flow in victims {
             match standing::of_flow(run, flow) {
@@ -214,7 +216,7 @@ impl Attacked {
             notes
                 .push(format!("{failed} of {} rounds do not count: {}", report.rounds, self.doubt));
         }
-        notes.extend(interim::note(count, "rounds", is_last, verdict));
+        notes.extend(verdict_note(count, "rounds", is_last, verdict));
         report.note = (!notes.is_empty()).then(|| notes.join("; "));
     }
 }
@@ -240,13 +242,69 @@ fn unclear_factor(metric: Metric) -> HarmFactor {
 /// Fills in a factor by the turns so far.
 fn fill(factor: &mut HarmFactor, turns: &[Turn], rounds: &Rounds, is_last: bool) -> Verdict {
     let planned = (rounds.least, rounds.most);
-    let result = interim::look(turns, planned, (factor.margin, false), is_last);
+    let result = interim_result(turns, planned, (factor.margin, false), is_last);
     factor.alone = result.estimate.map(|it| it.new_median);
     factor.beside = result.estimate.map(|it| it.base_median);
     factor.factor = result.estimate.map(|it| it.ratio);
     (factor.factor_low, factor.factor_high) = result.interval.unzip();
     word(result.verdict).clone_into(&mut factor.verdict);
     result.verdict
+}
+
+/// What pairs say so far.
+pub(super) struct InterimResult {
+    /// The new figure over the base.
+    pub(super) estimate: Option<RatioEstimate>,
+    /// Of the ratio. Few pairs have none: it would be everything. Between looks it is that of the next one.
+    pub(super) interval: Option<(f64, f64)>,
+    /// Unclear between the looks that are planned.
+    pub(super) verdict: Verdict,
+}
+
+/// Looks at the pairs that count, of so many at least and at most; `is_last` where no other comes. A metric is how much
+/// of it does not matter, and whether more is better.
+pub(super) fn interim_result(
+    turns: &[Turn],
+    (least, most): (u32, u32),
+    (margin, higher_is_better): (f64, bool),
+    is_last: bool,
+) -> InterimResult {
+    let count = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+    let looks = InterimAnalyses::planned(least, most);
+    let estimate = ratio_in_turns(turns, looks.tail(count));
+    let interval = estimate.filter(|it| it.low > 0.0 && it.high.is_finite());
+    let verdict = estimate
+        .filter(|_| looks.is_due(count, is_last))
+        .map(|it| verdict(&it, margin, higher_is_better));
+    InterimResult {
+        estimate,
+        interval: interval.map(|it| (it.low, it.high)),
+        verdict: verdict.unwrap_or(Verdict::Unclear),
+    }
+}
+
+/// Whether the new one is first in the next pair: of those that count half begin with either, also where others failed.
+pub(super) fn is_new_first(turns: &[Turn], number: u32) -> bool {
+    let new = turns.iter().filter(|turn| turn.new_first).count();
+    match (2 * new).cmp(&turns.len()) {
+        std::cmp::Ordering::Less => true,
+        std::cmp::Ordering::Greater => false,
+        std::cmp::Ordering::Equal => goes_first(number),
+    }
+}
+
+/// What is to be known of a verdict after so many `pairs` that count.
+pub(super) fn verdict_note(
+    count: usize,
+    pairs: &str,
+    is_last: bool,
+    verdict: Verdict,
+) -> Option<String> {
+    if count < FEWEST_PAIRS as usize {
+        return Some(format!("a verdict needs at least {FEWEST_PAIRS} {pairs}"));
+    }
+    let is_open = is_last && verdict == Verdict::Unclear;
+    is_open.then(|| format!("{count} {pairs} did not settle it"))
 }
 
 #[cfg(test)]

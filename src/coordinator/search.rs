@@ -1,19 +1,19 @@
-//! A search from its first trial to its end: trials at the loads that `bounds` asks for become what the result tells of
-//! the search.
+//! `--slo` and `--knee`: searches for the highest load that keeps limits of latency, by trials at the loads that
+//! [`Bounds`] asks for. Each trial is judged, and makes the bounds.
 
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
+use plan::{Case, Goal, Searches};
 use results::model::{
-    BEYOND, LatencyLimit, LoadSearch, Run, SearchEnd, Trial, TrialOutcome, fewest_samples,
+    BEYOND, FlowResult, Latency, LatencyLimit, LoadSearch, LoadVerdict, NotKeptBy, Run, SearchEnd,
+    Trial, TrialOutcome, can_tell, fewest_samples,
 };
-use settings::TimeSpan;
+use settings::{Stop, TimeSpan};
 
-use crate::coordinator::observer::TrialStart;
-use crate::coordinator::sweeper::StopReason;
-use plan::Goal;
-
-use super::bounds::{Bounds, Next};
-use super::judge::judge;
+use super::interface::TrialStart;
+use super::search_bounds::{Bounds, Next};
+use super::sweeper::{StopReason, Sweeper, median_per_second};
 
 /// A trial is so long that it has samples enough for a percentile but for once in 3 million: so many standard deviations of
 /// a Poisson count are left for chance.
@@ -34,16 +34,88 @@ const REFERENCE_MISSES: usize = 3;
 /// A short trial is such a part of a whole one.
 const SHORT_PART: u64 = 4;
 
-/// A trial that is wanted, at the load of its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ask {
-    /// Length of its window.
-    pub(super) span: TimeSpan,
-    /// Differs between all trials of a case.
-    pub(super) seed: u32,
+/// Searches a case, whose closed loop has run, for each goal. What it came to is in the sweep's result.
+pub(super) fn run_case(
+    sweeper: &mut Sweeper<'_>,
+    index: usize,
+    case: &Case,
+    searches: &Searches,
+) -> Result<(), StopReason> {
+    let Some(template) = searches.templates.get(index) else {
+        return Ok(());
+    };
+    // A failed closed loop has told why.
+    let Some(maximum) = maximum(sweeper, case) else {
+        return Ok(());
+    };
+    let span = match template.stop() {
+        Stop::DurationNs(ns) => TimeSpan::from_ns(ns).unwrap_or(TimeSpan::MAX),
+        Stop::MessagesPerQp(_) => return Ok(()),
+    };
+    for goal in &searches.goals {
+        let mut trials = CaseTrials { sweeper, index, case, template };
+        let (found, done) = search(goal, maximum, span, &mut trials);
+        publish(sweeper, case, found);
+        done?;
+    }
+    Ok(())
 }
 
-pub(super) trait Trials {
+/// Messages a second of the closed loop: those of the slower direction, the median of its runs.
+fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
+    let entry = sweeper.outcome.result.cases.last().filter(|entry| entry.id == case.id)?;
+    median_per_second(entry.runs.iter(), |run: &Run| {
+        let rates: Option<Vec<f64>> = run.flows.iter().map(FlowResult::mmsg_per_s).collect();
+        rates?.into_iter().reduce(f64::min)
+    })
+}
+
+fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {
+    let result = &mut sweeper.outcome.result;
+    let Some(entry) = result.cases.last_mut().filter(|it| it.id == case.id) else {
+        return;
+    };
+    entry.searches.push(found);
+    if let Some(found) = result.cases.last().and_then(|it| it.searches.last()) {
+        sweeper.observer.search_finished(case, found, result);
+    }
+}
+
+struct CaseTrials<'a, 's> {
+    sweeper: &'a mut Sweeper<'s>,
+    index: usize,
+    case: &'a Case,
+    template: &'a Case,
+}
+
+impl Trials for CaseTrials<'_, '_> {
+    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
+        // Trials are independent of each other, and the same again with the same --seed.
+        let place = (self.index as u64) << 32 | u64::from(ask.seed);
+        let seed = fastrand::Rng::with_seed(self.template.seed ^ place.rotate_left(17)).u64(..);
+        let trial = self.template.as_trial(start.load, ask.span, seed >> 1);
+        let total = self.sweeper.options.sweep.cases.len();
+        let observer = &mut *self.sweeper.observer;
+        observer.trial_started(self.index, total, self.case, start);
+        self.sweeper.trial(&trial, start.number)
+    }
+
+    fn note(&mut self, text: &str) {
+        let text = format!("{}: {text}", self.case.id);
+        self.sweeper.observer.note(&text);
+    }
+}
+
+/// A trial that is wanted, at the load of its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ask {
+    /// The length of the window.
+    span: TimeSpan,
+    /// Differs between all trials of a case.
+    seed: u32,
+}
+
+trait Trials {
     /// Runs one; what failed is in it.
     fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason>;
     fn note(&mut self, text: &str);
@@ -66,7 +138,7 @@ enum Cut {
 
 /// Searches for a goal, up to `maximum` messages a second, by trials of a length. What was found so far is there also
 /// where the sweep cannot go on.
-pub(super) fn search(
+fn search(
     goal: &Goal,
     maximum: f64,
     span: TimeSpan,
@@ -303,6 +375,83 @@ impl Searching<'_> {
     }
 }
 
+/// The share of messages that a percentile leaves above it.
+fn share_above(percentile: f64) -> f64 {
+    1.0 - percentile / 100.0
+}
+
+/// What a run at `load` messages a second says: nothing where its schedule was not kept or it has failed.
+///
+/// # Errors
+/// It failed, and why.
+fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String> {
+    if !run.complete {
+        let failure = run.failure.as_ref();
+        return Err(failure.map_or_else(String::new, |it| it.message.clone()));
+    }
+    let (mut trial, mut excess) = (Trial::default(), Vec::new());
+    trial.asked_per_second = load as f64;
+    trial.achieved_per_second = f64::INFINITY;
+    for flow in &run.flows {
+        let lacks = |what: &str| format!("the flow `{}` has no {what}", flow.name);
+        let load = flow.load.as_ref().ok_or_else(|| lacks("load"))?;
+        trial.achieved_per_second = trial.achieved_per_second.min(load.achieved_per_second);
+        trial.lateness_p99_ns = trial.lateness_p99_ns.max(lateness_p99(flow));
+        let Some(latency) = &flow.latency_ns else {
+            if load.verdict != LoadVerdict::NotKept {
+                return Err(lacks("latency"));
+            }
+            trial.outcome = TrialOutcome::NotKept;
+            continue;
+        };
+        // Lateness spoils the percentiles that it does, and a search asks for its own.
+        let is_late = load.not_kept_by.is_some_and(|by| by != NotKeptBy::Lateness);
+        if is_late || limits.iter().any(|limit| is_spoilt(latency, limit)) {
+            trial.outcome = TrialOutcome::NotKept;
+        }
+        // Of two directions the slower one is told.
+        trial.p50_ns = trial.p50_ns.max(latency.p50);
+        trial.p99_ns = trial.p99_ns.max(latency.p99);
+        trial.p99_9_ns = trial.p99_9_ns.max(latency.p99_9);
+        let histogram = latency.histogram().map_err(|error| error.to_string())?;
+        for limit in limits {
+            excess.push(excess_of(&histogram, limit)?);
+        }
+    }
+    if trial.outcome != TrialOutcome::NotKept {
+        trial.excess = excess.into_iter().reduce(f64::max);
+        trial.outcome = match trial.excess {
+            Some(excess) if excess > 1.0 => TrialOutcome::Broke,
+            _ => TrialOutcome::Kept,
+        };
+    }
+    Ok(trial)
+}
+
+fn lateness_p99(flow: &FlowResult) -> Option<u64> {
+    flow.lateness_ns.as_ref()?.p99
+}
+
+/// Whether there are messages enough for the percentile of a limit, which is not told because messages were posted late.
+fn is_spoilt(latency: &Latency, limit: &LatencyLimit) -> bool {
+    let mut percentiles = latency.percentiles();
+    percentiles.any(|(of, ns)| of.percent == limit.percentile && ns.is_none())
+        && can_tell(latency.count, limit.percentile / 100.0)
+}
+
+/// The share of messages that took at least as long as a limit, over the share that it allows. None at all are taken
+/// for half a message.
+fn excess_of(histogram: &Histogram<u64>, limit: &LatencyLimit) -> Result<f64, String> {
+    let allowed = share_above(limit.percentile);
+    let samples = histogram.len();
+    if !can_tell(samples, limit.percentile / 100.0) {
+        let percentile = limit.percentile;
+        return Err(format!("{samples} messages are too few for p{percentile}"));
+    }
+    let above = histogram.count_between(limit.below_ns, u64::MAX);
+    Ok((above as f64).max(0.5) / (samples as f64 * allowed))
+}
+
 #[cfg(test)]
-#[path = "driver_tests.rs"]
+#[path = "search_tests.rs"]
 mod tests;

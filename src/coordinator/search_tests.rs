@@ -1,9 +1,8 @@
-//! Searches whose trials are made up.
+//! Searches whose trials are made up, and what trials say.
 
 use super::*;
-use crate::coordinator::search::judge::tests::{failed, run_of};
 use queueing::Queue;
-use results::model::LoadVerdict;
+use results::model::{Failure, Load};
 use results::sample::has;
 
 /// Bounds, and how long it still takes.
@@ -301,4 +300,109 @@ fn the_limit_of_a_queue_by_chance_is_between_the_bounds_of_19_in_20() {
         })
         .collect();
     assert!(missed.len() <= 19, "missed by seeds {missed:?}");
+}
+
+/// A run of one flow in which messages of these latencies completed.
+fn run_of(latencies_ns: &[u64], verdict: LoadVerdict) -> Run {
+    let mut histogram = Histogram::<u64>::new(3).unwrap();
+    for ns in latencies_ns {
+        histogram.record(*ns).unwrap();
+    }
+    let flow = FlowResult {
+        latency_ns: Latency::from_histogram(&histogram, 0),
+        load: Some(Load {
+            achieved_per_second: latencies_ns.len() as f64,
+            verdict,
+            not_kept_by: (verdict == LoadVerdict::NotKept).then_some(NotKeptBy::NotPosted),
+            ..Load::default()
+        }),
+        ..FlowResult::default()
+    };
+    Run { complete: true, flows: vec![flow], ..Run::default() }
+}
+
+fn failed() -> Run {
+    let message = "boom".to_owned();
+    Run { failure: Some(Failure { message, hint: None }), ..Run::default() }
+}
+
+fn limit(percentile: f64, below_ns: u64) -> LatencyLimit {
+    LatencyLimit { percentile, below_ns }
+}
+
+#[test]
+fn the_excess_is_the_share_above_over_what_is_allowed() {
+    let mut latencies = vec![10_000; 980];
+    latencies.extend([50_000; 20]);
+    let ten_times: Vec<u64> = latencies.repeat(10);
+    let many = run_of(&ten_times, LoadVerdict::Kept);
+    let run = run_of(&latencies, LoadVerdict::Kept);
+    let trial = |limits: &[LatencyLimit]| judge(&run, 1_000, limits).unwrap();
+    let close = |trial: Trial, expected: f64| (trial.excess.unwrap() - expected).abs() < 1e-9;
+    assert!(close(trial(&[limit(99.0, 20_000)]), 2.0));
+    let at_p99_9 = judge(&many, 1_000, &[limit(99.9, 20_000)]).unwrap();
+    assert!(close(at_p99_9, 20.0));
+    assert!(close(trial(&[limit(90.0, 20_000)]), 0.2));
+    assert!(close(trial(&[limit(99.0, 60_000)]), 0.05), "half a message of 10");
+    assert_eq!(trial(&[limit(90.0, 20_000)]).outcome, TrialOutcome::Kept);
+    let both = trial(&[limit(90.0, 20_000), limit(99.0, 20_000)]);
+    assert_eq!(both.outcome, TrialOutcome::Broke);
+    assert!(close(both, 2.0));
+    assert!(judge(&run, 1, &[limit(99.9, 1)]).is_err_and(|it| it.contains("too few")));
+}
+
+#[test]
+fn a_limit_is_kept_just_where_the_percentile_is_below_it() {
+    let latencies: Vec<u64> = (1..=1_000).map(|n| n * 100).collect();
+    let run = run_of(&latencies, LoadVerdict::Kept);
+    let p99 = run.flows[0].latency_ns.as_ref().unwrap().p99.unwrap();
+    let (kept, broke) = (TrialOutcome::Kept, TrialOutcome::Broke);
+    for (below_ns, outcome) in [(p99 + 200, kept), (p99 - 200, broke)] {
+        let trial = judge(&run, 1, &[limit(99.0, below_ns)]).unwrap();
+        assert_eq!(trial.outcome, outcome, "{below_ns}");
+    }
+}
+
+#[test]
+fn both_directions_must_keep_it_and_their_schedule() {
+    let mut run = run_of(&[10_000; 1_000], LoadVerdict::Kept);
+    let back = run_of(&[90_000; 1_000], LoadVerdict::Overloaded);
+    run.flows.extend(back.flows);
+    let limits = [limit(99.0, 20_000)];
+    let trial = judge(&run, 1_000, &limits).unwrap();
+    assert_eq!(trial.outcome, TrialOutcome::Broke);
+    assert_eq!(trial.achieved_per_second, 1_000.0);
+    assert!(trial.p50_ns.unwrap() >= 89_000);
+    let load = run.flows[0].load.as_mut().unwrap();
+    (load.verdict, load.not_kept_by) = (LoadVerdict::NotKept, Some(NotKeptBy::Gaps));
+    let trial = judge(&run, 1_000, &limits).unwrap();
+    assert_eq!((trial.outcome, trial.excess), (TrialOutcome::NotKept, None));
+}
+
+#[test]
+fn lateness_spoils_a_trial_whose_limit_is_of_a_percentile_that_it_spoils() {
+    let mut run = run_of(&[10_000; 10_000], LoadVerdict::NotKept);
+    let flow = &mut run.flows[0];
+    flow.load.as_mut().unwrap().not_kept_by = Some(NotKeptBy::Lateness);
+    flow.latency_ns.as_mut().unwrap().p99_9 = None;
+    let outcome = |run: &Run, percentile| {
+        let trial = judge(run, 1, &[limit(percentile, 20_000)]).unwrap();
+        trial.outcome
+    };
+    for (percentile, expected) in
+        [(50.0, TrialOutcome::Kept), (99.0, TrialOutcome::Kept), (99.9, TrialOutcome::NotKept)]
+    {
+        assert_eq!(outcome(&run, percentile), expected, "{percentile}");
+    }
+    // The median is spoilt, and with it all of them.
+    run.flows[0].latency_ns = None;
+    assert_eq!(outcome(&run, 99.0), TrialOutcome::NotKept);
+}
+
+#[test]
+fn a_run_that_failed_says_why() {
+    assert_eq!(judge(&failed(), 1, &[]), Err("boom".to_owned()));
+    let mut run = run_of(&[1; 100], LoadVerdict::Kept);
+    run.flows[0].load = None;
+    assert!(judge(&run, 1, &[]).is_err());
 }

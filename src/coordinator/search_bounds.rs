@@ -2,7 +2,7 @@
 //! an upper bound of it.
 //!
 //! The way is that of MLRsearch (RFC 9971): short trials first, then trials of the full length; several at a load, which
-//! is a lower or an upper bound only if they say so together (`evidence`); the loads between the bounds are undecided.
+//! is a lower or an upper bound only if they say so together ([`Evidence`]); the loads between the bounds are undecided.
 //!
 //! 1. **Bracket**: loads are halved between the highest that kept and the lowest that broke, one trial each, until they
 //!    are a goal width apart. One trial may err; it only steers.
@@ -11,11 +11,9 @@
 
 use std::collections::BTreeMap;
 
-use results::model::{SearchEnd, TrialOutcome};
-
 use plan::Searches;
-
-use super::evidence::{Bound, Evidence};
+use results::model::{SearchEnd, TrialOutcome};
+use statistics::t_quantile;
 
 /// How close bounds are to be, as a share of the load; the bounds of a percentile that scatters are further apart.
 const GOAL_WIDTH: f64 = 0.01;
@@ -26,10 +24,25 @@ const SHORT_ABOVE: u64 = 4;
 /// Trials that both bounds take together where nothing is close, for the estimate.
 const USUAL_TO_CONFIRM: u32 = 14;
 
+/// Fewest trials that say something for sure.
+const FEWEST: usize = 4;
+
+/// After so many trials a load that says nothing is left alone.
+const MOST: usize = 8;
+
+/// How likely a bound is wrong that says something for sure.
+const TAIL: f64 = 0.01;
+
+/// Least variance of the logarithms: trials that are equal by chance tell no more than 2 %.
+const LEAST_VARIANCE: f64 = 0.0004;
+
+/// Fewest times that a schedule is not kept where the load is out of the harness' reach.
+const FEWEST_UNKEPT: u32 = 2;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     Try {
-        /// Messages a second.
+        /// In messages a second.
         load: u64,
         /// It only steers, and may be short.
         is_short: bool,
@@ -255,6 +268,101 @@ impl Bounds {
     }
 }
 
+/// A bound that a load may be: a lower one keeps the limits, an upper one breaks them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Lower,
+    Upper,
+}
+
+/// What the trials at one load say together: that it keeps the limits for sure, that it breaks them for sure, or
+/// neither yet.
+///
+/// A trial's figure is the logarithm of its excess: the share of messages that were above a limit, over the share that
+/// the limit allows (1 % for p99); below 0 the trial kept its limits. Queues are busy in bursts, so trials scatter, and
+/// their distribution leans: most have less than the mean, a few far more. The share over all time is the mean. So
+/// a load
+///
+/// - **keeps** the limits if the mean share is below what they allow. Trials are taken for log-normal, of which the mean
+///   is exp(μ + σ²/2), with the confidence bound of D. R. Cox for it (U. Olsson: Confidence Intervals for the Mean of a
+///   Log-Normal Distribution, J. Stat. Educ. 13(1), 2005): m + s²/2 + t·√(s²/n + s⁴/2(n−1)) < 0;
+/// - **breaks** them if more than half of the trials do (RFC 9971's exceed ratio 1/2): m − t·√(s²/n) > 0;
+///
+/// each with 99 % confidence by Student's t, from 4 trials on. Loads are looked at after each trial, and several are
+/// tried: together that comes to 19 of 20 searches at least whose bounds hold the limit (`search_bounds_tests`).
+#[derive(Clone, Debug, Default)]
+struct Evidence {
+    /// Natural logarithms of the trials' excess.
+    logs: Vec<f64>,
+    /// Trials that did not keep their schedule.
+    unkept: u32,
+}
+
+impl Evidence {
+    /// Adds a trial with so many times the messages above a limit that it allows.
+    fn add(&mut self, excess: f64) {
+        self.logs.push(excess.max(f64::MIN_POSITIVE).ln());
+    }
+
+    /// Adds a trial that did not keep its schedule.
+    fn add_unkept(&mut self) {
+        self.unkept += 1;
+    }
+
+    fn trials(&self) -> u32 {
+        self.unkept + u32::try_from(self.logs.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the harness cannot keep this load's schedule: it did not in half of the trials.
+    fn is_out_of_reach(&self) -> bool {
+        self.unkept >= FEWEST_UNKEPT && self.unkept as usize >= self.logs.len()
+    }
+
+    /// What the load is for sure.
+    fn bound(&self) -> Option<Bound> {
+        let count = self.logs.len();
+        if count < FEWEST {
+            return None;
+        }
+        let (n, mean) = (count as f64, self.mean());
+        let variance = (self.logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0))
+            .max(LEAST_VARIANCE);
+        let t = t_quantile(TAIL, n - 1.0);
+        let of_mean = variance / n;
+        let leaning = variance * variance / (2.0 * (n - 1.0));
+        if mean + variance / 2.0 + t * (of_mean + leaning).sqrt() < 0.0 {
+            Some(Bound::Lower)
+        } else if mean - t * of_mean.sqrt() > 0.0 {
+            Some(Bound::Upper)
+        } else {
+            None
+        }
+    }
+
+    /// Whether more trials are not likely to make it this bound soon: it is the other one, trials speak against it, or
+    /// there were enough.
+    fn is_hopeless_as(&self, bound: Bound) -> bool {
+        let sign = match bound {
+            Bound::Lower => 1.0,
+            Bound::Upper => -1.0,
+        };
+        let against = self.logs.iter().filter(|log| *log * sign > 0.0).count();
+        self.is_worn_out()
+            || self.bound().is_some_and(|it| it != bound)
+            || against >= 2
+            || (self.logs.len() >= 3 && self.mean() * sign > 0.0)
+    }
+
+    /// Whether it is left alone.
+    fn is_worn_out(&self) -> bool {
+        self.is_out_of_reach() || self.logs.len() >= MOST
+    }
+
+    fn mean(&self) -> f64 {
+        self.logs.iter().sum::<f64>() / self.logs.len().max(1) as f64
+    }
+}
+
 #[cfg(test)]
-#[path = "bounds_tests.rs"]
+#[path = "search_bounds_tests.rs"]
 mod tests;

@@ -3,32 +3,55 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use perftest::{Job, MIN_MESSAGES, Program, measuring, note};
+use node::perftest_launch::{PerftestLaunch, equipped};
+use node::resources::{NodeResources, Route};
+use perftest::{Child, Ended, Figure, Job, MIN_MESSAGES, Program, figure, measuring, note};
 use plan::Case;
+use protocol::error::LinkError;
+use protocol::failure::RunFailure;
+use protocol::link::Link;
+use protocol::message::{Message, PerftestEnd};
+use report::observe;
 use report::observe::standing::{self, Standing};
-use results::model::{PerftestComparison, PerftestPair};
+use results::model::{PerftestComparison, PerftestPair, Run};
+use results::text::seconds_text;
 use settings::Stop;
 use statistics::{Turn, Verdict};
 
-use crate::coordinator::against::interim::{self, is_new_first};
-use crate::coordinator::against::metric::Metric;
-use crate::coordinator::against::perftest_run::{PerftestFailure, ask, run_perftest};
-use crate::coordinator::assemble::PathFacts;
-use crate::coordinator::nodes::Node;
-use crate::coordinator::options::{Against, SweepOptions};
-use crate::coordinator::sweeper::{StopReason, Sweeper};
-use node::perftest_launch::{PerftestLaunch, equipped};
-use node::resources::{NodeResources, Route};
-use protocol::failure::RunFailure;
-use protocol::message::Message;
+use super::assemble::PathFacts;
+use super::beside::{interim_result, is_new_first, verdict_note};
+use super::interface::{Against, Observer, SweepOptions};
+use super::nodes::Node;
+use super::sweeper::{StopReason, Sweeper};
 
 /// After so many failed pairs in a row there are no more of the case.
 const MOST_FAILURES: u32 = 3;
 
 /// Bounds of the messages of a latency run, which perftest keeps a time of each.
 const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
+
+/// Messages up to this size are compared by their rate, larger ones by their bandwidth: what the harness costs
+/// is a cost of each message.
+const SMALL_BYTES: u32 = 8 << 10;
+
+/// How often a waiting end looks around.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How often progress is shown.
+const SHOW_EVERY: Duration = Duration::from_millis(100);
+
+/// Longest that the server may take to look for programs, or to kill one.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// A client without its server is given this time to say what it saw.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+const UNCLEAR: &str = "unclear";
+
+/// Names rocebench in a pair.
+const OWN: &str = "rocebench";
 
 fn programs(options: &SweepOptions) -> Vec<Program> {
     let mut programs = Vec::new();
@@ -44,7 +67,7 @@ fn programs(options: &SweepOptions) -> Vec<Program> {
 ///
 /// # Errors
 /// What is missing.
-pub(crate) fn prepare(
+pub(super) fn prepare(
     options: &SweepOptions,
     resources: &NodeResources,
 ) -> Result<Option<String>, RunFailure> {
@@ -58,20 +81,20 @@ pub(crate) fn prepare(
 ///
 /// # Errors
 /// What is missing there, or that it must not.
-pub(crate) fn ask_server(
+pub(super) fn ask_server(
     options: &SweepOptions,
     nodes: &[Node],
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let remote = nodes.iter().find(|node| !node.is_in_process);
     match (&options.against, remote) {
-        (Some(_), Some(server)) => ask(&server.link, &programs(options), stop),
+        (Some(_), Some(server)) => check_programs(&server.link, &programs(options), stop),
         _ => Ok(()),
     }
 }
 
 /// Runs a case in pairs. What they came to is in the sweep's result, after every pair.
-pub(crate) fn run_case(
+pub(super) fn run_case(
     sweeper: &mut Sweeper<'_>,
     index: usize,
     case: &Case,
@@ -292,7 +315,7 @@ impl<'a> Pairing<'a> {
         let turns = counting(comparison);
         let planned = (self.against.pairs, self.against.max_pairs);
         let metric = (self.metric.margin(), self.metric.higher_is_better());
-        let result = interim::look(&turns, planned, metric, is_last);
+        let result = interim_result(&turns, planned, metric, is_last);
         comparison.rocebench_median = result.estimate.map(|it| it.new_median);
         comparison.perftest_median = result.estimate.map(|it| it.base_median);
         comparison.ratio = result.estimate.map(|it| it.ratio);
@@ -313,7 +336,7 @@ impl<'a> Pairing<'a> {
                 notes.push(format!("{left_out} of {count} pairs {what}"));
             }
         }
-        notes.extend(interim::note(turns.len(), "pairs", is_last, result.verdict));
+        notes.extend(verdict_note(turns.len(), "pairs", is_last, result.verdict));
         comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
         self.comparison.verdict = word.to_owned();
     }
@@ -329,11 +352,6 @@ impl<'a> Pairing<'a> {
     }
 }
 
-const UNCLEAR: &str = "unclear";
-
-/// Names rocebench in a pair.
-const OWN: &str = "rocebench";
-
 fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
     comparison
         .pairs
@@ -345,6 +363,267 @@ fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
         .collect()
 }
 
+/// By which figure a case is compared with perftest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Bandwidth,
+    Rate,
+    Latency,
+}
+
+impl Metric {
+    /// Of a case that `program` runs too.
+    fn new(case: &Case, program: Program) -> Metric {
+        match (program.is_latency(), case.size_bytes) {
+            (true, _) => Metric::Latency,
+            (false, ..=SMALL_BYTES) => Metric::Rate,
+            (false, _) => Metric::Bandwidth,
+        }
+    }
+
+    /// The same figure where results are compared with results.
+    fn of_results(self) -> observe::Metric {
+        match self {
+            Metric::Bandwidth => observe::Metric::GbitPerS,
+            Metric::Rate => observe::Metric::MmsgPerS,
+            Metric::Latency => observe::Metric::P50Ns,
+        }
+    }
+
+    /// As a result file names it.
+    fn name(self) -> &'static str {
+        match self {
+            // Not of all messages: perftest has medians of its own.
+            Metric::Latency => "latency_ns",
+            other => other.of_results().name(),
+        }
+    }
+
+    /// How much of a difference does not matter.
+    fn margin(self) -> f64 {
+        self.of_results().default_margin()
+    }
+
+    fn higher_is_better(self) -> bool {
+        self.of_results().higher_is_better()
+    }
+
+    /// rocebench's: of both directions together, of what was sent, as perftest prints it.
+    fn of_run(self, run: &Run) -> Option<f64> {
+        if self == Metric::Latency {
+            return Some(run.flows.first()?.latency_ns.as_ref()?.p50? as f64);
+        }
+        let totals = run.flows.iter().map(|flow| &flow.totals);
+        let rate: Option<f64> = match self {
+            Metric::Bandwidth => totals.map(|totals| totals.gbit_per_s).sum(),
+            _ => totals.map(|totals| totals.mmsg_per_s).sum(),
+        };
+        rate.filter(|rate| *rate > 0.0)
+    }
+
+    /// The same figure of perftest's output.
+    fn of_figure(self, figure: Figure) -> Option<f64> {
+        match (self, figure) {
+            (Metric::Bandwidth, Figure::Bandwidth { gbit_per_s, .. }) => Some(gbit_per_s),
+            (Metric::Rate, Figure::Bandwidth { mmsg_per_s, .. }) => Some(mmsg_per_s),
+            (Metric::Latency, Figure::Latency { median_ns }) => Some(median_ns),
+            _ => None,
+        }
+    }
+}
+
+/// A run of perftest without a figure.
+#[derive(Clone, Debug)]
+struct PerftestFailure {
+    failure: RunFailure,
+    /// What perftest printed at both ends.
+    output: Option<String>,
+}
+
+impl From<LinkError> for PerftestFailure {
+    fn from(error: LinkError) -> Self {
+        PerftestFailure { failure: error.into(), output: None }
+    }
+}
+
+/// Asks the server whether it can run these programs.
+///
+/// # Errors
+/// It must not, or something is missing there.
+fn check_programs(link: &Link, programs: &[Program], stop: &AtomicBool) -> Result<(), RunFailure> {
+    server_address(link)?;
+    link.send(&Message::PerftestCheck { programs: programs.to_vec() })?;
+    match link.recv(ANSWER_LIMIT, stop)? {
+        Message::PerftestChecked { .. } => Ok(()),
+        other => Err(link.unexpected("perftest_checked", &other).into()),
+    }
+}
+
+/// Where perftest's client finds its server. Its older generation speaks IPv4 only.
+fn server_address(link: &Link) -> Result<String, RunFailure> {
+    let address = link.peer().ip().to_canonical();
+    if address.is_ipv4() {
+        return Ok(address.to_string());
+    }
+    Err(RunFailure::refused(
+        format!("perftest needs IPv4, but the server's address is {address}"),
+        "name HOST by its IPv4 address",
+    ))
+}
+
+/// Both ends of one run.
+struct Ends {
+    /// How the server's end ended, once it is known.
+    server: Option<PerftestEnd>,
+    client: Option<Ended>,
+}
+
+/// Runs a job at both ends: the server's first, then the client here, whose figure it is.
+///
+/// # Errors
+/// Why there is no figure. Nothing of perftest is left at either end unless the link was lost; then the server
+/// notices by itself.
+fn run_perftest(
+    link: &Link,
+    launch: &PerftestLaunch,
+    job: &Job,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Figure, PerftestFailure> {
+    let mut ends = Ends { server: None, client: None };
+    link.send(&Message::PerftestStart(Box::new(job.clone())))?;
+    let driven = drive(link, launch, job, stop, observer, &mut ends);
+    if let Err(failure) = &driven
+        && failure.link_lost
+    {
+        return Err(with_output(failure.clone(), &ends));
+    }
+    link.send(&Message::PerftestStop { now: driven.is_err() })?;
+    let never = AtomicBool::new(false);
+    let limit = if driven.is_ok() { job.limit() + ANSWER_LIMIT } else { ANSWER_LIMIT };
+    let deadline = Instant::now() + limit;
+    while ends.server.is_none() {
+        match link.recv(deadline.saturating_duration_since(Instant::now()), &never)? {
+            Message::PerftestEnded(end) => ends.server = Some(*end),
+            // It may have begun to listen as it was told to stop.
+            Message::PerftestStarted { .. } => {}
+            other => return Err(link.unexpected("perftest_ended", &other).into()),
+        }
+    }
+    driven.and_then(|()| conclude(job, &ends)).map_err(|failure| with_output(failure, &ends))
+}
+
+/// Until the client has ended well.
+fn drive(
+    link: &Link,
+    launch: &PerftestLaunch,
+    job: &Job,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+    ends: &mut Ends,
+) -> Result<(), RunFailure> {
+    let port = match link.recv(job.limit() + ANSWER_LIMIT, stop)? {
+        Message::PerftestStarted { port } => port,
+        Message::PerftestEnded(end) => {
+            let message = format!("{}'s server: {}", job.program, end.status);
+            ends.server = Some(*end);
+            return Err(RunFailure::new(message, None));
+        }
+        other => return Err(link.unexpected("perftest_started", &other).into()),
+    };
+    let command = launch
+        .launch(job, port, Some(&server_address(link)?))
+        .map_err(|error| RunFailure::new(error.to_string(), Some(error.hint())))?;
+    let mut child = Child::start(&command)
+        .map_err(|error| RunFailure::new(format!("cannot start {}: {error}", job.program), None))?;
+    let waited = wait(link, &mut child, job, stop, observer, ends);
+    let client = child.finish();
+    let status = format!("{}: {}", job.program, client.status);
+    let success = client.success;
+    ends.client = Some(client);
+    waited?;
+    if success {
+        return Ok(());
+    }
+    // Its server may wait for ever: it is not to.
+    Err(RunFailure::new(status, None))
+}
+
+fn wait(
+    link: &Link,
+    child: &mut Child,
+    job: &Job,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+    ends: &mut Ends,
+) -> Result<(), RunFailure> {
+    let started = Instant::now();
+    let mut shown = Duration::ZERO;
+    let limit = measuring(&job.case).unwrap_or_default() + job.limit();
+    let mut deadline = started + limit;
+    while !child.has_ended() {
+        if stop.load(Relaxed) {
+            return Err(RunFailure::interrupted());
+        }
+        match link.try_recv()? {
+            Some(Message::PerftestEnded(end)) => {
+                if !end.success {
+                    deadline = deadline.min(Instant::now() + LAST_WORDS);
+                }
+                ends.server = Some(*end);
+            }
+            Some(other) => return Err(link.unexpected("perftest_ended", &other).into()),
+            None => {}
+        }
+        if Instant::now() > deadline {
+            let message = match &ends.server {
+                Some(end) if !end.success => {
+                    format!("{}'s server ended early: {}", job.program, end.status)
+                }
+                _ => format!(
+                    "{} did not end within {}",
+                    job.program,
+                    seconds_text(limit.as_secs_f64())
+                ),
+            };
+            return Err(RunFailure::new(message, None));
+        }
+        let elapsed = started.elapsed();
+        if elapsed - shown >= SHOW_EVERY {
+            shown = elapsed;
+            observer.waiting(elapsed);
+        }
+        std::thread::sleep(TICK);
+    }
+    Ok(())
+}
+
+fn conclude(job: &Job, ends: &Ends) -> Result<Figure, RunFailure> {
+    let Some(client) = &ends.client else {
+        return Err(RunFailure::new(format!("{} was not run", job.program), None));
+    };
+    let figure = figure(job.program, job.case.size_bytes, &client.stdout)
+        .map_err(|error| RunFailure::new(format!("{}: {error}", job.program), None))?;
+    match ends.server.as_ref().filter(|end| !end.success) {
+        Some(server) => {
+            let message = format!("{}'s server: {}", job.program, server.status);
+            Err(RunFailure::new(message, None))
+        }
+        None => Ok(figure),
+    }
+}
+
+fn with_output(failure: RunFailure, ends: &Ends) -> PerftestFailure {
+    let mut output = String::new();
+    if let Some(client) = &ends.client {
+        output += &client.report("client");
+    }
+    if let Some(server) = &ends.server {
+        output += &server.output;
+    }
+    PerftestFailure { failure, output: (!output.is_empty()).then_some(output) }
+}
+
 #[cfg(test)]
-#[path = "pairs_tests.rs"]
+#[path = "against_tests.rs"]
 mod tests;

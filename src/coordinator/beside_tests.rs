@@ -106,10 +106,10 @@ fn figures_are_of_the_victims_flows_and_both_must_move() {
     };
     let mut run =
         Run { complete: true, flows: [2.0, 3.0, 4.0].map(flow).to_vec(), ..Run::default() };
-    let counted = Figures::of(&run, 2).unwrap();
+    let counted = Figures::from_run(&run, 2).unwrap();
     assert_eq!((counted.gbit_per_s, counted.attacker_gbit_per_s), (5.0, 4.0));
     run.flows[2] = flow(0.0);
-    let why = |run: &Run| Figures::of(run, 2).unwrap_err();
+    let why = |run: &Run| Figures::from_run(run, 2).unwrap_err();
     assert_eq!(why(&run), "the attacker moved nothing");
     run.complete = false;
     assert_eq!(why(&run), "the run is not complete");

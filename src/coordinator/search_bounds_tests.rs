@@ -197,3 +197,46 @@ fn the_estimate_shrinks_and_is_never_nothing() {
     assert!(estimates[0].abs_diff(trials) <= trials / 2, "{estimates:?}");
     assert!(estimates[estimates.len() - 1] <= 4, "{estimates:?}");
 }
+
+fn evidence(excesses: &[f64]) -> Evidence {
+    let mut trials = Evidence::default();
+    excesses.iter().for_each(|excess| trials.add(*excess));
+    trials
+}
+
+#[test]
+fn four_clear_trials_are_a_bound() {
+    assert_eq!(evidence(&[0.05; 3]).bound(), None);
+    assert_eq!(evidence(&[0.05; 4]).bound(), Some(Bound::Lower));
+    assert_eq!(evidence(&[0.0; 4]).bound(), Some(Bound::Lower));
+    assert_eq!(evidence(&[20.0; 4]).bound(), Some(Bound::Upper));
+    assert_eq!(evidence(&[0.8, 1.2, 0.9, 1.1]).bound(), None);
+}
+
+#[test]
+fn rare_bursts_count_against_a_lower_bound_by_what_they_weigh() {
+    // The mean is above 1, though 7 of 8 kept.
+    let bursts = evidence(&[0.3, 0.2, 0.3, 0.2, 0.3, 0.2, 0.3, 30.0]);
+    assert_eq!(bursts.bound(), None);
+    assert!(bursts.is_worn_out());
+    // Widely scattered, all kept.
+    assert_eq!(evidence(&[0.9, 0.1, 0.9, 0.1, 0.9]).bound(), None);
+}
+
+#[test]
+fn what_speaks_against_a_bound_ends_its_trials() {
+    let broke = evidence(&[2.0, 0.5, 2.0]);
+    assert!(broke.is_hopeless_as(Bound::Lower));
+    assert!(!broke.is_hopeless_as(Bound::Upper));
+    assert!(evidence(&[0.9, 0.9]).is_hopeless_as(Bound::Upper));
+    assert!(evidence(&[0.01, 0.01, 1.1, 0.01]).mean() < 0.0);
+    assert!(!evidence(&[1.01, 0.5, 0.5]).is_hopeless_as(Bound::Lower));
+    assert!(!evidence(&[]).is_hopeless_as(Bound::Lower));
+    let mut unkept = Evidence::default();
+    unkept.add_unkept();
+    assert!(!unkept.is_out_of_reach());
+    unkept.add_unkept();
+    assert!(unkept.is_hopeless_as(Bound::Upper) && unkept.trials() == 2);
+    (0..3).for_each(|_| unkept.add(2.0));
+    assert!(!unkept.is_out_of_reach(), "the machine was busy for a while");
+}

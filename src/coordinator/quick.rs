@@ -1,4 +1,4 @@
-//! `--quick`: which flows of a matrix are measured again, and in which rounds.
+//! `--quick`: further rounds of pairs, as long as flows look bad that were measured too seldom.
 //!
 //! Every path has to be used once to be found, so all rounds of pairs come first, each of them short. A healthy flow may be
 //! slow once, by chance. So each flow whose median looks bad is measured once more, in pass after pass, until it looks well
@@ -8,8 +8,11 @@
 
 use std::collections::HashSet;
 
+use plan::{Case, Flow, quick};
 use report::judge::mesh::{Cell, Matrix, Mesh, Place, floor};
 use statistics::spread;
+
+use super::sweeper::{StopReason, Sweeper};
 
 /// Runs with which a flow, or all flows of a node, are known.
 const ENOUGH: usize = 5;
@@ -20,8 +23,63 @@ const DEVIATIONS: f64 = 2.5;
 /// Rounds of a pass: a flow that looks well after one is not measured in the next.
 const OF_A_PASS: usize = 16;
 
+/// Measures again what looks bad in the rounds of a sweep that have run.
+///
+/// # Errors
+/// The sweep cannot go on.
+pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason> {
+    for rounds in quick::rounds(sweeper.sweep) {
+        let (mut done, most) = (rounds.len(), quick::most_further(rounds.len()) + rounds.len());
+        while let Some(mesh) = mesh_of(sweeper, rounds[0]) {
+            let pass = next_pass(&mesh, done, most - done);
+            if pass.is_empty() {
+                break;
+            }
+            let pass: Vec<Case> = (done + 1..)
+                .zip(&pass)
+                .map(|(number, links)| round(&rounds, number, links))
+                .collect();
+            done += pass.len();
+            sweeper.total += pass.len();
+            sweeper.observer.cases_added(&pass);
+            for case in &pass {
+                let index = sweeper.outcome.result.cases.len();
+                sweeper.run(index, case, 1, 1)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the rounds to which a case belongs say so far.
+fn mesh_of(sweeper: &Sweeper<'_>, case: &Case) -> Option<Mesh> {
+    Matrix::of_file(&sweeper.outcome.result)
+        .into_iter()
+        .find(|matrix| matrix.cases.contains(&case.id))
+        .map(Mesh::new)
+}
+
+fn goes_over(flow: &Flow, (from, to): Link) -> bool {
+    let own = (flow.from as usize, flow.to as usize);
+    own == (from, to) || flow.bidirectional && own == (to, from)
+}
+
+/// A further round with these flows. Each node has a part in the rounds of pairs, so that its number in their matrix is
+/// that in the plan.
+fn round(rounds: &[&Case], number: usize, links: &[Link]) -> Case {
+    let flows = links.iter().flat_map(|link| {
+        // Over all rails.
+        rounds.iter().flat_map(|case| &case.flows).filter(|flow| goes_over(flow, *link)).cloned()
+    });
+    Case {
+        id: quick::further_id(rounds, number),
+        settings: rounds[0].settings.clone(),
+        flows: flows.collect(),
+    }
+}
+
 /// A flow by the numbers of its nodes: from, to.
-pub(super) type Link = (usize, usize);
+type Link = (usize, usize);
 
 /// Flows of which no node has more than one.
 struct Round {
@@ -61,7 +119,7 @@ impl Round {
 
 /// The rounds of the next pass, at most `left`, in which no node has more than one flow; none when enough is known. `done`
 /// are the rounds before.
-pub(super) fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>> {
+fn next_pass(mesh: &Mesh, done: usize, left: usize) -> Vec<Vec<Link>> {
     let matrix = &mesh.matrix;
     let most = OF_A_PASS.min(left);
     let mut rounds: Vec<Round> = Vec::new();
@@ -146,5 +204,5 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
 }
 
 #[cfg(test)]
-#[path = "rounds_tests.rs"]
+#[path = "quick_tests.rs"]
 mod tests;
