@@ -126,7 +126,7 @@ fn going_first_decides_nothing() {
 #[test]
 fn small_messages_are_compared_by_rate() {
     let mut case = case();
-    let metric = |case: &Case| Metric::new(case, Program::for_case(case)).name();
+    let metric = |it: &Case| Metric::new(it, Program::for_case(it)).name();
     assert_eq!(metric(&case), "mmsg_per_s");
     case.size_bytes = 64 << 10;
     assert_eq!(metric(&case), "gbit_per_s");

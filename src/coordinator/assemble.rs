@@ -104,10 +104,10 @@ pub(crate) fn assemble(
     blank: Run,
     learnt: &Learnt,
     mut reports: Vec<(usize, NodeReport)>,
-    failure: Option<RunFailure>,
+    early_failure: Option<RunFailure>,
 ) -> Assembled {
     let goes_on =
-        reports.len() == members.len() && failure.as_ref().is_none_or(|it| it.interrupted);
+        reports.len() == members.len() && early_failure.as_ref().is_none_or(|it| it.interrupted);
     let config = config(case, nodes);
     let set_up = reports
         .iter_mut()
@@ -125,7 +125,7 @@ pub(crate) fn assemble(
         ..blank
     };
     let paths = paths(case, &reports, set_up.as_ref());
-    let early_failure = failure.or_else(|| {
+    let step_failure = early_failure.or_else(|| {
         case.flows.iter().zip(0..).find_map(|(flow, index)| {
             unaccounted(
                 flow,
@@ -152,7 +152,7 @@ pub(crate) fn assemble(
             .and_then(|(_, report)| report.set_up.take());
         run.connect = Some(connect(case, set_up, other.unwrap_or_default()));
     }
-    let failure = early_failure.or_else(|| empty_window(case, &run));
+    let failure = step_failure.or_else(|| empty_window(case, &run));
     run.complete = failure.is_none();
     if let Some(failure) = &failure {
         run.interrupted = failure.interrupted;
@@ -262,8 +262,8 @@ fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
 fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut ends = BTreeMap::new();
     for (node, report) in reports {
-        if let Some(told) = result_of(nodes.get(*node), run) {
-            told.workers = std::mem::take(&mut report.workers);
+        if let Some(result) = result_of(nodes.get(*node), run) {
+            result.workers = std::mem::take(&mut report.workers);
         }
         let of_node = std::mem::take(&mut report.ends).into_iter();
         ends.extend(of_node.map(|end| ((end.flow, end.side), end)));
@@ -274,14 +274,10 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         let initiator = ends.remove(&(index, Side::Initiator));
         let both = initiator.as_ref().zip(target.as_ref());
         // What comes of a ping-pong's messages are their answers.
-        let there = both.and_then(|(initiator, target)| {
-            if flow.is_answered() {
-                Arrived::new(flow, initiator, initiator)
-            } else {
-                Arrived::new(flow, initiator, target)
-            }
+        let there = both.and_then(|(from, to)| {
+            Arrived::new(flow, from, if flow.is_answered() { from } else { to })
         });
-        let back = both.and_then(|(initiator, target)| Arrived::new(flow, target, initiator));
+        let back = both.and_then(|(to, from)| Arrived::new(flow, from, to));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
         tell_sent(forward, initiator);

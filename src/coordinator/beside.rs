@@ -25,13 +25,13 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
     let Some((alone, others)) = cases.split_first() else {
         return Ok(());
     };
-    let mut attacked: Vec<Attacked> = others
+    let mut comparisons: Vec<Attacked> = others
         .iter()
         .zip(&rounds.attackers)
         .map(|(case, name)| Attacked::new(rounds, name, alone, case))
         .collect();
     for number in 1..=rounds.most {
-        let order = order(&attacked, number);
+        let order = order(&comparisons, number);
         if order.is_empty() {
             break;
         }
@@ -49,12 +49,12 @@ pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<()
         }
         let is_last = done.is_err() || number == rounds.most;
         let alone_first = order.first() == Some(&ALONE);
-        for (attacked, beside) in attacked.iter_mut().zip(&figures[ALONE + 1..]) {
-            if let (Some(alone), Some(beside)) = (&figures[ALONE], beside) {
-                attacked.add(alone_first, alone, beside, is_last);
+        for (attacked, beside) in comparisons.iter_mut().zip(&figures[ALONE + 1..]) {
+            if let (Some(own), Some(beside)) = (&figures[ALONE], beside) {
+                attacked.add(alone_first, own, beside, is_last);
             }
         }
-        sweeper.outcome.result.beside = attacked.iter().map(|it| it.report.clone()).collect();
+        sweeper.outcome.result.beside = comparisons.iter().map(|it| it.report.clone()).collect();
         done?;
     }
     Ok(())

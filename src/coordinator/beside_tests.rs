@@ -49,8 +49,8 @@ fn harm_is_a_factor_above_one_of_either_figure() {
     for (part, p99, factor, words) in all {
         let attacked = after(8, part, p99);
         let BesideAttacker { verdict, gbit_per_s: gbit, p99_ns, note, .. } = &attacked.report;
-        let found = [verdict, &gbit.verdict, &p99_ns.verdict].map(String::as_str);
-        assert_eq!(found.join(" "), words);
+        let verdicts = [verdict, &gbit.verdict, &p99_ns.verdict].map(String::as_str);
+        assert_eq!(verdicts.join(" "), words);
         assert!(attacked.is_over() && note.is_none());
         let near = |found: Option<f64>, wanted: f64| (found.unwrap() / wanted - 1.0).abs() < 1e-6;
         assert!(near(gbit.factor, factor), "{gbit:?}");
@@ -109,7 +109,7 @@ fn figures_are_of_the_victims_flows_and_both_must_move() {
     let counted = Figures::from_run(&run, 2).unwrap();
     assert_eq!((counted.gbit_per_s, counted.attacker_gbit_per_s), (5.0, 4.0));
     run.flows[2] = flow(0.0);
-    let why = |run: &Run| Figures::from_run(run, 2).unwrap_err();
+    let why = |it: &Run| Figures::from_run(it, 2).unwrap_err();
     assert_eq!(why(&run), "the attacker moved nothing");
     run.complete = false;
     assert_eq!(why(&run), "the run is not complete");

@@ -343,12 +343,12 @@ impl Clocks {
                 sent_at.push(Instant::now());
                 member.node.send(&Message::AskClock)?;
             }
-            for ((member, sent), best) in links.members.iter().zip(sent_at).zip(&mut best) {
+            for ((member, sent), nearest) in links.members.iter().zip(sent_at).zip(&mut best) {
                 let (theirs_ns, arrived) = clock_answer(links, member)?;
                 let offset =
                     ClockOffset::between(since_epoch_ns(sent), theirs_ns, since_epoch_ns(arrived));
-                if best.is_none_or(|best| offset.uncertainty_ns < best.uncertainty_ns) {
-                    *best = Some(offset);
+                if nearest.is_none_or(|known| offset.uncertainty_ns < known.uncertainty_ns) {
+                    *nearest = Some(offset);
                 }
             }
         }

@@ -120,7 +120,7 @@ impl NodePlaces {
         }
         // Those of this process one after the other: each opens its device before the next, so that on the embedded one their
         // addresses are in their order.
-        let here: Result<Vec<Option<Node>>, Unconnected> = self
+        let reached: Result<Vec<Option<Node>>, Unconnected> = self
             .places
             .iter()
             .enumerate()
@@ -129,16 +129,17 @@ impl NodePlaces {
                 Place::Remote(..) | Place::Rank => Ok(None),
             })
             .collect();
-        let both = here.and_then(|here| Ok((here, self.ask(&others, stop)?)));
-        let (here, facts) = both.inspect_err(|error| {
+        let connected = reached.and_then(|here| Ok((here, self.ask(&others, stop)?)));
+        let (here, facts_there) = connected.inspect_err(|error| {
             // They are told why, and do not find out by the end of their links.
             let failure = RunFailure::from(error.clone());
             others.iter().flatten().for_each(|(link, _)| failure.tell(link));
         })?;
-        let there = others.into_iter().zip(facts).enumerate().map(|(number, (other, facts))| {
-            let ((link, peer), facts) = other.zip(facts)?;
-            Some(self.node(number, link, peer, facts))
-        });
+        let there =
+            others.into_iter().zip(facts_there).enumerate().map(|(number, (other, of_node))| {
+                let ((link, peer), node_facts) = other.zip(of_node)?;
+                Some(self.node(number, link, peer, node_facts))
+            });
         let mut nodes: Vec<Node> =
             here.into_iter().zip(there).filter_map(|(here, there)| here.or(there)).collect();
         if self.network.is_none() && self.toward.is_empty() {

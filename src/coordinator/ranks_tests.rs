@@ -172,9 +172,8 @@ fn a_rank_that_reaches_a_server_is_told_what_listens_there() {
 #[test]
 fn idle_connections_keep_no_rank_out() {
     let ranks = open(3, None);
-    let idle: Vec<_> = (0..100)
-        .map(|_| std::net::TcpStream::connect(("127.0.0.1", ranks.port)).unwrap())
-        .collect();
+    let idle: Vec<_> =
+        (0..100).map(|_| TcpStream::connect(("127.0.0.1", ranks.port)).unwrap()).collect();
     let _heard = [1, 2].map(|number| joins(&ranks, rank(number, 3), None));
     gathered(&ranks).unwrap();
     drop(idle);

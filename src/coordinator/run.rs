@@ -509,7 +509,7 @@ impl Meter {
         if let Some(p99_ns) = self.p99_ns(node, progress.p99_ns) {
             observer.latency(p99_ns);
         }
-        let is_first = self.of_nodes[..node].iter().all(|pace| pace.last.elapsed_ns == 0);
+        let is_first = self.of_nodes[..node].iter().all(|before| before.last.elapsed_ns == 0);
         if is_first {
             let elapsed = Duration::from_nanos(progress.elapsed_ns);
             let gbit_per_s = self.of_nodes.iter().map(|it| it.gbit_per_s).sum();
@@ -525,11 +525,11 @@ impl Meter {
         let before_ns = pace.p99_ns;
         pace.p99_ns = before_ns.max(Some(reported_ns?));
         pace.tells_p99 = true;
-        let is_first = self.of_nodes.iter().position(|pace| pace.tells_p99) == Some(node);
+        let is_first = self.of_nodes.iter().position(|it| it.tells_p99) == Some(node);
         if !is_first && before_ns.is_none() {
             return None;
         }
-        self.of_nodes.iter_mut().filter_map(|pace| pace.p99_ns.take()).max()
+        self.of_nodes.iter_mut().filter_map(|it| it.p99_ns.take()).max()
     }
 }
 

@@ -76,8 +76,8 @@ fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {
         return;
     };
     entry.searches.push(found);
-    if let Some(found) = result.cases.last().and_then(|it| it.searches.last()) {
-        sweeper.observer.search_finished(case, found, result);
+    if let Some(search) = result.cases.last().and_then(|it| it.searches.last()) {
+        sweeper.observer.search_finished(case, search, result);
     }
 }
 
@@ -220,8 +220,8 @@ impl Searching<'_> {
             let excess = trial.excess.unwrap_or_default();
             bounds.add(load, is_short, trial.outcome, excess);
             let (lower, upper) = bounds.found();
-            self.found.lower_per_second = lower.map(|load| load as f64);
-            self.found.upper_per_second = upper.map(|load| load as f64);
+            self.found.lower_per_second = lower.map(|it| it as f64);
+            self.found.upper_per_second = upper.map(|it| it as f64);
         }
     }
 
@@ -389,23 +389,23 @@ fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String>
         let failure = run.failure.as_ref();
         return Err(failure.map_or_else(String::new, |it| it.message.clone()));
     }
-    let (mut trial, mut excess) = (Trial::default(), Vec::new());
+    let (mut trial, mut excesses) = (Trial::default(), Vec::new());
     trial.asked_per_second = load as f64;
     trial.achieved_per_second = f64::INFINITY;
     for flow in &run.flows {
         let lacks = |what: &str| format!("the flow `{}` has no {what}", flow.name);
-        let load = flow.load.as_ref().ok_or_else(|| lacks("load"))?;
-        trial.achieved_per_second = trial.achieved_per_second.min(load.achieved_per_second);
+        let outcome = flow.load.as_ref().ok_or_else(|| lacks("load"))?;
+        trial.achieved_per_second = trial.achieved_per_second.min(outcome.achieved_per_second);
         trial.lateness_p99_ns = trial.lateness_p99_ns.max(lateness_p99(flow));
         let Some(latency) = &flow.latency_ns else {
-            if load.verdict != LoadVerdict::NotKept {
+            if outcome.verdict != LoadVerdict::NotKept {
                 return Err(lacks("latency"));
             }
             trial.outcome = TrialOutcome::NotKept;
             continue;
         };
         // Lateness spoils the percentiles that it does, and a search asks for its own.
-        let is_late = load.not_kept_by.is_some_and(|by| by != NotKeptBy::Lateness);
+        let is_late = outcome.not_kept_by.is_some_and(|by| by != NotKeptBy::Lateness);
         if is_late || limits.iter().any(|limit| is_spoilt(latency, limit)) {
             trial.outcome = TrialOutcome::NotKept;
         }
@@ -415,11 +415,11 @@ fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String>
         trial.p99_9_ns = trial.p99_9_ns.max(latency.p99_9);
         let histogram = latency.histogram().map_err(|error| error.to_string())?;
         for limit in limits {
-            excess.push(excess_of(&histogram, limit)?);
+            excesses.push(excess_of(&histogram, limit)?);
         }
     }
     if trial.outcome != TrialOutcome::NotKept {
-        trial.excess = excess.into_iter().reduce(f64::max);
+        trial.excess = excesses.into_iter().reduce(f64::max);
         trial.outcome = match trial.excess {
             Some(excess) if excess > 1.0 => TrialOutcome::Broke,
             _ => TrialOutcome::Kept,

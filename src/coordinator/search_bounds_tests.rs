@@ -126,15 +126,15 @@ fn above_what_the_harness_can_the_limit_is_not_known() {
     let reach = bounds.out_of_reach().unwrap();
     assert!(upper.is_none() && lower.is_some_and(|it| it < 600_000));
     assert!((600_000..610_000).contains(&reach), "{reach}");
-    let (end, bounds) = search(10_000, |_, _| None);
+    let (end_at_once, no_bounds) = search(10_000, |_, _| None);
     let nothing = (SearchEnd::ScheduleNotKept, (None, None));
-    assert_eq!((end, bounds.found()), nothing);
+    assert_eq!((end_at_once, no_bounds.found()), nothing);
     // The limit is below.
-    let (end, bounds) = search(10_000, |load, _| {
+    let (end_below, bounds_below) = search(10_000, |load, _| {
         (load < 600_000).then_some(if load < 500_000 { 0.1 } else { 9.0 })
     });
-    assert_eq!(end, SearchEnd::Found);
-    assert!(bounds.found().1.is_some_and(|upper| upper < 510_000));
+    assert_eq!(end_below, SearchEnd::Found);
+    assert!(bounds_below.found().1.is_some_and(|it| it < 510_000));
 }
 
 #[test]

@@ -179,14 +179,14 @@ fn a_trial_that_fails_is_made_once_more() {
     assert!(!trials.notes.is_empty() && trials.notes[0].contains("boom"));
     let mut outcomes = found.trials.iter().map(|trial| trial.outcome);
     assert!(outcomes.any(|it| it == TrialOutcome::Failed));
-    let mut trials = fake(|_, number| match number {
+    let mut failing = fake(|_, number| match number {
         ..4 => Ok(kept_but(200)),
         _ => Ok(failed()),
     });
-    let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+    let (stopped, done) = search(&slo("p99<20us"), 1e6, second(), &mut failing);
     assert!(done.is_ok(), "the sweep goes on");
-    assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 5));
-    assert!(found.note.is_some_and(|note| note.contains("boom")));
+    assert_eq!((stopped.end, stopped.trials.len()), (SearchEnd::Stopped, 5));
+    assert!(stopped.note.is_some_and(|note| note.contains("boom")));
 }
 
 #[test]
@@ -256,12 +256,12 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
     let (found, done) = search(&goal, maximum, span, &mut queue);
     assert!(done.is_ok());
     let limit = &found.limits[0];
-    let (quantile, limit_ns) = (limit.percentile / 100.0, limit.below_ns as f64);
+    let (quantile, below_ns) = (limit.percentile / 100.0, limit.below_ns as f64);
     let truth = if is_poisson {
-        queueing::Md1::highest_load(quantile, limit_ns / service_ns as f64 - 1.0)
+        queueing::Md1::highest_load(quantile, below_ns / service_ns as f64 - 1.0)
     } else {
         // Above its capacity message k waits k (service - gap); so many are in a trial.
-        1.0 + (limit_ns - service_ns as f64) / quantile / span_ns as f64
+        1.0 + (below_ns - service_ns as f64) / quantile / span_ns as f64
     };
     (found, queue, truth * capacity)
 }
@@ -337,15 +337,15 @@ fn the_excess_is_the_share_above_over_what_is_allowed() {
     let ten_times: Vec<u64> = latencies.repeat(10);
     let many = run_of(&ten_times, LoadVerdict::Kept);
     let run = run_of(&latencies, LoadVerdict::Kept);
-    let trial = |limits: &[LatencyLimit]| judge(&run, 1_000, limits).unwrap();
+    let judged = |limits: &[LatencyLimit]| judge(&run, 1_000, limits).unwrap();
     let close = |trial: Trial, expected: f64| (trial.excess.unwrap() - expected).abs() < 1e-9;
-    assert!(close(trial(&[limit(99.0, 20_000)]), 2.0));
+    assert!(close(judged(&[limit(99.0, 20_000)]), 2.0));
     let at_p99_9 = judge(&many, 1_000, &[limit(99.9, 20_000)]).unwrap();
     assert!(close(at_p99_9, 20.0));
-    assert!(close(trial(&[limit(90.0, 20_000)]), 0.2));
-    assert!(close(trial(&[limit(99.0, 60_000)]), 0.05), "half a message of 10");
-    assert_eq!(trial(&[limit(90.0, 20_000)]).outcome, TrialOutcome::Kept);
-    let both = trial(&[limit(90.0, 20_000), limit(99.0, 20_000)]);
+    assert!(close(judged(&[limit(90.0, 20_000)]), 0.2));
+    assert!(close(judged(&[limit(99.0, 60_000)]), 0.05), "half a message of 10");
+    assert_eq!(judged(&[limit(90.0, 20_000)]).outcome, TrialOutcome::Kept);
+    let both = judged(&[limit(90.0, 20_000), limit(99.0, 20_000)]);
     assert_eq!(both.outcome, TrialOutcome::Broke);
     assert!(close(both, 2.0));
     assert!(judge(&run, 1, &[limit(99.9, 1)]).is_err_and(|it| it.contains("too few")));
@@ -375,8 +375,8 @@ fn both_directions_must_keep_it_and_their_schedule() {
     assert!(trial.p50_ns.unwrap() >= 89_000);
     let load = run.flows[0].load.as_mut().unwrap();
     (load.verdict, load.not_kept_by) = (LoadVerdict::NotKept, Some(NotKeptBy::Gaps));
-    let trial = judge(&run, 1_000, &limits).unwrap();
-    assert_eq!((trial.outcome, trial.excess), (TrialOutcome::NotKept, None));
+    let unkept = judge(&run, 1_000, &limits).unwrap();
+    assert_eq!((unkept.outcome, unkept.excess), (TrialOutcome::NotKept, None));
 }
 
 #[test]
@@ -385,10 +385,8 @@ fn lateness_spoils_a_trial_whose_limit_is_of_a_percentile_that_it_spoils() {
     let flow = &mut run.flows[0];
     flow.load.as_mut().unwrap().not_kept_by = Some(NotKeptBy::Lateness);
     flow.latency_ns.as_mut().unwrap().p99_9 = None;
-    let outcome = |run: &Run, percentile| {
-        let trial = judge(run, 1, &[limit(percentile, 20_000)]).unwrap();
-        trial.outcome
-    };
+    let outcome =
+        |it: &Run, percentile| judge(it, 1, &[limit(percentile, 20_000)]).unwrap().outcome;
     for (percentile, expected) in
         [(50.0, TrialOutcome::Kept), (99.0, TrialOutcome::Kept), (99.9, TrialOutcome::NotKept)]
     {

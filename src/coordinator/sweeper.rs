@@ -196,10 +196,10 @@ fn record(
         }
     }
     entry.runs.push(done.run);
-    if let Some(entry) = outcome.result.cases.get(index)
-        && let Some(run) = entry.runs.last()
+    if let Some(recorded) = outcome.result.cases.get(index)
+        && let Some(run) = recorded.runs.last()
     {
-        observer.run_finished(&entry.config, run, &outcome.result);
+        observer.run_finished(&recorded.config, run, &outcome.result);
     }
 }
 
@@ -294,16 +294,20 @@ mod tests {
 
     #[test]
     fn runs_in_doubt_are_asked_where_none_counts_and_failed_ones_never() {
-        let run = |number, complete, kind: Option<DoubtKind>| {
+        let numbered = |number, complete, kind: Option<DoubtKind>| {
             let mut flow = FlowResult::default();
             flow.window.doubts.extend(kind.map(|kind| Doubt { kind, message: String::new() }));
             Run { run: number, complete, flows: vec![flow], ..Run::default() }
         };
         let missed = Some(DoubtKind::EdgeMissed);
-        let runs =
-            [run(1, true, None), run(3, true, None), run(9, true, missed), run(7, false, None)];
+        let runs = [
+            numbered(1, true, None),
+            numbered(3, true, None),
+            numbered(9, true, missed),
+            numbered(7, false, None),
+        ];
         let median_of =
-            |runs: &[Run]| median_per_second(runs.iter(), |run: &Run| Some(f64::from(run.run)));
+            |some: &[Run]| median_per_second(some.iter(), |run: &Run| Some(f64::from(run.run)));
         assert_eq!(median_of(&runs), Some(2e6));
         assert_eq!(median_of(&runs[2..]), Some(9e6));
         assert_eq!(median_of(&runs[3..]), None);

@@ -18,14 +18,11 @@ use protocol::link::Link;
 use protocol::message::Message;
 use protocol::token::{self, NONCE_BYTES, Nonce};
 
-use super::arrival::{ReceivedFile, check_name, finish};
-use super::channel::TransferEnd;
-use super::chunks::unreadable;
-use super::digest::Digest;
-use super::place::{Folder, Incoming};
-use super::settings::CHUNK_BYTES;
-use super::source::{Opened, Source};
-use super::worker_pool;
+use super::channel::{CHUNK_BYTES, TransferEnd};
+use super::chunks::{peers_reason, unreadable};
+use super::files::{
+    Digest, Folder, Incoming, Opened, ReceivedFile, Source, check_received_name, finish_file,
+};
 
 /// Time limit for the sender to connect and send the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -133,7 +130,7 @@ pub(super) fn receive(
     stop: &AtomicBool,
 ) -> Result<(), RunFailure> {
     let started = Instant::now();
-    check_name(&hello.name)?;
+    check_received_name(&hello.name)?;
     if !CHUNK_BYTES.contains(&hello.chunk_bytes) {
         let text = format!("chunks of {} bytes", hello.chunk_bytes);
         return Err(RunFailure::new(text, None));
@@ -146,12 +143,12 @@ pub(super) fn receive(
         port: listener.local_addr().map_err(|error| not_listening(&error))?.port(),
         key: token::to_hex(&key),
     }))?;
-    let mut stream = accept(&listener, &key, link, stop)
-        .map_err(|found| worker_pool::reason(link, found, stop))?;
+    let mut stream =
+        accept(&listener, &key, link, stop).map_err(|found| peers_reason(link, found, stop))?;
     let digest = store(&mut stream, folder, &incoming, hello, link, stop)
-        .map_err(|found| worker_pool::reason(link, found, stop))?;
+        .map_err(|found| peers_reason(link, found, stop))?;
     let received_file = ReceivedFile { name: &hello.name, size_bytes: hello.size_bytes };
-    let sync_seconds = finish(link, folder, &incoming, received_file, digest, stop)?;
+    let sync_seconds = finish_file(link, folder, &incoming, received_file, digest, stop)?;
     drop(incoming);
     link.send(&Message::FileAck(FileAck { sync_seconds }))?;
     log(ServerEvent::File {

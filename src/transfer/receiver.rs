@@ -13,14 +13,10 @@ use protocol::file_message::{FileAccept, FileAck, FileHello};
 use protocol::link::Link;
 use protocol::message::Message;
 
-use super::arrival::{check_name, finish};
 use super::channel::{Channel, ChannelWorker, TransferEnd};
-use super::chunks::{self, FileProgress, WorkerBuffers};
-use super::digest::Digest;
-use super::place::{Folder, Incoming, PlaceError};
+use super::chunks::{self, FileProgress, ReceiveWindow, WorkerBuffers, peers_reason, run_workers};
+use super::files::{Digest, Folder, Incoming, PlaceError, check_received_name, finish_file};
 use super::plain_tcp;
-use super::window::ReceiveWindow;
-use super::worker_pool;
 
 /// Time limit between two files.
 const BETWEEN_FILES: Duration = Duration::from_secs(3600);
@@ -105,7 +101,7 @@ impl FileReceiver {
     ) -> Result<(), RunFailure> {
         let started = Instant::now();
         let FileHello { name, size_bytes, .. } = hello;
-        check_name(name)?;
+        check_received_name(name)?;
         let replace = hello.force && self.may_replace;
         self.folder.admits(name, replace).map_err(|error| self.refused(error, hello.force))?;
         let incoming = self.folder.incoming(name, *size_bytes)?;
@@ -140,8 +136,8 @@ impl FileReceiver {
         link.send(&Message::FileAccept(Box::new(FileAccept { endpoints })))?;
         let digest = connected
             .store(&self.folder, &incoming, hello, link, stop)
-            .map_err(|found| worker_pool::reason(link, found, stop))?;
-        let sync_seconds = finish(link, &self.folder, &incoming, hello.into(), digest, stop)?;
+            .map_err(|found| peers_reason(link, found, stop))?;
+        let sync_seconds = finish_file(link, &self.folder, &incoming, hello.into(), digest, stop)?;
         incoming.publish(name, replace)?;
         link.send(&Message::FileAck(FileAck { sync_seconds }))?;
         log(ServerEvent::File {
@@ -179,7 +175,7 @@ impl ReceivingQps {
             return Ok(Digest::default());
         }
         let channel = &self.channel;
-        worker_pool::run(
+        run_workers(
             &mut self.workers,
             &mut self.benches,
             &progress,

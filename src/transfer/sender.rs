@@ -14,14 +14,10 @@ use protocol::link::Link;
 use protocol::message::Message;
 use protocol::token::Token;
 
-use super::channel::{Channel, ChannelWorker, TransferEnd};
-use super::chunks::{self, FileProgress, WorkerBuffers};
-use super::digest::Digest;
+use super::channel::{Channel, ChannelWorker, TransferEnd, check_settings};
+use super::chunks::{self, FileProgress, SendWindow, WorkerBuffers, peers_reason, run_workers};
+use super::files::{Digest, Opened, Source, SourceError, open_source};
 use super::plain_tcp;
-use super::settings;
-use super::source::{self, Opened, Source, SourceError};
-use super::window::SendWindow;
-use super::worker_pool;
 
 /// Time limit for the receiver to reserve space, register memory and create its QPs.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(120);
@@ -112,7 +108,7 @@ pub fn send_files(
     stop: &AtomicBool,
     observer: &mut dyn SendObserver,
 ) -> Result<(), RunFailure> {
-    settings::check(&options.settings)?;
+    check_settings(&options.settings)?;
     // Check first that this end has a device, before contacting the peer.
     drop(NodeResources::open(options.resources.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
@@ -167,7 +163,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn file(&mut self, index: usize) -> Result<(), RunFailure> {
         let source = &self.options.files[index];
-        let opened = source::open(&source.path).map_err(|error| not_read(&error))?;
+        let opened = open_source(&source.path).map_err(|error| not_read(&error))?;
         let size_bytes = opened.size_bytes;
         if self.options.against_tcp {
             // Neither transport should wait for this end's disk.
@@ -202,7 +198,7 @@ impl Session<'_> {
         let began = Instant::now();
         let digest = self
             .write(source, opened)
-            .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
+            .map_err(|found| peers_reason(self.link, found, self.stop))?;
         if opened.has_changed().map_err(|error| chunks::unreadable(&source.name, &error))? {
             return Err(RunFailure::new(
                 format!(
@@ -265,7 +261,7 @@ impl Session<'_> {
             return Ok(Digest::default());
         }
         let channel = &connected.channel;
-        worker_pool::run(
+        run_workers(
             &mut connected.workers,
             &mut connected.benches,
             &progress,
@@ -295,7 +291,7 @@ impl Session<'_> {
             self.observer.moved(bytes);
             TransferEnd::Sender.alive(self.link, self.stop)
         })
-        .map_err(|found| worker_pool::reason(self.link, found, self.stop))?;
+        .map_err(|found| peers_reason(self.link, found, self.stop))?;
         if digest != rdma {
             return Err(RunFailure::new(
                 format!("{:?} was written to while it was sent again over TCP", source.name),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 
+use crate::transfer::files::Source;
 use crate::transfer::sender::{FileReport, FileTiming, SendObserver};
-use crate::transfer::source::Source;
 
 use crate::cli::terminal::errors::{Failure, say};
 use crate::cli::terminal::progress::bar;
@@ -137,7 +137,7 @@ fn compared(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::digest::Digest;
+    use crate::transfer::files::Digest;
 
     #[test]
     fn a_line_says_how_long_and_how_fast() {

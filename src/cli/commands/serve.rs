@@ -12,7 +12,7 @@ use crate::cli::signals::stop_flag;
 use crate::cli::terminal::errors::{Failure, say, start_logging};
 use crate::cli::token::token;
 use crate::doctor::{Machine, node};
-use crate::transfer::place::Folder;
+use crate::transfer::files::Folder;
 use crate::transfer::receiver::FileReceiver;
 use ::node::resources::{NodeOptions, NodeResources, Route};
 use ::node::server::listener::Server;
