@@ -40,13 +40,13 @@ fn scattered(number: u32) -> f64 {
 
 #[test]
 fn harm_is_a_factor_above_one_of_either_figure() {
-    let all: [(Part, _, _, _); 4] = [
+    let cases: [(Part, _, _, _); 4] = [
         (half, None, 2.0, "harmed harmed unclear"),
         (|_| 1.0, Some(1.0), 1.0, "not harmed not harmed not harmed"),
         (|_| 1.25, Some(1.0), 0.8, "not harmed not harmed not harmed"),
         (|_| 1.0, Some(3.0), 1.0, "harmed not harmed harmed"),
     ];
-    for (part, p99, factor, words) in all {
+    for (part, p99, factor, words) in cases {
         let attacked = after(8, part, p99);
         let BesideAttacker { verdict, gbit_per_s: gbit, p99_ns, note, .. } = &attacked.report;
         let verdicts = [verdict, &gbit.verdict, &p99_ns.verdict].map(String::as_str);
@@ -64,8 +64,8 @@ fn harm_is_a_factor_above_one_of_either_figure() {
 
 #[test]
 fn between_looks_nothing_is_said_and_at_the_end_why() {
-    let all: [(u32, Part); 3] = [(6, half), (9, scattered), (14, scattered)];
-    for (count, part) in all {
+    let cases: [(u32, Part); 3] = [(6, half), (9, scattered), (14, scattered)];
+    for (count, part) in cases {
         let attacked = after(count, part, None);
         assert!(attacked.report.verdict == UNCLEAR && !attacked.is_over());
     }
@@ -90,10 +90,10 @@ fn rounds_that_do_not_count_end_it_after_three_in_a_row() {
 
 #[test]
 fn a_round_has_the_victim_at_either_end_and_those_that_are_open() {
-    let all = [8, 6, 6].map(|count| after(count, half, None));
-    assert_eq!(order(&all, 9), [0, 2, 3]);
-    assert_eq!(order(&all, 10), [3, 2, 0]);
-    assert!(order(&all[..1], 9).is_empty());
+    let attackers = [8, 6, 6].map(|count| after(count, half, None));
+    assert_eq!(order(&attackers, 9), [0, 2, 3]);
+    assert_eq!(order(&attackers, 10), [3, 2, 0]);
+    assert!(order(&attackers[..1], 9).is_empty());
     assert_eq!(order(&[attacked(), attacked()], 1), [0, 1, 2]);
 }
 

@@ -442,10 +442,10 @@ pub(crate) enum Furthest {
 
 /// The overlap of windows; `None` where there are not two.
 pub(crate) fn together(windows: &[Span]) -> Option<Together> {
-    let opened = || windows.iter().map(|it| it.opened_ns);
-    let closed = || windows.iter().map(|it| it.closed_ns);
-    let (first_open, last_open) = (opened().min()?, opened().max()?);
-    let (first_closed, last_closed) = (closed().min()?, closed().max()?);
+    let (opened, closed): (Vec<i128>, Vec<i128>) =
+        windows.iter().map(|it| (it.opened_ns, it.closed_ns)).unzip();
+    let (first_open, last_open) = (*opened.iter().min()?, *opened.iter().max()?);
+    let (first_closed, last_closed) = (*closed.iter().min()?, *closed.iter().max()?);
     let longest = windows.iter().map(|it| it.closed_ns - it.opened_ns).max()?;
     if windows.len() < 2 || longest <= 0 {
         return None;
@@ -454,9 +454,9 @@ pub(crate) fn together(windows: &[Span]) -> Option<Together> {
     let late_ns = u64::try_from(last_open - first_open).unwrap_or(u64::MAX);
     let early_ns = u64::try_from(last_closed - first_closed).unwrap_or(u64::MAX);
     let furthest = if late_ns >= early_ns {
-        Furthest::Opened(opened().position(|it| it == last_open)?, late_ns)
+        Furthest::Opened(opened.iter().position(|it| *it == last_open)?, late_ns)
     } else {
-        Furthest::Closed(closed().position(|it| it == first_closed)?, early_ns)
+        Furthest::Closed(closed.iter().position(|it| *it == first_closed)?, early_ns)
     };
     Some(Together { overlap: common as f64 / longest as f64, furthest })
 }

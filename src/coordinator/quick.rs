@@ -172,31 +172,24 @@ fn doubted(mesh: &Mesh) -> Vec<Link> {
     let worse = |cell: &Cell| Some(sign * (1.0 - cell.figures.of(quantity)? / usual));
     let shares: Vec<f64> = matrix.cells.iter().filter_map(worse).collect();
     let floor = floor(quantity).max(DEVIATIONS * spread(&shares).unwrap_or(0.0));
-    // How much worse than usual it is; `None` where it looks well.
-    let excess = |cell: &Cell| {
-        let Some(excess) = worse(cell) else {
+    let mut found: Vec<(f64, Link)> = Vec::new();
+    for cell in matrix.cells.iter().filter(|cell| cell.runs.len() + cell.lost < ENOUGH) {
+        let excess = match worse(cell) {
             // What failed is told. What is doubtful may be measured well another time.
-            return (cell.doubtful > 0).then_some(f64::INFINITY);
+            None if cell.doubtful > 0 => f64::INFINITY,
+            Some(_) if is_of(cell, &known) => continue,
+            Some(_) if cell.is_lossy() || is_of(cell, &open) => f64::INFINITY,
+            Some(excess) if excess > floor => excess,
+            None | Some(_) => continue,
         };
-        if is_of(cell, &known) {
-            None
-        } else if cell.is_lossy() || is_of(cell, &open) {
-            Some(f64::INFINITY)
-        } else {
-            Some(excess).filter(|it| *it > floor)
-        }
-    };
-    let mut found: Vec<(f64, Link)> = matrix
-        .cells
-        .iter()
-        .filter(|cell| cell.runs.len() + cell.lost < ENOUGH)
-        .filter_map(|cell| Some((excess(cell)?, (cell.from, cell.to))))
-        .collect();
+        found.push((excess, (cell.from, cell.to)));
+    }
     found.sort_by(|(one, _), (two, _)| two.total_cmp(one));
     let mut seen = HashSet::new();
-    let links = found.into_iter().map(|(_, link)| link);
     // Traffic both ways is measured both ways at once.
-    links
+    found
+        .into_iter()
+        .map(|(_, link)| link)
         .filter(|(from, to)| {
             !matrix.settings.bidirectional || seen.insert((*from.min(to), *from.max(to)))
         })

@@ -32,7 +32,7 @@ fn secret(text: &str) -> Token {
 /// A rank that joins, until its session ends; what it heard at last.
 fn joins(ranks: &Ranks, own: Join, token: Option<&str>) -> mpsc::Receiver<String> {
     let (port, terms) = (ranks.port, ServerTerms::new(token.map(secret), json!({})));
-    let (told, heard) = mpsc::channel();
+    let (sender, heard) = mpsc::channel();
     thread::spawn(move || {
         let joined = join(&["127.0.0.1".to_owned()], port, &own, &terms, &GO_ON);
         let text = match joined {
@@ -43,7 +43,7 @@ fn joins(ranks: &Ranks, own: Join, token: Option<&str>) -> mpsc::Receiver<String
             Err(JoinError::Accept(error)) => error.to_string(),
             Err(JoinError::Connect(error)) => error.to_string(),
         };
-        let _ = told.send(text);
+        let _ = sender.send(text);
     });
     heard
 }
@@ -86,8 +86,8 @@ fn one_that_does_not_come_back_is_named() {
     let Err(Missing::Connect(error)) = ranks.take(&GO_ON) else {
         panic!("it was taken");
     };
-    let told = "rank 2 (host) did not come back within 2 s";
-    assert_eq!(error.to_string(), told);
+    let expected = "rank 2 (host) did not come back within 2 s";
+    assert_eq!(error.to_string(), expected);
 }
 
 #[test]
@@ -95,11 +95,11 @@ fn one_that_joins_twice_ends_the_job() {
     let ranks = open(3, None);
     let first = joins(&ranks, rank(1, 3), None);
     let second = joins(&ranks, rank(1, 3), None);
-    let told = "rank 1 joined twice, from host and from host";
-    assert_eq!(gathered(&ranks).unwrap_err(), told);
+    let expected = "rank 1 joined twice, from host and from host";
+    assert_eq!(gathered(&ranks).unwrap_err(), expected);
     ranks.dismiss(&RunFailure::new("over", None), false);
     let heard = [first, second].map(|it| it.recv().unwrap()).concat();
-    has(heard, [told, "gave up: over"]);
+    has(heard, [expected, "gave up: over"]);
 }
 
 #[test]
@@ -132,8 +132,8 @@ fn a_stranger_without_the_token_ends_nothing_and_learns_nothing() {
     let ranks = open(3, Some("a"));
     for stranger in [other_options, other_version, no_host, rank(1, 4), rank(7, 3)] {
         for token in [None, Some("b")] {
-            let said = wait_for(&joins(&ranks, stranger.clone(), token));
-            assert!(!said.contains("--size"), "{said}");
+            let answer = wait_for(&joins(&ranks, stranger.clone(), token));
+            assert!(!answer.contains("--size"), "{answer}");
         }
     }
     assert!(ranks.slots.lock().refused.is_none());

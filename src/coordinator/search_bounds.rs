@@ -41,8 +41,8 @@ const FEWEST_UNKEPT: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
+    /// A trial at a load, in messages a second.
     Try {
-        /// In messages a second.
         load: u64,
         /// It only steers, and may be short.
         is_short: bool,

@@ -78,13 +78,13 @@ fn the_bounds_hold_the_true_limit_of_a_queue() {
         let tried = try_often(searches, limit, allowed, services);
         let trials = f64::from(tried.trials) / f64::from(searches);
         let (hold, most, width) = (tried.hold_the_truth, tried.most_trials, tried.width * 100.0);
-        let told = format!(
+        let summary = format!(
             "limit {limit} services, {allowed} allowed, {services} services a trial: {hold} of {searches} hold the truth, \
              {trials:.1} trials (at most {most}), {width:.1} % wide"
         );
-        println!("{told}");
-        assert!(tried.hold_the_truth * 20 >= searches * 19, "{told}");
-        assert!(trials <= 40.0 && tried.width < 0.25, "{told}");
+        println!("{summary}");
+        assert!(tried.hold_the_truth * 20 >= searches * 19, "{summary}");
+        assert!(trials <= 40.0 && tried.width < 0.25, "{summary}");
     }
 }
 
@@ -106,12 +106,12 @@ fn a_sharp_limit_is_found_within_a_goal_width() {
 #[test]
 fn where_none_or_all_keep_it_the_search_says_so() {
     // The last two have one load only.
-    let (none, all) = (SearchEnd::NoneKeeps, SearchEnd::AllKeep);
+    let (none_keeps, all_keep) = (SearchEnd::NoneKeeps, SearchEnd::AllKeep);
     for (lowest, excess, expected_end, lower, upper) in [
-        (10_000, 3.0, none, None, Some(10_000)),
-        (10_000, 0.1, all, Some(CAPACITY), None),
-        (CAPACITY, 0.1, all, Some(CAPACITY), None),
-        (CAPACITY, 10.0, none, None, Some(CAPACITY)),
+        (10_000, 3.0, none_keeps, None, Some(10_000)),
+        (10_000, 0.1, all_keep, Some(CAPACITY), None),
+        (CAPACITY, 0.1, all_keep, Some(CAPACITY), None),
+        (CAPACITY, 10.0, none_keeps, None, Some(CAPACITY)),
     ] {
         let (end, bounds) = search(lowest, |_, _| Some(excess));
         assert_eq!((end, bounds.found()), (expected_end, (lower, upper)));

@@ -90,8 +90,8 @@ fn a_search_finds_the_load_of_its_limit() {
     assert_eq!((found.maximum_per_second, found.trial_seconds), (1e6, 1.0));
     assert_eq!(found.trials.len(), trials.requests.len());
     for (trial, (load, span, _)) in found.trials.iter().zip(&trials.requests) {
-        let told = (trial.asked_per_second, trial.seconds);
-        assert_eq!(told, (*load as f64, *span));
+        let planned = (trial.asked_per_second, trial.seconds);
+        assert_eq!(planned, (*load as f64, *span));
         let expected = if *load < 300_000 { 0.5 } else { 2.0 };
         assert!((trial.excess.unwrap() - expected).abs() < 1e-9);
     }

@@ -249,14 +249,14 @@ mod tests {
     #[test]
     fn many_wait_at_a_time() {
         let (here, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let all = [(); 8];
-        at_once(32, &all, |()| {
+        let calls = [(); 8];
+        at_once(32, &calls, |()| {
             most.fetch_max(here.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             // Each waits for the others: one after the other would never end.
-            while most.load(Ordering::SeqCst) < all.len() {
+            while most.load(Ordering::SeqCst) < calls.len() {
                 thread::yield_now();
             }
         });
-        assert_eq!(most.load(Ordering::SeqCst), all.len());
+        assert_eq!(most.load(Ordering::SeqCst), calls.len());
     }
 }

@@ -49,12 +49,10 @@ impl PmiError {
     }
 }
 
-/// A reply: its command, and what it says.
+/// A reply: the word after `cmd=`, and all other `KEY=VALUE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The word after `cmd=`.
     pub command: String,
-    /// All other `KEY=VALUE`.
     pub fields: BTreeMap<String, String>,
 }
 
@@ -101,8 +99,8 @@ fn agree_over(
 ) -> Result<String, PmiError> {
     let mut store = Store::new(stream, stop)?;
     store.ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init")?;
-    let name = store.ask("cmd=get_my_kvsname", "my_kvsname")?;
-    let name = field(&name, "kvsname", "my_kvsname")?;
+    let reply = store.ask("cmd=get_my_kvsname", "my_kvsname")?;
+    let name = field(&reply, "kvsname", "my_kvsname")?;
     if let Some(value) = value {
         if value.is_empty() || value.contains(char::is_whitespace) || value.len() > 1023 {
             return Err(PmiError::Value(value.to_owned()));
@@ -142,8 +140,8 @@ impl<'a> Store<'a> {
 
     /// Sends a command and takes its reply.
     fn ask(&mut self, command: &str, expected: &'static str) -> Result<Reply, PmiError> {
-        let line = format!("{command}\n");
-        self.stream.write_all(line.as_bytes()).map_err(|error| PmiError::Io(Arc::new(error)))?;
+        let request = format!("{command}\n");
+        self.stream.write_all(request.as_bytes()).map_err(|error| PmiError::Io(Arc::new(error)))?;
         let line = self.line()?;
         Reply::parse(&line).filter(|it| it.command == expected && !it.is_refused()).ok_or_else(
             || PmiError::Unexpected { expected, got: results::text::printable(&line, 100) },
@@ -229,16 +227,13 @@ mod tests {
     }
 
     /// Answers as hydra does, to one rank that is alone.
-    fn hydra(stream: UnixStream, value: Option<&str>) -> Vec<String> {
-        let mut asked = Vec::new();
+    fn hydra(stream: UnixStream, known: Option<&str>) -> Vec<String> {
+        let mut commands = Vec::new();
         let mut out = stream.try_clone().unwrap();
-        let mut stored = value.map(str::to_owned);
+        let mut stored = known.map(str::to_owned);
         for line in BufReader::new(stream).lines() {
-            let line = line.unwrap();
-            let reply = Reply::parse(&line).unwrap();
-            if let Some(value) = reply.fields.get("value") {
-                stored = Some(value.clone());
-            }
+            let reply = Reply::parse(&line.unwrap()).unwrap();
+            stored = reply.fields.get("value").cloned().or(stored);
             let answer = match reply.command.as_str() {
                 "init" => "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0".to_owned(),
                 "get_my_kvsname" => "cmd=my_kvsname kvsname=kvs_1_0".to_owned(),
@@ -251,10 +246,10 @@ mod tests {
                 "finalize" => "cmd=finalize_ack".to_owned(),
                 other => panic!("{other}"),
             };
-            asked.push(reply.command);
+            commands.push(reply.command);
             writeln!(out, "{answer}").unwrap();
         }
-        asked
+        commands
     }
 
     fn agreed(
@@ -263,45 +258,45 @@ mod tests {
     ) -> (Result<String, PmiError>, String) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let launcher = thread::spawn(move || hydra(theirs, stored));
-        let told = agree_over(ours, own, &AtomicBool::new(false));
-        (told, launcher.join().unwrap().join(" "))
+        let value = agree_over(ours, own, &AtomicBool::new(false));
+        (value, launcher.join().unwrap().join(" "))
     }
 
     #[test]
     fn rank_0_tells_and_the_others_hear() {
-        let (told, asked) = agreed(Some("node1:4711"), None);
-        assert_eq!(told.unwrap(), "node1:4711");
+        let (own, commands_of_rank_0) = agreed(Some("node1:4711"), None);
+        assert_eq!(own.unwrap(), "node1:4711");
         let words = "init get_my_kvsname put barrier_in get finalize";
-        assert_eq!(asked, words);
-        let (told, asked) = agreed(None, Some("node1:4711"));
-        assert_eq!(told.unwrap(), "node1:4711");
-        assert!(!asked.contains("put"), "{asked}");
+        assert_eq!(commands_of_rank_0, words);
+        let (heard, commands_of_other) = agreed(None, Some("node1:4711"));
+        assert_eq!(heard.unwrap(), "node1:4711");
+        assert!(!commands_of_other.contains("put"), "{commands_of_other}");
     }
 
     #[test]
     fn what_cannot_be_told_or_was_not_is_an_error() {
-        let (told, _) = agreed(Some("node1 4711"), None);
-        assert!(matches!(told, Err(PmiError::Value(_))), "{told:?}");
-        let (told, _) = agreed(None, None);
-        results::sample::has(told.unwrap_err().to_string(), ["key_not_found"]);
+        let (unsent, _) = agreed(Some("node1 4711"), None);
+        assert!(matches!(unsent, Err(PmiError::Value(_))), "{unsent:?}");
+        let (unheard, _) = agreed(None, None);
+        results::sample::has(unheard.unwrap_err().to_string(), ["key_not_found"]);
     }
 
     #[test]
     fn a_silent_launcher_is_waited_for_until_the_wish_to_stop() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let told = agree_over(ours, None, &AtomicBool::new(true));
-        assert!(matches!(told, Err(PmiError::Interrupted)), "{told:?}");
+        let value = agree_over(ours, None, &AtomicBool::new(true));
+        assert!(matches!(value, Err(PmiError::Interrupted)), "{value:?}");
     }
 
     #[test]
     fn a_descriptor_is_taken_by_its_number() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let launcher = thread::spawn(move || hydra(theirs, Some("a:1")));
-        let told = agree(ours.as_raw_fd(), None, &AtomicBool::new(false));
+        let value = agree(ours.as_raw_fd(), None, &AtomicBool::new(false));
         drop(ours);
-        assert_eq!(told.unwrap(), "a:1");
+        assert_eq!(value.unwrap(), "a:1");
         launcher.join().unwrap();
-        let told = agree(1_000_000, None, &AtomicBool::new(false));
-        assert!(matches!(told, Err(PmiError::Descriptor { .. })), "{told:?}");
+        let absent = agree(1_000_000, None, &AtomicBool::new(false));
+        assert!(matches!(absent, Err(PmiError::Descriptor { .. })), "{absent:?}");
     }
 }

@@ -15,8 +15,7 @@ fn found(text: &str) -> Launched {
     find(&variables(text), &Options::default()).unwrap().unwrap()
 }
 
-/// Where so many ranks find rank 0 by what was asked.
-fn asked(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Options {
+fn options(rank_0: Option<&str>, ranks: Option<u32>, port: Option<u16>) -> Options {
     Options { rank_0: rank_0.map(|it| it.parse().unwrap()), ranks, port }
 }
 
@@ -70,7 +69,7 @@ fn open_mpi_5_tells_the_host_of_mpirun_by_its_namespace() {
     let pmix_alone = variables("PMIX_RANK=1 PMIX_NAMESPACE=prterun-a-1@1");
     let untold = LaunchError::NumberUntold(Launcher::OpenMpi);
     assert_eq!(find(&pmix_alone, &Options::default()), Err(untold));
-    let launched = find(&pmix_alone, &asked(None, Some(2), None)).unwrap().unwrap();
+    let launched = find(&pmix_alone, &options(None, Some(2), None)).unwrap().unwrap();
     assert_eq!((launched.ranks, at(&launched).0), (2, vec!["a"]));
 }
 
@@ -82,31 +81,31 @@ fn mpich_has_a_store() {
     assert_eq!(launched.host.as_deref(), Some("10.0.0.2"));
     let store = Rank0::Store { descriptor: 8, port: None };
     assert_eq!(launched.rank_0, store);
-    let launched = find(&variables(MPICH), &asked(Some("h:7"), None, None)).unwrap().unwrap();
-    assert_eq!(at(&launched), (vec!["h"], 7));
+    let placed = find(&variables(MPICH), &options(Some("h:7"), None, None)).unwrap().unwrap();
+    assert_eq!(at(&placed), (vec!["h"], 7));
 }
 
 #[test]
 fn kubernetes_tells_the_index_alone() {
     let job = variables("JOB_COMPLETION_INDEX=1 NODE_NAME=worker-3");
-    let find = |rank_0, ranks, port| find(&job, &asked(rank_0, ranks, port));
-    let (rank_0, kubernetes) = (Some("j-0.j"), Launcher::Kubernetes);
+    let find = |rank_0, ranks, port| find(&job, &options(rank_0, ranks, port));
+    let (first, kubernetes) = (Some("j-0.j"), Launcher::Kubernetes);
     let two_ports = LaunchError::TwoPorts { written: 8, flag: 9 };
     let outside = LaunchError::RankOutside { rank: 1, ranks: 1 };
     for (rank_0, ranks, port, error) in [
-        (rank_0, None, None, LaunchError::NumberUntold(kubernetes)),
+        (first, None, None, LaunchError::NumberUntold(kubernetes)),
         (None, Some(4), None, LaunchError::Rank0Untold(kubernetes)),
         (Some("j-0.j:8"), Some(4), Some(9), two_ports),
-        (rank_0, Some(1), None, outside),
-        (rank_0, Some(5_000), None, LaunchError::TooMany(5_000)),
+        (first, Some(1), None, outside),
+        (first, Some(5_000), None, LaunchError::TooMany(5_000)),
     ] {
         assert_eq!(find(rank_0, ranks, port), Err(error));
     }
-    let launched = find(rank_0, Some(4), None).unwrap().unwrap();
+    let launched = find(first, Some(4), None).unwrap().unwrap();
     assert_eq!(at(&launched), (vec!["j-0.j"], 18_515));
     assert_eq!(launched.host.as_deref(), Some("worker-3"));
-    let launched = find(rank_0, Some(4), Some(9)).unwrap().unwrap();
-    assert_eq!(at(&launched).1, 9);
+    let at_port = find(first, Some(4), Some(9)).unwrap().unwrap();
+    assert_eq!(at(&at_port).1, 9);
 }
 
 /// In an allocation of Slurm the ranks of mpirun and mpiexec have the variables of the step that started their daemon.
@@ -155,7 +154,7 @@ fn what_contradicts_itself_is_an_error() {
         has(error.to_string(), [words]);
         assert!(!error.hint().is_empty());
     }
-    let error = find(&variables(SLURM), &asked(None, Some(8), None)).unwrap_err().to_string();
+    let error = find(&variables(SLURM), &options(None, Some(8), None)).unwrap_err().to_string();
     assert_eq!(error, "--ranks is 8, but srun started 4");
 }
 
@@ -178,7 +177,7 @@ fn rank_0_knows_whether_it_will_be_found() {
 fn jobs_have_ports_of_their_own() {
     let port = |step| port_of_job(Some(&format!("4711.{step}")));
     let ports: HashSet<u16> = (0..100).map(port).collect();
-    assert!(ports.iter().all(|port| (20_000..30_000).contains(port)));
+    assert!(ports.iter().all(|it| (20_000..30_000).contains(it)));
     assert!(ports.len() > 95, "{} of 100 differ", ports.len());
     assert_eq!(port_of_job(Some("4711.0")), port_of_job(Some("4711.0")));
     assert_eq!(port_of_job(None), 18_515);

@@ -345,7 +345,7 @@ impl IdleSince {
 /// occurs; returns the sum of their digests.
 pub(super) fn run_workers<W: Send>(
     workers: &mut [ChannelWorker<W>],
-    benches: &mut [WorkerBuffers],
+    buffers: &mut [WorkerBuffers],
     progress: &FileProgress,
     work: &(impl Fn(&mut ChannelWorker<W>, &mut WorkerBuffers) -> Result<Digest, RunFailure> + Sync),
     mut watch: impl FnMut() -> Result<(), RunFailure>,
@@ -354,12 +354,12 @@ pub(super) fn run_workers<W: Send>(
     thread::scope(|scope| {
         let mut failure = None;
         let mut threads = Vec::with_capacity(workers.len());
-        for (worker, buffers) in workers.iter_mut().zip(benches) {
+        for (worker, own_buffers) in workers.iter_mut().zip(buffers) {
             let is_done = done.clone();
             let spawned = spawn_scoped(scope, "chunks", move || {
                 // Where the kernel refuses it runs anywhere, more slowly.
                 let _ = keep_to(&worker.cores);
-                let result = work(worker, buffers);
+                let result = work(worker, own_buffers);
                 if result.is_err() {
                     progress.halt();
                 }

@@ -123,7 +123,7 @@ fn a_link_that_comes_at_the_last_moment_is_replaced_and_not_followed() {
 #[test]
 fn what_a_killed_receiver_left_is_swept() {
     let home = tempfile::tempdir().unwrap();
-    let left = format!("{}left", results::whole_file::TEMPORARY_PREFIX);
+    let left = format!("{TEMPORARY_PREFIX}left");
     fs::write(home.path().join(&left), "half").unwrap();
     let folder = Folder::open(home.path()).unwrap();
     assert_eq!(folder.path(), home.path());
@@ -228,7 +228,7 @@ fn writing_shows_although_the_time_is_put_back() {
     // Waits for the next tick of the file system's clock.
     let changed = |metadata: &Metadata| (metadata.ctime(), metadata.ctime_nsec());
     let before = changed(&file.as_file().metadata().unwrap());
-    testing::wait::wait_until("the next tick", std::time::Duration::from_secs(1), || {
+    testing::wait::wait_until("the next tick", Duration::from_secs(1), || {
         changed(&tempfile::tempfile().unwrap().metadata().unwrap()) != before
     });
     file.as_file().write_all_at(b"after!", 0).unwrap();

@@ -38,7 +38,7 @@ impl FileReceiver {
 struct ReceivingQps {
     channel: Channel,
     workers: Vec<ChannelWorker<ReceiveWindow>>,
-    benches: Vec<WorkerBuffers>,
+    buffers: Vec<WorkerBuffers>,
     chunk_bytes: u32,
     qps: u32,
 }
@@ -115,7 +115,7 @@ impl FileReceiver {
                 let workers = channel.connect(&theirs.endpoints, ReceiveWindow::new)?;
                 let endpoints = channel.endpoints();
                 *connected = Some(ReceivingQps {
-                    benches: workers
+                    buffers: workers
                         .iter()
                         .map(|_| WorkerBuffers::new(theirs.settings.chunk_bytes))
                         .collect(),
@@ -177,7 +177,7 @@ impl ReceivingQps {
         let channel = &self.channel;
         run_workers(
             &mut self.workers,
-            &mut self.benches,
+            &mut self.buffers,
             &progress,
             &|worker, buffers| {
                 chunks::receive(worker, buffers, &progress, incoming, &|error| {

@@ -148,7 +148,7 @@ pub fn send_files(
 struct SendingQps {
     channel: Channel,
     workers: Vec<ChannelWorker<SendWindow>>,
-    benches: Vec<WorkerBuffers>,
+    buffers: Vec<WorkerBuffers>,
 }
 
 struct Session<'a> {
@@ -244,7 +244,7 @@ impl Session<'_> {
         };
         let workers = channel.connect(&peer, SendWindow::new)?;
         self.connected = Some(SendingQps {
-            benches: workers.iter().map(|_| WorkerBuffers::new(settings.chunk_bytes)).collect(),
+            buffers: workers.iter().map(|_| WorkerBuffers::new(settings.chunk_bytes)).collect(),
             workers,
             channel,
         });
@@ -263,7 +263,7 @@ impl Session<'_> {
         let channel = &connected.channel;
         run_workers(
             &mut connected.workers,
-            &mut connected.benches,
+            &mut connected.buffers,
             &progress,
             &|worker, buffers| chunks::send(worker, buffers, &progress, &opened.file, &source.name),
             || {
