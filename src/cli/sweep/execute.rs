@@ -41,7 +41,7 @@ pub fn execute_until(
     plan.options.command_line =
         command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     let mut output = Output::open(&plan)?;
-    let outcome = run_sweep(&plan.options, stop, &mut output)?;
+    let outcome = run_sweep(&plan.options, stop, &mut output.observers())?;
     let written = output.close(&outcome.result, stop);
     match (verdict(&plan, &outcome), written) {
         (Err(failed), Err(unwritten)) => {

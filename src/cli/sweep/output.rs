@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::cli::sweep::format::Format;
 use crate::cli::sweep::plan::RunPlan;
 use crate::cli::sweep::sink::Sink;
 use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::progress::{Place, Progress, TimeLeft, for_stderr, measures};
-use crate::cli::terminal::{fit_for_stderr, screen};
-use crate::coordinator::interface::{Observer, TrialStart};
+use crate::cli::terminal::progress::{AboveBar, TimeLeft, for_stderr};
+use crate::cli::terminal::screen;
+use crate::coordinator::observer::{Observer, TrialStart};
+use crate::coordinator::options::SweepOptions;
 use plan::Case;
 use protocol::failure::RunFailure;
 use report::judge::findings::{Finding, Findings};
@@ -26,36 +27,15 @@ use results::text::{Screen, printable};
 use results::whole_file::{WriteError, prepare, prepare_directory, write_whole_until};
 use settings::Settings;
 
-/// A document that is written at the end.
-struct Document {
-    path: PathBuf,
-    format: Format,
-}
-
-/// All outputs of one sweep.
+/// All outputs of one sweep: those that follow its runs, and the documents at its end.
 pub(in crate::cli) struct Output {
-    /// Those that every sweep has come first.
-    documents: Vec<Document>,
-    journal: Journal,
-    /// The journal could not be written, and that was told.
-    is_told: bool,
-    on_stdout: Option<Format>,
+    /// Progress and remarks; none where only results and failures are shown.
+    beside: Vec<Box<dyn Observer>>,
+    rows: TableRows,
+    failures: FailureLines,
+    journal: JournalLines,
+    documents: Documents,
     only_problems: bool,
-    /// What is demanded of each flow, for tests.
-    demands: Demands,
-    table: Table<Box<dyn Write>>,
-    /// Why the table could not be shown.
-    unshown: Option<io::Error>,
-    /// What was noted: each note is for the whole sweep.
-    noted: BTreeSet<String>,
-    progress: Box<dyn Progress>,
-    case: String,
-    /// The number of the run whose failure would have to be told.
-    run: Option<u32>,
-    /// When the run in progress began, and how long it is to measure.
-    begun: Option<(Instant, Duration)>,
-    /// `None` where it is not known how many runs there will be.
-    time_left: Option<TimeLeft>,
 }
 
 impl Output {
@@ -65,79 +45,49 @@ impl Output {
     /// The folder cannot be made or written to.
     pub(in crate::cli) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
-        let stem = file_stem(&results::utc_now());
         prepare_directory(folder).map_err(refused("--out"))?;
         let endings = Format::OF_SWEEP.map(Format::ending);
+        let stem = file_stem(&results::utc_now());
         let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;
-        let of_sweep = Format::OF_SWEEP
-            .map(|format| Document { path: journal.beside(format.ending()), format });
-        let mut documents = Vec::from(of_sweep);
-        for (format, sink) in &plan.output.further {
-            if let Sink::File(path) = sink {
-                prepare(path).map_err(refused(format.option()))?;
-                documents.push(Document { path: path.clone(), format: *format });
-            }
-        }
-        let is_counted = plan.options.against.is_none()
-            && plan.options.beside.is_none()
-            && plan.options.searches.is_none();
-        let on_stdout = plan.output.on_stdout();
+        let documents = Documents::prepare(plan, &journal)?;
+        let above = AboveBar::new();
         let only_problems = plan.output.only_problems;
-        let (out, screen): (Box<dyn Write>, Screen) = match on_stdout {
+        let mut beside: Vec<Box<dyn Observer>> = Vec::new();
+        if !plan.quiet && !only_problems {
+            let SweepOptions { sweep, against, beside: rounds, searches, .. } = &plan.options;
+            let is_counted = against.is_none() && rounds.is_none() && searches.is_none();
+            let time = if is_counted { TimeLeft::new(sweep) } else { TimeLeft::unknown() };
+            beside.push(for_stderr(&above, time));
+            beside.push(Box::new(Remarks { noted: BTreeSet::new(), above: above.clone() }));
+        }
+        let (out, screen): (Box<dyn Write>, Screen) = match documents.on_stdout {
             _ if only_problems => (Box::new(io::sink()), screen(&io::stdout())),
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
         Ok(Output {
+            beside,
+            rows: TableRows {
+                table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
+                    .with_columns_of(&plan.output.columns),
+                above: above.clone(),
+                unshown: None,
+            },
+            failures: FailureLines { case: String::new(), run: None, above: above.clone() },
+            journal: JournalLines { journal, case: String::new(), is_broken: false, above },
             documents,
-            journal,
-            is_told: false,
-            on_stdout,
             only_problems,
-            demands: plan.output.demands.clone(),
-            table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
-                .with_columns_of(&plan.output.columns),
-            unshown: None,
-            noted: BTreeSet::new(),
-            progress: for_stderr(plan.quiet || only_problems),
-            case: String::new(),
-            run: None,
-            begun: None,
-            time_left: is_counted.then(|| TimeLeft::new(&plan.options.sweep)),
         })
     }
 
-    /// Keeps the last run, whatever comes after it.
-    fn keep(&mut self, result: &ResultFile) {
-        if let Err(error) = self.journal.add(result, &self.case)
-            && !std::mem::replace(&mut self.is_told, true)
-        {
-            let text = format!("rocebench: warning: {error}; measuring goes on");
-            self.progress.suspend(&mut || say(&text));
+    /// What follows the runs. The progress comes first, so that no line stands for a run that is over.
+    pub(in crate::cli) fn observers(&mut self) -> Observers<'_> {
+        let mut list: Vec<&mut dyn Observer> = Vec::new();
+        for observer in &mut self.beside {
+            list.push(&mut **observer);
         }
-    }
-
-    /// Tells once that the run has failed.
-    fn tell(&mut self, failure: &model::Failure) {
-        let Some(run) = self.run.take() else {
-            return;
-        };
-        let mut text = format!("rocebench: {} (run {run}): {}", self.case, failure.message);
-        if let Some(hint) = &failure.hint {
-            text += &format!("\n  hint: {hint}");
-        }
-        self.progress.suspend(&mut || say(&text));
-    }
-
-    /// Shows something of the table. A closed stdout is nobody's loss but the table's.
-    fn show(&mut self, show: impl Fn(&mut Table<Box<dyn Write>>) -> io::Result<()>) {
-        let (table, unshown) = (&mut self.table, &mut self.unshown);
-        self.progress.suspend(&mut || match show(table) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                unshown.get_or_insert(error);
-            }
-            _ => {}
-        });
+        list.extend([&mut self.rows as &mut dyn Observer, &mut self.failures, &mut self.journal]);
+        Observers(list)
     }
 
     /// Writes what is written once, at the end. `stop` ends waiting for who reads it.
@@ -149,44 +99,21 @@ impl Output {
         result: &ResultFile,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
-        let documents = std::mem::take(&mut self.documents);
-        // Somebody may have removed it; what goes wrong here does so once more below, and is told.
-        if let Some(folder) = documents.first().and_then(|first| first.path.parent()) {
-            let _ = std::fs::create_dir_all(folder);
-        }
         let findings = Findings::new(result);
-        let mut failures = Vec::new();
-        let mut written: Vec<&Path> = Vec::new();
-        for Document { path, format } in &documents {
-            let outcome = write_whole_until(
-                path,
-                stop,
-                || {
-                    say(&format!(
-                        "rocebench: note: {} waits for a reader; Ctrl-C gives up",
-                        path.display()
-                    ));
-                },
-                |out| format.write_to(result, &findings, &self.demands, out),
-            );
-            match outcome {
-                Ok(()) => written.push(path),
-                Err(error) => failures.push(error.to_string()),
-            }
-        }
-        let are_kept = documents[..Format::OF_SWEEP.len()]
-            .iter()
-            .all(|it| written.contains(&it.path.as_path()));
-        let journal = self.journal.path().map(Path::to_owned);
+        let (mut written, mut failures) = self.documents.write_files(result, &findings, stop);
+        let are_kept = self.documents.of_sweep().iter().all(|it| written.contains(&&*it.path));
+        let journal = self.journal.journal.path().map(Path::to_owned);
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let (to_stderr, only_problems) = (self.on_stdout.is_some(), self.only_problems);
         let every_finding = findings.all_findings();
         let problems: Vec<&Finding> = every_finding.iter().filter(|it| it.is_wrong()).collect();
-        self.show(|table| {
-            let mut out: Box<dyn Write> =
-                if to_stderr { Box::new(io::stderr()) } else { Box::new(io::stdout()) };
+        let mut out: Box<dyn Write> = match self.documents.on_stdout {
+            Some(_) => Box::new(io::stderr()),
+            None => Box::new(io::stdout()),
+        };
+        let only_problems = self.only_problems;
+        self.rows.show(|table| {
             if only_problems {
                 let mut sentences = problems.iter().map(|it| sentence(it));
                 return sentences.try_for_each(|it| writeln!(out, "{it}"));
@@ -197,12 +124,10 @@ impl Output {
             table.summary(result, &findings, &written)
         });
         if are_kept {
-            self.journal.remove();
+            self.journal.journal.remove();
         }
-        let stdout = self.on_stdout.map_or(Ok(()), |format| {
-            format.write_to(result, &findings, &self.demands, io::stdout().lock())
-        });
-        let unshown = self.unshown.map_or(Ok(()), Err);
+        let stdout = self.documents.write_to_stdout(result, &findings);
+        let unshown = self.rows.unshown.map_or(Ok(()), Err);
         for error in [unshown, stdout].into_iter().filter_map(Result::err) {
             failures.push(format!("cannot write to stdout: {error}"));
         }
@@ -220,10 +145,6 @@ impl Output {
     }
 }
 
-fn refused(option: &'static str) -> impl Fn(WriteError) -> Failure {
-    move |error: WriteError| Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
-}
-
 /// The settings of all rows to come: those of flows, or of the case where it measures set-up.
 fn shown(cases: &[Case]) -> Vec<Settings> {
     cases
@@ -238,110 +159,279 @@ fn shown(cases: &[Case]) -> Vec<Settings> {
         .collect()
 }
 
-impl Observer for Output {
-    fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
-        self.case.clone_from(&case.id);
-        self.run = Some(run);
-        let place = Place { index, total, id: &case.id, run, runs };
-        let left = self.time_left.as_ref().and_then(TimeLeft::left);
-        self.progress.run_started(place, left);
-        self.begun = Some((Instant::now(), measures(case)));
+/// `2026-11-20T12:00:00.5Z` as a file's name: `rocebench-20261120T120000Z`.
+fn file_stem(now: &str) -> String {
+    let seconds = now.split(['.', 'Z']).next().unwrap_or_default();
+    let digits: String = seconds.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    format!("rocebench-{digits}Z")
+}
+
+fn refused(option: &'static str) -> impl Fn(WriteError) -> Failure {
+    move |error: WriteError| Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
+}
+
+/// A document that is written at the end.
+struct Document {
+    path: PathBuf,
+    format: Format,
+}
+
+struct Documents {
+    /// Those that every sweep has come first.
+    files: Vec<Document>,
+    on_stdout: Option<Format>,
+    /// What is demanded of each flow, for tests.
+    demands: Demands,
+}
+
+impl Documents {
+    /// Checks that the files can be written, those of every sweep beside its journal.
+    fn prepare(plan: &RunPlan, journal: &Journal) -> Result<Documents, Failure> {
+        let of_sweep = Format::OF_SWEEP
+            .map(|format| Document { path: journal.beside(format.ending()), format });
+        let mut files = Vec::from(of_sweep);
+        for (format, sink) in &plan.output.further {
+            if let Sink::File(path) = sink {
+                prepare(path).map_err(refused(format.option()))?;
+                files.push(Document { path: path.clone(), format: *format });
+            }
+        }
+        let demands = plan.output.demands.clone();
+        Ok(Documents { files, on_stdout: plan.output.on_stdout(), demands })
     }
 
-    fn cases_added(&mut self, cases: &[Case]) {
-        if let Some(time) = &mut self.time_left {
-            time.add(cases);
+    fn of_sweep(&self) -> &[Document] {
+        &self.files[..Format::OF_SWEEP.len()]
+    }
+
+    /// The files that were written, and why others were not.
+    fn write_files(
+        &self,
+        result: &ResultFile,
+        findings: &Findings,
+        stop: &AtomicBool,
+    ) -> (Vec<&Path>, Vec<String>) {
+        // Somebody may have removed it; what goes wrong here does so once more below, and is told.
+        if let Some(folder) = self.files.first().and_then(|first| first.path.parent()) {
+            let _ = std::fs::create_dir_all(folder);
+        }
+        let (mut written, mut failures): (Vec<&Path>, _) = (Vec::new(), Vec::new());
+        for Document { path, format } in &self.files {
+            let outcome = write_whole_until(
+                path,
+                stop,
+                || {
+                    say(&format!(
+                        "rocebench: note: {} waits for a reader; Ctrl-C gives up",
+                        path.display()
+                    ));
+                },
+                |out| format.write_to(result, findings, &self.demands, out),
+            );
+            match outcome {
+                Ok(()) => written.push(path),
+                Err(error) => failures.push(error.to_string()),
+            }
+        }
+        (written, failures)
+    }
+
+    fn write_to_stdout(&self, result: &ResultFile, findings: &Findings) -> io::Result<()> {
+        self.on_stdout.map_or(Ok(()), |format| {
+            format.write_to(result, findings, &self.demands, io::stdout().lock())
+        })
+    }
+}
+
+/// Observers, of which each is called in turn.
+pub(in crate::cli) struct Observers<'a>(Vec<&'a mut dyn Observer>);
+
+impl Observer for Observers<'_> {
+    fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
+        for observer in &mut self.0 {
+            observer.run_started(index, total, case, run, runs);
         }
     }
 
     fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
-        // The result of the search has the failures of its trials.
-        self.run = None;
-        self.progress.trial_started(index, total, &case.id, trial);
+        for observer in &mut self.0 {
+            observer.trial_started(index, total, case, trial);
+        }
     }
 
-    fn search_finished(&mut self, _: &Case, _: &LoadSearch, result: &ResultFile) {
-        self.progress.run_finished(None);
-        self.keep(result);
+    fn search_finished(&mut self, case: &Case, search: &LoadSearch, result: &ResultFile) {
+        for observer in &mut self.0 {
+            observer.search_finished(case, search, result);
+        }
     }
 
     fn phase(&mut self, name: &str, expected: Option<Duration>) {
         tracing::debug!("phase {name}");
-        self.progress.phase(name, expected);
+        for observer in &mut self.0 {
+            observer.phase(name, expected);
+        }
     }
 
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        self.progress.sample(elapsed, gbit_per_s, mmsg_per_s);
+        for observer in &mut self.0 {
+            observer.sample(elapsed, gbit_per_s, mmsg_per_s);
+        }
     }
 
     fn shows_latency(&self) -> bool {
-        self.progress.shows_latency()
+        self.0.iter().any(|observer| observer.shows_latency())
     }
 
     fn latency(&mut self, p99_ns: u64) {
-        self.progress.latency(p99_ns);
+        for observer in &mut self.0 {
+            observer.latency(p99_ns);
+        }
     }
 
     fn waiting(&mut self, elapsed: Duration) {
-        self.progress.waiting(elapsed);
+        for observer in &mut self.0 {
+            observer.waiting(elapsed);
+        }
+    }
+
+    fn failed(&mut self, failure: &RunFailure) {
+        for observer in &mut self.0 {
+            observer.failed(failure);
+        }
+    }
+
+    fn cases_added(&mut self, cases: &[Case]) {
+        for observer in &mut self.0 {
+            observer.cases_added(cases);
+        }
+    }
+
+    fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
+        for observer in &mut self.0 {
+            observer.run_finished(config, run, result);
+        }
     }
 
     fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, result: &ResultFile) {
-        self.progress.run_finished(None);
+        for observer in &mut self.0 {
+            observer.pair_finished(case, pair, result);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        for observer in &mut self.0 {
+            observer.note(text);
+        }
+    }
+}
+
+/// Notes, each once: they are for the whole sweep; and the figures of pairs.
+struct Remarks {
+    noted: BTreeSet<String>,
+    above: AboveBar,
+}
+
+impl Observer for Remarks {
+    fn pair_finished(&mut self, _: &Case, pair: &PerftestPair, result: &ResultFile) {
         if let (Some(own), Some(theirs), None) = (pair.rocebench, pair.perftest, &pair.failure) {
             let comparison = result.cases.last().and_then(|it| it.perftest.as_ref());
             let metric = comparison.map_or("", |it| it.metric.as_str());
             let figures = in_turns::figures(metric, own, theirs);
-            let text = format!("  pair {}: {figures}", pair.run);
-            self.progress.line(&text);
+            self.above.line(&format!("  pair {}: {figures}", pair.run));
         }
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.noted.insert(text.to_owned()) {
+            self.above.line(&format!("rocebench: note: {text}"));
+        }
+    }
+}
+
+struct TableRows {
+    table: Table<Box<dyn Write>>,
+    above: AboveBar,
+    /// Why the table could not be shown.
+    unshown: Option<io::Error>,
+}
+
+impl TableRows {
+    /// Shows something of the table. A closed stdout is nobody's loss but the table's.
+    fn show(&mut self, show: impl FnOnce(&mut Table<Box<dyn Write>>) -> io::Result<()>) {
+        match self.above.suspend(|| show(&mut self.table)) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.unshown.get_or_insert(error);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Observer for TableRows {
+    fn run_finished(&mut self, config: &CaseConfig, run: &Run, _: &ResultFile) {
+        self.show(|table| table.run(config, run));
+    }
+}
+
+/// A line for each run or pair that fails.
+struct FailureLines {
+    case: String,
+    /// The number of the run whose failure is still to be reported; none during a trial: the result of the search has the
+    /// failures of its trials.
+    run: Option<u32>,
+    above: AboveBar,
+}
+
+impl FailureLines {
+    /// Reports once that the run has failed.
+    fn report(&mut self, failure: &model::Failure) {
+        let Some(run) = self.run.take() else {
+            return;
+        };
+        let mut text = format!("rocebench: {} (run {run}): {}", self.case, failure.message);
+        if let Some(hint) = &failure.hint {
+            text += &format!("\n  hint: {hint}");
+        }
+        self.above.suspend(|| say(&text));
+    }
+}
+
+impl Observer for FailureLines {
+    fn run_started(&mut self, _: usize, _: usize, case: &Case, run: u32, _: u32) {
+        self.case.clone_from(&case.id);
+        self.run = Some(run);
+    }
+
+    fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {
+        self.run = None;
+    }
+
+    fn failed(&mut self, failure: &RunFailure) {
+        self.report(&failure.to_result());
+    }
+
+    fn run_finished(&mut self, _: &CaseConfig, run: &Run, _: &ResultFile) {
+        if let Some(failure) = &run.failure {
+            self.report(failure);
+        }
+    }
+
+    fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, _: &ResultFile) {
         // What rocebench's run failed of has been told.
         if let Some(failure) = pair.failure.as_ref().filter(|_| pair.rocebench.is_some()) {
             let mut text = format!("rocebench: {} (pair {}): {failure}", case.id, pair.run);
             if let Some(line) = last_words(failure, pair.output.as_deref()) {
                 text += &format!("\n  its output: {line}");
             }
-            self.progress.suspend(&mut || say(&text));
+            self.above.suspend(|| say(&text));
         }
-        self.keep(result);
-    }
-
-    fn failed(&mut self, failure: &RunFailure) {
-        self.tell(&failure.to_result());
-    }
-
-    fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
-        if let (Some(time), Some((begun, planned))) = (&mut self.time_left, self.begun.take()) {
-            time.run_over(planned, begun.elapsed());
-        }
-        let worst = run
-            .flows
-            .iter()
-            .filter_map(|flow| flow.latency_ns.as_ref())
-            .filter_map(|latency| latency.p99)
-            .max();
-        self.progress.run_finished(worst);
-        self.show(|table| table.run(config, run));
-        if let Some(failure) = &run.failure {
-            self.tell(failure);
-        }
-        self.keep(result);
-    }
-
-    fn note(&mut self, text: &str) {
-        if self.only_problems || !self.noted.insert(text.to_owned()) {
-            return;
-        }
-        let text = format!("rocebench: note: {text}");
-        self.progress.line(&fit_for_stderr(&text));
     }
 }
 
 /// The last line that says something in what the failing end of perftest printed; all of it is in the JSON file.
 fn last_words(failure: &str, output: Option<&str>) -> Option<String> {
-    let output = output?;
-    let at = output.find("--- server:").unwrap_or(output.len());
-    let (client, server) = output.split_at(at);
+    let both = output?;
+    let (client, server) = both.split_at(both.find("--- server:").unwrap_or(both.len()));
     let line = if failure.contains("server") { server } else { client }
         .lines()
         .rev()
@@ -350,11 +440,42 @@ fn last_words(failure: &str, output: Option<&str>) -> Option<String> {
     Some(printable(line, 200))
 }
 
-/// `2026-11-20T12:00:00.5Z` as a file's name: `rocebench-20261120T120000Z`.
-fn file_stem(now: &str) -> String {
-    let seconds = now.split(['.', 'Z']).next().unwrap_or_default();
-    let digits: String = seconds.chars().filter(|c| !matches!(c, '-' | ':')).collect();
-    format!("rocebench-{digits}Z")
+/// Keeps each run, pair and search, whatever comes after it.
+struct JournalLines {
+    journal: Journal,
+    case: String,
+    /// It could not be written, and that was reported.
+    is_broken: bool,
+    above: AboveBar,
+}
+
+impl JournalLines {
+    fn keep(&mut self, result: &ResultFile) {
+        if let Err(error) = self.journal.add(result, &self.case)
+            && !std::mem::replace(&mut self.is_broken, true)
+        {
+            let text = format!("rocebench: warning: {error}; measuring goes on");
+            self.above.suspend(|| say(&text));
+        }
+    }
+}
+
+impl Observer for JournalLines {
+    fn run_started(&mut self, _: usize, _: usize, case: &Case, _: u32, _: u32) {
+        self.case.clone_from(&case.id);
+    }
+
+    fn run_finished(&mut self, _: &CaseConfig, _: &Run, result: &ResultFile) {
+        self.keep(result);
+    }
+
+    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, result: &ResultFile) {
+        self.keep(result);
+    }
+
+    fn search_finished(&mut self, _: &Case, _: &LoadSearch, result: &ResultFile) {
+        self.keep(result);
+    }
 }
 
 #[cfg(test)]

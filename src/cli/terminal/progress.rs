@@ -2,66 +2,68 @@
 //! and how long it still takes.
 
 use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{IsTerminal as _, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::coordinator::interface::TrialStart;
+use crate::cli::terminal::errors::say;
+use crate::cli::terminal::fit_for_stderr;
+use crate::coordinator::observer::{Observer, TrialStart};
 use plan::{Case, Sweep};
 use report::observe::format::time_text;
+use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use settings::{Rate, Stop};
+
+/// The right one for this stderr: a bar, which `above` keeps whole, or lines.
+pub(in crate::cli) fn for_stderr(above: &AboveBar, time: TimeLeft) -> Box<dyn Observer> {
+    if std::io::stderr().is_terminal() {
+        Box::new(Live::new(above, ProgressDrawTarget::stderr(), time))
+    } else {
+        Box::new(Lines { out: std::io::stderr(), time })
+    }
+}
+
+/// Where text goes that stays on stderr while a sweep runs: above the bar, once one is drawn.
+#[derive(Clone)]
+pub(in crate::cli) struct AboveBar {
+    bar: ProgressBar,
+}
+
+impl AboveBar {
+    pub(in crate::cli) fn new() -> AboveBar {
+        AboveBar { bar: bar(ProgressDrawTarget::hidden(), BAR) }
+    }
+
+    /// A line that stays.
+    pub(in crate::cli) fn line(&self, text: &str) {
+        if self.bar.is_hidden() {
+            say(text);
+        } else {
+            self.bar.println(fit_for_stderr(text));
+        }
+    }
+
+    /// Does something that writes to the terminal, with the bar out of the way.
+    pub(in crate::cli) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.bar.suspend(write)
+    }
+}
 
 /// Which run of a sweep.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+struct Place<'a> {
     /// Number of its case, from 0.
-    pub index: usize,
-    pub total: usize,
-    pub id: &'a str,
+    index: usize,
+    total: usize,
+    id: &'a str,
     /// Its number in the case, from 1.
-    pub run: u32,
-    pub runs: u32,
-}
-
-/// What the engine tells while it runs. Calls come from one thread.
-pub trait Progress: Send {
-    /// A run starts; the sweep still takes about `left`, where that is known.
-    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>);
-    /// A trial of a search starts.
-    fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>);
-    /// Connect, warm-up, measure, drain; with the time it is expected to take, where that is known.
-    fn phase(&mut self, _phase: &str, _expected: Option<Duration>) {}
-    /// The rate now, `elapsed` into the phase.
-    fn sample(&mut self, _elapsed: Duration, _gbit_per_s: f64, _mmsg_per_s: f64) {}
-    fn shows_latency(&self) -> bool {
-        false
-    }
-    /// The p99 of the last second of the run, in nanoseconds.
-    fn latency(&mut self, _p99_ns: u64) {}
-    /// Time passes in a phase without a rate.
-    fn waiting(&mut self, _elapsed: Duration) {}
-    /// The run is over, with this p99 in nanoseconds.
-    fn run_finished(&mut self, _p99_ns: Option<u64>) {}
-    /// A line that stays, above what is live.
-    fn line(&mut self, text: &str);
-    /// Does something that writes to the terminal, with what is live out of the way.
-    fn suspend(&mut self, write: &mut dyn FnMut()) {
-        write();
-    }
-}
-
-/// Says nothing but what must be said.
-pub struct Silent;
-
-impl Progress for Silent {
-    fn run_started(&mut self, _: Place<'_>, _: Option<Duration>) {}
-    fn trial_started(&mut self, _: usize, _: usize, _: &str, _: TrialStart<'_>) {}
-    fn line(&mut self, _: &str) {}
+    run: u32,
+    runs: u32,
 }
 
 /// `[3/12] send-shared-q4-64KiB, run 2 of 3, ~2 min 5 s left`.
-pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String {
+fn title(place: Place<'_>, left: Option<Duration>) -> String {
     let Place { index, total, id, run, runs } = place;
     let mut text = format!("[{}/{total}] {id}", index.saturating_add(1));
     if runs > 1 {
@@ -74,7 +76,7 @@ pub(in crate::cli) fn title(place: Place<'_>, left: Option<Duration>) -> String 
 }
 
 /// `p99<20us: trial 12 at 812k/s, limit in 750k .. 875k/s, ~40 s left`.
-pub(in crate::cli) fn trial_text(trial: TrialStart<'_>) -> String {
+fn trial_text(trial: TrialStart<'_>) -> String {
     let TrialStart { goal, number, load, within, left } = trial;
     let mut text = format!("{goal}: trial {number} at {}/s", rate_text(load));
     if let Some((low, high)) = within {
@@ -91,35 +93,37 @@ fn rate_text(load: u64) -> String {
     Rate::Messages(load).to_string()
 }
 
-/// One line for each run that starts.
-pub struct Lines<W> {
+/// One line for each run that starts; when `out` is closed they are lost.
+struct Lines<W> {
     out: W,
+    time: TimeLeft,
 }
 
-impl<W: std::io::Write + Send> Lines<W> {
-    /// Lines to `out`; when it is closed they are lost.
-    pub fn new(out: W) -> Lines<W> {
-        Lines { out }
+impl<W: Write> Observer for Lines<W> {
+    fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
+        let place = Place { index, total, id: &case.id, run, runs };
+        let _ = writeln!(self.out, "{}", title(place, self.time.left()));
+        self.time.run_begins(case);
     }
-}
 
-impl<W: std::io::Write + Send> Progress for Lines<W> {
-    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>) {
-        self.line(&title(place, left));
+    fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
+        let (number, id) = (index.saturating_add(1), &case.id);
+        let _ = writeln!(self.out, "[{number}/{total}] {id}, {}", trial_text(trial));
     }
-    fn trial_started(&mut self, index: usize, total: usize, id: &str, trial: TrialStart<'_>) {
-        let number = index.saturating_add(1);
-        self.line(&format!("[{number}/{total}] {id}, {}", trial_text(trial)));
+
+    fn cases_added(&mut self, cases: &[Case]) {
+        self.time.add(cases);
     }
-    fn line(&mut self, text: &str) {
-        let _ = writeln!(self.out, "{text}");
+
+    fn run_finished(&mut self, _: &CaseConfig, _: &Run, _: &ResultFile) {
+        self.time.run_ends();
     }
 }
 
 /// How long a sweep still takes: what its runs are to measure, and as much besides as those took that are over.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct TimeLeft {
-    /// Whether runs tell nothing of others: those of several cases that count messages.
+    /// Whether the number of runs is not known, or runs tell nothing of others: those of several cases that count messages.
     is_unknown: bool,
     /// What runs that are not over are to measure.
     planned: Duration,
@@ -127,10 +131,17 @@ pub(in crate::cli) struct TimeLeft {
     /// What runs that are over took besides: to connect, to warm up and to drain.
     besides: Duration,
     runs_over: u32,
+    /// When the run in progress began, and how long it is to measure.
+    begun: Option<(Instant, Duration)>,
 }
 
 impl TimeLeft {
-    /// Before the first run.
+    /// Of a sweep with more runs than its own, nobody knows how many.
+    pub(in crate::cli) fn unknown() -> TimeLeft {
+        TimeLeft { is_unknown: true, ..TimeLeft::default() }
+    }
+
+    /// As long as no run has begun.
     pub(in crate::cli) fn new(sweep: &Sweep) -> TimeLeft {
         let each = sweep.runs();
         let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
@@ -145,13 +156,23 @@ impl TimeLeft {
     }
 
     /// There are more cases, of one run each.
-    pub(in crate::cli) fn add(&mut self, cases: &[Case]) {
+    fn add(&mut self, cases: &[Case]) {
         self.planned += cases.iter().map(measures).sum::<Duration>();
         self.runs += u32::try_from(cases.len()).unwrap_or(u32::MAX);
     }
 
+    fn run_begins(&mut self, case: &Case) {
+        self.begun = Some((Instant::now(), measures(case)));
+    }
+
+    fn run_ends(&mut self) {
+        if let Some((begun, planned)) = self.begun.take() {
+            self.run_over(planned, begun.elapsed());
+        }
+    }
+
     /// A run is over that was to measure for `planned`, and took so long.
-    pub(in crate::cli) fn run_over(&mut self, planned: Duration, took: Duration) {
+    fn run_over(&mut self, planned: Duration, took: Duration) {
         self.planned = self.planned.saturating_sub(planned);
         self.runs = self.runs.saturating_sub(1);
         self.besides += took.saturating_sub(planned);
@@ -159,7 +180,7 @@ impl TimeLeft {
     }
 
     /// How long it takes from the start of the next run on, about; `None` if that is not known.
-    pub(in crate::cli) fn left(&self) -> Option<Duration> {
+    fn left(&self) -> Option<Duration> {
         if self.is_unknown {
             return None;
         }
@@ -169,7 +190,7 @@ impl TimeLeft {
 }
 
 /// How long a case is to measure; nothing of one that counts messages.
-pub(in crate::cli) fn measures(case: &Case) -> Duration {
+fn measures(case: &Case) -> Duration {
     match case.stop() {
         Stop::DurationNs(ns) => Duration::from_nanos(ns),
         Stop::MessagesPerQp(_) => Duration::ZERO,
@@ -187,7 +208,7 @@ pub(in crate::cli) fn for_people(span: Duration) -> String {
 }
 
 /// `~2 min 30 s left`, in whole seconds.
-pub(in crate::cli) fn left_text(left: Duration) -> String {
+fn left_text(left: Duration) -> String {
     let left = Duration::from_secs(left.as_secs_f64().ceil() as u64);
     format!("~{} left", for_people(left))
 }
@@ -196,31 +217,31 @@ const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
 /// The last figures of a series.
 #[derive(Debug)]
-pub(in crate::cli) struct Spark {
+struct Spark {
     most: usize,
     figures: VecDeque<f64>,
 }
 
 impl Spark {
     /// None so far, and at most so many.
-    pub(in crate::cli) fn new(most: usize) -> Spark {
+    fn new(most: usize) -> Spark {
         Spark { most, figures: VecDeque::new() }
     }
 
     /// One more; the oldest goes where there are too many.
-    pub(in crate::cli) fn push(&mut self, figure: f64) {
+    fn push(&mut self, figure: f64) {
         if self.figures.len() == self.most {
             self.figures.pop_front();
         }
         self.figures.push_back(figure);
     }
 
-    pub(in crate::cli) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.figures.clear();
     }
 
     /// A bar for each, from 0 to the largest: what varies little is level.
-    pub(in crate::cli) fn bars(&self) -> String {
+    fn bars(&self) -> String {
         let largest = self.figures.iter().copied().fold(0.0, f64::max);
         self.figures
             .iter()
@@ -233,22 +254,12 @@ impl Spark {
     }
 }
 
-/// The right one for this stderr.
-pub fn for_stderr(quiet: bool) -> Box<dyn Progress> {
-    if quiet {
-        Box::new(Silent)
-    } else if std::io::stderr().is_terminal() {
-        Box::new(Live::new(ProgressDrawTarget::stderr()))
-    } else {
-        Box::new(Lines::new(std::io::stderr()))
-    }
-}
-
 /// A bar that moves through the phases of a run.
-pub struct Live {
+struct Live {
     /// Taken when the first case starts, so that nothing is drawn before.
     target: Option<ProgressDrawTarget>,
     bar: ProgressBar,
+    time: TimeLeft,
     title: String,
     now: fn() -> Instant,
     /// When the sweep is over, about.
@@ -313,11 +324,12 @@ fn millis(span: Duration) -> u64 {
 }
 
 impl Live {
-    /// A bar on `target`, from the first case on.
-    pub fn new(target: ProgressDrawTarget) -> Live {
+    /// The bar below `above` on `target`, from the first case on.
+    fn new(above: &AboveBar, target: ProgressDrawTarget, time: TimeLeft) -> Live {
         Live {
             target: Some(target),
-            bar: ProgressBar::hidden(),
+            bar: above.bar.clone(),
+            time,
             title: String::new(),
             now: Instant::now,
             end: None,
@@ -331,14 +343,22 @@ impl Live {
 
     /// A run with this title begins.
     fn begin(&mut self, title: String, left: Option<Duration>, template: &str) {
-        match self.target.take() {
-            Some(target) => self.bar = bar(target, template),
-            None => set_style(&self.bar, template),
+        if let Some(target) = self.target.take() {
+            self.bar.set_draw_target(target);
         }
+        set_style(&self.bar, template);
         self.title = title;
         self.end = left.and_then(|left| (self.now)().checked_add(left));
         self.p99s = Latest::new();
         self.phase("connect", None);
+    }
+
+    /// A run is over, with this p99 in nanoseconds.
+    fn end(&mut self, p99_ns: Option<u64>) {
+        if let Some(ns) = p99_ns {
+            self.p99s_of_runs.push(ns);
+        }
+        self.bar.set_message("");
     }
 
     /// Draws the bar at this time of the phase, with the rates there. What a narrow terminal can best do without is last.
@@ -368,14 +388,20 @@ impl Live {
     }
 }
 
-impl Progress for Live {
-    fn run_started(&mut self, place: Place<'_>, left: Option<Duration>) {
-        self.begin(title(place, None), left, BAR);
+impl Observer for Live {
+    fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
+        let place = Place { index, total, id: &case.id, run, runs };
+        self.begin(title(place, None), self.time.left(), BAR);
+        self.time.run_begins(case);
     }
 
-    fn trial_started(&mut self, index: usize, total: usize, _: &str, trial: TrialStart<'_>) {
+    fn trial_started(&mut self, index: usize, total: usize, _: &Case, trial: TrialStart<'_>) {
         let place = format!("[{}/{total}]", index.saturating_add(1));
         self.begin(format!("{place} {}", trial_text(trial)), None, TRIAL);
+    }
+
+    fn cases_added(&mut self, cases: &[Case]) {
+        self.time.add(cases);
     }
 
     fn phase(&mut self, phase: &str, expected: Option<Duration>) {
@@ -407,24 +433,18 @@ impl Progress for Live {
         self.draw(elapsed, [""; 2]);
     }
 
-    fn run_finished(&mut self, p99_ns: Option<u64>) {
-        if let Some(ns) = p99_ns {
-            self.p99s_of_runs.push(ns);
-        }
-        self.bar.set_message("");
+    fn run_finished(&mut self, _: &CaseConfig, run: &Run, _: &ResultFile) {
+        self.time.run_ends();
+        let latencies = run.flows.iter().filter_map(|flow| flow.latency_ns.as_ref());
+        self.end(latencies.filter_map(|latency| latency.p99).max());
     }
 
-    fn line(&mut self, text: &str) {
-        if self.target.is_some() {
-            // Before the first case there is no bar to write above.
-            let _ = writeln!(std::io::stderr(), "{text}");
-        } else {
-            self.bar.println(text);
-        }
+    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {
+        self.end(None);
     }
 
-    fn suspend(&mut self, write: &mut dyn FnMut()) {
-        self.bar.suspend(write);
+    fn search_finished(&mut self, _: &Case, _: &LoadSearch, _: &ResultFile) {
+        self.end(None);
     }
 }
 
@@ -445,17 +465,27 @@ mod tests {
 
     use super::*;
 
+    /// A case of this name.
+    fn case(id: &str) -> Case {
+        let mut case = sweep(&[]).cases.remove(0);
+        id.clone_into(&mut case.id);
+        case
+    }
+
+    /// So long is left.
+    fn left(planned: Duration) -> TimeLeft {
+        TimeLeft { planned, runs_over: 1, ..TimeLeft::default() }
+    }
+
     #[test]
     fn a_pipe_gets_one_line_a_run() {
         let mut out = Vec::new();
-        let mut lines = Lines::new(&mut out);
-        let place = |index, id, run, runs| Place { index, total: 12, id, run, runs };
-        lines.run_started(place(2, "send-shared-q4-64KiB", 1, 1), None);
+        let mut lines = Lines { out: &mut out, time: TimeLeft::unknown() };
+        lines.run_started(2, 12, &case("send-shared-q4-64KiB"), 1, 1);
         lines.phase("measure", None);
         lines.sample(Duration::from_secs(1), 1.0, 1.0);
-        lines.run_finished(None);
-        let left = Some(Duration::from_millis(64_200));
-        lines.run_started(place(3, "read-shared-q4-64KiB", 2, 3), left);
+        lines.time = left(Duration::from_millis(64_200));
+        lines.run_started(3, 12, &case("read-shared-q4-64KiB"), 2, 3);
         let trial = TrialStart {
             goal: "p99<20us",
             number: 12,
@@ -463,11 +493,10 @@ mod tests {
             within: Some((0, 875_000)),
             left: Some(Duration::from_millis(39_100)),
         };
-        lines.trial_started(0, 1, "q4", trial);
-        lines.line("note");
-        let told = "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
-                    [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\nnote\n";
-        assert_eq!(String::from_utf8(out).unwrap(), told);
+        lines.trial_started(0, 1, &case("q4"), trial);
+        let expected = "[3/12] send-shared-q4-64KiB\n[4/12] read-shared-q4-64KiB, run 2 of 3, ~1 min 5 s left\n\
+                        [1/1] q4, p99<20us: trial 12 at 812k/s, limit in 0 .. 875k/s, ~40 s left\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     fn sweep(flags: &[(&str, &str)]) -> Sweep {
@@ -567,17 +596,20 @@ mod tests {
     #[test]
     fn a_terminal_sees_case_phase_and_rate() {
         let term = Recorder::default();
-        let mut live = Live::new(ProgressDrawTarget::term_like(Box::new(term.clone())));
+        let above = AboveBar::new();
+        let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
+        let mut live = Live::new(&above, target, TimeLeft::unknown());
         // Time stands still.
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         live.now = || *START;
-        let place = Place { index: 0, total: 2, id: "write-per-qp-q1-64B", run: 1, runs: 1 };
-        live.run_started(place, None);
-        live.run_finished(Some(17_500));
-        live.run_finished(Some(35_000));
-        live.run_started(place, Some(Duration::from_secs(3_900)));
+        let case = case("write-per-qp-q1-64B");
+        live.run_started(0, 2, &case, 1, 1);
+        live.end(Some(17_500));
+        live.end(Some(35_000));
+        live.time = left(Duration::from_secs(3_900));
+        live.run_started(0, 2, &case, 1, 1);
         live.phase("measure", Some(Duration::from_secs(5)));
-        live.line("above");
+        above.line("above");
         live.sample(Duration::from_millis(2_300), 6.0, 0.25);
         live.sample(Duration::from_millis(2_500), 12.345, 0.5);
         live.bar.force_draw();
@@ -592,16 +624,16 @@ mod tests {
             within: Some((1_000, 2_000)),
             left: None,
         };
-        live.trial_started(0, 2, "write-per-qp-q1-64B", trial);
+        live.trial_started(0, 2, &case, trial);
         live.bar.force_draw();
         let seen = term.0.lock().unwrap().clone();
-        let told = [
+        let parts = [
             "above",
             "[1/2] write-per-qp-q1-64B, ~1 h 5 min left",
             "[1/2] knee 3: trial 2 at 1.5k/s, limit in 1k .. 2k/s ",
             "measure 2.5/5.0 s  ▄█ 12.35 Gb/s  last p99 ▄█ 35.0 µs  0.500 Mmsg/s",
             "measure 2.6/5.0 s  ▄██ 12.35 Gb/s  p99 ▄█ 16.0 µs  0.500 Mmsg/s",
         ];
-        has(seen, told);
+        has(seen, parts);
     }
 }
