@@ -1,12 +1,23 @@
-//! Who is at either end: this process, the server at HOST, the servers that are nodes.
+//! Who is at either end: this process, with its device, faults, capture and cores, the server at HOST, the servers that are
+//! nodes; and the secret that both ends share, from a flag, a file or the environment, in this order, which is never printed.
 
-use crate::coordinator::interface::{Ends, Target};
-use plan::{HostPort, Nodes};
+use std::{
+    io::{self, Read as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener},
+    path::PathBuf,
+};
 
-use super::args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs};
-use super::endpoint::resources;
-use super::terminal::errors::Failure;
-use super::token::token;
+use crate::{
+    cli::{
+        args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, TokenArgs},
+        terminal::Failure,
+    },
+    coordinator::interface::{Ends, Target},
+};
+use node::resources::{NodeOptions, PortRequest};
+use plan::{Devices, HostPort, Nodes};
+use protocol::{control_socket, token::Token};
+use verbs::address_of_environment;
 
 /// This end, and the one at HOST, or in this process without HOST.
 ///
@@ -77,5 +88,173 @@ pub(super) fn server(
                 .with_hint("leave one of them out"))
         }
         (written, flag) => Ok(Some((host.host, written.or(flag).unwrap_or(DEFAULT_PORT)))),
+    }
+}
+
+/// The variable from which every program on the embedded device takes its faults.
+const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
+/// The variable from which every program on it takes the file for a capture.
+const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
+
+/// Checks what the environment says about the embedded device's address, before any device is touched.
+pub(super) fn check_environment() -> Result<(), Failure> {
+    address_of_environment().map(drop).map_err(Failure::bad_input)
+}
+
+/// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment.
+///
+/// # Errors
+/// When the environment's faults or address are none.
+pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
+    check_environment()?;
+    let mut faults = args.faults.unwrap_or_default();
+    if let (true, Some(text)) =
+        (faults == FaultsOfDevices::default(), std::env::var_os(FAULTS_VARIABLE))
+        && !text.is_empty()
+    {
+        faults.default = Some(text.to_string_lossy().parse().map_err(|error| {
+            Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
+        })?);
+    }
+    if let Some(Devices::Named(names)) = &args.device
+        && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))
+    {
+        let text = format!("--faults names {name}, which is not in --device");
+        return Err(
+            Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", ")))
+        );
+    }
+    let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
+    let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
+    let request = PortRequest {
+        device: args.device.as_ref().and_then(|it| Some(it.only()?.to_owned())),
+        ib_port: args.ib_port,
+        gid_index: args.gid_index,
+        pkey_index: args.pkey_index,
+        faults: faults.default,
+        pcap,
+    };
+    Ok(NodeOptions {
+        rails: args.device.filter(|devices| devices.only().is_none()),
+        device_faults: faults.of,
+        ..NodeOptions::system(request, args.cores.map(|cores| cores.0))
+    })
+}
+
+/// Refuses several devices, where `what` needs one.
+pub(super) fn check_one_device(endpoint: &EndpointArgs, what: &str) -> Result<(), Failure> {
+    if endpoint.device.as_ref().is_some_and(|it| it.only().is_none()) {
+        Err(Failure::bad_input(format!(
+            "`rocebench {what}` takes one device, but --device names several"
+        ))
+        .with_hint("name one of them"))
+    } else {
+        Ok(())
+    }
+}
+
+/// The environment variable that is read when no flag gives a token.
+pub const TOKEN_VARIABLE: &str = "ROCEBENCH_TOKEN";
+
+const MAX_BYTES: usize = 4096;
+
+/// Why there is no usable token although one was given.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum TokenError {
+    #[error("the token from {0} is empty: give it a secret, or leave it out")]
+    Empty(String),
+    #[error("the token from {0} is longer than {MAX_BYTES} bytes")]
+    TooLong(String),
+    #[error("cannot read the token file {}: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Unusable(#[from] protocol::token::TokenError),
+}
+
+impl From<TokenError> for Failure {
+    fn from(error: TokenError) -> Failure {
+        Failure::bad_input(error).with_hint("generate one with: openssl rand -hex 32")
+    }
+}
+
+/// The token that flags or environment give, if any.
+///
+/// # Errors
+/// When one is given that cannot be read, is empty or far too long.
+pub fn token(args: TokenArgs) -> Result<Option<Token>, TokenError> {
+    let secret = secret(args)?;
+    Ok(secret.map(Token::new).transpose()?)
+}
+
+fn secret(args: TokenArgs) -> Result<Option<Vec<u8>>, TokenError> {
+    if let Some(text) = args.token {
+        return sound(text.into_bytes(), || "--token".into()).map(Some);
+    }
+    if let Some(path) = args.token_file {
+        let mut bytes = Vec::new();
+        // Two more for the line's end, one to notice what is too long.
+        let most = u64::try_from(MAX_BYTES + 3).unwrap_or(u64::MAX);
+        std::fs::File::open(&path)
+            .and_then(|file| file.take(most).read_to_end(&mut bytes))
+            .map_err(|source| TokenError::Read { path: path.clone(), source })?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            if bytes.last() == Some(&b'\r') {
+                bytes.pop();
+            }
+        }
+        return sound(bytes, || format!("the file {}", path.display())).map(Some);
+    }
+    std::env::var_os(TOKEN_VARIABLE)
+        .map(|value| sound(value.into_encoded_bytes(), || TOKEN_VARIABLE.into()))
+        .transpose()
+}
+
+fn sound(bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Vec<u8>, TokenError> {
+    match bytes.len() {
+        0 => Err(TokenError::Empty(from())),
+        1..=MAX_BYTES => Ok(bytes),
+        _ => Err(TokenError::TooLong(from())),
+    }
+}
+
+/// Listens on all addresses of both families, or on the one that was asked for.
+pub(super) fn listen(bind: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
+    let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    match control_socket::listen((bind.unwrap_or(any), port).into()) {
+        // A kernel without IPv6 has IPv4's address for all.
+        Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
+            control_socket::listen((Ipv4Addr::UNSPECIFIED, port).into())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from_file(content: &[u8]) -> Result<Option<Vec<u8>>, TokenError> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), content).unwrap();
+        secret(TokenArgs { token: None, token_file: Some(file.path().to_owned()) })
+    }
+
+    #[test]
+    fn a_file_may_end_with_a_line() {
+        for content in [&b"a b"[..], b"a b\n", b"a b\r\n"] {
+            assert_eq!(from_file(content).unwrap().unwrap(), b"a b");
+        }
+        assert_eq!(from_file(b"\xff\n\n").unwrap().unwrap(), b"\xff\n");
+    }
+
+    #[test]
+    fn empty_and_endless_tokens_are_refused() {
+        assert!(matches!(from_file(b"\n"), Err(TokenError::Empty(_))));
+        assert!(from_file(&[b'x'; MAX_BYTES]).is_ok());
+        assert!(matches!(from_file(&[b'x'; MAX_BYTES + 1]), Err(TokenError::TooLong(_))));
+        let endless = TokenArgs { token: None, token_file: Some("/dev/zero".into()) };
+        assert!(matches!(secret(endless), Err(TokenError::TooLong(_))));
     }
 }

@@ -1,33 +1,40 @@
 //! The command line: flags become plans, plans are executed, outcomes become text and exit codes.
 
 pub mod args;
-mod commands;
-mod endpoint;
+mod compare;
+mod doctor;
 mod ends;
-mod mistyped;
-mod perftest;
+mod explain;
+mod mesh;
+mod perftest_words;
+mod plot;
+mod progress;
+mod send;
+mod serve;
 mod signals;
 mod sweep;
 mod terminal;
-mod token;
 
 use std::ffi::OsString;
+use std::net::ToSocketAddrs as _;
 
-use clap::error::ErrorKind;
-use clap::parser::ValueSource;
-use clap::{ArgMatches, FromArgMatches as _};
+use clap::{
+    ArgMatches, FromArgMatches as _,
+    error::{ContextKind, ContextValue, ErrorKind},
+    parser::ValueSource,
+};
 
 use machine::host;
+use plan::HostPort;
+use settings::{is_near, nearest};
 
 pub use args::Cli;
-pub use terminal::errors::{ExitKind, Failure};
+pub use terminal::{ExitKind, Failure};
 
-use commands::{compare, devices, doctor, explain, gate, manual, mesh, plot, send, serve};
-use perftest::program;
-use sweep::execute::execute;
+use perftest_words::translate;
+use sweep::execute;
 use sweep::plan::{DefaultNodes, RunPlan};
-use terminal::errors::{self, start_logging};
-use terminal::stdout::{print, unless_closed};
+use terminal::{print, say, start_logging, unless_closed};
 
 /// Reads the command line and does what it says.
 ///
@@ -38,7 +45,7 @@ use terminal::stdout::{print, unless_closed};
 pub fn main() -> Result<(), Failure> {
     signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();
-    let typed = program::translate(std::env::args_os(), &command)?;
+    let typed = translate(std::env::args_os(), &command)?;
     let words = typed.words;
     let parsed = command
         .try_get_matches_from(&words)
@@ -46,7 +53,7 @@ pub fn main() -> Result<(), Failure> {
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(mut error) => {
-            mistyped::without_far_tips(&mut error);
+            without_far_tips(&mut error);
             if error.kind() == ErrorKind::DisplayHelp && is_short(&words, &args::command()) {
                 return print(args::SHORT_HELP);
             }
@@ -59,28 +66,26 @@ pub fn main() -> Result<(), Failure> {
         Some(args::Command::Serve(args)) => {
             if !typed.left_out.is_empty() && !args.speech.quiet {
                 let options = typed.left_out.join(", ");
-                errors::say(&format!(
-                    "rocebench: note: ignored here, the client chooses: {options}"
-                ));
+                say(&format!("rocebench: note: ignored here, the client chooses: {options}"));
             }
             serve::run(args)
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
-        Some(args::Command::Gate(args)) => gate::run(&args),
+        Some(args::Command::Gate(args)) => compare::gate(&args),
         Some(args::Command::Plot(args)) => {
             start_logging(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)
         }
-        Some(args::Command::Devices(args)) => devices::run(&args),
+        Some(args::Command::Devices(args)) => doctor::devices(&args),
         Some(args::Command::Doctor(args)) => doctor::run(args),
         Some(args::Command::Explain(args)) => explain::run(args),
         Some(args::Command::Send(args)) => send::run(args),
-        Some(args::Command::Completions(args)) => manual::completions(&args),
-        Some(args::Command::Man(args)) => manual::man(&args),
+        Some(args::Command::Completions(args)) => explain::completions(&args),
+        Some(args::Command::Man(args)) => explain::man(&args),
         None => {
             if let Some(host) = &cli.run.host {
-                mistyped::check(host)?;
+                check_host(host)?;
             }
             let plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
             start_logging(plan.verbose, plan.quiet);
@@ -112,7 +117,7 @@ fn usage(error: &clap::Error) -> Result<(), Failure> {
     }
     if error.use_stderr() {
         if std::env::args_os().any(|word| word.to_string_lossy().contains(char::is_control)) {
-            errors::say(error.to_string().trim_end());
+            say(error.to_string().trim_end());
             std::process::exit(error.exit_code());
         }
         error.exit();
@@ -134,4 +139,100 @@ fn options_follow_the_command(matches: &ArgMatches) -> Result<(), Failure> {
             "write rocebench {command} [OPTIONS]; for a host of that name write `{command}:{}`",
             args::DEFAULT_PORT
         )))
+}
+
+/// What other programs call these commands.
+const OTHER_NAMES: [(&str, &str); 11] = [
+    ("check", "doctor"),
+    ("client", "HOST"),
+    ("copy", "send"),
+    ("daemon", "serve"),
+    ("diff", "compare"),
+    ("draw", "plot"),
+    ("learn", "explain"),
+    ("list", "devices"),
+    ("listen", "serve"),
+    ("run", "[HOST]"),
+    ("server", "serve"),
+];
+
+/// Checks that HOST is not a mistyped command: its word is near to one, and no host has this name.
+fn check_host(host: &HostPort) -> Result<(), Failure> {
+    let Some(meant) = meant(&host.host).filter(|_| host.port.is_none()) else {
+        return Ok(());
+    };
+    if (host.host.as_str(), args::DEFAULT_PORT).to_socket_addrs().is_ok() {
+        return Ok(());
+    }
+    let unknown = format!("`{host}` is neither a command nor a known host");
+    Err(Failure::bad_input(unknown).with_hint(format!("did you mean `rocebench {meant}`?")))
+}
+
+/// What the word was meant for.
+fn meant(word: &str) -> Option<String> {
+    if let Some((_, command)) = OTHER_NAMES.iter().find(|(name, _)| *name == word) {
+        return Some((*command).to_owned());
+    }
+    let command = args::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    nearest(word, &names).map(str::to_owned)
+}
+
+/// Takes suggestions away that have little to do with what was written.
+fn without_far_tips(error: &mut clap::Error) {
+    for (written, suggested) in [
+        (ContextKind::InvalidArg, ContextKind::SuggestedArg),
+        (ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand),
+        (ContextKind::InvalidValue, ContextKind::SuggestedValue),
+    ] {
+        let (Some(word), Some(tip)) = (error.get(written), error.get(suggested)) else {
+            continue;
+        };
+        let is_far = match (word, tip) {
+            (ContextValue::String(word), ContextValue::String(tip)) => {
+                !is_near(without_dashes(word), without_dashes(tip))
+            }
+            (ContextValue::String(word), ContextValue::Strings(tips)) => {
+                !tips.iter().any(|tip| is_near(without_dashes(word), without_dashes(tip)))
+            }
+            _ => false,
+        };
+        if is_far {
+            error.remove(suggested);
+        }
+    }
+}
+
+fn without_dashes(word: &str) -> &str {
+    word.trim_start_matches('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_and_other_names_are_known_and_hosts_are_not() {
+        for (word, command) in [
+            ("sevre", "serve"),
+            ("plto", "plot"),
+            ("list", "devices"),
+            ("completion", "completions"),
+        ] {
+            assert_eq!(meant(word).as_deref(), Some(command), "{word}");
+        }
+        for host in ["node07", "localhost", "a", "storage", "192.0.2.1"] {
+            assert_eq!(meant(host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn every_other_name_is_of_a_command() {
+        let command = args::command();
+        for (name, meant) in OTHER_NAMES {
+            let is_command = command.find_subcommand(meant).is_some();
+            assert!(is_command || meant.contains("HOST"), "{name}");
+            assert!(command.find_subcommand(name).is_none(), "{name}");
+        }
+    }
 }

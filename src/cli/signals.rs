@@ -1,17 +1,23 @@
 //! Ctrl-C, `kill` and a lost terminal: the first asks the run to end, drain and keep its results; the second ends the
 //! process at once. A limit on the size of files is an error of writing, not an end.
 
-use std::fs;
-use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::{
+    fs, io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    iterator::Signals,
+    low_level,
+};
 
 use machine::threads;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
-use signal_hook::low_level;
 
 /// Exit code after the second signal, as shells give it for SIGINT.
 const EXIT_INTERRUPTED: i32 = 130;

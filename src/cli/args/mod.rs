@@ -1,16 +1,20 @@
-//! What can be written on the command line: its commands, and its help.
+//! What can be written on the command line: its commands, and its help; options of the commands that run no sweep stand
+//! here.
 
-mod commands;
 mod results;
-mod run;
+mod sweep;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
-pub use commands::{
-    CompletionsArgs, DevicesArgs, DoctorArgs, ExplainArgs, ManArgs, SendArgs, ServeArgs,
-};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
+
+use plan::{HostPort, Nodes};
+use protocol::mistake::Mistake;
+use settings::{MemorySize, Mtu, Size};
+
 pub use results::{CompareArgs, GateArgs, PlotArgs, Strict, Switch, UnclearArgs, WhatArgs};
-pub use run::{
+pub use sweep::{
     AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs, OutputArgs,
     RunArgs, SearchArgs, SpeechArgs, SweepArgs, TokenArgs,
 };
@@ -94,4 +98,225 @@ pub enum Command {
 /// The whole command line, as clap knows it.
 pub fn command() -> clap::Command {
     Cli::command()
+}
+
+const SERVE_AFTER_HELP: &str = "\
+A server runs its clients' sweeps one after another, with the clients' settings.
+
+Examples:
+  rocebench serve
+  rocebench serve --bind 192.0.2.7 --token-file ~/.rocebench-token
+  rocebench serve --device mlx5_0 --cores 8-15 --once
+  rocebench serve --receive /srv/incoming        files that `rocebench send` sends";
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_AFTER_HELP)]
+pub struct ServeArgs {
+    /// Address to listen on [default: all of this machine's]
+    #[arg(long, value_name = "ADDR", help_heading = "Connection")]
+    pub bind: Option<IpAddr>,
+    /// TCP port to listen on; 0 takes a free one and prints it
+    #[arg(short, long, value_name = "PORT", default_value_t = DEFAULT_PORT, help_heading = "Connection")]
+    pub port: u16,
+    #[command(flatten)]
+    pub token: TokenArgs,
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    /// Exit after one session, with status 1 if it ended early
+    #[arg(long, help_heading = "Connection")]
+    pub once: bool,
+    /// Memory limit for a client's run, such as 8G; never more than the machine has left
+    #[arg(long, value_name = "LIMIT", help_heading = "Connection")]
+    pub memory: Option<MemorySize>,
+    /// Start perftest's servers for clients that run with --against perftest
+    #[arg(long, help_heading = "Connection")]
+    pub allow_perftest: bool,
+    /// Receive files into DIR from clients that run `rocebench send`
+    #[arg(long, value_name = "DIR", help_heading = "Files")]
+    pub receive: Option<PathBuf>,
+    /// Never overwrite a file, even if a sender gives --force
+    #[arg(long, requires = "receive", help_heading = "Files")]
+    pub keep_existing: bool,
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+const SEND_AFTER_HELP: &str = "\
+HOST stores each FILE under its name without folders: whole, checked and synced to disk, or not at all.
+Each end takes QPs x window x chunk of memory, whatever the size of the files.
+
+Examples:
+  rocebench serve --receive /srv/incoming        on one host, and then on the other:
+  rocebench send disk.img HOST
+  rocebench send *.tar HOST -q 64 --chunk 1M --force
+  rocebench send disk.img HOST --against tcp     compare with plain TCP
+
+Exit status: 0 all files arrived, 1 a transfer failed, 2 bad input.";
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = SEND_AFTER_HELP,
+    override_usage = "rocebench send [OPTIONS] <FILE>... <HOST>"
+)]
+pub struct SendArgs {
+    /// Files to send, then the host that runs `rocebench serve --receive DIR`: a name or address, optionally with a
+    /// port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "FILE|HOST", num_args = 1.., required = true)]
+    pub words: Vec<OsString>,
+    /// Overwrite files with the same names at the receiver
+    #[arg(short, long)]
+    pub force: bool,
+    /// Send each file over a plain TCP connection as well, and say which was faster
+    #[arg(long, value_name = "tcp", value_parser = ["tcp"], hide_possible_values = true)]
+    pub against: Option<String>,
+    /// QPs to write over, 1 to 4096
+    #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "How")]
+    pub qps: u32,
+    /// Bytes of each chunk, one RDMA WRITE: a multiple of 4K, up to 64M
+    #[arg(long, value_name = "BYTES", default_value = "256K", help_heading = "How")]
+    pub chunk: Size,
+    /// Chunks outstanding on each QP, 1 to 1024
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "How")]
+    pub window: u32,
+    /// Path MTU in bytes: 256, 512, 1024, 2048, 4096 [default: the smaller of both ports' MTUs]
+    #[arg(short, long, value_name = "BYTES", help_heading = "Transport")]
+    pub mtu: Option<Mtu>,
+    /// ACK timeout, 0 to 31: 4.096 us x 2^N, 0 for ever [default: 16, which is 268 ms]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31), help_heading = "Transport")]
+    pub timeout: Option<u8>,
+    /// Retries after a timeout, 0 to 7 [default: 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=7), help_heading = "Transport")]
+    pub retry_cnt: Option<u8>,
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Print the result of each file as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+const DOCTOR_AFTER_HELP: &str = "\
+Needs no root and changes nothing; it says which facts only root can see. At the end it sends a few
+messages of each operation both ways, to HOST or within this machine, and checks every byte.
+
+Examples:
+  rocebench doctor
+  rocebench doctor HOST                          HOST runs `rocebench serve`
+  rocebench doctor -d mlx5_0 -v                  one device; why each check matters
+  rocebench doctor --nodes node[01-16]           compare nodes that run `rocebench serve`
+
+Exit status: 0 nothing is broken, 1 something is, 2 bad input.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DOCTOR_AFTER_HELP)]
+pub struct DoctorArgs {
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Nodes to examine and compare, in place of this machine: servers such as a,b[01-16],c:18600/mlx5_1, or @FILE
+    #[arg(long, value_name = "LIST", conflicts_with = "host")]
+    pub nodes: Option<Nodes>,
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+    /// Print JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+const DEVICES_AFTER_HELP: &str = "\
+Needs no root. If this user has no permission to open a device, facts such as its MTU are missing.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DEVICES_AFTER_HELP)]
+pub struct DevicesArgs {
+    /// List only this device; an embedded one is opened to show its port and GID
+    #[arg(short, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub device: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const EXPLAIN_AFTER_HELP: &str = "\
+Makes every call and shows its result; on the embedded device it shows the packets too.
+
+Examples:
+  rocebench explain                              a SEND, both ends on this machine
+  rocebench explain HOST --op write              HOST runs `rocebench serve`
+  rocebench explain --break rkey                 a wrong remote key: the error and its remedy
+  rocebench explain --break rkey --all           with the steps before it
+  rocebench explain --op read --lang zh
+
+Exit status: 0 the message arrived, or the expected error came; 1 it did not; 2 bad input.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXPLAIN_AFTER_HELP)]
+pub struct ExplainArgs {
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Operation: send, write or read [default: send; with --break the one that shows it]
+    #[arg(long, value_name = "OP", value_parser = ["send", "write", "read"], hide_possible_values = true, help_heading = "Lesson")]
+    pub op: Option<String>,
+    /// The message, up to 4096 bytes
+    #[arg(
+        long,
+        value_name = "TEXT",
+        default_value = "Hello, remote memory!",
+        help_heading = "Lesson"
+    )]
+    pub text: String,
+    /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
+    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.iter().map(|it| it.name()).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Lesson")]
+    pub mistake: Option<String>,
+    /// With --break: show every step, not only those around the mistake
+    #[arg(long = "all", requires = "mistake", help_heading = "Lesson")]
+    pub every_step: bool,
+    /// Language: en or zh
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
+    pub lang: String,
+    /// Print a long lesson without $PAGER (or less -FRX)
+    #[arg(long, help_heading = "Lesson")]
+    pub no_pager: bool,
+    /// Path MTU [default: the smaller of both ports' MTUs]
+    #[arg(short, long, value_name = "BYTES", help_heading = "Device")]
+    pub mtu: Option<Mtu>,
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+}
+
+const COMPLETIONS_AFTER_HELP: &str = "\
+Examples:
+  rocebench completions bash > /etc/bash_completion.d/rocebench
+  rocebench completions zsh > ~/.zfunc/_rocebench
+  rocebench completions fish > ~/.config/fish/completions/rocebench.fish";
+
+const MAN_AFTER_HELP: &str = "\
+Examples:
+  rocebench man | man -l -                        read the page of rocebench
+  rocebench man --out /usr/local/share/man/man1   install the pages";
+
+#[derive(Debug, Args)]
+#[command(after_help = COMPLETIONS_AFTER_HELP)]
+pub struct CompletionsArgs {
+    /// Shell for which to complete commands and options
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = MAN_AFTER_HELP)]
+pub struct ManArgs {
+    /// Write the page of each command to this folder, which is created if needed; without it the main page goes to
+    /// stdout
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }

@@ -3,13 +3,17 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser as _},
+};
 
-use super::run::SpeechArgs;
-use report::judge::compare::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
-use report::observe::Metric;
-use report::show::plot::draw::Width;
+use super::sweep::SpeechArgs;
+use report::{
+    judge::compare::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names},
+    observe::Metric,
+    show::plot::draw::Width,
+};
 use settings::TimeSpan;
 
 fn compare_after_help() -> String {

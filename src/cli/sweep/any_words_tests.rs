@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use clap::FromArgMatches as _;
 use proptest::prelude::*;
 
-use crate::cli::perftest::options as perftest_options;
+use crate::cli::perftest_words::translate_options;
 use crate::cli::sweep::plan::{DefaultNodes, RunPlan};
 use crate::cli::{Cli, args};
 
@@ -55,7 +55,7 @@ proptest! {
     fn whatever_is_typed_is_a_plan_or_is_refused(words in words()) {
         let command = args::command();
         let all = std::iter::once(OsString::from("rocebench")).chain(words);
-        let Ok(own) = perftest_options::translate(all, &command) else {
+        let Ok(own) = translate_options(all, &command) else {
             return Ok(());
         };
         let Ok(matches) = command.try_get_matches_from(own.words) else {

@@ -1,14 +1,338 @@
-//! Running a sweep from the command line: what is asked for becomes a plan, which is executed and written down.
+//! Running a sweep from the command line: a finished plan is printed or handed to the coordinator, and what came of it
+//! becomes an exit code. Nothing is parsed or validated here.
 
-mod against;
+use std::sync::{Arc, atomic::AtomicBool};
+
+use crate::{
+    cli::{
+        signals::stop_flag,
+        sweep::{output::Output, plan::RunPlan},
+        terminal::{Failure, say},
+    },
+    coordinator::{ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome},
+};
+use report::{
+    judge::threshold,
+    show::{in_turns::factor_text, sentences::failing},
+};
+use results::model::{BesideAttacker, CaseResult, LoadSearch, SearchEnd, TrialOutcome};
+
 #[cfg(test)]
 mod any_words_tests;
-pub mod dry_run;
-pub mod execute;
-mod fail_if;
-mod format;
+mod dry_run;
 mod output;
 pub mod plan;
-mod searches;
-pub mod sink;
-mod victims;
+
+/// Runs the sweep, or prints its cases where that was asked for.
+///
+/// # Errors
+/// What stopped it, or that runs failed.
+pub fn execute(plan: RunPlan) -> Result<(), Failure> {
+    let stop = stop_flag().map_err(Failure::failed)?;
+    execute_until(plan, &stop, None)
+}
+
+/// As [`execute`] until `stop` is set, with the other ranks of a launcher's job where they are the nodes.
+pub fn execute_until(
+    mut plan: RunPlan,
+    stop: &AtomicBool,
+    ranks: Option<Arc<Ranks>>,
+) -> Result<(), Failure> {
+    if plan.dry_run {
+        return dry_run::print(&plan);
+    }
+    plan.options.ranks = ranks;
+    plan.options.command_line =
+        command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+    let mut output = Output::open(&plan)?;
+    let outcome = run_sweep(&plan.options, stop, &mut output.observers())?;
+    let written = output.close(&outcome.result, stop);
+    match (verdict(&plan, &outcome), written) {
+        (Err(failed), Err(unwritten)) => {
+            unwritten.print();
+            Err(failed)
+        }
+        (judged, written) => judged.and(written),
+    }
+}
+
+/// What the exit code and the last line say.
+fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
+    let cases = &outcome.result.cases;
+    let done: usize = cases.iter().map(|case| case.runs.len()).sum();
+    // With pairs it may have been more.
+    let wanted = done.max(plan.options.sweep.cases.len() * runs_of_a_case(plan) as usize);
+    let left = wanted - done;
+    if outcome.interrupted {
+        return Err(Failure::failed(format!(
+            "interrupted; {left} of {wanted} runs were not started, the results so far are kept"
+        )));
+    }
+    if let Some(error) = &outcome.lost {
+        let text = format!("{left} of {wanted} runs were not started: {error}");
+        return Err(Failure::new(text, false, error.hint()));
+    }
+    let unmet = unmet_demands(plan, outcome);
+    let runs = if outcome.failed_runs == 0 {
+        comparisons(cases).and_then(|()| searches_verdict(cases))
+    } else {
+        let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
+        let hint = "each is explained above and in the JSON file".to_owned();
+        Err(Failure::new(text, outcome.only_bad_input, Some(hint)))
+    };
+    let Some(sentence) = unmet else {
+        return runs;
+    };
+    if let Err(failure) = runs {
+        failure.print();
+    }
+    Err(Failure::failed(sentence))
+}
+
+/// How often a case is to run, at least.
+fn runs_of_a_case(plan: &RunPlan) -> u32 {
+    match (&plan.options.against, &plan.options.beside) {
+        (Some(against), _) => against.pairs,
+        (None, Some(beside)) => beside.least,
+        (None, None) => plan.options.sweep.runs(),
+    }
+}
+
+/// What the options demand of the figures and is not so.
+fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<String> {
+    let demands = &plan.output.demands;
+    let mut unmet = Vec::new();
+    if !demands.are_none()
+        && let Some(flows) = failing(&threshold::judge(&outcome.result, demands))
+    {
+        unmet.push(format!("{demands}: {flows}"));
+    }
+    if let Some(limit) = plan.output.fail_victim {
+        unmet.extend(failing_victim(&outcome.result.beside, limit));
+    }
+    (!unmet.is_empty()).then(|| unmet.join("; "))
+}
+
+/// What `--fail-victim` demands and is not so. Says what is not clear.
+fn failing_victim(attackers: &[BesideAttacker], limit: f64) -> Option<String> {
+    let [failing, unclear] = harm(attackers, limit);
+    if !unclear.is_empty() {
+        say(&format!(
+            "rocebench: note: --fail-victim {limit}x is unclear, use more --pairs: {}",
+            unclear.join("; ")
+        ));
+    }
+    (!failing.is_empty()).then(|| format!("--fail-victim {limit}x: {}", failing.join("; ")))
+}
+
+/// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.
+fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
+    let made: Vec<_> = cases.iter().filter_map(|case| case.perftest.as_ref()).collect();
+    let failed =
+        made.iter().filter(|it| it.pairs.iter().all(|pair| pair.failure.is_some())).count();
+    if failed == 0 {
+        return Ok(());
+    }
+    let text = format!("{failed} of {} comparisons with perftest failed in every pair", made.len());
+    Err(Failure::failed(text)
+        .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
+}
+
+/// The arguments as they are recorded: without the token.
+fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut recorded = Vec::new();
+    let mut is_token_next = false;
+    for argument in arguments {
+        let is_token = is_token_next;
+        is_token_next = argument == "--token";
+        recorded.push(if is_token {
+            "***".to_owned()
+        } else if argument.starts_with("--token=") {
+            "--token=***".to_owned()
+        } else {
+            argument
+        });
+    }
+    recorded
+}
+
+/// Nothing, where each search that was made came to a load.
+///
+/// # Errors
+/// The first that did not, and how many more.
+pub(in crate::cli) fn searches_verdict(cases: &[CaseResult]) -> Result<(), Failure> {
+    let mut without = cases.iter().flat_map(|case| {
+        case.searches.iter().filter_map(|search| why_unfound(&case.id, search)).collect::<Vec<_>>()
+    });
+    let Some((mut text, is_bad_input, hint)) = without.next() else {
+        return Ok(());
+    };
+    let more = without.count();
+    if more > 0 {
+        let made: usize = cases.iter().map(|case| case.searches.len()).sum();
+        text += &format!("; {} of {made} searches found no load", more + 1);
+    }
+    Err(Failure::new(text, is_bad_input, Some(hint.to_owned())))
+}
+
+/// Why a search found no load, whether it could not with what was asked for, and what to do about it.
+fn why_unfound(id: &str, search: &LoadSearch) -> Option<(String, bool, &'static str)> {
+    let (text, hint) = match search.end {
+        SearchEnd::NoneKeeps => (
+            none_keeps(search),
+            "raise the limit, or look at the trials in the JSON file (cases[].searches[].trials)",
+        ),
+        SearchEnd::TooFewMessages => (
+            search.note.clone().unwrap_or_default(),
+            "measure longer with -D, or choose a lower percentile",
+        ),
+        SearchEnd::Stopped => (
+            search.note.clone().unwrap_or_default(),
+            "the bounds so far are in the JSON file (cases[].searches[])",
+        ),
+        SearchEnd::ScheduleNotKept if search.lower_per_second.is_none() => (
+            "rocebench could not keep its schedule at any load".to_owned(),
+            "give the workers cores of their own (--cores), or take more of them (--workers)",
+        ),
+        _ => return None,
+    };
+    let is_bad_input = search.end == SearchEnd::TooFewMessages;
+    Some((format!("{id}: {}: {text}", search.asked), is_bad_input, hint))
+}
+
+/// What the lowest load did that broke the limits.
+fn none_keeps(search: &LoadSearch) -> String {
+    let lowest = (search.trials.iter())
+        .filter(|trial| trial.outcome == TrialOutcome::Broke)
+        .min_by(|one, other| one.asked_per_second.total_cmp(&other.asked_per_second));
+    let Some(trial) = lowest else {
+        return "no load keeps the limit".to_owned();
+    };
+    let figures = [("p50", trial.p50_ns), ("p99", trial.p99_ns), ("p99.9", trial.p99_9_ns)];
+    let known = figures
+        .into_iter()
+        .filter_map(|(name, ns)| Some(format!("{name} {:.1} us", ns? as f64 / 1e3)));
+    format!(
+        "no load keeps the limit: even the lowest, {:.0} messages a second, had {}",
+        trial.asked_per_second,
+        known.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What is surely above a limit or could not be measured, and what may be above it, in words.
+pub(in crate::cli) fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
+    let (mut failing, mut unclear) = (Vec::new(), Vec::new());
+    for attacker in attackers {
+        // A victim may be measured without latencies.
+        if attacker.gbit_per_s.factor.is_none() {
+            failing.push(format!("{}: could not be measured", attacker.attacker));
+        }
+        for (what, factor) in [("throughput", &attacker.gbit_per_s), ("p99", &attacker.p99_ns)] {
+            let Some(text) = factor_text(factor) else {
+                continue;
+            };
+            let text = format!("{}: {what} is {text} times worse", attacker.attacker);
+            match (factor.factor_low, factor.factor_high) {
+                (Some(low), _) if low > limit => failing.push(text),
+                (_, Some(high)) if high <= limit => {}
+                _ => unclear.push(text),
+            }
+        }
+    }
+    [failing, unclear]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::terminal::ExitKind;
+    use results::{
+        model::{HarmFactor, Trial},
+        sample::has,
+    };
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_not_recorded() {
+        let recorded = command_line(
+            "rocebench h --token secret -q 4 --token=secret".split(' ').map(str::to_owned),
+        )
+        .join(" ");
+        let expected = "rocebench h --token *** -q 4 --token=***";
+        assert_eq!(recorded, expected);
+    }
+
+    fn case(end: SearchEnd, lower_per_second: Option<f64>) -> CaseResult {
+        let trial = |asked_per_second, p50_ns| Trial {
+            asked_per_second,
+            p50_ns: Some(p50_ns),
+            outcome: TrialOutcome::Broke,
+            ..Trial::default()
+        };
+        let search = LoadSearch {
+            asked: "p99<1us".into(),
+            end,
+            lower_per_second,
+            note: Some("a note".into()),
+            trials: vec![trial(5e4, 70_000), trial(1e3, 4_321)],
+            ..LoadSearch::default()
+        };
+        CaseResult { id: "q4".into(), searches: vec![search], ..CaseResult::default() }
+    }
+
+    #[test]
+    fn a_search_without_a_load_fails_the_sweep() {
+        let text =
+            |cases: &[CaseResult]| searches_verdict(cases).map_err(|it| (it.kind(), it.text()));
+        for end in [SearchEnd::Found, SearchEnd::AllKeep, SearchEnd::TrialsSpent] {
+            assert_eq!(text(&[case(end, Some(1.0))]), Ok(()));
+        }
+        assert_eq!(text(&[case(SearchEnd::ScheduleNotKept, Some(1.0))]), Ok(()));
+        let (kind, said) = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
+        assert_eq!(kind, ExitKind::Failed);
+        let parts =
+            ["q4: p99<1us: no load keeps the limit", "1000 messages a second, had p50 4.3 us"];
+        has(said, parts);
+        let (kind, said) = text(&[case(SearchEnd::TooFewMessages, None)]).unwrap_err();
+        assert_eq!(kind, ExitKind::BadInput);
+        has(said, ["a note"]);
+        let two = [
+            case(SearchEnd::ScheduleNotKept, None),
+            case(SearchEnd::Found, Some(1.0)),
+            case(SearchEnd::Stopped, Some(1.0)),
+        ];
+        let (_, said) = text(&two).unwrap_err();
+        has(said, ["2 of 3 searches found no load"]);
+    }
+
+    #[test]
+    fn only_what_is_proven_or_not_known_fails() {
+        let told = |attacker: &str, [gbit, p99]: [(f64, f64); 2]| {
+            let factor = |(low, high): (f64, f64)| HarmFactor {
+                factor: (high > 0.0).then_some(high),
+                factor_low: (low > 0.0).then_some(low),
+                factor_high: (low > 0.0).then_some(high),
+                ..HarmFactor::default()
+            };
+            BesideAttacker {
+                attacker: attacker.to_owned(),
+                gbit_per_s: factor(gbit),
+                p99_ns: factor(p99),
+                ..BesideAttacker::default()
+            }
+        };
+        let none = (0.0, 0.0);
+        let all = [
+            told("a", [(1.0, 1.5), (1.6, 1.8)]),
+            told("b", [(1.4, 1.6), none]),
+            told("c", [none; 2]),
+            told("few", [(0.0, 3.0), none]),
+        ];
+        let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: could not be measured"];
+        let may = [
+            "b: throughput is 1.60 [1.40, 1.60] times worse",
+            "few: throughput is 3.00 times worse",
+        ];
+        assert_eq!(harm(&all, 1.5), [failing, may].map(|all| all.map(str::to_owned).to_vec()));
+    }
+}

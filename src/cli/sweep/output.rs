@@ -1,30 +1,37 @@
-//! What a sweep leaves behind: rows on the terminal and lines in the journal as runs finish, the files at the end, and
+//! What a sweep leaves behind: rows on the terminal and lines in the journal as runs finish, the documents at the end, and
 //! a word about each failure.
 
-use std::collections::BTreeSet;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
 
-use crate::cli::sweep::format::Format;
-use crate::cli::sweep::plan::RunPlan;
-use crate::cli::sweep::sink::Sink;
-use crate::cli::terminal::errors::{Failure, say};
-use crate::cli::terminal::progress::{AboveBar, TimeLeft, for_stderr};
-use crate::cli::terminal::screen;
-use crate::coordinator::observer::{Observer, TrialStart};
-use crate::coordinator::options::SweepOptions;
+use crate::{
+    cli::{
+        progress::{AboveBar, TimeLeft, for_stderr},
+        sweep::plan::{Format, RunPlan, Sink},
+        terminal::{Failure, say, screen},
+    },
+    coordinator::interface::{Observer, SweepOptions, TrialStart},
+};
 use plan::Case;
 use protocol::failure::RunFailure;
-use report::judge::findings::{Finding, Findings};
-use report::judge::threshold::Demands;
-use report::show::sentences::sentence;
-use report::show::{Table, in_turns, mesh};
-use results::journal::Journal;
-use results::model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
-use results::text::{Screen, printable};
-use results::whole_file::{WriteError, prepare, prepare_directory, write_whole_until};
+use report::{
+    judge::{
+        findings::{Finding, Findings},
+        threshold::Demands,
+    },
+    show::{Table, in_turns, mesh, sentences::sentence},
+};
+use results::{
+    journal::Journal,
+    model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run},
+    text::{Screen, printable},
+    whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
+};
 use settings::Settings;
 
 /// All outputs of one sweep: those that follow its runs, and the documents at its end.

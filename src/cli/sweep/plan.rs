@@ -1,21 +1,35 @@
 //! From flags and a configuration file to what is to be run: everything that can be wrong with them is
 //! found here, before a device or a peer is touched.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use crate::coordinator::interface::SweepOptions;
+use crate::{
+    cli::{
+        args::{AgainstArgs, OutputArgs, RunArgs, SearchArgs},
+        ends::{check_has_own_node, ends, servers},
+        terminal::Failure,
+    },
+    coordinator::interface::{Against, Rounds, SweepOptions},
+};
+use perftest::{LONGEST_LIMIT, fits};
 use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
-use report::judge::threshold::Demands;
-use report::observe::Metric;
+use report::{
+    judge::{
+        findings::Findings,
+        threshold::{Condition, Demands},
+    },
+    observe::Metric,
+    show::{csv, json, junit},
+};
+use results::model::ResultFile;
 use settings::{Given, Settings};
-
-use crate::cli::args::{OutputArgs, RunArgs, SearchArgs};
-use crate::cli::ends::{check_has_own_node, ends, servers};
-use crate::cli::sweep::against::{against, beside};
-use crate::cli::sweep::fail_if::conditions_apply;
-use crate::cli::sweep::format::Format;
-use crate::cli::sweep::sink::{Sink, apart};
-use crate::cli::terminal::errors::Failure;
+use statistics::FEWEST_PAIRS;
 
 /// What the command line asks for: a sweep, and what becomes of its figures.
 pub struct RunPlan {
@@ -51,6 +65,55 @@ impl OutputOptions {
     }
 }
 
+impl RunPlan {
+    /// The plan that the command line asks for. Reads the configuration and token files, nothing else.
+    ///
+    /// # Errors
+    /// Always bad input.
+    pub fn new(args: RunArgs, defaults: &DefaultNodes) -> Result<RunPlan, Failure> {
+        let (sweep, searches) = sweep(&args, defaults)?;
+        if args.quick {
+            quick::check(&sweep)?;
+        }
+        let (sweep, beside) = beside(&args.against, sweep)?;
+        let output = output(args.output)?;
+        conditions_apply(&output.demands.fail_if, &sweep)?;
+        let against = against(&args.against, &sweep)?;
+        let servers = servers(&sweep.nodes, args.connection.port)?;
+        check_has_own_node(&sweep.nodes, &args.endpoint)?;
+        let ends = ends(args.host, args.connection, args.endpoint)?;
+        if let Some(cores) = &ends.resources.cores {
+            let workers = sweep.max_workers();
+            if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {
+                return Err(Failure::bad_input(format!(
+                    "--cores lists {} cores for {workers} workers",
+                    cores.len()
+                ))
+                .with_hint("list one core for each worker, or lower --workers"));
+            }
+        }
+        let options = SweepOptions {
+            servers,
+            against,
+            beside,
+            searches,
+            quick: args.quick,
+            rails: RailsAsked {
+                each_to_each: args.rails.as_deref() == Some("all"),
+                all_up: args.rails_up.is_some(),
+            },
+            ..SweepOptions::new(sweep, ends)
+        };
+        Ok(RunPlan {
+            options,
+            output,
+            dry_run: args.dry_run,
+            quiet: args.speech.quiet,
+            verbose: args.speech.verbose,
+        })
+    }
+}
+
 /// What loads are searched for.
 fn goals(args: &SearchArgs) -> Vec<Goal> {
     let slo = args.slo.clone().map(Goal::Slo);
@@ -75,7 +138,7 @@ fn cases(
 /// What a sweep's nodes are by the command, where neither options nor a file say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DefaultNodes {
-    /// `rocebench`: the two ends.
+    /// `rocebench`: this end, and the one at HOST or in this process.
     TwoEnds,
     /// `rocebench mesh`: each pair of nodes, unless another pattern is asked for.
     Pairs,
@@ -190,51 +253,306 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     })
 }
 
-impl RunPlan {
-    /// The plan that the command line asks for. Reads the configuration and token files, nothing else.
-    ///
-    /// # Errors
-    /// Always bad input.
-    pub fn new(args: RunArgs, defaults: &DefaultNodes) -> Result<RunPlan, Failure> {
-        let (sweep, searches) = sweep(&args, defaults)?;
-        if args.quick {
-            quick::check(&sweep)?;
+/// A document of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Json,
+    /// The figures of each case.
+    Cases,
+    /// The figures of each QP.
+    Qps,
+    Histograms,
+    /// Flows and runs as tests.
+    Junit,
+}
+
+impl Format {
+    /// Those of which every sweep has a file.
+    pub const OF_SWEEP: [Format; 4] =
+        [Format::Json, Format::Cases, Format::Qps, Format::Histograms];
+
+    /// The option that asks for a further one.
+    pub fn option(self) -> &'static str {
+        match self {
+            Format::Json => "--json",
+            Format::Cases => "--csv",
+            Format::Qps => "--csv-qps",
+            Format::Histograms => "--csv-histograms",
+            Format::Junit => "--junit",
         }
-        let (sweep, beside) = beside(&args.against, sweep)?;
-        let output = output(args.output)?;
-        conditions_apply(&output.demands.fail_if, &sweep)?;
-        let against = against(&args.against, &sweep)?;
-        let servers = servers(&sweep.nodes, args.connection.port)?;
-        check_has_own_node(&sweep.nodes, &args.endpoint)?;
-        let ends = ends(args.host, args.connection, args.endpoint)?;
-        if let Some(cores) = &ends.resources.cores {
-            let workers = sweep.max_workers();
-            if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {
-                return Err(Failure::bad_input(format!(
-                    "--cores lists {} cores for {workers} workers",
-                    cores.len()
-                ))
-                .with_hint("list one core for each worker, or lower --workers"));
-            }
+    }
+
+    /// How the name of a sweep's file ends.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Format::Json => ".json",
+            Format::Cases => ".csv",
+            Format::Qps => "-qps.csv",
+            Format::Histograms => "-histograms.csv",
+            Format::Junit => ".xml",
         }
-        let options = SweepOptions {
-            servers,
-            against,
-            beside,
-            searches,
-            quick: args.quick,
-            rails: RailsAsked {
-                each_to_each: args.rails.as_deref() == Some("all"),
-                all_up: args.rails_up.is_some(),
-            },
-            ..SweepOptions::new(sweep, ends)
+    }
+
+    /// Writes the document to a stream; `findings` is what the result says, and tests of flows are for
+    /// what is demanded of each.
+    pub fn write_to(
+        self,
+        result: &ResultFile,
+        findings: &Findings,
+        demands: &Demands,
+        out: impl Write,
+    ) -> io::Result<()> {
+        match self {
+            Format::Json => json::write_to(result, findings, out),
+            Format::Cases => csv::cases(result, out),
+            Format::Qps => csv::qps(result, out),
+            Format::Histograms => csv::histograms(result, out),
+            Format::Junit => junit::write(result, findings, demands, out),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// Standard output, which then carries nothing else.
+    Stdout,
+    File(PathBuf),
+}
+
+impl From<PathBuf> for Sink {
+    fn from(path: PathBuf) -> Sink {
+        if path == Path::new("-") { Sink::Stdout } else { Sink::File(path) }
+    }
+}
+
+/// A file by what the system knows it by (device and inode), or one to come by its directory and its name there.
+#[derive(PartialEq, Eq)]
+enum Identity {
+    There(u64, u64),
+    ToCome(u64, u64, OsString),
+}
+
+impl Identity {
+    /// `None` where there is no such directory: writing there will say so.
+    fn new(path: &Path) -> Option<Identity> {
+        if let Ok(facts) = path.metadata() {
+            return Some(Identity::There(facts.dev(), facts.ino()));
+        }
+        let directory = match path.parent()? {
+            parent if parent.as_os_str().is_empty() => Path::new("."),
+            parent => parent,
         };
-        Ok(RunPlan {
-            options,
-            output,
-            dry_run: args.dry_run,
-            quiet: args.speech.quiet,
-            verbose: args.speech.verbose,
-        })
+        let facts = directory.metadata().ok()?;
+        let name = path.file_name()?.to_owned();
+        Some(Identity::ToCome(facts.dev(), facts.ino(), name))
+    }
+}
+
+impl Sink {
+    /// Whether a document there would take the place of one at `other`, however the two are spelled.
+    fn is(&self, other: &Sink) -> bool {
+        self == other || self.identity().is_some_and(|one| Some(one) == other.identity())
+    }
+
+    fn identity(&self) -> Option<Identity> {
+        match self {
+            Sink::Stdout => None,
+            Sink::File(path) => Identity::new(path),
+        }
+    }
+}
+
+/// Checks that no two options send their documents to one place.
+pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
+    for (index, (two, sink)) in sinks.iter().enumerate() {
+        if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| sink.is(other)) {
+            let place = match sink {
+                Sink::File(path) => path.display().to_string(),
+                Sink::Stdout => "stdout".to_owned(),
+            };
+            return Err(Failure::bad_input(format!("{one} and {two} both go to {place}"))
+                .with_hint("give one of them a file of its own"));
+        }
+    }
+    Ok(())
+}
+
+/// Without a limit given: time for many QPs on a slow machine.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(20);
+
+/// Most pairs for each of the least.
+const MOST_FACTOR: u32 = 3;
+
+/// What the options ask for; `None` without `--against`. More `--runs` than pairs are pairs too.
+///
+/// # Errors
+/// Bad input: numbers that are odd or contradict each other, or a case that perftest cannot run.
+pub(in crate::cli) fn against(
+    args: &AgainstArgs,
+    sweep: &Sweep,
+) -> Result<Option<Against>, Failure> {
+    if args.against.is_none() {
+        return Ok(None);
+    }
+    if sweep.nodes != Nodes::TwoEnds {
+        return Err(Failure::bad_input("--against perftest compares two ends, not --nodes")
+            .with_hint("give one server as HOST"));
+    }
+    if sweep.cases.iter().any(|case| case.pattern.is_some()) {
+        return Err(Failure::bad_input("--against perftest compares one flow, not --pattern")
+            .with_hint("leave one of them out"));
+    }
+    let (pairs, max_pairs) = pairs(args, sweep)?;
+    let limit = match args.perftest_limit {
+        Some(span) => Duration::from_nanos(span.ns()),
+        None => DEFAULT_LIMIT,
+    };
+    if limit < Duration::from_millis(1) || limit > LONGEST_LIMIT {
+        return Err(Failure::bad_input("--perftest-limit is out of range: it must be 1ms to 1h")
+            .with_hint("20s is enough for hundreds of QPs"));
+    }
+    for case in &sweep.cases {
+        fits(case).map_err(|misfit| {
+            let hint = misfit.hint.clone();
+            Failure::bad_input(misfit).with_hint(hint)
+        })?;
+    }
+    Ok(Some(Against { pairs, max_pairs, limit }))
+}
+
+/// Least and most pairs, or rounds.
+fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
+    for (option, number) in [("--pairs", args.pairs), ("--max-pairs", args.max_pairs)] {
+        if let Some(number) = number.filter(|number| number % 2 == 1) {
+            return Err(Failure::bad_input(format!(
+                "{option} {number} is odd, but each side begins half of the pairs"
+            ))
+            .with_hint(format!("give {option} {}", number + 1)));
+        }
+    }
+    let pairs = args.pairs.unwrap_or(FEWEST_PAIRS).max(sweep.runs().next_multiple_of(2));
+    let max_pairs = args.max_pairs.unwrap_or(pairs.saturating_mul(MOST_FACTOR));
+    if max_pairs < pairs {
+        return Err(Failure::bad_input(format!(
+            "--max-pairs {max_pairs} is less than the {pairs} pairs of --pairs or --runs"
+        ))
+        .with_hint(format!("give --max-pairs at least {pairs}, or lower --pairs")));
+    }
+    Ok((pairs, max_pairs))
+}
+
+/// The sweep as it was asked for, or with `--beside` the cases of its only one alone and beside each attacker, and the rounds
+/// of them.
+///
+/// # Errors
+/// Bad input: no victim, no attacker, or numbers that are odd or contradict each other.
+pub(in crate::cli) fn beside(
+    args: &AgainstArgs,
+    sweep: Sweep,
+) -> Result<(Sweep, Option<Rounds>), Failure> {
+    if args.beside.is_empty() {
+        return Ok((sweep, None));
+    }
+    if matches!(sweep.nodes, Nodes::Ranks(_)) {
+        let text = "--beside cannot be used with a launcher's ranks";
+        return Err(Failure::bad_input(text).with_hint("run `rocebench HOST`, or give --nodes"));
+    }
+    let (least, most) = pairs(args, &sweep)?;
+    let made = plan::beside::beside(sweep, &args.beside);
+    let (sweep, attackers) = made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
+    let rounds = Rounds { attackers, least, most };
+    Ok((sweep, Some(rounds)))
+}
+
+/// Checks that each condition is about something that a case measures.
+pub(in crate::cli) fn conditions_apply(
+    conditions: &[Condition],
+    sweep: &Sweep,
+) -> Result<(), Failure> {
+    let cases = &sweep.cases;
+    for condition in conditions {
+        let metric = condition.metric;
+        let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
+        let mut flows = cases.iter().flat_map(|case| &case.flows);
+        let (why, hint) = if metric.is_of_setup() {
+            if cases.iter().any(|case| case.is_set_up()) {
+                continue;
+            }
+            ("is about set-up, but no case measures it", "add --op connect")
+        } else if cases.iter().all(|case| case.flows.is_empty()) {
+            ("is about traffic, but --traffic-qps 0 has none", "raise --traffic-qps")
+        } else if of_latency && flows.all(|flow| flow.no_latency) {
+            ("is about latency, but --no-latency records none", "leave --no-latency out")
+        } else if metric == Metric::Fairness && flows.all(|flow| flow.qps < 2) {
+            ("is about fairness between QPs, but every flow has only one", "give more QPs (-q)")
+        } else {
+            continue;
+        };
+        return Err(Failure::bad_input(format!("--fail-if {condition} {why}"))
+            .with_hint(format!("{hint}, or leave the condition out")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use results::sample::{from_words, has};
+
+    use super::*;
+
+    fn pairs_for(
+        pairs: Option<u32>,
+        max_pairs: Option<u32>,
+        runs: u32,
+    ) -> Result<(u32, u32), String> {
+        let args = AgainstArgs {
+            against: Some("perftest".into()),
+            pairs,
+            max_pairs,
+            perftest_limit: None,
+            beside: Vec::new(),
+        };
+        let mut sweep = Sweep::new(&Given::default()).unwrap();
+        sweep.cases[0].runs = runs;
+        let against = against(&args, &sweep).map_err(|failure| failure.text())?;
+        Ok(against.map(|it| (it.pairs, it.max_pairs)).unwrap())
+    }
+
+    #[test]
+    fn pairs_are_even_and_at_most_three_times_as_many() {
+        assert_eq!(pairs_for(None, None, 1), Ok((8, 24)));
+        assert_eq!(pairs_for(Some(2), None, 1), Ok((2, 6)));
+        assert_eq!(pairs_for(None, Some(14), 1), Ok((8, 14)));
+        assert_eq!(pairs_for(None, None, 9), Ok((10, 30)), "runs are pairs");
+        for (pairs, max_pairs, words) in [
+            (Some(5), None, ["odd", "--pairs 6"]),
+            (None, Some(15), ["odd", "--max-pairs 16"]),
+            (Some(6), Some(4), ["--max-pairs 4", "hint"]),
+        ] {
+            has(pairs_for(pairs, max_pairs, 1).unwrap_err(), words);
+        }
+    }
+
+    #[test]
+    fn conditions_about_nothing_are_refused() {
+        let refused = |condition: &str, flags: &str| {
+            let sweep = Sweep::new(&from_words(flags)).unwrap();
+            conditions_apply(&[condition.parse().unwrap()], &sweep).map_err(|it| it.text())
+        };
+        let none = "op=connect traffic-qps=0";
+        let of_set_up = "--fail-if connections<100 is about set-up";
+        let quiet = ("no-latency=true", "--no-latency records none");
+        for (condition, flags, words) in [
+            ("connections<100", "", of_set_up),
+            ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
+            ("p99>20us", quiet.0, quiet.1),
+            ("jain<0.9", "qps=1", "every flow has only one"),
+        ] {
+            has(refused(condition, flags).unwrap_err(), [words]);
+        }
+        assert_eq!(refused("setup>1ms", none), Ok(()));
+        assert_eq!(refused("gbit<1", "op=connect"), Ok(()));
+        assert_eq!(refused("p99>20us", ""), Ok(()));
+        assert_eq!(refused("jain<0.9", "qps=1,2"), Ok(()));
     }
 }

@@ -1,22 +1,29 @@
-//! `rocebench serve`: a server for sweeps, lessons and files.
+//! `rocebench serve`: a server for sweeps, lessons and files, and a line for each session, run and refusal.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener};
-use std::path::Path;
-use std::sync::Arc;
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener},
+    path::Path,
+    sync::Arc,
+};
 
-use crate::cli::args::ServeArgs;
-use crate::cli::commands::listen;
-use crate::cli::commands::server_log::server_log;
-use crate::cli::endpoint::resources;
-use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::{Failure, say, start_logging};
-use crate::cli::token::token;
-use crate::doctor::{Machine, node};
-use crate::transfer::files::Folder;
-use crate::transfer::receiver::FileReceiver;
-use ::node::resources::{NodeOptions, NodeResources, Route};
-use ::node::server::listener::Server;
-use ::node::server::options::{FileService, ServerOptions};
+use crate::{
+    cli::{
+        args::ServeArgs,
+        ends::{self, resources, token},
+        signals::stop_flag,
+        terminal::{Failure, say, start_logging},
+    },
+    doctor::{Machine, node},
+    transfer::{files::Folder, receiver::FileReceiver},
+};
+use ::node::{
+    resources::{NodeOptions, NodeResources, Route},
+    server::{
+        events::{ServerEvent, ServerLog},
+        listener::Server,
+        options::{FileService, ServerOptions},
+    },
+};
 use machine::host;
 use plan::FlowDevice;
 
@@ -105,7 +112,7 @@ fn receiver(
 
 /// Listens, or says what to do instead.
 fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
-    listen::listen(bind, port).map_err(|error| {
+    ends::listen(bind, port).map_err(|error| {
         let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
         let wanted = SocketAddr::new(bind.unwrap_or(any), port);
         let text = format!("cannot listen on {wanted}: {error}");
@@ -121,4 +128,48 @@ fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
             _ => Failure::failed(text),
         }
     })
+}
+
+/// A log for a person; `quiet` keeps only what went wrong.
+fn server_log(quiet: bool) -> ServerLog {
+    Arc::new(move |event| {
+        if let Some(line) = line(&event, quiet) {
+            say(&line);
+        }
+    })
+}
+
+fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
+    let text = match event {
+        ServerEvent::Broken { client, failure } => {
+            let hint = match &failure.hint {
+                Some(hint) => format!("\n  hint: {hint}"),
+                None => String::new(),
+            };
+            format!("{client}: session ended early: {failure}{hint}")
+        }
+        ServerEvent::Refused { error } => error.to_string(),
+        _ if quiet => return None,
+        ServerEvent::Accepted { client } => format!("{client}: session begins"),
+        ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
+        ServerEvent::Note { text } => format!("rocebench: note: {text}"),
+        ServerEvent::Lesson { lesson } => match lesson.mistake {
+            None => format!("  a lesson: {}", lesson.op.name()),
+            Some(mistake) => {
+                format!("  a lesson: {}, with the mistake {}", lesson.op.name(), mistake.name())
+            }
+        },
+        ServerEvent::Perftest { program, case } => format!("  {case}, {program}"),
+        ServerEvent::File { name, bytes, seconds, qps: 0 } => {
+            format!("  {name:?} again over TCP, {bytes} bytes in {seconds:.2} s, discarded")
+        }
+        ServerEvent::File { name, bytes, seconds, qps } => {
+            format!("  {name:?} received: {bytes} bytes in {seconds:.2} s over {qps} QPs")
+        }
+        ServerEvent::Finished { client, runs: 0 } => format!("{client}: session ends"),
+        ServerEvent::Finished { client, runs } => {
+            format!("{client}: session ends, {runs} runs served")
+        }
+    };
+    Some(text)
 }

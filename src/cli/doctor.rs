@@ -1,18 +1,29 @@
-//! `rocebench doctor`: findings as they are made, or JSON at the end, and the exit code; with `--nodes` what many nodes
-//! tell of themselves.
+//! What this machine and others have: `rocebench devices` prints the inventory, `rocebench doctor` findings as they are made,
+//! with `--nodes` what many nodes say of themselves.
 
-use crate::cli::args::{DEFAULT_PORT, DoctorArgs};
-use crate::cli::commands::devices::not_there;
-use crate::cli::endpoint::{check_one_device, resources};
-use crate::cli::ends::{check_has_own_node, server, servers};
-use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::{Failure, start_logging_beside_findings};
-use crate::cli::terminal::stdout::{print, print_json};
-use crate::cli::token::token;
-use crate::doctor::examine::ExaminationEvent;
-use crate::doctor::nodes::{NodeAddress, examine_nodes, table};
-use crate::doctor::{Examination, Machine, State, examine, report_text};
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::{
+    cli::{
+        args::{DEFAULT_PORT, DevicesArgs, DoctorArgs},
+        ends::{
+            check_environment, check_has_own_node, check_one_device, resources, server, servers,
+            token,
+        },
+        signals::stop_flag,
+        terminal::{Failure, print, print_json, start_logging_beside_findings},
+    },
+    doctor::{
+        Examination, Inventory, Machine, State, devices_text, examine,
+        examine::ExaminationEvent,
+        nodes::{NodeAddress, examine_nodes, table},
+        report_text,
+    },
+};
+use node::resources::{PortRequest, Route};
 use plan::Nodes;
+use protocol::failure::RunFailure;
+use verbs::{VerbsError, VerbsLibrary};
 
 /// Examines, and prints what was found.
 ///
@@ -109,4 +120,30 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     }
     let words = ["finding breaks or slows runs", "findings break or slow runs"];
     ending(report.interrupted, report.count(State::Broken), words)
+}
+
+/// Prints the inventory.
+///
+/// # Errors
+/// `--device` names none of them, the environment's address is none, or stdout cannot be written.
+pub fn devices(args: &DevicesArgs) -> Result<(), Failure> {
+    check_environment()?;
+    let request = PortRequest { device: args.device.clone(), ..PortRequest::default() };
+    let loopback = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let route = Route::between(loopback, loopback);
+    let mut inventory = Inventory::read(&Machine::this(), VerbsLibrary::system(), &request, route)
+        .map_err(not_there)?;
+    if let Some(name) = &args.device {
+        inventory.keep_only(name);
+    }
+    if args.json {
+        return print_json(&inventory);
+    }
+    print(&devices_text::text(&inventory, args.device.as_deref()))
+}
+
+/// What was asked for is not there.
+fn not_there(error: VerbsError) -> Failure {
+    let hint = RunFailure::from_verbs(&error).hint;
+    Failure::new(error, true, hint)
 }

@@ -1,18 +1,23 @@
-//! `rocebench explain`: options become a lesson, and what it tells goes to stdout, through a pager where it is longer than the
-//! terminal.
+//! `rocebench explain`, `completions` and `man`: a lesson goes to stdout, through a pager where it is longer than the terminal;
+//! the others are made from the definition of the command line.
 
-use crate::cli::args::ExplainArgs;
-use crate::cli::endpoint::check_one_device;
-use crate::cli::ends::ends;
-use crate::cli::signals::stop_flag;
-use crate::cli::terminal::errors::{Failure, start_logging};
-use crate::cli::terminal::screen;
-use crate::cli::terminal::stdout::{Pager, terminal_size};
-use crate::coordinator::session::{LessonOptions, run_lesson};
-use crate::explain::page::PAGE;
-use crate::explain::{Language, LessonWriter, Presentation, Style, Verdict};
-use protocol::lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES};
-use protocol::mistake::Mistake;
+use std::io;
+use std::path::Path;
+
+use crate::{
+    cli::{
+        args::{self, CompletionsArgs, ExplainArgs, ManArgs},
+        ends::{check_one_device, ends},
+        signals::stop_flag,
+        terminal::{Failure, Pager, print, screen, start_logging, terminal_size},
+    },
+    coordinator::session::{LessonOptions, run_lesson},
+    explain::{Language, LessonWriter, Presentation, Style, Verdict, page::PAGE},
+};
+use protocol::{
+    lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES},
+    mistake::Mistake,
+};
 use settings::Op;
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
@@ -35,7 +40,8 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     };
     let terminal = terminal_size();
     let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
-    let presentation = Presentation { language, style: style(), columns, has_all_steps: args.all };
+    let presentation =
+        Presentation { language, style: style(), columns, has_all_steps: args.every_step };
     let (op, mistake) = (options.lesson.op, options.lesson.mistake);
     let mut lesson_writer = LessonWriter::new(presentation, op, mistake);
     let mut pager = Pager::new(terminal.filter(|_| !args.no_pager));
@@ -102,5 +108,39 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
 
 /// Colours for a person at a terminal who does not refuse them.
 fn style() -> Style {
-    if screen(&std::io::stdout()).is_coloured { Style::coloured() } else { Style::plain() }
+    if screen(&io::stdout()).is_coloured { Style::coloured() } else { Style::plain() }
+}
+
+/// Prints the completions of a shell.
+///
+/// # Errors
+/// Stdout cannot be written.
+pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut args::command(), "rocebench", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes the manual's pages to a folder, or prints the first.
+///
+/// # Errors
+/// The folder, a file in it or stdout cannot be written.
+pub fn man(args: &ManArgs) -> Result<(), Failure> {
+    let command = args::command().disable_help_subcommand(true);
+    match &args.out {
+        Some(folder) => write_pages(command, folder).map_err(|error| {
+            Failure::failed(format!("writing the manual to {}: {error}", folder.display()))
+                .with_hint("name a folder in which you may write")
+        }),
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(command).render(&mut page).map_err(Failure::failed)?;
+            print(&String::from_utf8_lossy(&page))
+        }
+    }
+}
+
+fn write_pages(command: clap::Command, folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    clap_mangen::generate_to(command, folder)
 }

@@ -4,14 +4,14 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use clap::builder::ValueParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, builder::ValueParser,
+};
 
 use machine::threads::CoreList;
 use node::resources::Faults;
 use plan::{Devices, Factor, HostPort, Nodes, Slo};
-use report::judge::threshold::Condition;
-use report::observe::Metric;
+use report::{judge::threshold::Condition, observe::Metric};
 use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan};
 
 #[derive(Debug, Args)]
@@ -95,7 +95,7 @@ pub struct OutputArgs {
     pub fail_victim: Option<f64>,
 }
 
-/// `1.5x` as a number.
+/// How many times, which is written `1.5x`.
 fn times(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('x').and_then(|number| number.parse().ok());
     number

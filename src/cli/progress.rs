@@ -1,22 +1,25 @@
-//! What is told of a sweep while it runs: a live bar at a terminal, one line a run in a file or a pipe, nothing when quiet;
-//! and how long it still takes.
+//! What is shown of a sweep while it runs: a live bar at a terminal, one line a run in a file or a pipe; and how long it still
+//! takes.
 
-use std::collections::VecDeque;
-use std::io::{IsTerminal as _, Write};
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    io::{IsTerminal as _, Write},
+    time::{Duration, Instant},
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cli::terminal::errors::say;
-use crate::cli::terminal::fit_for_stderr;
-use crate::coordinator::observer::{Observer, TrialStart};
+use crate::{
+    cli::terminal::{fit_for_stderr, say},
+    coordinator::interface::{Observer, TrialStart},
+};
 use plan::{Case, Sweep};
 use report::observe::format::time_text;
 use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
 use settings::{Rate, Stop};
 
 /// The right one for this stderr: a bar, which `above` keeps whole, or lines.
-pub(in crate::cli) fn for_stderr(above: &AboveBar, time: TimeLeft) -> Box<dyn Observer> {
+pub(super) fn for_stderr(above: &AboveBar, time: TimeLeft) -> Box<dyn Observer> {
     if std::io::stderr().is_terminal() {
         Box::new(Live::new(above, ProgressDrawTarget::stderr(), time))
     } else {
@@ -26,17 +29,17 @@ pub(in crate::cli) fn for_stderr(above: &AboveBar, time: TimeLeft) -> Box<dyn Ob
 
 /// Where text goes that stays on stderr while a sweep runs: above the bar, once one is drawn.
 #[derive(Clone)]
-pub(in crate::cli) struct AboveBar {
+pub(super) struct AboveBar {
     bar: ProgressBar,
 }
 
 impl AboveBar {
-    pub(in crate::cli) fn new() -> AboveBar {
+    pub(super) fn new() -> AboveBar {
         AboveBar { bar: bar(ProgressDrawTarget::hidden(), BAR) }
     }
 
     /// A line that stays.
-    pub(in crate::cli) fn line(&self, text: &str) {
+    pub(super) fn line(&self, text: &str) {
         if self.bar.is_hidden() {
             say(text);
         } else {
@@ -45,7 +48,7 @@ impl AboveBar {
     }
 
     /// Does something that writes to the terminal, with the bar out of the way.
-    pub(in crate::cli) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 }
@@ -122,7 +125,7 @@ impl<W: Write> Observer for Lines<W> {
 
 /// How long a sweep still takes: what its runs are to measure, and as much besides as those took that are over.
 #[derive(Debug, Default)]
-pub(in crate::cli) struct TimeLeft {
+pub(super) struct TimeLeft {
     /// Whether the number of runs is not known, or runs tell nothing of others: those of several cases that count messages.
     is_unknown: bool,
     /// What runs that are not over are to measure.
@@ -137,12 +140,12 @@ pub(in crate::cli) struct TimeLeft {
 
 impl TimeLeft {
     /// Of a sweep with more runs than its own, nobody knows how many.
-    pub(in crate::cli) fn unknown() -> TimeLeft {
+    pub(super) fn unknown() -> TimeLeft {
         TimeLeft { is_unknown: true, ..TimeLeft::default() }
     }
 
     /// As long as no run has begun.
-    pub(in crate::cli) fn new(sweep: &Sweep) -> TimeLeft {
+    pub(super) fn new(sweep: &Sweep) -> TimeLeft {
         let each = sweep.runs();
         let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
         let planned: Duration = sweep.cases.iter().map(measures).sum();
@@ -198,7 +201,7 @@ fn measures(case: &Case) -> Duration {
 }
 
 /// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
-pub(in crate::cli) fn for_people(span: Duration) -> String {
+pub(super) fn for_people(span: Duration) -> String {
     let seconds = span.as_secs();
     match seconds {
         0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
@@ -306,7 +309,7 @@ const RATE_BARS: usize = 8;
 const P99_BARS: usize = 5;
 
 /// A bar of this look.
-pub(in crate::cli) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
+pub(super) fn bar(target: ProgressDrawTarget, template: &str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(1), target);
     set_style(&bar, template);
     bar
@@ -380,7 +383,7 @@ impl Live {
         self.bar.set_message(format!("{clock}{gbit}{p99}{mmsg}"));
     }
 
-    /// `measure 1.2/5.0 s`.
+    /// The time in the phase, such as `measure 1.2/5.0 s`.
     fn clock(&self, elapsed: Duration) -> String {
         let of =
             self.expected.map(|span| format!("/{:.1}", span.as_secs_f64())).unwrap_or_default();

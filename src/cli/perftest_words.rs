@@ -1,32 +1,110 @@
-//! perftest's options on the command line become rocebench's own, before clap reads it.
+//! perftest's command lines, as people have them in their fingers and scripts, in rocebench's words before clap reads them:
+//! `rocebench ib_send_bw …`, a link of such a name to the program, and single options.
 //!
 //! Options are told from values as getopt and clap do: a letter may stand with others (`-FN`) and with its value
 //! (`-u14`), a name with its value (`--tclass=8`) or before it, and the word after an option that needs a value is its
 //! value, whatever it looks like. What is rocebench's own stays as it was typed.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use clap::{Arg, Command};
 
-use crate::cli::terminal::errors::Failure;
-use perftest::{Here, PerftestOption};
+use crate::cli::terminal::{Failure, say};
+use perftest::{Here, PerftestOption, Program};
+
+/// Options that ask for words and not for a run.
+const ASK: [&str; 4] = ["-h", "--help", "-V", "--version"];
+
+/// The size of messages of perftest's latency programs.
+const LATENCY_SIZE: &str = "2";
+
+/// A command line in rocebench's own words, which it shows where a program of perftest was named.
+pub(super) fn translate(
+    typed: impl IntoIterator<Item = OsString>,
+    command: &Command,
+) -> Result<OwnWords, Failure> {
+    let words: Vec<OsString> = typed.into_iter().collect();
+    let Some((program, rest)) = named(&words) else {
+        return translate_options(words, command);
+    };
+    let own = program_in_own_words(program, rest, command)?;
+    if !asks(&own, &ASK) {
+        let line: Vec<_> = own.words.iter().map(|it| it.to_string_lossy()).collect();
+        say(&format!("{} here: {}", program.name(), line.join(" ")));
+    }
+    Ok(own)
+}
+
+/// The program that is named, and the words after its name.
+fn named(words: &[OsString]) -> Option<(Program, &[OsString])> {
+    if let Some(program) =
+        words.first().and_then(|word| Program::named(Path::new(word).file_name()?.to_str()?))
+    {
+        return Some((program, &words[1..]));
+    }
+    let program = words.get(1)?.to_str().and_then(Program::named)?;
+    Some((program, &words[2..]))
+}
+
+/// A client where a host is named, else a server for one client.
+fn program_in_own_words(
+    program: Program,
+    rest: &[OsString],
+    command: &Command,
+) -> Result<OwnWords, Failure> {
+    let mut own = translated(&["rocebench"], rest, command)?;
+    if own.plain == 0 && !asks(&own, &ASK) {
+        return translated(&["rocebench", "serve", "--once"], rest, command);
+    }
+    let mut first = Vec::new();
+    if !asks(&own, &["--op"]) {
+        first.push(format!("--op={}", program.op()));
+    }
+    if program.is_latency() {
+        first.push("--ping-pong".to_owned());
+        if !asks(&own, &["-s", "--size"]) {
+            first.push(format!("--size={LATENCY_SIZE}"));
+        }
+    }
+    own.words.splice(1..1, first.into_iter().map(OsString::from));
+    Ok(own)
+}
+
+fn translated(first: &[&str], rest: &[OsString], command: &Command) -> Result<OwnWords, Failure> {
+    let words = first.iter().map(OsString::from).chain(rest.iter().cloned());
+    translate_options(words, command)
+}
+
+/// Whether one of these options is given.
+fn asks(own: &OwnWords, flags: &[&str]) -> bool {
+    own.words.iter().map(|word| word.to_string_lossy()).any(|word| {
+        flags.iter().any(|flag| {
+            if flag.starts_with("--") {
+                word.split('=').next() == Some(flag)
+            } else {
+                word.starts_with(flag)
+            }
+        })
+    })
+}
 
 /// The command that takes perftest's options of a server.
 const SERVER: &str = "serve";
 
 /// A command line in rocebench's own words.
 #[derive(Debug, Default, PartialEq)]
-pub(in crate::cli) struct OwnWords {
+pub(super) struct OwnWords {
     /// All words, the program's name first.
-    pub(in crate::cli) words: Vec<OsString>,
+    pub(super) words: Vec<OsString>,
     /// perftest's options of a server, as they were typed, that the client decides here.
-    pub(in crate::cli) left_out: Vec<String>,
+    pub(super) left_out: Vec<String>,
     /// Words that are neither options nor their values.
-    pub(in crate::cli) plain: usize,
+    pub(super) plain: usize,
 }
 
 /// Translates perftest's options of a sweep, and of `rocebench serve`; other commands have none.
-pub(in crate::cli) fn translate(
+pub(super) fn translate_options(
     words: impl IntoIterator<Item = OsString>,
     command: &Command,
 ) -> Result<OwnWords, Failure> {
@@ -193,5 +271,5 @@ fn refusal(typed: &str, sentence: &str) -> Failure {
 }
 
 #[cfg(test)]
-#[path = "options_tests.rs"]
+#[path = "perftest_words_tests.rs"]
 mod tests;

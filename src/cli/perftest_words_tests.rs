@@ -14,7 +14,7 @@ fn words(line: &str) -> Vec<OsString> {
 
 /// In rocebench's words; not what was left out.
 fn in_own_words(line: &str) -> Result<String, Failure> {
-    let own = translate(words(line), &args::command())?;
+    let own = translate_options(words(line), &args::command())?;
     Ok(own.words.join(OsStr::new(" ")).into_string().unwrap())
 }
 
@@ -78,7 +78,7 @@ fn words_that_are_not_utf_8_are_kept_and_can_be_values() {
     use std::os::unix::ffi::OsStringExt as _;
     let odd = OsString::from_vec(vec![b'-', b'u', 0xff]);
     let given = [OsString::from("r"), "-u".into(), odd.clone(), odd.clone()];
-    let own = translate(given, &args::command()).unwrap();
+    let own = translate_options(given, &args::command()).unwrap();
     let mut timeout = OsString::from("--timeout=");
     timeout.push(&odd);
     assert_eq!(own.words, [OsString::from("r"), timeout, odd]);
@@ -96,7 +96,7 @@ fn other_commands_have_no_options_of_perftests() {
 #[test]
 fn a_server_leaves_to_its_client_what_the_client_decides() {
     let line = "r serve -a -F -q 4 -u14 --size=2 -R -c RC -d soft0 -x 3 -p 7 --pin_cores 2 --once";
-    let translated_line = translate(words(line), &args::command()).unwrap();
+    let translated_line = translate_options(words(line), &args::command()).unwrap();
     let kept = "r serve -d soft0 -x 3 -p 7 --cores=2 --once";
     assert_eq!(translated(line), kept);
     assert_eq!(translated_line.left_out, ["-a", "-q", "-u", "--size", "-R"]);
@@ -288,7 +288,7 @@ proptest! {
     fn clap_reads_the_same_as_from_own_flags(options in some_options(|_| true)) {
         let typed = written(&options, sound_value);
         let given = std::iter::once("r".into()).chain(typed.iter().map(OsString::from));
-        let own = translate(given, &args::command()).unwrap();
+        let own = translate_options(given, &args::command()).unwrap();
         let plain = options.iter().filter_map(|(option, _)| own_word(option, sound_value(option)));
         let plain: Vec<OsString> = std::iter::once("r".into()).chain(plain.map(OsString::from)).collect();
         let (got, expected) = (read(&own.words), read(&plain));
@@ -307,7 +307,7 @@ proptest! {
         let options: Vec<_> = options.into_iter().filter(|(it, _)| is_free(it)).collect();
         let typed = written(&options, |_| value);
         let given = std::iter::once("r".into()).chain(typed.iter().map(OsString::from));
-        let own = translate(given, &args::command()).unwrap().words;
+        let own = translate_options(given, &args::command()).unwrap().words;
         let expected = options.iter().filter_map(|(option, _)| own_word(option, value));
         let expected: Vec<_> = std::iter::once("r".to_owned()).chain(expected).collect();
         prop_assert_eq!(own, expected.iter().map(OsString::from).collect::<Vec<_>>(), "{:?}", typed);
@@ -326,5 +326,36 @@ proptest! {
     ) {
         let line = std::iter::once("r").chain(lines).collect::<Vec<_>>().join(" ");
         prop_assert_eq!(translated(&line), line);
+    }
+}
+
+#[test]
+fn perftests_command_lines_are_rocebenchs() {
+    for (typed, own) in [
+        (
+            "rocebench ib_send_bw -d mlx5_0 -q 16 -F host",
+            "rocebench --op=send -d mlx5_0 -q 16 host",
+        ),
+        ("/usr/bin/ib_write_lat host -D 5 -s8", "rocebench --op=write --ping-pong host -D 5 -s8"),
+        ("ib_read_lat -a host", "rocebench --op=read --ping-pong host"),
+        ("ib_send_lat host", "rocebench --op=send --ping-pong --size=2 host"),
+        ("ib_atomic_bw -A CMP_AND_SWAP host", "rocebench --op=compare-swap host"),
+        ("ib_atomic_bw host", "rocebench --op=fetch-add host"),
+        ("ib_write_bw --write_with_imm host", "rocebench --op=write-imm host"),
+        ("rocebench ib_send_bw -d mlx5_0 -q 4", "rocebench serve --once -d mlx5_0"),
+        ("ib_send_bw --help", "rocebench --op=send --help"),
+    ] {
+        let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
+        let (program, rest) = named(&words).unwrap();
+        let found = program_in_own_words(program, rest, &args::command()).unwrap();
+        let found = found.words.join(OsStr::new(" "));
+        let found = found.to_str().unwrap();
+        // `-a` is a long list.
+        let words = found.split(' ').filter(|it| !it.starts_with("--size=2,"));
+        assert_eq!(words.collect::<Vec<_>>().join(" "), own);
+    }
+    for other in ["rocebench --op send ib_send_bw", "rocebench ib_send_xx"] {
+        let words: Vec<OsString> = other.split(' ').map(OsString::from).collect();
+        assert!(named(&words).is_none(), "{other}");
     }
 }

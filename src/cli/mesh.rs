@@ -1,30 +1,38 @@
 //! `rocebench mesh`: a sweep between many nodes. Under a launcher each process finds its rank, and rank 0 leads the others.
 //! How ranks find each other is `launch`'s, what they do together the coordinator's and the server's.
 
-use std::ffi::OsString;
-use std::net::{IpAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    ffi::OsString,
+    net::{IpAddr, TcpListener},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
-use clap::ArgMatches;
-use clap::parser::ValueSource;
+use clap::{ArgMatches, parser::ValueSource};
 
-use crate::cli::args::{self, MeshArgs, RunArgs};
-use crate::cli::commands::listen;
-use crate::cli::endpoint::resources;
-use crate::cli::signals::{RankSignals, signals_of_rank};
-use crate::cli::sweep::execute::{execute, execute_until};
-use crate::cli::sweep::plan::{DefaultNodes, RunPlan};
-use crate::cli::terminal::errors::{Failure, say, start_logging};
-use crate::cli::token::token;
-use crate::coordinator::interface::Target;
-use crate::coordinator::ranks::Ranks;
-use crate::launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi};
+use crate::{
+    cli::{
+        args::{self, MeshArgs, RunArgs},
+        ends::{self, resources, token},
+        signals::{RankSignals, signals_of_rank},
+        sweep::{
+            execute, execute_until,
+            plan::{DefaultNodes, RunPlan},
+        },
+        terminal::{Failure, say, start_logging},
+    },
+    coordinator::{interface::Target, ranks::Ranks},
+    launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi},
+};
 use machine::host;
-use node::server::events::ServerLog;
-use node::server::options::ServerOptions;
-use node::server::rank::{Place, serve_rank_0};
+use node::server::{
+    events::ServerLog,
+    options::ServerOptions,
+    rank::{Place, serve_rank_0},
+};
 use plan::{HostPort, Nodes};
 use protocol::join_message::Join;
 
@@ -215,7 +223,7 @@ fn agree(descriptor: i32, value: Option<&str>, stop: &AtomicBool) -> Result<Stri
 }
 
 fn listen(port: u16) -> Result<TcpListener, Failure> {
-    listen::listen(None, port).map_err(|error| {
+    ends::listen(None, port).map_err(|error| {
         Failure::failed(format!("rank 0 cannot listen at TCP port {port}: {error}"))
             .with_hint("give all ranks another --port")
     })
@@ -245,7 +253,7 @@ fn as_name(text: &str) -> String {
 }
 
 /// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.
-pub(in crate::cli) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
+pub(super) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.nth(1).is_some_and(|word| word == COMMAND)
         && launch::rank(&variables()).is_some_and(|rank| rank > 0)
 }

@@ -1,0 +1,557 @@
+//! Whether something has regressed: `rocebench compare` compares two places with results, and `rocebench gate` launches both
+//! sides in turns until it is clear whether one is slower.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::cli::{
+    args::{CompareArgs, GateArgs, PlotArgs, Strict, Switch},
+    ends::TOKEN_VARIABLE,
+    plot::plot_with,
+    signals::stop_flag,
+    sweep::plan::{Sink, apart},
+    terminal::{Failure, say, unless_closed},
+};
+use perftest::{Child, Ended, Launch};
+use report::{
+    judge::compare::{self, Aspect, Comparison, Verdict},
+    show::compare as output,
+};
+use results::{
+    load::{Found, load},
+    text,
+    whole_file::write_whole,
+};
+use settings::TimeSpan;
+use statistics::{InterimAnalyses, LEAST_OBSERVATIONS};
+
+type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+
+/// Compares, prints, writes.
+///
+/// # Errors
+/// Exit code 1: a regression. 2: not comparable, a named file that cannot be used, or nothing to compare.
+pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
+    one_stdout(args)?;
+    let (base, new) = (found(&args.base)?, found(&args.new)?);
+    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
+    write(args, &comparison, [&base, &new])?;
+    verdict(args.unclear.strict, &comparison)
+}
+
+/// What lies at a path; a file that was named must be usable, of a folder something must be.
+fn found(path: &Path) -> Result<Found, Failure> {
+    let mut found = load(&[path]);
+    if found.results.is_empty() {
+        for refused in found.refused.iter().skip(1) {
+            say(&format!("rocebench: refused: {refused}"));
+        }
+        return Err(match found.refused.into_iter().next() {
+            // Its text holds the system's reason already.
+            Some(refused) => Failure::bad_input(refused.to_string()),
+            None => Failure::bad_input(format!("{} holds no result files", text::path(path)))
+                .with_hint(
+                    "name a result file, or a folder with *.json files that rocebench wrote",
+                ),
+        });
+    }
+    found.results.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// At most one document goes to stdout, and no two to one file.
+fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
+    let sinks: Vec<(&str, Sink)> = files(args)
+        .into_iter()
+        .filter_map(|(flag, path)| Some((flag, Sink::from(path?.to_owned()))))
+        .collect();
+    apart(&sinks.iter().map(|(flag, sink)| (*flag, sink)).collect::<Vec<_>>())
+}
+
+/// Files of one format each, by their flags.
+fn files(args: &CompareArgs) -> [(&'static str, Option<&Path>); 5] {
+    [
+        ("--json", args.json.as_deref()),
+        ("--markdown", args.markdown.as_deref()),
+        ("--junit", args.junit.as_deref()),
+        ("--bmf", args.bmf.as_deref()),
+        ("--otava", args.otava.as_deref()),
+    ]
+}
+
+fn write(args: &CompareArgs, comparison: &Comparison, sides: [&Found; 2]) -> Result<(), Failure> {
+    let paths = files(args).map(|(_, path)| path);
+    let formats: [Box<Writer>; 5] = [
+        Box::new(|out| output::write_json(comparison, out)),
+        Box::new(|out| output::write_markdown(comparison, out)),
+        Box::new(|out| output::write_junit(comparison, out)),
+        Box::new(|out| output::write_bmf(comparison, out)),
+        Box::new(move |out| output::write_otava(comparison, sides, out)),
+    ];
+    let stdout_is_taken = paths.iter().flatten().any(|path| is_stdout(path));
+    if args.quiet {
+        for refused in &comparison.refused {
+            say(&format!("rocebench: warning: {refused}"));
+        }
+    } else {
+        let table = if stdout_is_taken {
+            output::write_table(comparison, io::stderr().lock())
+        } else {
+            output::write_table(comparison, io::BufWriter::new(io::stdout().lock()))
+        };
+        unless_closed(table, Failure::bad_input)?;
+    }
+    for (path, write) in paths.into_iter().zip(formats) {
+        match path {
+            None => {}
+            Some(path) if is_stdout(path) => {
+                let written = write(&mut io::BufWriter::new(io::stdout().lock()));
+                unless_closed(written, Failure::bad_input)?;
+            }
+            Some(path) => write_whole(path, |out| write(out)).map_err(Failure::bad_input)?,
+        }
+    }
+    let Some(folder) = &args.github_action_benchmark else {
+        return Ok(());
+    };
+    fs::create_dir_all(folder).map_err(|error| {
+        Failure::bad_input(format!("cannot create {}: {error}", folder.display()))
+            .with_hint("choose a folder that you may write to with --github-action-benchmark")
+    })?;
+    for (name, bigger) in [("bigger-is-better.json", true), ("smaller-is-better.json", false)] {
+        write_whole(&folder.join(name), |out| output::write_action(comparison, bigger, out))
+            .map_err(Failure::bad_input)?;
+    }
+    Ok(())
+}
+
+fn is_stdout(path: &Path) -> bool {
+    Sink::from(path.to_owned()) == Sink::Stdout
+}
+
+/// The exit code, with a line that says why it is not 0.
+fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
+    let (regressed, not_comparable) =
+        (comparison.cases_with(Verdict::Regressed), comparison.cases_with(Verdict::NotComparable));
+    let of = comparison.cases.len();
+    let over_all = comparison.over_all_with(Verdict::Regressed);
+    if regressed > 0 || !over_all.is_empty() {
+        let names: Vec<&str> = over_all.iter().map(|figures| figures.metric.short_name()).collect();
+        let over_all = if names.is_empty() {
+            String::new()
+        } else {
+            format!("over all cases {} regressed; ", names.join(", "))
+        };
+        return Err(Failure::failed(format!("{over_all}{regressed} of {of} cases regressed")));
+    }
+    if of == 0 {
+        return Err(Failure::bad_input("no case is on both sides")
+            .with_hint("run the same sweep on both sides; cases match by name and settings"));
+    }
+    if not_comparable > 0 {
+        return Err(Failure::bad_input(format!(
+            "{not_comparable} of {of} cases are not comparable"
+        ))
+        .with_hint(hint(comparison)));
+    }
+    let no_verdict = comparison.cases_with(Verdict::NoVerdict);
+    if no_verdict > 0 {
+        return Err(Failure::bad_input(format!("{no_verdict} of {of} cases are unclear"))
+            .with_hint(
+                "launch both sides in turns, 10 times each; or judge anyway with --across time",
+            ));
+    }
+    if let Some(strict) = strict {
+        let whole = comparison
+            .cases
+            .iter()
+            .filter(|case| {
+                let mut metrics = case.metrics.iter();
+                metrics.all(|it| it.verdict == Verdict::Unclear)
+            })
+            .count();
+        let missing = comparison.only_in_base.len();
+        let (unclear, over_all) = match strict {
+            Strict::Cases => (whole, 0),
+            Strict::Figures => (
+                comparison.cases_with(Verdict::Unclear),
+                comparison.over_all_with(Verdict::Unclear).len(),
+            ),
+        };
+        if unclear + missing + over_all > 0 {
+            return Err(Failure::failed(format!(
+                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results, {over_all} \
+                 metrics are unclear over all cases"
+            ))
+            .with_hint("the table says how many runs would settle it"));
+        }
+    }
+    Ok(())
+}
+
+/// The aspects in which the sides differ and were to be alike.
+fn differing(comparison: &Comparison) -> Vec<&'static str> {
+    Aspect::ALL
+        .iter()
+        .map(|aspect| aspect.name())
+        .filter(|name| {
+            let mark = format!("[{name}]");
+            let mut reasons = comparison.cases.iter().flat_map(|case| &case.not_comparable);
+            reasons.any(|reason| reason.ends_with(&mark))
+        })
+        .collect()
+}
+
+/// What helps with cases that are not comparable: measure alike, or compare across what differs.
+fn hint(comparison: &Comparison) -> String {
+    let differ = differing(comparison);
+    if differ.is_empty() {
+        "run the sweep again if runs failed or lack figures, or choose other --metrics".to_owned()
+    } else {
+        let aspects = differ.join(",");
+        format!("measure both sides alike, or compare anyway with --across {aspects}")
+    }
+}
+
+/// Measures both sides, judges, and writes the verdict.
+///
+/// # Errors
+/// Exit code 1: a regression. 2: not comparable, or bad input. 3: a launch failed or was interrupted.
+pub fn gate(args: &GateArgs) -> Result<(), Failure> {
+    let sides =
+        [Side { name: "base", switches: &args.base }, Side { name: "new", switches: &args.new }];
+    for side in &sides {
+        make_folder(&args.out.join(side.name))?;
+    }
+    let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
+    write_verdict(&args.out, &comparison)?;
+    let stdout = io::BufWriter::new(io::stdout().lock());
+    unless_closed(output::write_table(&comparison, stdout), Failure::bad_input)?;
+    let page = PlotArgs {
+        results: vec![args.out.join("new")],
+        out: args.out.clone(),
+        base: Some(args.out.join("base")),
+        ..PlotArgs::default()
+    };
+    // The verdict counts more than its picture.
+    if let Err(failure) = plot_with(&page, &args.options(part)) {
+        say(&format!("rocebench: warning: no page: {}", failure.text()));
+    }
+    verdict(args.unclear.strict, &comparison)
+}
+
+/// Adds rounds until it is clear at a planned look, or nothing more fits into the budget; the part of the chance of error
+/// that the look had.
+fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Failure> {
+    let stop = stop_flag().map_err(Failure::undone)?;
+    let words = args.words();
+    let (began, mut rounds) = (Instant::now(), 0);
+    let mut plan: Option<Plan> = None;
+    loop {
+        rounds += 1;
+        for place in order(rounds) {
+            let side = &sides[place];
+            note(args, &format!("launch {rounds} of {}: {}", side.name, side.title()));
+            side.launch(&words, &args.out, &stop)?;
+        }
+        let spent = began.elapsed();
+        let seconds = spent.as_secs_f64();
+        if plan.is_none() {
+            let comparison = compared(args, sides, 1.0)?;
+            if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
+                note(args, "the sides were not measured alike: more launches would not help");
+                return Ok((comparison, 1.0));
+            }
+            let first = Plan::new(args.budget.into(), spent, args.launches)
+                .ok_or_else(|| too_small(args.budget, seconds))?;
+            let last = first.last;
+            note(args, &format!("the first launches took {seconds:.0} s: at most {last} a side"));
+            plan = Some(first);
+        }
+        let Some((part, is_last)) = plan.as_mut().and_then(|plan| plan.after(rounds, spent)) else {
+            continue;
+        };
+        let comparison = compared(args, sides, part)?;
+        let is_settled = comparison.is_settled();
+        if is_settled || is_last {
+            let why = if is_settled {
+                "it is clear"
+            } else {
+                "the budget or the launches are used up, and not every case is clear"
+            };
+            note(args, &format!("{rounds} launches a side in {seconds:.0} s: {why}"));
+            return Ok((comparison, part));
+        }
+    }
+}
+
+fn note(args: &GateArgs, text: &str) {
+    if !args.quiet {
+        say(&format!("gate: {text}"));
+    }
+}
+
+fn too_small(budget: TimeSpan, round_seconds: f64) -> Failure {
+    let sentence = format!(
+        "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, and 3 a side are the least"
+    );
+    let enough = (round_seconds * 6.5).ceil();
+    Failure::bad_input(sentence).with_hint(format!(
+        "--budget {enough}s has room for 6, which often settle it; or give a shorter sweep after --"
+    ))
+}
+
+/// What the results say at a look that has this part of the chance of error.
+fn compared(args: &GateArgs, sides: &[Side; 2], part: f64) -> Result<Comparison, Failure> {
+    let [base, new] = sides.each_ref().map(|side| found(&args.out.join(side.name)));
+    let [base_title, new_title] = sides.each_ref().map(|side| PathBuf::from(side.title()));
+    let (base, new) = ((&*base_title, &base?), (&*new_title, &new?));
+    Ok(compare::compare(base, new, &args.options(part)))
+}
+
+/// An empty folder for results.
+fn make_folder(folder: &Path) -> Result<(), Failure> {
+    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
+    let reason = match entries.map(|mut entries| entries.next().is_none()) {
+        Ok(true) => return Ok(()),
+        Ok(false) => "it has files already".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let sentence = format!("{} cannot be the folder of a side: {reason}", text::path(folder));
+    Err(Failure::bad_input(sentence)
+        .with_hint("choose another folder with --out, or remove that one"))
+}
+
+/// Says where the results of a gate are that came to no verdict.
+fn kept(out: &Path) {
+    let sides = ["base", "new"].map(|name| out.join(name));
+    if !load(&sides).results.is_empty() {
+        let [base, new] = sides.map(|it| text::path(&it));
+        say(&format!("gate: what was measured is kept: rocebench compare {base} {new}"));
+    }
+}
+
+/// Writes the verdict in all formats.
+fn write_verdict(out: &Path, comparison: &Comparison) -> Result<(), Failure> {
+    type Writer = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
+    let writers: [(&str, Writer); 4] = [
+        ("txt", |it, out| output::write_table(it, out)),
+        ("json", |it, out| output::write_json(it, out)),
+        ("md", |it, out| output::write_markdown(it, out)),
+        ("xml", |it, out| output::write_junit(it, out)),
+    ];
+    for (extension, write) in writers {
+        let path = out.join(format!("verdict.{extension}"));
+        write_whole(&path, |out| write(comparison, out)).map_err(Failure::undone)?;
+    }
+    Ok(())
+}
+
+/// The places of base and new in the order of a round: A B, B A, and so on.
+fn order(round: u32) -> [usize; 2] {
+    match round % 2 {
+        1 => [0, 1],
+        _ => [1, 0],
+    }
+}
+
+/// A plan, made after the first round.
+#[derive(Debug, PartialEq)]
+struct Plan {
+    looks: InterimAnalyses,
+    /// After this round it ends, clear or not.
+    last: u32,
+    budget: Duration,
+}
+
+impl Plan {
+    /// As many rounds as the first one fits into the budget, at most `most`; `None` where they are too few for a verdict.
+    fn new(budget: Duration, first_round: Duration, most: u32) -> Option<Plan> {
+        let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
+        let last = (fit as u32).min(most);
+        (last as usize >= LEAST_OBSERVATIONS).then(|| Plan {
+            looks: InterimAnalyses::of_launches(last),
+            last,
+            budget,
+        })
+    }
+
+    /// What follows `rounds` that have taken so long: a look with this part of the chance of error, and whether no round
+    /// follows it; or `None`, another round.
+    fn after(&self, rounds: u32, spent: Duration) -> Option<(f64, bool)> {
+        let no_room = spent + spent / rounds.max(1) > self.budget;
+        let is_last = rounds >= self.last || no_room;
+        let is_look = is_last || self.looks.is_due(rounds, false);
+        is_look.then(|| (self.looks.part(rounds), is_last))
+    }
+}
+
+/// How often it is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a sweep takes at most to end when it is asked to.
+const END: Duration = Duration::from_secs(10);
+
+/// Lines and columns of what a failed process printed last that are shown.
+const TOLD: (usize, usize) = (3, 300);
+
+/// Where libraries are looked for first.
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
+struct Side<'a> {
+    /// `base` or `new`: its name, and its folder's.
+    name: &'static str,
+    switches: &'a [Switch],
+}
+
+impl<'a> Side<'a> {
+    fn title(&self) -> String {
+        let words: Vec<_> =
+            self.switches.iter().map(|it| format!("{}={}", it.key, it.value)).collect();
+        if words.is_empty() { "this program".to_owned() } else { words.join(" ") }
+    }
+
+    fn values(&self, key: &str) -> impl Iterator<Item = &'a str> {
+        self.switches.iter().filter(move |it| it.key == key).map(|it| it.value.as_str())
+    }
+
+    fn environment(&self) -> Vec<(String, Option<OsString>)> {
+        let mut variables: Vec<_> = self
+            .values("env")
+            .filter_map(|it| it.split_once('='))
+            .map(|(name, value)| (name.to_owned(), Some(value.into())))
+            .collect();
+        // Taken from processes of others; a sweep needs it as we do.
+        let secret = env::var_os(TOKEN_VARIABLE);
+        variables.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
+        let mut folders: Vec<OsString> = self.values("lib").map(OsString::from).collect();
+        if !folders.is_empty() {
+            folders.extend(env::var_os(LIBRARIES).filter(|it| !it.is_empty()));
+            variables.push((LIBRARIES.to_owned(), Some(folders.join(OsStr::new(":")))));
+        }
+        variables
+    }
+
+    /// Runs its commands, and then the sweep, whose results go to the side's folder in `out`.
+    ///
+    /// # Errors
+    /// One of them failed, or the user stopped it.
+    fn launch(&self, sweep: &[String], out: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+        for command in self.values("run") {
+            let words = vec!["-c".to_owned(), command.to_owned()];
+            self.run("/bin/sh".into(), words, command, stop)?;
+        }
+        let program = self
+            .values("program")
+            .last()
+            .map_or_else(|| env::current_exe().map_err(Failure::undone), |path| Ok(path.into()))?;
+        let mut words = sweep.to_vec();
+        let folder = out.join(self.name).display().to_string();
+        words.extend(["--quiet".to_owned(), "--out".to_owned(), folder]);
+        let command = format!("{} {}", program.display(), words.join(" "));
+        self.run(program, words, &command, stop)
+    }
+
+    fn run(
+        &self,
+        path: PathBuf,
+        arguments: Vec<String>,
+        command: &str,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let launch = Launch { path, arguments, environment: self.environment(), cores: Vec::new() };
+        let name = self.name;
+        let reason = match ended(&launch, stop) {
+            _ if stop.load(Ordering::Relaxed) => {
+                return Err(Failure::undone(format!("interrupted while {name} ran")));
+            }
+            Ok(ended) if ended.success => return Ok(()),
+            Ok(ended) => format!("{}: {}", ended.status, last_lines(&ended)),
+            Err(error) => format!("cannot be started: {error}"),
+        };
+        let hint = format!("try it by itself: {command}");
+        Err(Failure::undone(format!("a launch of {name} failed: {reason}")).with_hint(hint))
+    }
+}
+
+/// Waits for a process' end; a wish to stop is passed on.
+fn ended(launch: &Launch, stop: &AtomicBool) -> io::Result<Ended> {
+    let mut child = Child::start(launch)?;
+    let mut interrupted_at: Option<Instant> = None;
+    while !child.has_ended() && interrupted_at.is_none_or(|at| at.elapsed() < END) {
+        if interrupted_at.is_none() && stop.load(Ordering::Relaxed) {
+            child.interrupt();
+            interrupted_at = Some(Instant::now());
+        }
+        thread::sleep(LOOK);
+    }
+    Ok(child.finish())
+}
+
+/// What a process said last, without hints: of its errors, else of what it printed.
+fn last_lines(ended: &Ended) -> String {
+    let streams = [&ended.stderr, &ended.stdout];
+    let text = streams.into_iter().find(|it| !it.trim().is_empty());
+    let lines: Vec<&str> = text
+        .map_or("", |it| it.trim())
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("hint: "))
+        .collect();
+    let first = lines.len().saturating_sub(TOLD.0);
+    let last = lines[first..].join(" ");
+    if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, TOLD.1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn sides_take_turns() {
+        let all: Vec<usize> = (1..=4).flat_map(order).collect();
+        assert_eq!(all, [0, 1, 1, 0, 0, 1, 1, 0]);
+    }
+
+    /// Rounds of so many seconds, the first and each other, until there is no other: those after which it was looked, with
+    /// their parts.
+    fn looks(budget: u32, first: u32, other: u32) -> Option<Vec<(u32, f64)>> {
+        let mut spent = SECOND * first;
+        let plan = Plan::new(SECOND * budget, spent, 40)?;
+        let mut found = Vec::new();
+        for round in 1.. {
+            let look = plan.after(round, spent);
+            found.extend(look.map(|(part, _)| (round, part)));
+            if look.is_some_and(|(_, is_last)| is_last) {
+                break;
+            }
+            spent += SECOND * other;
+        }
+        Some(found)
+    }
+
+    #[test]
+    fn looks_follow_from_the_budget_and_the_first_round() {
+        let all = [6, 11, 21, 40].map(|round| (round, 0.25)).to_vec();
+        for (budget, first, other, expected) in [
+            (600, 60, 60, Some(vec![(6, 0.5), (10, 0.5)])),
+            (480, 60, 60, Some(vec![(8, 1.0)])),
+            (600, 1, 1, Some(all)),
+            (179, 60, 60, None),
+            // Slow rounds end it within the budget, with the part of the next look.
+            (600, 60, 120, Some(vec![(5, 0.5)])),
+        ] {
+            assert_eq!(looks(budget, first, other), expected, "{budget}, {other}");
+        }
+        assert_eq!(looks(600, 0, 0).map(|it| it.len()), Some(4));
+    }
+}
