@@ -9,10 +9,9 @@ use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
 use metrics::latency::{Clock, VirtualTime};
 use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
-use node::flow_end::{FinishedEnd, FlowEnd};
 use node::needs::effective_workers;
 use node::node_threads::NodeThreads;
-use node::sampled::Sampled;
+use node::run::{FlowEnd, Sampled};
 use null_verbs::loopback::{self, Served, Serving};
 use plan::{Case, Flow, Side};
 use protocol::endpoints::Endpoints;
@@ -414,22 +413,19 @@ pub struct Over {
 impl Over {
     /// What the client's node reports.
     pub fn report(self) -> EndReport {
-        let (objects, shared, workers) = self.rest.client;
-        let finished = FinishedEnd {
-            end: FlowEnd {
-                number: 0,
-                flow: Flow::forward(shared.flow().clone()),
-                side: Side::Initiator,
-                objects,
-            },
-            workers,
-            edges: shared.edges(),
-            window: shared.window(),
+        let (objects, shared, reports) = self.rest.client;
+        let end = FlowEnd {
+            number: 0,
+            flow: Flow::forward(shared.flow().clone()),
+            side: Side::Initiator,
+            shared,
+            objects,
+            reports,
         };
         let sampled = self
             .history
             .sampled
             .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
-        end_report(&finished, Some(sampled), &self.clock)
+        end_report(&end, Some(sampled), &self.clock)
     }
 }

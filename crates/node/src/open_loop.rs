@@ -9,7 +9,7 @@ use results::model::{
 use settings::Settings;
 use statistics::gaps_p_value;
 
-use crate::flow_end::FinishedEnd;
+use crate::run::FlowEnd;
 use crate::window::away_part;
 
 /// The lateness that is tolerated: this part of the latency, and [`TOLERATED_NS`] at least.
@@ -42,14 +42,10 @@ pub(crate) struct OpenLoop<'a> {
 
 impl<'a> OpenLoop<'a> {
     /// That of an end; `None` of a closed loop.
-    pub(crate) fn new(
-        flow: &Settings,
-        finished: &'a FinishedEnd,
-        clock: &Clock,
-    ) -> Option<OpenLoop<'a>> {
+    pub(crate) fn new(flow: &Settings, end: &'a FlowEnd, clock: &Clock) -> Option<OpenLoop<'a>> {
         let asked_per_second = flow.planned_rate().messages_per_second(flow.mean_bytes())?;
-        let loads = finished.workers.iter().filter_map(|it| it.load.as_ref());
-        let is_timed = finished.edges != WindowEdges::OF_PHASE;
+        let loads = end.reports.iter().filter_map(|it| it.load.as_ref());
+        let is_timed = end.shared.edges() != WindowEdges::OF_PHASE;
         let length = match flow.stop() {
             settings::Stop::DurationNs(ns) => Some(ns as f64 * 1e-9),
             settings::Stop::MessagesPerQp(_) => None,
@@ -58,7 +54,7 @@ impl<'a> OpenLoop<'a> {
             workers: loads.collect(),
             asked_per_second,
             planned_seconds: length.filter(|_| is_timed),
-            away_part: away_part(&finished.workers, clock),
+            away_part: away_part(&end.reports, clock),
         })
     }
 

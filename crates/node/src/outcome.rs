@@ -16,23 +16,22 @@ use results::model::{
 use settings::{Access, Settings, Stop};
 use verbs::{Driver, Port, kernel_driver};
 
-use crate::flow_end::{FinishedEnd, FlowEnd};
 use crate::memory_needs::of_receive_queues;
 use crate::open_loop::{self, OpenLoop};
-use crate::sampled::Sampled;
+use crate::run::{FlowEnd, Sampled};
 use crate::verbs_objects::VerbsObjects;
 use crate::window::{Windows, away_seconds};
 use protocol::memory_offer::DeviceKind;
 use protocol::node_report::{DeviceCounters, EndReport};
 
 /// The report of a finished end; `sampled` is `None` if its window never opened.
-pub fn end_report(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
-    let FlowEnd { number, flow, side, objects } = &finished.end;
+pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
+    let FlowEnd { number, flow, side, objects, .. } = end;
     let roles = objects.roles();
     let sent = sampled.map(|sampled| {
-        let mut sent = sent(flow, finished, clock);
-        tell_timeline(flow, sampled.flow, finished.window, &mut sent);
-        sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, finished));
+        let mut sent = sent(flow, end, clock);
+        tell_timeline(flow, sampled.flow, end.shared.window(), &mut sent);
+        sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, end));
         sent
     });
     EndReport {
@@ -40,20 +39,20 @@ pub fn end_report(finished: &FinishedEnd, sampled: Option<Sampled>, clock: &Cloc
         side: *side,
         mtu_bytes: objects.path_mtu_bytes(),
         outstanding_reads: objects.outstanding_reads(),
-        window_ns: sent.as_ref().and_then(|_| window_ns(finished, clock)),
+        window_ns: sent.as_ref().and_then(|_| window_ns(end, clock)),
         sent,
-        received: roles.receives.then(|| received(flow, finished, clock)),
+        received: roles.receives.then(|| received(flow, end, clock)),
         receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
-        errors: finished.troubles().map(Trouble::errors).sum(),
-        posted_in_all: sums(finished, |qp| qp.posted_in_all),
-        received_in_all: sums(finished, |qp| qp.received_in_all),
+        errors: end.troubles().map(Trouble::errors).sum(),
+        posted_in_all: sums(end, |qp| qp.posted_in_all),
+        received_in_all: sums(end, |qp| qp.received_in_all),
         qps: 0,
     }
 }
 
 /// When the first worker opened its window, and the last one closed its.
-fn window_ns(finished: &FinishedEnd, clock: &Clock) -> Option<(u64, u64)> {
-    let windows = finished.workers.iter().filter_map(|worker| worker.window_raw);
+fn window_ns(end: &FlowEnd, clock: &Clock) -> Option<(u64, u64)> {
+    let windows = end.reports.iter().filter_map(|worker| worker.window_raw);
     let (opened, closed) = windows.reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))?;
     Some((clock.ns(opened), clock.ns(closed)))
 }
@@ -110,14 +109,14 @@ fn at_seconds(at_ns: u64) -> f64 {
 
 /// What each QP completed over time in the closed window; nothing if the window was too short for a sample, and where a
 /// worker's window was not open: what it had completed before is not known.
-fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<QpTimeline> {
-    let mut workers = finished.workers.iter();
+fn qp_timeline(sampled: metrics::QpTimeline, end: &FlowEnd) -> Option<QpTimeline> {
+    let mut workers = end.reports.iter();
     if workers.any(|worker| worker.window_raw.is_none()) {
         return None;
     }
-    let before = sums(finished, |qp| qp.completed_before);
-    let by_end = sums(finished, |qp| qp.completed_before + qp.completed);
-    let timeline = sampled.finish(finished.window.elapsed_ns, &before, &by_end);
+    let before = sums(end, |qp| qp.completed_before);
+    let by_end = sums(end, |qp| qp.completed_before + qp.completed);
+    let timeline = sampled.finish(end.shared.window().elapsed_ns, &before, &by_end);
     (!timeline.ends_ns.is_empty()).then(|| QpTimeline {
         interval_seconds: timeline.interval_ns as f64 / 1e9,
         at_seconds: timeline.ends_ns.into_iter().map(at_seconds).collect(),
@@ -126,24 +125,24 @@ fn qp_timeline(sampled: metrics::QpTimeline, finished: &FinishedEnd) -> Option<Q
 }
 
 /// What an end sent, wrote or read in its window, as a flow without name and ends.
-fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
-    let windows = Windows::new(flow, finished, clock);
-    let messages = sums(finished, |qp| qp.completed);
+fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
+    let windows = Windows::new(flow, end, clock);
+    let messages = sums(end, |qp| qp.completed);
     let seconds = windows.seconds_for(
-        finished.workers.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
+        end.reports.iter().map(|worker| worker.qps.iter().map(|qp| qp.completed).sum()),
     );
-    let bytes = sums(finished, |qp| qp.completed_bytes);
-    let errors = finished.troubles().map(Trouble::errors).sum();
+    let bytes = sums(end, |qp| qp.completed_bytes);
+    let errors = end.troubles().map(Trouble::errors).sum();
     let sum: u64 = messages.iter().sum();
     let totals = Totals::in_window(sum, bytes.iter().sum(), errors, seconds);
     let recorders = |qp: usize| {
-        finished.workers.iter().filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
+        end.reports.iter().filter_map(move |worker| worker.qps.get(qp)?.latency.as_ref())
     };
     let swaps_made =
-        (flow.op.profile().access == Access::Swap).then(|| sums(finished, |qp| qp.swaps_made));
-    let open_loop = OpenLoop::new(flow, finished, clock);
+        (flow.op.profile().access == Access::Swap).then(|| sums(end, |qp| qp.swaps_made));
+    let open_loop = OpenLoop::new(flow, end, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
-    let objects = &finished.end.objects;
+    let objects = &end.objects;
     let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
@@ -158,10 +157,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
             gbit_per_s: gbit_per_s(
                 bytes,
                 windows.seconds_for(
-                    finished
-                        .workers
-                        .iter()
-                        .map(|it| it.qps.get(index).map_or(0, |qp| qp.completed)),
+                    end.reports.iter().map(|it| it.qps.get(index).map_or(0, |qp| qp.completed)),
                 ),
             ),
             latency_ns: Recorder::merged(recorders(index))
@@ -182,7 +178,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
     let latency_ns =
         merged.as_ref().and_then(|merged| open_loop::unspoilt(merged, lateness.as_ref()));
-    let notices = finished.workers.iter().filter_map(|it| it.notices.as_ref());
+    let notices = end.reports.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let mut doubts = windows.into_doubts();
     let load = open_loop.map(|open_loop| {
@@ -191,7 +187,7 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
         load
     });
     FlowResult {
-        limits: limits(flow, &finished.end.objects, totals.gbit_per_s),
+        limits: limits(flow, &end.objects, totals.gbit_per_s),
         totals,
         latency_ns,
         service_ns,
@@ -207,13 +203,13 @@ fn sent(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> FlowResult {
 }
 
 /// What an end received in its window.
-fn received(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Received {
-    let windows = Windows::new(flow, finished, clock);
-    let of_workers: Vec<u64> = finished.workers.iter().map(messages_received).collect();
+fn received(flow: &Settings, end: &FlowEnd, clock: &Clock) -> Received {
+    let windows = Windows::new(flow, end, clock);
+    let of_workers: Vec<u64> = end.reports.iter().map(messages_received).collect();
     let messages: u64 = of_workers.iter().sum();
     Received {
         messages,
-        bytes: (finished.workers.iter().flat_map(|worker| &worker.qps))
+        bytes: (end.reports.iter().flat_map(|worker| &worker.qps))
             .map(|qp| qp.received_bytes)
             .sum(),
         window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
@@ -243,12 +239,12 @@ fn messages_received(worker: &WorkerReport) -> u64 {
 
 /// A node's workers, which serve all of its ends: with what they sent; with what they received, where the node sends
 /// nothing.
-pub(crate) fn workers(ends: &[FinishedEnd], clock: &Clock) -> Vec<WorkerResult> {
-    let sends = ends.iter().any(|it| it.end.objects.roles().initiates);
+pub(crate) fn workers(ends: &[FlowEnd], clock: &Clock) -> Vec<WorkerResult> {
+    let sends = ends.iter().any(|end| end.objects.roles().initiates);
     let mut results: BTreeMap<usize, WorkerResult> = BTreeMap::new();
-    for finished in ends {
-        let windows = Windows::new(&finished.end.flow, finished, clock);
-        for worker in &finished.workers {
+    for end in ends {
+        let windows = Windows::new(&end.flow, end, clock);
+        for worker in &end.reports {
             let messages = if sends {
                 worker.qps.iter().map(|qp| qp.completed).sum()
             } else {
@@ -283,14 +279,14 @@ fn most(one: Option<f64>, other: Option<f64>) -> Option<f64> {
 }
 
 /// A figure of each QP, summed over the workers.
-fn sums(finished: &FinishedEnd, figure: impl Fn(&QpReport) -> u64) -> Vec<u64> {
-    per_qp(finished, |worker, qp| worker.qps.get(qp).map_or(0, &figure))
+fn sums(end: &FlowEnd, figure: impl Fn(&QpReport) -> u64) -> Vec<u64> {
+    per_qp(end, |worker, qp| worker.qps.get(qp).map_or(0, &figure))
 }
 
 /// A count of each QP, summed over the workers.
-pub fn per_qp(finished: &FinishedEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
-    (0..finished.end.objects.qps().len())
-        .map(|qp| finished.workers.iter().map(|worker| figure(worker, qp)).sum())
+pub fn per_qp(end: &FlowEnd, figure: impl Fn(&WorkerReport, usize) -> u64) -> Vec<u64> {
+    (0..end.objects.qps().len())
+        .map(|qp| end.reports.iter().map(|worker| figure(worker, qp)).sum())
         .collect()
 }
 

@@ -6,7 +6,7 @@ use results::model::{Doubt, DoubtKind};
 use results::text::seconds_text;
 use settings::{Settings, Stop};
 
-use crate::flow_end::FinishedEnd;
+use crate::run::FlowEnd;
 
 /// A window whose length differs from the requested one by more than this part is reported.
 const LENGTH_MATTERS: f64 = 0.02;
@@ -29,10 +29,10 @@ pub struct Windows {
 impl Windows {
     /// The windows of a run that is over. In a run with a message count all workers have one window, from the start
     /// of the first to the last completion, because they end with their messages.
-    pub fn new(flow: &Settings, finished: &FinishedEnd, clock: &Clock) -> Windows {
+    pub fn new(flow: &Settings, end: &FlowEnd, clock: &Clock) -> Windows {
         let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
-        let workers = &finished.workers;
-        let is_embedded = finished.end.objects.port().embedded.is_some();
+        let workers = &end.reports;
+        let is_embedded = end.objects.port().embedded.is_some();
         // An open loop's own figures tell what its workers missed. The embedded device's worker does the device's work too, on
         // cores that it mostly shares: it is away so often that no figure would be left.
         let away = (flow.is_closed_loop() && !is_embedded).then(|| away_doubt(workers, clock));
@@ -49,7 +49,7 @@ impl Windows {
                         .fold(0.0, f64::max)
                 });
                 // A window that ends with something else has no requested length.
-                let doubts = if finished.edges == WindowEdges::OF_PHASE || workers.is_empty() {
+                let doubts = if end.shared.edges() == WindowEdges::OF_PHASE || workers.is_empty() {
                     Vec::new()
                 } else {
                     doubts(asked_ns as f64 * 1e-9, &lengths_seconds, unattended)

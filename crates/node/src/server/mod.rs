@@ -2,13 +2,9 @@
 
 pub mod events;
 mod facts;
-mod flow_ends;
 pub mod listener;
-mod node_run;
 pub mod options;
 mod perftest;
 pub mod rank;
-mod run;
 mod session;
-mod set_up;
 mod slot;

@@ -7,12 +7,11 @@ use crate::lesson::serve_lesson;
 use crate::memory_needs::admit;
 use crate::perftest_launch::PerftestLaunch;
 use crate::resources::{NodeResources, Route};
+use crate::run::Run;
 use crate::server::events::{ServerEvent, ServerLog};
 use crate::server::facts::facts;
-use crate::server::node_run::NodeRun;
 use crate::server::options::ServerOptions;
 use crate::server::perftest::{permit, serve_perftest};
-use crate::server::run::serve_run;
 use perftest::Job;
 use plan::rails::Devices;
 use plan::{Case, Sweep};
@@ -72,16 +71,7 @@ fn serve_session(
                 log(ServerEvent::Run { case: &case.id, run });
                 may_run(&case, &flows, node)?;
                 admit(&case, node, &resources)?;
-                serve_run(&NodeRun {
-                    link,
-                    resources: &resources,
-                    case: &case,
-                    flows: &flows,
-                    run,
-                    number: node,
-                    stop,
-                    note: &|text| log(ServerEvent::Note { text }),
-                })?;
+                Run::prepare(link, stop, &resources, log, (&case, &flows), (run, node))?.serve()?;
                 *runs += 1;
             }
             Message::AskLimits { devices, network, toward, rails } => {

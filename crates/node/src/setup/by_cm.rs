@@ -10,7 +10,7 @@ use verbs::{Access, QueuePair};
 
 use crate::connect_cm::{Caller, CmTimes, Listener, Terms};
 use crate::port_path::{self, Agreed};
-use crate::running_node::EarlyEnd;
+use crate::run::EarlyEnd;
 use crate::setup::by_tcp::array;
 use crate::setup::objects::{ConnectedQps, SetupObjects, failed};
 use crate::setup::steps::{SetupStep, StepTimes};
@@ -35,7 +35,7 @@ impl CmRoute {
     pub(crate) fn arrange(
         objects: &SetupObjects<'_>,
         side: Side,
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
     ) -> Result<CmRoute, EarlyEnd> {
         let link = watch.link();
         match side {
@@ -62,7 +62,7 @@ impl CmRoute {
 pub(crate) fn connect(
     objects: &SetupObjects<'_>,
     route: &CmRoute,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch<'_, '_>,
     times: &mut StepTimes,
 ) -> Result<ConnectedQps, EarlyEnd> {
     let qps = objects.create(watch, times)?;
@@ -100,7 +100,10 @@ pub(crate) fn connect(
 }
 
 /// Waits until the other end's QPs exist too, so that no connection waits for them, and receives its port.
-fn both_created(objects: &SetupObjects<'_>, watch: &mut Watch<'_>) -> Result<Endpoints, EarlyEnd> {
+fn both_created(
+    objects: &SetupObjects<'_>,
+    watch: &mut Watch<'_, '_>,
+) -> Result<Endpoints, EarlyEnd> {
     let ours = SetupArray { endpoints: port_path::endpoints(objects.port, Vec::new()), held_ns: 0 };
     watch.link().send(&Message::SetupArray(Box::new(ours)))?;
     let peer = array(watch)?.0.endpoints;

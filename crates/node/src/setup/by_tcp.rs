@@ -8,7 +8,7 @@ use verbs::{Access, QueuePair};
 
 use crate::port_path::{self, Agreed};
 use crate::qp_service::psns;
-use crate::running_node::EarlyEnd;
+use crate::run::EarlyEnd;
 use crate::setup::objects::{ConnectedQps, SetupObjects};
 use crate::setup::steps::{SetupStep, StepTimes};
 use crate::setup::watch::Watch;
@@ -24,7 +24,7 @@ use protocol::time_limits::SETUP_LIMIT;
 pub(crate) fn connect(
     objects: &SetupObjects<'_>,
     side: Side,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch<'_, '_>,
     times: &mut StepTimes,
 ) -> Result<ConnectedQps, EarlyEnd> {
     let qps = objects.create(watch, times)?;
@@ -66,7 +66,7 @@ fn endpoints(qps: &[Arc<QueuePair>], psns: &[u32]) -> Vec<QpEndpoint> {
 /// still needed for its own QPs.
 fn ask(
     endpoints: Endpoints,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch<'_, '_>,
     times: &mut StepTimes,
 ) -> Result<Endpoints, EarlyEnd> {
     let started = Instant::now();
@@ -80,7 +80,7 @@ fn ask(
 /// The target's half of the exchange. Its time is that of sending the array.
 fn answer(
     endpoints: Endpoints,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch<'_, '_>,
     times: &mut StepTimes,
 ) -> Result<Endpoints, EarlyEnd> {
     let is_ready = Instant::now();
@@ -95,7 +95,7 @@ fn answer(
 }
 
 /// The peer's array of the round, and when it arrived.
-pub(crate) fn array(watch: &mut Watch<'_>) -> Result<(SetupArray, Instant), EarlyEnd> {
+pub(crate) fn array(watch: &mut Watch<'_, '_>) -> Result<(SetupArray, Instant), EarlyEnd> {
     match watch.recv(SETUP_LIMIT)? {
         (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
         (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),

@@ -1,6 +1,6 @@
 //! How the QPs of a round are connected: by TCP or by rdma_cm.
 
-use crate::running_node::EarlyEnd;
+use crate::run::EarlyEnd;
 use plan::Side;
 use settings::ConnectMode;
 
@@ -24,7 +24,7 @@ impl Connector {
     pub(crate) fn prepare(
         objects: &SetupObjects<'_>,
         side: Side,
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
     ) -> Result<Connector, EarlyEnd> {
         Ok(match objects.case.connect {
             ConnectMode::Tcp => Connector::Tcp,
@@ -40,7 +40,7 @@ impl Connector {
         &self,
         objects: &SetupObjects<'_>,
         side: Side,
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
         times: &mut StepTimes,
     ) -> Result<ConnectedQps, EarlyEnd> {
         match self {

@@ -11,7 +11,7 @@ use verbs::{
 use super::steps::{SetupStep, StepTimes};
 use super::watch::Watch;
 use crate::connect_cm::Connections;
-use crate::running_node::EarlyEnd;
+use crate::run::EarlyEnd;
 use protocol::failure::RunFailure;
 
 /// Queue sizes of QPs that carry no data.
@@ -49,7 +49,7 @@ impl<'a> SetupObjects<'a> {
     /// The first call that failed, or an error that `watch` found.
     pub(crate) fn create(
         &self,
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
         times: &mut StepTimes,
     ) -> Result<Vec<Arc<QueuePair>>, EarlyEnd> {
         let mut qps = Vec::with_capacity(self.case.qps as usize);
@@ -70,7 +70,7 @@ impl<'a> SetupObjects<'a> {
         &self,
         step: SetupStep,
         qps: &[Arc<QueuePair>],
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
         times: &mut StepTimes,
         mut body: impl FnMut(usize, &QueuePair) -> Result<(), VerbsError>,
     ) -> Result<(), EarlyEnd> {
@@ -90,7 +90,7 @@ impl<'a> SetupObjects<'a> {
     pub(crate) fn destroy(
         &self,
         mut connected: ConnectedQps,
-        watch: &mut Watch<'_>,
+        watch: &mut Watch<'_, '_>,
         times: &mut StepTimes,
     ) -> Result<(), EarlyEnd> {
         for (index, qp) in connected.qps.into_iter().enumerate() {

@@ -1,9 +1,9 @@
 //! The checks between any two QPs that a node sets up: of its link, the wish to stop and its traffic.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::running_node::{EarlyEnd, RunningNode, TICK, unless_end};
+use crate::run::{EarlyEnd, Run, TICK, unless_end};
 use protocol::error::LinkError;
 use protocol::link::Link;
 use protocol::message::Message;
@@ -11,30 +11,23 @@ use protocol::patience::Patience;
 use protocol::time_limits::SETUP_LIMIT;
 
 /// Checks the link, the user's wish to stop and the traffic during set-up.
-pub(crate) struct Watch<'a> {
-    link: &'a Link,
-    stop: &'a AtomicBool,
-    traffic: &'a RunningNode,
+pub(crate) struct Watch<'w, 'a> {
+    run: &'w mut Run<'a>,
     /// A message that came between two QPs, and when.
     early: Option<(Message, Instant)>,
     /// Called about every [`TICK`] to show progress.
-    show: Box<dyn FnMut() + 'a>,
+    show: Box<dyn FnMut(&mut Run<'a>) + 'w>,
     looked_at: Instant,
 }
 
-impl<'a> Watch<'a> {
-    pub(crate) fn new(
-        link: &'a Link,
-        stop: &'a AtomicBool,
-        traffic: &'a RunningNode,
-        show: impl FnMut() + 'a,
-    ) -> Self {
-        Watch { link, stop, traffic, early: None, show: Box::new(show), looked_at: Instant::now() }
+impl<'w, 'a> Watch<'w, 'a> {
+    pub(crate) fn new(run: &'w mut Run<'a>, show: impl FnMut(&mut Run<'a>) + 'w) -> Self {
+        Watch { run, early: None, show: Box::new(show), looked_at: Instant::now() }
     }
 
     /// The connection to the coordinator.
     pub(crate) fn link(&self) -> &'a Link {
-        self.link
+        self.run.link
     }
 
     /// Checks whether to go on. Usually takes two loads and a clock reading.
@@ -42,8 +35,8 @@ impl<'a> Watch<'a> {
     /// # Errors
     /// The link's end, the end of the run, the wish to stop, or an error of the traffic.
     pub(crate) fn look(&mut self) -> Result<(), EarlyEnd> {
-        self.link.check()?;
-        if self.stop.load(Ordering::Relaxed) {
+        self.run.link.check()?;
+        if self.run.stop.load(Ordering::Relaxed) {
             return Err(EarlyEnd::Interrupted);
         }
         if self.looked_at.elapsed() >= TICK {
@@ -51,15 +44,15 @@ impl<'a> Watch<'a> {
             if self.early.is_none() {
                 self.early = self.come()?;
             }
-            self.traffic.check()?;
-            (self.show)();
+            self.run.check()?;
+            (self.show)(self.run);
         }
         Ok(())
     }
 
     /// A message that has come, and when.
     fn come(&self) -> Result<Option<(Message, Instant)>, EarlyEnd> {
-        match self.link.recv_stamped(Duration::ZERO, self.stop) {
+        match self.run.link.recv_stamped(Duration::ZERO, self.run.stop) {
             Ok((message, arrived)) => Ok(Some((unless_end(message)?, arrived))),
             Err(LinkError::Overdue { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -68,7 +61,7 @@ impl<'a> Watch<'a> {
 
     /// As [`Watch::look`], and also tells the peer, which may be waiting, that this end makes progress.
     pub(crate) fn step(&mut self) -> Result<(), EarlyEnd> {
-        self.link.progressed();
+        self.run.link.progressed();
         self.look()
     }
 
@@ -77,7 +70,7 @@ impl<'a> Watch<'a> {
     /// # Errors
     /// As [`Watch::look`], and `limit` without a message or movement at the other node.
     pub(crate) fn recv(&mut self, limit: Duration) -> Result<(Message, Instant), EarlyEnd> {
-        let (link, stop) = (self.link, self.stop);
+        let (link, stop) = (self.run.link, self.run.stop);
         let mut patience = Patience::new(link.peer_progress(), Instant::now());
         while !patience.is_over(link.peer_progress(), Instant::now(), limit) {
             self.look()?;
@@ -101,7 +94,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn ready(&mut self) -> Result<(), EarlyEnd> {
         match self.recv(SETUP_LIMIT)?.0 {
             Message::Ready => Ok(()),
-            other => Err(self.link.unexpected("ready", &other).into()),
+            other => Err(self.run.link.unexpected("ready", &other).into()),
         }
     }
 }

@@ -1,0 +1,321 @@
+//! What is learnt in a run: samples and counters for the report, and its progress for the coordinator's display.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use metrics::counters::{CounterWatch, Growth, Reading, why_loss_is_unknown};
+use metrics::timeline::MOST_COUNTS;
+use metrics::{IntervalLatency, QpTimeline, Timeline};
+use protocol::link::Link;
+use protocol::message::{Message, Progress};
+use protocol::node_report::{DeviceCounters, SetUpReport};
+use results::model::LossUnknown;
+use settings::Stop;
+use softroce::transport::ENGINE_CPU_NS;
+use verbs::{Context, Port, kernel_driver};
+
+use super::FlowEnd;
+use super::flow_end::senders;
+use crate::outcome::add_growth;
+
+/// Interval between a node's progress reports.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Interval between looks at latencies for the progress display: each look disturbs the workers' caches a little.
+const LATENCY_EVERY: Duration = Duration::from_secs(1);
+
+/// What is learnt on the way, kept if the run ends early.
+#[derive(Default)]
+pub(crate) struct Notes {
+    /// Samples of each end's window, by its number; `None` until the window opens, and for ends that do not send.
+    pub(crate) sampled: Vec<Option<Sampled>>,
+    /// Counters of each device that the flows use, with its name; the first has none.
+    watches: Vec<(Option<String>, PortCounters)>,
+    pub(crate) counters: Option<DeviceCounters>,
+    pub(crate) loss_unknown: Vec<LossUnknown>,
+    cpu_watch: Option<CpuWatch>,
+    pub(crate) cpu_times: CpuTimes,
+    pub(crate) set_up: Option<SetUpReport>,
+}
+
+impl Notes {
+    /// The windows of all ends that send open now.
+    pub(crate) fn open(&mut self, ends: &[FlowEnd]) {
+        self.sampled = Sampled::for_ends(ends);
+    }
+
+    /// Samples the windows.
+    pub(crate) fn sample(&mut self, ends: &[FlowEnd]) {
+        for (end, sampled) in ends.iter().zip(&mut self.sampled) {
+            let Some(sampled) = sampled else { continue };
+            let window = end.shared.window();
+            sampled.flow.push(window.elapsed_ns, window.completed);
+            if let Some(qps) = &mut sampled.qps {
+                qps.push(window.elapsed_ns, |of_qps| end.shared.read_completed(of_qps));
+            }
+        }
+    }
+
+    /// Watches the counters of all devices from now on.
+    pub(crate) fn watch_counters(&mut self, ends: &[FlowEnd], own: &Port) {
+        let mut ports = vec![own];
+        for end in ends {
+            let port = end.objects.port();
+            if ports.iter().all(|known| !Arc::ptr_eq(&known.context, &port.context)) {
+                ports.push(port);
+            }
+        }
+        let name = |index, port: &Port| (index > 0).then(|| port.context.name().to_owned());
+        self.watches = ports
+            .into_iter()
+            .enumerate()
+            .map(|(index, port)| (name(index, port), PortCounters::watch(port)))
+            .collect();
+    }
+
+    /// Begins to watch CPU times at the first call that finds a window open, or no window to wait for. `at_once`: without
+    /// waiting, since the window may end before the next call.
+    pub(crate) fn watch_cpu(&mut self, ends: &[FlowEnd], own: &Port, at_once: bool) {
+        let mut windows = senders(ends).map(|end| end.shared.window()).peekable();
+        let is_open = windows.peek().is_none() || windows.any(|window| window.elapsed_ns > 0);
+        if self.cpu_watch.is_none() && (is_open || at_once) {
+            let mut contexts = vec![Arc::clone(&own.context)];
+            for context in ends.iter().map(|end| &end.objects.port().context) {
+                if contexts.iter().all(|known| !Arc::ptr_eq(known, context)) {
+                    contexts.push(Arc::clone(context));
+                }
+            }
+            self.cpu_watch = Some(CpuWatch::start(contexts));
+        }
+    }
+
+    /// Ends both watches, if there are any. The windows have this length, or just end.
+    pub(crate) fn read_counters(&mut self, window: Option<Duration>) {
+        if let Some(watch) = self.cpu_watch.take() {
+            self.cpu_times = watch.finish(window);
+        }
+        for (name, watch) in self.watches.drain(..) {
+            let (growth, unknown) = watch.finish();
+            self.loss_unknown.extend(unknown);
+            if let Some(growth) = growth {
+                let counters = self.counters.get_or_insert_with(DeviceCounters::default);
+                add_growth(counters, name.as_deref(), &growth);
+            }
+        }
+    }
+}
+
+/// Samples of an end that sends.
+pub struct Sampled {
+    pub flow: Timeline,
+    /// Of its QPs, where they are several and not too many.
+    pub qps: Option<QpTimeline>,
+}
+
+impl Sampled {
+    /// Makes room for samples of those of the ends that send. They share the counts that a node keeps.
+    fn for_ends(ends: &[FlowEnd]) -> Vec<Option<Sampled>> {
+        let counts = MOST_COUNTS / senders(ends).count().max(1);
+        ends.iter()
+            .map(|end| {
+                let window_ns = match end.flow.stop() {
+                    Stop::DurationNs(ns) => Some(ns),
+                    Stop::MessagesPerQp(_) => None,
+                };
+                end.initiates().then(|| Sampled {
+                    flow: Timeline::default(),
+                    qps: QpTimeline::new(end.flow.qps as usize, counts, window_ns),
+                })
+            })
+            .collect()
+    }
+}
+
+/// Watches the counters of a port.
+pub(crate) struct PortCounters {
+    device: String,
+    driver: Option<String>,
+    /// `None` where there are none.
+    watch: Option<CounterWatch>,
+}
+
+impl PortCounters {
+    /// From now on.
+    pub(crate) fn watch(port: &Port) -> PortCounters {
+        let (context, port) = (Arc::clone(&port.context), port.info.port);
+        let device = context.name().to_owned();
+        let driver = kernel_driver(context.root(), &device);
+        let of_kernel = driver.clone();
+        let watch = CounterWatch::start(move || match context.counters() {
+            Some(own) => Some(Reading::of_embedded(own)),
+            None => {
+                let (root, name) = (context.root(), context.name());
+                Reading::of_kernel(root, of_kernel.as_deref(), name, port)
+            }
+        });
+        PortCounters { device, driver, watch }
+    }
+
+    /// Up to now: what they grew by, and why that would not show lost packets. The coordinator knows the node.
+    pub(crate) fn finish(self) -> (Option<Growth>, Option<LossUnknown>) {
+        let growth = self.watch.and_then(CounterWatch::finish);
+        // Ports of iWARP are not taken.
+        let reason = why_loss_is_unknown(growth.as_ref().map(Growth::last), false);
+        let unknown = reason.map(|reason| LossUnknown {
+            node: String::new(),
+            device: self.device,
+            driver: self.driver,
+            reason,
+        });
+        (growth, unknown)
+    }
+}
+
+/// What was used between two instants close to a window's edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CpuTimes {
+    /// By the threads of embedded devices; `None` without one.
+    pub(crate) engine_seconds: Option<f64>,
+    /// By everything on this machine; `None` where the kernel does not say.
+    pub(crate) machine_seconds: Option<f64>,
+}
+
+impl CpuTimes {
+    fn read(contexts: &[Arc<Context>]) -> CpuTimes {
+        let of_engines = contexts.iter().filter_map(|context| {
+            let mut own =
+                context.counters()?.into_iter().filter(|(name, _)| *name == ENGINE_CPU_NS);
+            own.next().map(|(_, ns)| ns as f64 * 1e-9)
+        });
+        CpuTimes {
+            engine_seconds: of_engines.reduce(|one, other| one + other),
+            machine_seconds: machine::threads::machine_seconds(),
+        }
+    }
+}
+
+/// Reads CPU times at the start and at the end of a window.
+pub(crate) struct CpuWatch {
+    contexts: Vec<Arc<Context>>,
+    began: Instant,
+    before: CpuTimes,
+}
+
+impl CpuWatch {
+    /// Begins now.
+    pub(crate) fn start(contexts: Vec<Arc<Context>>) -> CpuWatch {
+        CpuWatch { began: Instant::now(), before: CpuTimes::read(&contexts), contexts }
+    }
+
+    /// What was used since, in a window of this length, or in all of the time if it has none. A node looks each 10 ms, and its
+    /// window is told in proportion: what is used in a second hardly changes at its edges.
+    pub(crate) fn finish(self, window: Option<Duration>) -> CpuTimes {
+        let now = CpuTimes::read(&self.contexts);
+        let share = window.map_or(1.0, |window| in_proportion(window, self.began.elapsed()));
+        CpuTimes {
+            engine_seconds: used(now.engine_seconds, self.before.engine_seconds, share),
+            machine_seconds: used(now.machine_seconds, self.before.machine_seconds, share),
+        }
+    }
+}
+
+fn used(now: Option<f64>, before: Option<f64>, share: f64) -> Option<f64> {
+    Some((now? - before?).max(0.0) * share)
+}
+
+/// A window over the time for which it was watched.
+fn in_proportion(window: Duration, watched: Duration) -> f64 {
+    window.as_secs_f64() / watched.as_secs_f64().max(1e-9)
+}
+
+/// How far all flows from this node are since they began.
+pub(crate) fn progress(ends: &[FlowEnd], elapsed_ns: u64) -> Progress {
+    let mut progress = Progress { elapsed_ns, ..Progress::default() };
+    for end in senders(ends) {
+        let counts = end.shared.counts();
+        add(&mut progress, end, counts.completed);
+        progress.outstanding += counts.posted.saturating_sub(counts.completed);
+    }
+    progress
+}
+
+/// How far they are in their windows.
+pub(crate) fn progress_of_windows(ends: &[FlowEnd]) -> Progress {
+    let mut progress = Progress::default();
+    for end in senders(ends) {
+        let window = end.shared.window();
+        progress.elapsed_ns = progress.elapsed_ns.max(window.elapsed_ns);
+        add(&mut progress, end, window.completed);
+    }
+    progress
+}
+
+fn add(progress: &mut Progress, end: &FlowEnd, messages: u64) {
+    progress.messages += messages;
+    progress.bytes += (messages as f64 * end.flow.mean_bytes()) as u64;
+}
+
+/// Latencies of the flows from a node while their windows are open.
+pub(crate) struct LiveLatency {
+    of_flows: Vec<IntervalLatency>,
+    looked_at: Instant,
+}
+
+impl LiveLatency {
+    /// From now on. Those of many ends are of fewer QPs each, so that a look takes no longer.
+    pub(crate) fn new(ends: &[FlowEnd]) -> LiveLatency {
+        let every = senders(ends).count().max(1);
+        let of_flows = senders(ends)
+            .map(|end| {
+                IntervalLatency::new(
+                    end.shared.live_latencies().into_iter().step_by(every).collect(),
+                )
+            })
+            .collect();
+        LiveLatency { of_flows, looked_at: Instant::now() }
+    }
+
+    /// The highest of the flows' 99th percentiles since the last look, if the next look is due.
+    pub(crate) fn p99_ns(&mut self) -> Option<u64> {
+        if self.looked_at.elapsed() < LATENCY_EVERY {
+            return None;
+        }
+        self.looked_at = Instant::now();
+        self.of_flows.iter_mut().filter_map(IntervalLatency::p99_ns).max()
+    }
+}
+
+/// Reports the traffic's progress to the coordinator at intervals.
+pub(crate) struct Meter<'a> {
+    link: &'a Link,
+    told_at: Instant,
+}
+
+impl<'a> Meter<'a> {
+    pub(crate) fn new(link: &'a Link) -> Self {
+        Meter { link, told_at: Instant::now() }
+    }
+
+    pub(crate) fn tell(&mut self, progress: impl FnOnce() -> Progress) {
+        if self.told_at.elapsed() >= PROGRESS_EVERY {
+            self.told_at = Instant::now();
+            // The next check of the link finds why it was lost.
+            let _ = self.link.send(&Message::Progress(progress()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_used_is_of_the_windows_length() {
+        for (window_ms, watched_ms, expected) in
+            [(1000, 1000, 1.0), (1000, 1250, 0.8), (20, 16, 1.25)]
+        {
+            let [window, watched] = [window_ms, watched_ms].map(Duration::from_millis);
+            assert_eq!(in_proportion(window, watched), expected);
+        }
+    }
+}
