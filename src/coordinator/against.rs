@@ -12,7 +12,7 @@ use plan::Case;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::message::{Message, PerftestEnd};
+use protocol::message::{Message, PerftestEnd, PerftestMessage, SessionMessage};
 use report::observe;
 use report::observe::standing::{self, Standing};
 use results::model::{PerftestComparison, PerftestPair, Run};
@@ -239,7 +239,7 @@ impl<'a> Pairing<'a> {
         };
         // perftest's client takes the place of this end's node, which may have the device for itself.
         for own in nodes {
-            let _ = own.link.send(&Message::Goodbye);
+            let _ = own.link.send(SessionMessage::Goodbye);
         }
         let job = self.job(path);
         let options = sweeper.options.ends.resources.clone();
@@ -452,9 +452,9 @@ impl From<LinkError> for PerftestFailure {
 /// It must not, or something is missing there.
 fn check_programs(link: &Link, programs: &[Program], stop: &AtomicBool) -> Result<(), RunFailure> {
     server_address(link)?;
-    link.send(&Message::PerftestCheck { programs: programs.to_vec() })?;
+    link.send(PerftestMessage::Check { programs: programs.to_vec() })?;
     match link.recv(ANSWER_LIMIT, stop)? {
-        Message::PerftestChecked { .. } => Ok(()),
+        Message::Perftest(PerftestMessage::Checked { .. }) => Ok(()),
         other => Err(link.unexpected("perftest_checked", &other).into()),
     }
 }
@@ -491,22 +491,22 @@ fn run_perftest(
     observer: &mut dyn Observer,
 ) -> Result<Figure, PerftestFailure> {
     let mut ends = Ends { server: None, client: None };
-    link.send(&Message::PerftestStart(Box::new(job.clone())))?;
+    link.send(PerftestMessage::Start(Box::new(job.clone())))?;
     let driven = drive(link, launch, job, stop, observer, &mut ends);
     if let Err(failure) = &driven
         && failure.link_lost
     {
         return Err(with_output(failure.clone(), &ends));
     }
-    link.send(&Message::PerftestStop { now: driven.is_err() })?;
+    link.send(PerftestMessage::Stop { now: driven.is_err() })?;
     let never = AtomicBool::new(false);
     let limit = if driven.is_ok() { job.limit() + ANSWER_LIMIT } else { ANSWER_LIMIT };
     let deadline = Instant::now() + limit;
     while ends.server.is_none() {
         match link.recv(deadline.saturating_duration_since(Instant::now()), &never)? {
-            Message::PerftestEnded(end) => ends.server = Some(*end),
+            Message::Perftest(PerftestMessage::Ended(end)) => ends.server = Some(*end),
             // It may have begun to listen as it was told to stop.
-            Message::PerftestStarted { .. } => {}
+            Message::Perftest(PerftestMessage::Started { .. }) => {}
             other => return Err(link.unexpected("perftest_ended", &other).into()),
         }
     }
@@ -523,8 +523,8 @@ fn drive(
     ends: &mut Ends,
 ) -> Result<(), RunFailure> {
     let port = match link.recv(job.limit() + ANSWER_LIMIT, stop)? {
-        Message::PerftestStarted { port } => port,
-        Message::PerftestEnded(end) => {
+        Message::Perftest(PerftestMessage::Started { port }) => port,
+        Message::Perftest(PerftestMessage::Ended(end)) => {
             let message = format!("{}'s server: {}", job.program, end.status);
             ends.server = Some(*end);
             return Err(RunFailure::new(message, None));
@@ -566,7 +566,7 @@ fn wait(
             return Err(RunFailure::interrupted());
         }
         match link.try_recv()? {
-            Some(Message::PerftestEnded(end)) => {
+            Some(Message::Perftest(PerftestMessage::Ended(end))) => {
                 if !end.success {
                     deadline = deadline.min(Instant::now() + LAST_WORDS);
                 }

@@ -12,7 +12,7 @@ use plan::{Case, Side};
 use protocol::clock_offset::ClockOffset;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
-use protocol::message::{Message, NodeFailure, Progress};
+use protocol::message::{Message, NodeFailure, Progress, RunMessage};
 use protocol::patience::Patience;
 use protocol::time_limits::ANSWER_LIMIT;
 use results::model::NodeClock;
@@ -89,8 +89,9 @@ impl<'a> Links<'a> {
     }
 
     /// Sends one message to all nodes.
-    pub(crate) fn tell_all(&self, message: &Message) -> Result<(), StepFailure> {
-        self.nodes().try_for_each(|node| node.send(message))
+    pub(crate) fn tell_all(&self, message: impl Into<Message>) -> Result<(), StepFailure> {
+        let message = message.into();
+        self.nodes().try_for_each(|node| node.send(message.clone()))
     }
 
     /// Takes an answer from each node: the first message that `take` does not pass over.
@@ -125,7 +126,9 @@ impl<'a> Links<'a> {
                         }
                     }
                     None => {}
-                    Some(Message::Progress(progress)) => on_progress(index, &progress),
+                    Some(Message::Run(RunMessage::Progress(progress))) => {
+                        on_progress(index, &progress)
+                    }
                     Some(message) if answers[index].is_none() => {
                         answers[index] =
                             take(message).map_err(|got| node.unexpected(expected, &got))?;
@@ -143,7 +146,7 @@ impl<'a> Links<'a> {
     /// As [`Links::answers`].
     pub(crate) fn exchange<T>(
         &self,
-        message: &Message,
+        message: impl Into<Message>,
         limit: Duration,
         expected: &'static str,
         take: impl Fn(Message) -> Result<Option<T>, Message>,
@@ -154,7 +157,7 @@ impl<'a> Links<'a> {
 }
 
 impl Node {
-    pub(crate) fn send(&self, message: &Message) -> Result<(), StepFailure> {
+    pub(crate) fn send(&self, message: impl Into<Message>) -> Result<(), StepFailure> {
         self.link.send(message).map_err(|error| self.failed(error))
     }
 
@@ -174,7 +177,7 @@ impl Node {
         // An answer that has come already is worth more than the wish to stop.
         static GO_ON: AtomicBool = AtomicBool::new(false);
         match self.link.recv_stamped(wait, &GO_ON) {
-            Ok((Message::Failed(failure), _)) => Err(self.gave_up(*failure)),
+            Ok((Message::Run(RunMessage::Failed(failure)), _)) => Err(self.gave_up(*failure)),
             Ok(stamped) => Ok(Some(stamped)),
             Err(LinkError::Overdue { .. }) => Ok(None),
             Err(error) => Err(self.failed(error)),
@@ -229,7 +232,7 @@ impl Member<'_> {
         let mut numbers: Vec<u32> = self.ends.iter().map(|(flow, _)| *flow).collect();
         numbers.dedup();
         let flows = numbers.iter().filter_map(|flow| case.flows.get(*flow as usize));
-        Message::Prepare {
+        Message::Run(RunMessage::Prepare {
             case: Box::new(Case {
                 id: case.id.clone(),
                 settings: case.settings.clone(),
@@ -238,7 +241,7 @@ impl Member<'_> {
             flows: numbers,
             run,
             node: self.number,
-        }
+        })
     }
 
     /// Whether something goes from this node.
@@ -341,7 +344,7 @@ impl Clocks {
             let mut sent_at = Vec::with_capacity(links.members.len());
             for member in links.members {
                 sent_at.push(Instant::now());
-                member.node.send(&Message::AskClock)?;
+                member.node.send(RunMessage::AskClock)?;
             }
             for ((member, sent), nearest) in links.members.iter().zip(sent_at).zip(&mut best) {
                 let (theirs_ns, arrived) = clock_answer(links, member)?;
@@ -402,8 +405,8 @@ fn clock_answer(links: Links<'_>, member: &Member<'_>) -> Result<(u64, Instant),
     let started = Instant::now();
     while !links.stops() {
         match member.node.next_stamped(TICK)? {
-            Some((Message::Clock { ns }, arrived)) => return Ok((ns, arrived)),
-            Some((Message::Progress(_), _)) => {}
+            Some((Message::Run(RunMessage::Clock { ns }), arrived)) => return Ok((ns, arrived)),
+            Some((Message::Run(RunMessage::Progress(_)), _)) => {}
             Some((other, _)) => return Err(member.node.unexpected("clock", &other)),
             None if started.elapsed() >= ANSWER_LIMIT => {
                 let (peer, seconds) = (member.node.link.peer(), ANSWER_LIMIT.as_secs_f64());

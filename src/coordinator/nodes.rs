@@ -12,7 +12,7 @@ use protocol::error::{ConnectError, LinkError};
 use protocol::failure::RunFailure;
 use protocol::handshake::PeerInfo;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::ExaminationMessage;
 use protocol::node_report::NodeFacts;
 use results::model::SERVER;
 use serde_json::Value;
@@ -271,7 +271,7 @@ impl NodePlaces {
     /// Asks a node what it has.
     fn ask_facts(&self, number: usize, link: &Link) -> Result<(), LinkError> {
         let devices = self.devices.get(number).cloned().unwrap_or_default();
-        link.send(&Message::AskLimits {
+        link.send(ExaminationMessage::AskLimits {
             devices,
             network: self.network,
             toward: self.toward.get(number).copied().flatten(),

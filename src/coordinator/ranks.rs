@@ -16,7 +16,7 @@ use protocol::handshakes::{Handshakes, Most};
 use protocol::join::Joining;
 use protocol::join_message::Join;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::SessionMessage;
 use protocol::newcomer::Newcomer;
 use protocol::token::Token;
 use serde_json::Value;
@@ -119,7 +119,7 @@ impl Ranks {
         };
         for (link, _) in &parked {
             // One that is gone needs no word.
-            let _ = link.send(&Message::Goodbye);
+            let _ = link.send(SessionMessage::Goodbye);
         }
     }
 

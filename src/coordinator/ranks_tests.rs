@@ -69,7 +69,7 @@ fn all_join_and_are_taken_in_their_order() {
     assert_eq!(seen.last(), Some(&(3, 3)));
     let links = ranks.take(&GO_ON).ok().unwrap();
     assert_eq!(links.len(), 2);
-    links[0].0.send(&Message::Goodbye).unwrap();
+    links[0].0.send(SessionMessage::Goodbye).unwrap();
     assert_eq!(one.recv().unwrap(), "goodbye");
     drop(links);
     assert!(two.recv().unwrap().contains("closed the connection"));

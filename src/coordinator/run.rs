@@ -13,7 +13,7 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use machine::threads;
 use plan::Case;
 use protocol::failure::RunFailure;
-use protocol::message::{Message, Progress, WarmUp};
+use protocol::message::{Message, Progress, RunMessage, SetUpMessage, WarmUp};
 use protocol::node_report::NodeReport;
 use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 use results::model::Run;
@@ -105,14 +105,14 @@ fn connect(
     // Nodes of one host one after the other, so that each takes the same cores each time.
     for wave in one_of_each_host(links.members) {
         for member in &wave {
-            member.node.send(&member.prepare(case, run))?;
+            member.node.send(member.prepare(case, run))?;
         }
         for member in wave {
             links.only(member).answers(
                 SETUP_LIMIT,
                 "prepared",
                 |answer| match answer {
-                    Message::Prepared => Ok(Some(())),
+                    Message::Run(RunMessage::Prepared) => Ok(Some(())),
                     other => Err(other),
                 },
                 &mut |_, _| {},
@@ -120,8 +120,8 @@ fn connect(
         }
     }
     let created =
-        links.exchange(&Message::Create, SETUP_LIMIT, "created", |answer| match answer {
-            Message::Created { arrays, note } => Ok(Some((arrays, note))),
+        links.exchange(RunMessage::Create, SETUP_LIMIT, "created", |answer| match answer {
+            Message::Run(RunMessage::Created { arrays, note }) => Ok(Some((arrays, note))),
             other => Err(other),
         })?;
     let mut arrays = Vec::new();
@@ -132,13 +132,13 @@ fn connect(
         arrays.push(of_node);
     }
     for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &arrays)?) {
-        member.node.send(&Message::Connect(of_peers))?;
+        member.node.send(RunMessage::Connect(of_peers))?;
     }
     links.answers(
         SETUP_LIMIT,
         "ready",
         |answer| match answer {
-            Message::Ready => Ok(Some(())),
+            Message::Run(RunMessage::Ready) => Ok(Some(())),
             other => Err(other),
         },
         &mut |_, _| {},
@@ -163,8 +163,8 @@ fn drive(
             drain(links, case, observer)?;
         }
     }
-    links.exchange(&Message::Measure, ANSWER_LIMIT, "measure", |answer| match answer {
-        Message::Measure => Ok(Some(())),
+    links.exchange(RunMessage::Measure, ANSWER_LIMIT, "measure", |answer| match answer {
+        Message::Run(RunMessage::Measure) => Ok(Some(())),
         other => Err(other),
     })?;
     notes.clocks = Clocks::ask(links)?;
@@ -205,13 +205,13 @@ fn warm_up(
     observer: &mut dyn Observer,
 ) -> Result<WarmUp, StepFailure> {
     observer.phase("warm-up", Some(case.warmup.longest()));
-    links.tell_all(&Message::Start)?;
+    links.tell_all(RunMessage::Start)?;
     let mut meter = Meter::new(links.members.len());
     let warm = links.answers(
         WORK_LIMIT,
         "warm",
         |answer| match answer {
-            Message::Warm(warm) => Ok(Some(warm)),
+            Message::Run(RunMessage::Warm(warm)) => Ok(Some(warm)),
             other => Err(other),
         },
         &mut |node, progress| {
@@ -239,14 +239,16 @@ fn measure(
     };
     observer.phase("measure", limit);
     for (member, at_ns) in links.members.iter().zip(clocks.opening()) {
-        member.node.send(&Message::Open { at_ns, live_latency: observer.shows_latency() })?;
+        member.node.send(RunMessage::Open { at_ns, live_latency: observer.shows_latency() })?;
     }
     let mut meter = Meter::new(links.members.len());
     links.answers(
         WORK_LIMIT,
         "measured",
         |answer| match answer {
-            Message::Measured { messages, seconds } => Ok(Some((messages, seconds))),
+            Message::Run(RunMessage::Measured { messages, seconds }) => {
+                Ok(Some((messages, seconds)))
+            }
             other => Err(other),
         },
         &mut |node, progress| {
@@ -269,16 +271,18 @@ fn come_to_rest(
 /// Brings all nodes to rest and has them check what only shows then.
 fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(), StepFailure> {
     observer.phase("drain", None);
-    links.tell_all(&Message::Stop)?;
+    links.tell_all(RunMessage::Stop)?;
     let mut meter = Meter::new(links.members.len());
     let mut long = LongDrain::new(links.members.len());
     let drained = links.answers(
         WORK_LIMIT,
         "drained",
         |answer| match answer {
-            Message::Drained(drained) => Ok(Some(drained)),
+            Message::Run(RunMessage::Drained(drained)) => Ok(Some(drained)),
             // The stop has overtaken the answer to an earlier step.
-            Message::Warm(_) | Message::Clock { .. } | Message::Measured { .. } => Ok(None),
+            Message::Run(RunMessage::Warm(_))
+            | Message::Run(RunMessage::Clock { .. })
+            | Message::Run(RunMessage::Measured { .. }) => Ok(None),
             other => Err(other),
         },
         &mut |node, progress| {
@@ -287,13 +291,13 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
         },
     )?;
     for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &drained)?) {
-        member.node.send(&Message::Settle(of_peers))?;
+        member.node.send(RunMessage::Settle(of_peers))?;
     }
     links.answers(
         WORK_LIMIT,
         "settled",
         |answer| match answer {
-            Message::Settled => Ok(Some(())),
+            Message::Run(RunMessage::Settled) => Ok(Some(())),
             other => Err(other),
         },
         &mut |_, _| {},
@@ -312,7 +316,7 @@ fn finish(
     let flush = !notes.is_at_rest;
     for member in links.members {
         // A link that is lost has no report either.
-        let _ = member.node.send(&Message::Finish { flush });
+        let _ = member.node.send(RunMessage::Finish { flush });
     }
     let is_interrupted = failure.as_ref().is_some_and(|it| it.interrupted);
     let last = is_interrupted.then(Grace::begin);
@@ -337,20 +341,20 @@ fn finish(
 
 fn take_report(message: Message) -> Result<Option<Box<NodeReport>>, Message> {
     match message {
-        Message::Report(report) => Ok(Some(report)),
+        Message::Run(RunMessage::Report(report)) => Ok(Some(report)),
         // The end of the run has overtaken the answer to an earlier step.
-        Message::Ready
-        | Message::Warm(_)
-        | Message::Measure
-        | Message::Clock { .. }
-        | Message::Measured { .. }
-        | Message::Drained(_)
-        | Message::Settled
-        | Message::Phase { .. }
-        | Message::SetupRound
-        | Message::SetupArray(_)
-        | Message::SetupGone
-        | Message::CmListening(_) => Ok(None),
+        Message::Run(RunMessage::Ready)
+        | Message::Run(RunMessage::Warm(_))
+        | Message::Run(RunMessage::Measure)
+        | Message::Run(RunMessage::Clock { .. })
+        | Message::Run(RunMessage::Measured { .. })
+        | Message::Run(RunMessage::Drained(_))
+        | Message::Run(RunMessage::Settled)
+        | Message::SetUp(SetUpMessage::Phase { .. })
+        | Message::SetUp(SetUpMessage::Round)
+        | Message::SetUp(SetUpMessage::Array(_))
+        | Message::SetUp(SetUpMessage::Gone)
+        | Message::SetUp(SetUpMessage::CmListening(_)) => Ok(None),
         other => Err(other),
     }
 }
@@ -372,15 +376,15 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
         };
         while sent.qps.len() < of_end.qps as usize {
             let from = u32::try_from(sent.qps.len()).unwrap_or(u32::MAX);
-            let ask = Message::AskQps { end, from };
-            let qps = one.exchange(&ask, ANSWER_LIMIT, "qps", |message| match message {
-                Message::Qps(qps) if !qps.is_empty() => Ok(Some(qps)),
+            let ask = Message::Run(RunMessage::AskQps { end, from });
+            let qps = one.exchange(ask, ANSWER_LIMIT, "qps", |message| match message {
+                Message::Run(RunMessage::Qps(qps)) if !qps.is_empty() => Ok(Some(qps)),
                 other => Err(other),
             })?;
             sent.qps.extend(qps.into_iter().flatten());
         }
     }
-    node.send(&Message::RunDone)?;
+    node.send(RunMessage::RunDone)?;
     Ok(*report)
 }
 
@@ -394,7 +398,7 @@ fn relay_set_ups(links: Links<'_>, observer: &mut dyn Observer) -> Result<(), St
         return Err(RunFailure::new(text, None).into());
     };
     let (first, second) = (first.node, second.node);
-    links.tell_all(&Message::SetUp)?;
+    links.tell_all(SetUpMessage::Begin)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let back = threads::spawn_scoped(scope, "relay", || {
@@ -434,8 +438,8 @@ fn pass_on(
             to.link.progressed();
         }
         match from.next(TICK)? {
-            Some(Message::Measured { .. }) => return Ok(()),
-            Some(message) if !takes(&message) => to.send(&message)?,
+            Some(Message::Run(RunMessage::Measured { .. })) => return Ok(()),
+            Some(message) if !takes(&message) => to.send(message)?,
             Some(_) | None => {}
         }
     }
@@ -451,8 +455,8 @@ struct Shown<'a> {
 impl Shown<'_> {
     fn takes(&mut self, message: &Message) -> bool {
         match message {
-            Message::Progress(progress) => self.progress(progress),
-            Message::Phase { name, expected_ms } => {
+            Message::Run(RunMessage::Progress(progress)) => self.progress(progress),
+            Message::SetUp(SetUpMessage::Phase { name, expected_ms }) => {
                 self.meter = Meter::new(1);
                 self.observer.phase(name, expected_ms.map(Duration::from_millis));
             }

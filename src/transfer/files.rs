@@ -14,7 +14,7 @@ use std::{fmt, io};
 use protocol::failure::RunFailure;
 use protocol::file_message::FileHello;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{FileMessage, Message};
 use results::text::printable;
 use results::whole_file::{Directory, NewFile, TEMPORARY_PREFIX};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, fallocate, fstatvfs, statat};
@@ -474,7 +474,7 @@ pub(super) fn finish_file(
     stop: &AtomicBool,
 ) -> Result<f64, RunFailure> {
     let theirs = match TransferEnd::Receiver.recv(link, FIN_LIMIT, stop)? {
-        Message::FileFin(fin) => fin.digest,
+        Message::File(FileMessage::Fin(fin)) => fin.digest,
         other => return Err(link.unexpected("file_fin", &other).into()),
     };
     if theirs.parse() != Ok(digest) {

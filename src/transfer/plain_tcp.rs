@@ -15,7 +15,7 @@ use node::server::events::{ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
 use protocol::file_message::{FileAck, TcpAccept, TcpHello};
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{FileMessage, Message};
 use protocol::token::{self, NONCE_BYTES, Nonce};
 
 use super::channel::{CHUNK_BYTES, TransferEnd};
@@ -55,11 +55,11 @@ pub(super) fn open(
     chunk_bytes: u32,
     stop: &AtomicBool,
 ) -> Result<TcpStream, RunFailure> {
-    link.send(&Message::TcpHello(TcpHello { name: name.to_owned(), size_bytes, chunk_bytes }))?;
+    link.send(FileMessage::TcpHello(TcpHello { name: name.to_owned(), size_bytes, chunk_bytes }))?;
     let TcpAccept { port, key } =
         match TransferEnd::Sender.recv(link, Duration::from_secs(120), stop)? {
-            Message::TcpAccept(accept) => accept,
-            other => return Err(link.unexpected("tcp_accept", &other).into()),
+            Message::File(FileMessage::TcpAccept(accept)) => accept,
+            other => return Err(link.unexpected("file_tcp_accept", &other).into()),
         };
     let key: Nonce = token::from_hex(&key).ok_or_else(|| {
         RunFailure::new("the receiver sent a bad key for the TCP connection", None)
@@ -139,7 +139,7 @@ pub(super) fn receive(
     let listener =
         TcpListener::bind((link.local()?.ip(), 0)).map_err(|error| not_listening(&error))?;
     let key = token::nonce().map_err(|error| not_listening(&error))?;
-    link.send(&Message::TcpAccept(TcpAccept {
+    link.send(FileMessage::TcpAccept(TcpAccept {
         port: listener.local_addr().map_err(|error| not_listening(&error))?.port(),
         key: token::to_hex(&key),
     }))?;
@@ -150,7 +150,7 @@ pub(super) fn receive(
     let received_file = ReceivedFile { name: &hello.name, size_bytes: hello.size_bytes };
     let sync_seconds = finish_file(link, folder, &incoming, received_file, digest, stop)?;
     drop(incoming);
-    link.send(&Message::FileAck(FileAck { sync_seconds }))?;
+    link.send(FileMessage::Ack(FileAck { sync_seconds }))?;
     log(ServerEvent::File {
         name: &hello.name,
         bytes: hello.size_bytes,

@@ -11,7 +11,7 @@ use node::server::options::FileService;
 use protocol::failure::RunFailure;
 use protocol::file_message::{FileAccept, FileAck, FileHello};
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{FileMessage, Message, SessionMessage};
 
 use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, ReceiveWindow, WorkerBuffers, peers_reason, run_workers};
@@ -75,13 +75,13 @@ impl FileReceiver {
         let mut next = first;
         loop {
             match next {
-                Message::FileHello(hello) => {
+                Message::File(FileMessage::Hello(hello)) => {
                     self.file(link, resources, connected, &hello, log, stop)?;
                 }
-                Message::TcpHello(hello) => {
+                Message::File(FileMessage::TcpHello(hello)) => {
                     plain_tcp::receive(link, &self.folder, &hello, log, stop)?;
                 }
-                Message::Goodbye => return Ok(()),
+                Message::Session(SessionMessage::Goodbye) => return Ok(()),
                 other => {
                     return Err(link.unexpected("file_hello or goodbye", &other).into());
                 }
@@ -133,13 +133,13 @@ impl FileReceiver {
                 Some("install the same version of rocebench on both ends".into()),
             ));
         };
-        link.send(&Message::FileAccept(Box::new(FileAccept { endpoints })))?;
+        link.send(FileMessage::Accept(Box::new(FileAccept { endpoints })))?;
         let digest = connected
             .store(&self.folder, &incoming, hello, link, stop)
             .map_err(|found| peers_reason(link, found, stop))?;
         let sync_seconds = finish_file(link, &self.folder, &incoming, hello.into(), digest, stop)?;
         incoming.publish(name, replace)?;
-        link.send(&Message::FileAck(FileAck { sync_seconds }))?;
+        link.send(FileMessage::Ack(FileAck { sync_seconds }))?;
         log(ServerEvent::File {
             name,
             bytes: *size_bytes,

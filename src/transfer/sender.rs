@@ -11,7 +11,7 @@ use protocol::failure::RunFailure;
 use protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use protocol::handshake::connect;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{FileMessage, Message};
 use protocol::token::Token;
 
 use super::channel::{Channel, ChannelWorker, TransferEnd, check_settings};
@@ -230,9 +230,9 @@ impl Session<'_> {
                 .as_ref()
                 .map(|channel| ChannelHello { settings, endpoints: channel.endpoints() }),
         };
-        self.link.send(&Message::FileHello(Box::new(hello)))?;
+        self.link.send(FileMessage::Hello(Box::new(hello)))?;
         let accept = match self.recv(ACCEPT_LIMIT)? {
-            Message::FileAccept(accept) => accept,
+            Message::File(FileMessage::Accept(accept)) => accept,
             other => return Err(self.link.unexpected("file_accept", &other).into()),
         };
         let Some(channel) = fresh else { return Ok(()) };
@@ -307,9 +307,9 @@ impl Session<'_> {
     /// seconds.
     fn fin(&mut self, digest: Digest) -> Result<f64, RunFailure> {
         self.observer.syncing();
-        self.link.send(&Message::FileFin(FileFin { digest: digest.to_string() }))?;
+        self.link.send(FileMessage::Fin(FileFin { digest: digest.to_string() }))?;
         match self.recv(ACK_LIMIT)? {
-            Message::FileAck(FileAck { sync_seconds }) => Ok(sync_seconds),
+            Message::File(FileMessage::Ack(FileAck { sync_seconds })) => Ok(sync_seconds),
             other => Err(self.link.unexpected("file_ack", &other).into()),
         }
     }

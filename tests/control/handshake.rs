@@ -11,7 +11,7 @@ use protocol::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use protocol::frame;
 use protocol::handshake::{Accepted, PeerInfo, ServerTerms, SlotError, accept, connect};
 use protocol::link::Link;
-use protocol::message::{BusyInfo, Message};
+use protocol::message::{BusyInfo, HandshakeMessage, Message, RunMessage};
 use protocol::token::{Token, to_hex};
 use serde_json::json;
 
@@ -65,16 +65,16 @@ fn raw(port: u16) -> TcpStream {
     TcpStream::connect((HOST, port)).unwrap()
 }
 
-fn send(mut stream: &TcpStream, message: &Message) {
-    stream.write_all(&frame::encode(message).unwrap()).unwrap();
+fn send(mut stream: &TcpStream, message: impl Into<Message>) {
+    stream.write_all(&frame::encode(&message.into()).unwrap()).unwrap();
 }
 
-fn hello(protocol: u32) -> Message {
-    Message::Hello { protocol, version: "0.3.0".into(), nonce: to_hex(&[7; 32]) }
+fn hello(protocol: u32) -> HandshakeMessage {
+    HandshakeMessage::Hello { protocol, version: "0.3.0".into(), nonce: to_hex(&[7; 32]) }
 }
 
-fn challenge(protocol: u32, nonce: String, token_required: bool) -> Message {
-    Message::Challenge { protocol, version: "0.3.0".into(), nonce, token_required }
+fn challenge(protocol: u32, nonce: String, token_required: bool) -> HandshakeMessage {
+    HandshakeMessage::Challenge { protocol, version: "0.3.0".into(), nonce, token_required }
 }
 
 /// How an `accept` ended because the handshake failed.
@@ -106,9 +106,9 @@ fn both_ends_learn_of_each_other_with_and_without_a_token() {
         assert_eq!(server.version, env!("CARGO_PKG_VERSION"));
         assert_eq!(accepted.peer.version, server.version);
         assert_eq!(accepted.peer.address, link.local().unwrap());
-        link.send(&Message::Ready).unwrap();
+        link.send(RunMessage::Ready).unwrap();
         let heard = accepted.link.recv(WATCHDOG, &GO_ON).unwrap();
-        assert_eq!(heard, Message::Ready);
+        assert_eq!(heard, Message::Run(RunMessage::Ready));
         assert_eq!(Arc::strong_count(&slot), 2);
         drop(accepted);
         assert_eq!(Arc::strong_count(&slot), 1);
@@ -138,9 +138,9 @@ fn a_wrong_and_a_missing_proof_are_answered_alike() {
         let mac = mac.map(str::to_owned);
         serve_one(&terms(token("secret")), &Arc::default(), |port| {
             let stream = raw(port);
-            send(&stream, &hello(PROTOCOL_VERSION));
+            send(&stream, hello(PROTOCOL_VERSION));
             recv(&stream).unwrap();
-            send(&stream, &Message::Proof { mac });
+            send(&stream, HandshakeMessage::Proof { mac });
             recv(&stream).unwrap()
         })
         .1
@@ -163,16 +163,18 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
     for reflect in [true, false] {
         let error = against(token("secret").as_ref(), |stream| {
             recv(&stream).unwrap();
-            send(&stream, &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), true));
-            let Message::Proof { mac } = recv(&stream).unwrap() else { panic!("no proof") };
+            send(&stream, challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), true));
+            let Message::Handshake(HandshakeMessage::Proof { mac }) = recv(&stream).unwrap() else {
+                panic!("no proof")
+            };
             assert!(mac.is_some());
-            let welcome = Message::Welcome {
+            let welcome = HandshakeMessage::Welcome {
                 mac: mac.filter(|_| reflect),
                 host: json!(null),
                 receives_files: false,
                 clock_ns: None,
             };
-            send(&stream, &welcome);
+            send(&stream, welcome);
         });
         let is_unproven = matches!(error, ConnectError::ServerUnproven { .. });
         assert!(is_unproven, "{error}");
@@ -182,8 +184,11 @@ fn a_server_that_reflects_the_clients_proof_is_not_trusted() {
 #[test]
 fn a_server_that_sends_the_clients_nonce_back_is_refused() {
     let error = against(None, |stream| {
-        let Message::Hello { nonce, .. } = recv(&stream).unwrap() else { panic!("no hello") };
-        send(&stream, &challenge(PROTOCOL_VERSION, nonce, false));
+        let Message::Handshake(HandshakeMessage::Hello { nonce, .. }) = recv(&stream).unwrap()
+        else {
+            panic!("no hello")
+        };
+        send(&stream, challenge(PROTOCOL_VERSION, nonce, false));
     });
     let ConnectError::Handshake { source, .. } = &error else { panic!("{error}") };
     assert!(matches!(source, ExchangeError::BadNonce), "{error}");
@@ -197,19 +202,22 @@ fn another_version_is_told_to_both_ends() {
     );
     let (accepted, answer, slot_requests) = serve_one(&terms(None), &Arc::default(), |port| {
         let stream = raw(port);
-        send(&stream, &hello(9));
+        send(&stream, hello(9));
         recv(&stream).unwrap()
     });
     let error = accepted.unwrap_err();
     assert!(error.to_string().ends_with(&sentence), "{error}");
     assert!(error.hint().unwrap().contains("same version"));
-    let is_challenge = matches!(answer, Message::Challenge { protocol: PROTOCOL_VERSION, .. });
+    let is_challenge = matches!(
+        answer,
+        Message::Handshake(HandshakeMessage::Challenge { protocol: PROTOCOL_VERSION, .. })
+    );
     assert!(is_challenge, "{answer:?}");
     assert_eq!(slot_requests, 0);
 
     let newer = against(None, |stream| {
         recv(&stream).unwrap();
-        send(&stream, &challenge(9, to_hex(&[9; 32]), false));
+        send(&stream, challenge(9, to_hex(&[9; 32]), false));
     });
     assert!(newer.to_string().ends_with(&sentence), "{newer}");
     assert!(newer.hint().unwrap().contains("same version"));
@@ -236,9 +244,9 @@ fn a_busy_server_says_with_whom() {
 /// A client's socket that has proved itself.
 fn proven(port: u16) -> TcpStream {
     let stream = raw(port);
-    send(&stream, &hello(PROTOCOL_VERSION));
+    send(&stream, hello(PROTOCOL_VERSION));
     recv(&stream).unwrap();
-    send(&stream, &Message::Proof { mac: None });
+    send(&stream, HandshakeMessage::Proof { mac: None });
     stream
 }
 
@@ -264,10 +272,10 @@ fn a_client_that_waits_for_the_end_of_a_session_is_told_and_taken() {
     let is_over = AtomicBool::new(false);
     let accepted = serve_when(&is_over, |port| {
         let stream = proven(port);
-        assert_eq!(recv(&stream).unwrap(), Message::Wait);
+        assert_eq!(recv(&stream).unwrap(), Message::Handshake(HandshakeMessage::Wait));
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(recv(&stream).unwrap().kind(), "welcome");
-        send(&stream, &Message::Introduce { host: json!(null) });
+        send(&stream, HandshakeMessage::Introduce { host: json!(null) });
     });
     accepted.unwrap();
 }
@@ -282,10 +290,10 @@ fn a_client_that_leaves_while_it_waits_is_not_waited_with() {
 fn a_client_is_asked_to_wait_once_only() {
     let error = against(None, |stream| {
         recv(&stream).unwrap();
-        send(&stream, &challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), false));
+        send(&stream, challenge(PROTOCOL_VERSION, to_hex(&[9; 32]), false));
         recv(&stream).unwrap();
-        send(&stream, &Message::Wait);
-        send(&stream, &Message::Wait);
+        send(&stream, HandshakeMessage::Wait);
+        send(&stream, HandshakeMessage::Wait);
     });
     let ConnectError::Handshake { source, .. } = &error else { panic!("{error}") };
     assert!(matches!(source, ExchangeError::Unexpected { got: "wait", .. }), "{error}");
@@ -329,7 +337,7 @@ fn strangers_get_their_error_and_cost_the_server_nothing() {
         // A TLS client's first record.
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", too_long),
         (b"\x05\0\0\0hello", |it| matches!(it, Frame(NotJson { .. }))),
-        (b"\x10\0\0\0{\"type\":\"ready\"}", out_of_turn),
+        (b"\x26\0\0\0{\"type\":\"run\",\"body\":{\"type\":\"ready\"}}", out_of_turn),
     ];
     for (bytes, wanted) in strangers {
         let (accepted, (), slot_requests) = serve_one(&terms(None), &Arc::default(), |port| {
@@ -348,7 +356,7 @@ fn a_slow_client_is_cut_off_in_time() {
         let mut stream = raw(port);
         // It takes more than two seconds for all: between two bytes it waits for what the server says.
         stream.set_read_timeout(Some(SECOND / 50)).unwrap();
-        frame::encode(&hello(PROTOCOL_VERSION)).unwrap().iter().any(|byte| {
+        frame::encode(&hello(PROTOCOL_VERSION).into()).unwrap().iter().any(|byte| {
             let is_closed = matches!(stream.read(&mut [0]), Ok(0));
             is_closed || stream.write_all(&[*byte]).is_err()
         })

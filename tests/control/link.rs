@@ -10,7 +10,9 @@ use std::time::Duration;
 use protocol::error::{FrameError, LinkError};
 use protocol::frame::{self, MAX_FRAME_BYTES};
 use protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
-use protocol::message::{Message, NodeFailure, Progress};
+use protocol::message::{
+    HandshakeMessage, Message, NodeFailure, Progress, RunMessage, SessionMessage,
+};
 use serde_json::json;
 use testing::wait::{wait_for, wait_until};
 
@@ -24,7 +26,9 @@ fn sockets() -> (TcpStream, TcpStream) {
 
 /// A message with so much text.
 fn large(bytes: usize) -> Message {
-    Message::Introduce { host: json!({ "histogram": "x".repeat(bytes) }) }
+    Message::Handshake(HandshakeMessage::Introduce {
+        host: json!({ "histogram": "x".repeat(bytes) }),
+    })
 }
 
 fn link(stream: TcpStream) -> Link {
@@ -83,10 +87,10 @@ fn assert_closed(link: &Link) {
 fn messages_pass_both_ways_and_heartbeats_are_swallowed() {
     let (near, far) = links();
     let large = large(1 << 20);
-    near.send(&large).unwrap();
-    far.send(&Message::Ready).unwrap();
+    near.send(large.clone()).unwrap();
+    far.send(RunMessage::Ready).unwrap();
     assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), large);
-    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::Ready);
+    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::Run(RunMessage::Ready));
     hear_beats(&near, &far, 2);
     assert_eq!(near.try_recv().unwrap(), None);
 }
@@ -109,11 +113,11 @@ fn idle_links_live_on_by_their_heartbeats() {
 #[test]
 fn a_closed_peer_is_noticed_and_its_last_message_kept() {
     let (near, far) = links();
-    far.send(&Message::RunDone).unwrap();
+    far.send(RunMessage::RunDone).unwrap();
     drop(far);
-    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::RunDone);
+    assert_eq!(near.recv(WATCHDOG, &GO_ON).unwrap(), Message::Run(RunMessage::RunDone));
     assert_closed(&near);
-    let sent = near.send(&Message::Ready);
+    let sent = near.send(RunMessage::Ready);
     assert!(matches!(sent, Err(LinkError::PeerClosed { .. })));
 }
 
@@ -134,8 +138,8 @@ fn a_silent_peer_is_noticed() {
     };
     assert!(seconds >= SILENCE_LIMIT.as_secs_f64() && error.hint().is_some());
     // It is told why, in case that only its own packets are lost.
-    near.send(&Message::RunDone).unwrap();
-    let run_done = frame::encode(&Message::RunDone).unwrap();
+    near.send(RunMessage::RunDone).unwrap();
+    let run_done = frame::encode(&Message::Run(RunMessage::RunDone)).unwrap();
     wait_for("the last message", 2 * SECOND, || {
         let mut read = vec![0; 4096];
         let length = far.peek(&mut read).unwrap();
@@ -150,14 +154,15 @@ fn a_peer_that_lives_and_takes_nothing_ends_a_send() {
     let (done, is_done) = channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
-            let beat = frame::encode(&Message::Heartbeat { progress: 0 }).unwrap();
+            let beat = frame::encode(&Message::Session(SessionMessage::Heartbeat { progress: 0 }))
+                .unwrap();
             while is_done.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
                 // Fails once the link has ended.
                 let _ = (&beating).write_all(&beat);
             }
         });
         let large = large(1 << 20);
-        let error = wait_for("the end of sending", 2 * SECOND, || near.send(&large).err());
+        let error = wait_for("the end of sending", 2 * SECOND, || near.send(large.clone()).err());
         drop(done);
         assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
         assert!(matches!(near.check(), Err(LinkError::PeerSilent { .. })));
@@ -176,7 +181,7 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
         (b"GET / HTTP/1.1\r\n\r\n", too_long),
         (b"\x04\0\0\0nope and more", no_json),
         (b"\x0f\0\0\0{\"type\":\"what\"}", no_message),
-        (b"\x11\0\0\0{\"type\":\"report\"}", no_message),
+        (b"\x27\0\0\0{\"type\":\"run\",\"body\":{\"type\":\"report\"}}", no_message),
     ];
     for (bytes, wanted) in bad {
         let (near, far) = link_to_raw();
@@ -184,8 +189,11 @@ fn frames_that_break_the_protocol_end_the_link_with_their_error_and_the_peer_is_
         let error = end_of(&near);
         let LinkError::Protocol { source, .. } = &error else { panic!("{bytes:?}: {error}") };
         assert!(wanted(source), "{bytes:?}: {error}");
-        let abort = Message::Abort(NodeFailure::new(error.to_string(), error.hint()));
-        near.send(&abort).unwrap();
+        let abort = Message::Session(SessionMessage::Abort(NodeFailure::new(
+            error.to_string(),
+            error.hint(),
+        )));
+        near.send(abort.clone()).unwrap();
         let closing = thread::spawn(move || drop(near));
         assert_eq!(recv(&far).unwrap(), abort);
         drop(far);
@@ -207,7 +215,7 @@ fn a_frame_cut_off_is_truncated() {
 fn a_flood_is_refused() {
     let (near, far) = link_to_raw();
     for _ in 0..100 {
-        send_raw(&far, r#"{"type":"ready"}"#);
+        send_raw(&far, r#"{"type":"run","body":{"type":"ready"}}"#);
     }
     let error = end_unread(&near);
     let LinkError::Protocol { source, .. } = &error else { panic!("{error}") };
@@ -218,12 +226,12 @@ fn a_flood_is_refused() {
 fn progress_that_nobody_reads_is_no_flood_and_keeps_nothing_out() {
     let (near, far) = links();
     for _ in 0..100 {
-        far.send(&Message::Progress(Progress::default())).unwrap();
+        far.send(RunMessage::Progress(Progress::default())).unwrap();
     }
-    far.send(&Message::Ready).unwrap();
+    far.send(RunMessage::Ready).unwrap();
     hear_beats(&near, &far, 1);
     let mut read = 0;
-    while near.recv(WATCHDOG, &GO_ON).unwrap() != Message::Ready {
+    while near.recv(WATCHDOG, &GO_ON).unwrap() != Message::Run(RunMessage::Ready) {
         read += 1;
     }
     assert!((1..100).contains(&read), "{read}");
@@ -233,20 +241,20 @@ fn progress_that_nobody_reads_is_no_flood_and_keeps_nothing_out() {
 fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
     let (near, far) = links();
     for _ in 0..10 {
-        near.send(&Message::Ready).unwrap();
+        near.send(RunMessage::Ready).unwrap();
     }
     let hint = Some("ask for 8".to_owned());
-    let abort = Message::Abort(NodeFailure {
+    let abort = Message::Session(SessionMessage::Abort(NodeFailure {
         bad_input: true,
         ..NodeFailure::new("no room for 9 QPs\u{7}", hint.clone())
-    });
-    far.send(&abort).unwrap();
+    }));
+    far.send(abort.clone()).unwrap();
     drop(far);
     let error = end_unread(&near);
     let says = "gave up: no room for 9 QPs\\u{7}";
     assert!(error.to_string().ends_with(says), "{error}");
     assert!(error.bad_input() && error.hint() == hint && error.is_final());
-    let sent = near.send(&Message::Ready).unwrap_err();
+    let sent = near.send(RunMessage::Ready).unwrap_err();
     let received = near.recv(WATCHDOG, &GO_ON).unwrap_err();
     for ended in [sent, received] {
         assert!(matches!(ended, LinkError::Aborted { .. }), "{ended}");
@@ -271,11 +279,11 @@ fn a_wait_can_be_interrupted() {
 #[test]
 fn a_message_too_large_is_refused_and_the_link_works_on() {
     let (near, far) = links();
-    let error = near.send(&large(MAX_FRAME_BYTES)).unwrap_err();
+    let error = near.send(large(MAX_FRAME_BYTES)).unwrap_err();
     let LinkError::Unsendable { kind, .. } = &error else { panic!("{error}") };
     assert_eq!(*kind, "introduce");
-    near.send(&Message::Goodbye).unwrap();
-    assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), Message::Goodbye);
+    near.send(SessionMessage::Goodbye).unwrap();
+    assert_eq!(far.recv(WATCHDOG, &GO_ON).unwrap(), Message::Session(SessionMessage::Goodbye));
 }
 
 #[test]
@@ -296,7 +304,7 @@ fn closing_ends_with_a_living_and_with_a_silent_peer() {
 #[test]
 fn a_message_out_of_turn_names_both() {
     let (near, _far) = links();
-    let error = near.unexpected("endpoints", &Message::Ready).to_string();
+    let error = near.unexpected("endpoints", &Message::Run(RunMessage::Ready)).to_string();
     let words = "sent `ready` instead of `endpoints`";
     assert!(error.ends_with(words), "{error}");
 }
@@ -316,8 +324,8 @@ fn a_peer_that_does_not_move_is_overdue_and_one_that_sends_is_not() {
     let send_at_last = &mut || {
         looks += 1;
         if looks == 3 {
-            far.send(&Message::Ready).unwrap();
+            far.send(RunMessage::Ready).unwrap();
         }
     };
-    assert_eq!(wait(WATCHDOG, send_at_last).unwrap().0, Message::Ready);
+    assert_eq!(wait(WATCHDOG, send_at_last).unwrap().0, Message::Run(RunMessage::Ready));
 }

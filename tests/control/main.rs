@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use protocol::error::FrameError;
 use protocol::frame::{FrameReader, MAX_FRAME_BYTES, Step};
-use protocol::message::Message;
+use protocol::message::{Message, SessionMessage};
 
 static GO_ON: AtomicBool = AtomicBool::new(false);
 const SECOND: Duration = Duration::from_secs(1);
@@ -23,7 +23,9 @@ fn recv(mut stream: &TcpStream) -> Result<Message, FrameError> {
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);
     loop {
         match reader.step(&mut stream)? {
-            Step::Frame(Message::Heartbeat { .. }) | Step::Partial | Step::Idle => {}
+            Step::Frame(Message::Session(SessionMessage::Heartbeat { .. }))
+            | Step::Partial
+            | Step::Idle => {}
             Step::Frame(message) => return Ok(message),
         }
     }

@@ -37,10 +37,10 @@ fn check_case(case: &CaseResult) {
 #[test]
 fn a_servers_death_at_a_step_of_a_round_is_noticed() {
     for (way, from, kind) in [
-        ("tcp", Sender::Server, "setup_array"),
-        ("tcp", Sender::Server, "setup_gone"),
-        ("cm", Sender::Client, "setup_round"),
-        ("cm", Sender::Server, "setup_array"),
+        ("tcp", Sender::Server, "array"),
+        ("tcp", Sender::Server, "gone"),
+        ("cm", Sender::Client, "round"),
+        ("cm", Sender::Server, "array"),
     ] {
         let server = Server::start();
         let pid = server.program.pid();
@@ -67,7 +67,7 @@ fn ctrl_c_is_obeyed_between_two_queue_pairs() {
     for (mode, kind) in [("tcp", "qp"), ("cm", "cm_id")] {
         let before = held("rxe0");
         let endless = format!("-q 256 {ENDLESS} --connect {mode}");
-        let client = way(&server).client_at(Step::first(Sender::Client, "setup_round"), &endless);
+        let client = way(&server).client_at(Step::first(Sender::Client, "round"), &endless);
         await_more(&before, "rxe0", kind, 20);
         client.signal(Signal::Interrupt);
         let ended = client.wait().exits(1).says(&["interrupted"]);

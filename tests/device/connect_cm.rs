@@ -131,7 +131,9 @@ fn strangers_are_rejected_and_told_why() {
         (request(2, 0x11, &nonce), "the run has no such QP"),
         (request(1, 0x11, &nonce), "the run has no such QP"),
     ] {
-        wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
+        wire.send(
+            &json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}),
+        );
         let event = ask(port, &private_data);
         assert_eq!(event.kind, CmEventKind::Rejected, "{why}");
         assert_eq!(RejectReason(event.status), RejectReason::BY_THE_LISTENER);
@@ -139,7 +141,7 @@ fn strangers_are_rejected_and_told_why() {
         assert!(reason.starts_with(why), "{reason}");
     }
     // The QP that the run has is taken.
-    wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
+    wire.send(&json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}));
     assert_eq!(ask(port, &request(0, 0x11, &nonce)).kind, CmEventKind::ConnectResponse);
     wire.close();
     server.serves_the_next();

@@ -49,7 +49,7 @@ fn a_server_must_allow_it() {
     let sweep = call(&format!("{} {ASKS}", server.name));
     sweep.is_refused(&[says, "rocebench serve --allow-perftest"]);
     let mut session = Wire::session(&server.name);
-    session.send(&json!({"type": "perftest_start", "body": job()}));
+    session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job()}}));
     let reason = session.abort();
     assert!(reason.contains(says), "{reason}");
 }
@@ -62,7 +62,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
         let mut job = job();
         damage(&mut job);
         let mut session = Wire::session(&server.name);
-        session.send(&json!({"type": "perftest_start", "body": job}));
+        session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job}}));
         session
     };
     let texts: [Damage; 3] = [
@@ -82,7 +82,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
         assert!(reason.contains(says), "{reason}");
     }
     let started = start(|_| ()).recv().unwrap();
-    assert_eq!(started["type"], "perftest_started", "undamaged");
+    assert_eq!(started["type"], "started", "undamaged");
     let times = server.program.times_said("a frame is not a message");
     assert_eq!(times, 3, "{:?}", server.program.lines());
 }
@@ -95,19 +95,21 @@ fn a_run_without_a_client_ends_at_its_limit() {
     job["limit_ms"] = json!(200);
     let mut session = Wire::session(&server.name);
     let mut heart = Wire(session.0.try_clone().unwrap());
-    session.send(&json!({"type": "perftest_start", "body": job}));
-    assert_eq!(session.recv().unwrap()["type"], "perftest_started");
+    session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job}}));
+    assert_eq!(session.recv().unwrap()["type"], "started");
     // The coordinator lives and says nothing.
     let (over, is_over) = channel::<()>();
     let beats = std::thread::spawn(move || {
         while is_over.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
-            heart.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
+            heart.send(
+                &json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}),
+            );
         }
     });
     let ended = session.recv().unwrap();
     drop(over);
     beats.join().unwrap();
-    assert_eq!(ended["type"], "perftest_ended");
+    assert_eq!(ended["type"], "ended");
     assert_eq!(ended["body"]["status"], "did not end within 1.2 s");
 }
 

@@ -37,7 +37,7 @@ fn who_comes_when_a_client_has_just_closed_is_served() {
         wire.close();
     }
     for _ in 0..50 {
-        Wire::session(&server.name).send(&json!({"type": "goodbye"}));
+        Wire::session(&server.name).send(&json!({"type": "session", "body": {"type": "goodbye"}}));
     }
     server.serves_the_next();
     server.end();
@@ -115,10 +115,10 @@ fn a_client_says_that_it_waits_for_the_last_sweep_to_end() {
         session.recv();
         session.send(&challenge("0.1.0", PROTOCOL_VERSION));
         session.recv();
-        session.send(&json!({"type": "wait"}));
+        session.send(&json!({"type": "handshake", "body": {"type": "wait"}}));
         client.has_said("waiting for the last sweep to end");
         let last = json!({"client": "192.0.2.7:4000", "since_seconds": 9});
-        session.send(&json!({"type": "busy", "body": last}));
+        session.send(&json!({"type": "handshake", "body": {"type": "busy", "body": last}}));
         let ended = client.wait().exits(1);
         let text = format!("{}{}", ended.stdout, ended.stderr());
         assert!(text.contains("has served 192.0.2.7:4000 for 9 s"), "{text}");

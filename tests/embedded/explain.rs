@@ -212,7 +212,7 @@ fn a_server_checks_what_it_is_asked_for() {
         });
         change(&mut body);
         let mut session = Wire::session(&server.name);
-        session.send(&json!({"type": "explain", "body": body}));
+        session.send(&json!({"type": "lesson", "body": {"type": "prepare", "body": body}}));
         session
     };
     type Change = fn(&mut serde_json::Value);
@@ -226,8 +226,8 @@ fn a_server_checks_what_it_is_asked_for() {
         assert!(reason.contains(says), "{reason}");
     }
     let mut session = lesson(|_| ());
-    session.send(&json!({"type": "explain_look"}));
+    session.send(&json!({"type": "lesson", "body": {"type": "look"}}));
     session.is_closed();
     let log = server.end();
-    assert!(log.contains("`explain_look` instead of `endpoints`"), "{log}");
+    assert!(log.contains("`lesson_look` instead of `lesson_endpoints`"), "{log}");
 }

@@ -31,12 +31,12 @@ fn messages_out_of_turn() {
     type Break = fn(&mut Wire, &Case);
     let rows: [(&str, &str, Break); 6] = [
         ("1", "`measure` instead of", |wire, _| {
-            wire.send(&json!({"type": "measure"}));
+            wire.send(&json!({"type": "run", "body": {"type": "measure"}}));
         }),
         ("1", "`hello` instead of", |wire, _| wire.hello()),
         ("2", "`ready` instead of", |wire, case| {
             wire.prepare(case);
-            wire.send(&json!({"type": "ready"}));
+            wire.send(&json!({"type": "run", "body": {"type": "ready"}}));
         }),
         ("2", "1 QPs instead of 2", |wire, case| {
             wire.create(case);
@@ -44,11 +44,11 @@ fn messages_out_of_turn() {
         }),
         ("1", "0 arrays came for 1 ends of flows", |wire, case| {
             wire.create(case);
-            wire.send(&json!({"type": "connect", "body": []}));
+            wire.send(&json!({"type": "run", "body": {"type": "connect", "body": []}}));
         }),
         ("1", "`settle` instead of", |wire, case| {
             wire.create(case);
-            wire.send(&json!({"type": "settle", "body": []}));
+            wire.send(&json!({"type": "run", "body": {"type": "settle", "body": []}}));
         }),
     ];
     for (qps, words, broken) in rows {
@@ -56,7 +56,7 @@ fn messages_out_of_turn() {
     }
     for (frame, says) in [
         (
-            &b"\x13\0\0\0{\"type\":\"run_done\"}"[..],
+            &b"\x29\0\0\0{\"type\":\"run\",\"body\":{\"type\":\"run_done\"}}"[..],
             "sent `run_done` instead of `prepare or goodbye`",
         ),
         (b"\x03\0\0\0abc", "is not JSON"),
@@ -103,9 +103,9 @@ fn strangers_before_the_handshake() {
 
     let before_newer = server.program.lines().len();
     let mut newer = Wire::connect(&server.name);
-    newer.send(&json!({"type": "hello", "body": {
+    newer.send(&json!({"type": "handshake", "body": {"type": "hello", "body": {
         "protocol": PROTOCOL_VERSION + 1, "version": PROGRAM_VERSION, "nonce": "00".repeat(32)
-    }}));
+    }}}));
     server.says(before_newer, "speaks protocol");
     assert_eq!(newer.recv().unwrap()["protocol"], serde_json::Value::Null);
 
@@ -123,9 +123,11 @@ fn strangers_before_the_handshake() {
 fn a_session_that_idles_does_not_keep_the_server() {
     let server = Server::embedded("-d soft0");
     let mut wire = Wire::session(&server.name);
-    wire.send(&json!({"type": "ask_limits", "body": {"devices": []}}));
+    wire.send(
+        &json!({"type": "examination", "body": {"type": "ask_limits", "body": {"devices": []}}}),
+    );
     assert_eq!(wire.recv().unwrap()["type"], "limits");
-    wire.send(&json!({"type": "heartbeat", "body": {"progress": 0}}));
+    wire.send(&json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}));
     server.end();
     let last = wire.recv().unwrap();
     assert_eq!(last["type"], "abort");

@@ -40,11 +40,11 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
     case["id"] = json!(format!("{HOSTILE}{}", "x".repeat(1 << 20)));
     let mut session = Wire::session(&server.name);
     session.send(
-        &json!({"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}),
+        &json!({"type": "run", "body": {"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}}),
     );
     server.says(0, ", run 1");
     session.send(
-        &json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}),
+        &json!({"type": "session", "body": {"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}}),
     );
     server.says(0, "session ended early");
     for body in [
@@ -52,7 +52,7 @@ fn a_servers_log_has_no_line_of_a_clients_making() {
         json!({"protocol": 99, "version": HOSTILE, "nonce": "2e".repeat(32)}),
     ] {
         let mut stranger = Wire::connect(&server.name);
-        stranger.send(&json!({"type": "hello", "body": body}));
+        stranger.send(&json!({"type": "handshake", "body": {"type": "hello", "body": body}}));
         let _ = stranger.0.read_to_end(&mut Vec::new());
     }
     server.says(0, "(\\u{1b}");
@@ -84,17 +84,17 @@ fn is_over(server: JoinHandle<()>) {
 }
 
 pub fn challenge(version: &str, protocol: u32) -> Value {
-    json!({"type": "challenge", "body": {
+    json!({"type": "handshake", "body": {"type": "challenge", "body": {
         "protocol": protocol, "version": version, "nonce": "1f".repeat(32), "token_required": false
-    }})
+    }}})
 }
 
 fn welcome(host: &Value) -> Value {
-    json!({"type": "welcome", "body": {"mac": null, "host": host, "receives_files": false, "clock_ns": null}})
+    json!({"type": "handshake", "body": {"type": "welcome", "body": {"mac": null, "host": host, "receives_files": false, "clock_ns": null}}})
 }
 
 fn abort() -> Value {
-    json!({"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}})
+    json!({"type": "session", "body": {"type": "abort", "body": {"reason": HOSTILE, "hint": HOSTILE, "bad_input": false}}})
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn examined() -> Value {
         "name": HOSTILE, "library": "libibverbs", "software": false, "port": 1, "driver": HOSTILE,
         "link_gbit_per_s": 1e308, "netdev_mtu_bytes": 0, "gid": HOSTILE, "gid_type": HOSTILE
     });
-    json!({"type": "examined", "body": {
+    json!({"type": "examination", "body": {"type": "examined", "body": {
         "device": device, "no_device": HOSTILE, "usable_cores": u32::MAX,
         "locked_memory": {"bytes": u64::MAX}, "clock_is_kept": true,
         "lossless": {
@@ -127,7 +127,7 @@ fn examined() -> Value {
             "trust": HOSTILE.repeat(100), "dscp_priorities": vec![[255, 255]; 500], "traffic_class": 255
         },
         "findings": vec![finding; 500]
-    }})
+    }}})
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn a_clients_errors_quote_a_hostile_server_tamely() {
         vec![challenge("0.1.0", PROTOCOL_VERSION), abort()],
         vec![
             challenge("0.1.0", PROTOCOL_VERSION),
-            json!({"type": "busy", "body": {"client": HOSTILE, "since_seconds": 1}}),
+            json!({"type": "handshake", "body": {"type": "busy", "body": {"client": HOSTILE, "since_seconds": 1}}}),
         ],
         vec![challenge("0.1.0", PROTOCOL_VERSION), welcome(&json!({"hostname": HOSTILE})), abort()],
         vec![json!({"type": HOSTILE})],

@@ -52,7 +52,9 @@ fn a_frame_of_many_small_things_takes_no_memory() {
     for piece in [r#"{"":0},"#, "0,", "[],"] {
         let mut wire = Wire::session(&server.name);
         let things = piece.repeat((15 << 20) / piece.len());
-        let body = format!(r#"{{"type":"introduce","body":{{"host":[{things}0]}}}}"#);
+        let body = format!(
+            r#"{{"type":"handshake","body":{{"type":"introduce","body":{{"host":[{things}0]}}}}}}"#
+        );
         wire.raw(&(body.len() as u32).to_le_bytes());
         wire.raw(body.as_bytes());
         let reason = wire.abort();

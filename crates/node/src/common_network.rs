@@ -11,7 +11,7 @@ use crate::resources::{NodeOptions, NodeResources, Route};
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{ExaminationMessage, Message};
 use protocol::node_report::NodeFacts;
 use protocol::time_limits::ANSWER_LIMIT;
 
@@ -65,7 +65,7 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
     }
     let ask = |network, toward| {
         let devices = Vec::new();
-        link.send(&Message::AskLimits { devices, network, toward, rails: None })?;
+        link.send(ExaminationMessage::AskLimits { devices, network, toward, rails: None })?;
         take_facts(link, stop)
     };
     let theirs = ask(None, None)?.networks;
@@ -93,7 +93,7 @@ pub fn rdma_address(facts: &NodeFacts) -> Option<IpAddr> {
 /// The node cannot serve, or the link ended.
 pub fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
     match link.recv(ANSWER_LIMIT, stop)? {
-        Message::Limits(facts) => Ok(*facts),
+        Message::Examination(ExaminationMessage::Limits(facts)) => Ok(*facts),
         other => Err(link.unexpected("limits", &other)),
     }
 }

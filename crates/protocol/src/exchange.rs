@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::error::{ExchangeError, FrameError, LinkError};
 use crate::frame::{self, FrameReader, MAX_HANDSHAKE_BYTES, Step};
 use crate::link::{Link, has_hung_up};
-use crate::message::{Message, NodeFailure};
+use crate::message::{Message, NodeFailure, SessionMessage};
 use crate::transmit::{WRITE_TIMEOUT, WriteError, part, write_frame};
 
 /// How long one read waits: how soon the deadline and the stop flag are seen.
@@ -44,8 +44,8 @@ impl<'a> Exchange<'a> {
         Ok(Exchange { stream, reader, started: Instant::now(), limit, stop })
     }
 
-    pub(crate) fn send(&mut self, message: &Message) -> Result<(), ExchangeError> {
-        let bytes = frame::encode(message).map_err(ExchangeError::Frame)?;
+    pub(crate) fn send(&mut self, message: impl Into<Message>) -> Result<(), ExchangeError> {
+        let bytes = frame::encode(&message.into()).map_err(ExchangeError::Frame)?;
         let left = self.limit.saturating_sub(self.started.elapsed());
         write_frame(&self.stream, &bytes, left.max(WRITE_TIMEOUT)).map_err(|error| match error {
             WriteError::Stalled(_) => self.timed_out(),
@@ -105,7 +105,7 @@ impl<'a> Exchange<'a> {
 
 /// Tells why there is nothing more to come on a connection, and ends it.
 pub fn tell_last(stream: &TcpStream, reason: String, hint: Option<String>) {
-    let word = Message::Abort(NodeFailure::new(reason, hint));
+    let word = Message::Session(SessionMessage::Abort(NodeFailure::new(reason, hint)));
     // One that is gone needs no word.
     let _ = frame::encode(&word).map(|bytes| write_frame(stream, &bytes, WRITE_TIMEOUT));
     part(stream, PARTING);

@@ -9,7 +9,7 @@ use verbs::{AsyncEvent, VerbsError};
 use crate::endpoints::EndpointsError;
 use crate::error::{ConnectError, LinkError};
 use crate::link::Link;
-use crate::message::{Message, NodeFailure};
+use crate::message::{NodeFailure, SessionMessage};
 
 /// A run that cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ impl RunFailure {
     /// Lets the peer know why, if it can still hear it: also that it has broken the protocol.
     pub fn tell(&self, link: &Link) {
         // A link that has ended sends nothing.
-        let _ = link.send(&Message::Abort(self.into()));
+        let _ = link.send(SessionMessage::Abort(self.into()));
     }
 
     /// As it stands in a result.

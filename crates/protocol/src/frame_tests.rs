@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::endpoints::{Endpoints, LinkLayer, QpEndpoint};
-use crate::message::{BusyInfo, CmListening, Drained, NodeFailure, PerftestEnd, SetupArray};
+use crate::message::{
+    BusyInfo, CmListening, Drained, HandshakeMessage, LessonMessage, NodeFailure, PerftestEnd,
+    PerftestMessage, RunMessage, SessionMessage, SetUpMessage, SetupArray,
+};
 use crate::node_report::NodeReport;
 use crate::posts::Posts;
 use results::model::WorkerResult;
@@ -105,72 +108,71 @@ fn any_message() -> impl Strategy<Value = Message> {
     let texts = || (text(), text());
     let maybe = || prop::option::of(text());
     prop_oneof![
-        (any::<u32>(), texts()).prop_map(|(protocol, (version, nonce))| Message::Hello {
-            protocol,
-            version,
-            nonce
-        }),
+        (any::<u32>(), texts()).prop_map(|(protocol, (version, nonce))| Message::Handshake(
+            HandshakeMessage::Hello { protocol, version, nonce }
+        )),
         (any::<(u32, bool)>(), texts()).prop_map(
-            |((protocol, token_required), (version, nonce))| Message::Challenge {
-                protocol,
-                version,
-                nonce,
-                token_required
-            }
+            |((protocol, token_required), (version, nonce))| Message::Handshake(
+                HandshakeMessage::Challenge { protocol, version, nonce, token_required }
+            )
         ),
-        maybe().prop_map(|mac| Message::Proof { mac }),
+        maybe().prop_map(|mac| Message::Handshake(HandshakeMessage::Proof { mac })),
         (maybe(), any_value(), any::<(bool, Option<u64>)>()).prop_map(
-            |(mac, host, (receives_files, clock_ns))| Message::Welcome {
-                mac,
-                host,
-                receives_files,
-                clock_ns,
-            }
+            |(mac, host, (receives_files, clock_ns))| Message::Handshake(
+                HandshakeMessage::Welcome { mac, host, receives_files, clock_ns }
+            )
         ),
-        maybe().prop_map(|version| Message::PerftestChecked { version }),
-        any::<u16>().prop_map(|port| Message::PerftestStarted { port }),
+        maybe().prop_map(|version| Message::Perftest(PerftestMessage::Checked { version })),
+        any::<u16>().prop_map(|port| Message::Perftest(PerftestMessage::Started { port })),
         (any::<bool>(), texts()).prop_map(|(success, (status, output))| {
-            Message::PerftestEnded(Box::new(PerftestEnd { success, status, output }))
+            Message::Perftest(PerftestMessage::Ended(Box::new(PerftestEnd {
+                success,
+                status,
+                output,
+            })))
         }),
-        any_value().prop_map(|host| Message::Introduce { host }),
-        Just(Message::Wait),
-        (text(), any::<u64>())
-            .prop_map(|(client, since_seconds)| Message::Busy(BusyInfo { client, since_seconds })),
-        any::<(u32, u32)>().prop_map(|(run, node)| Message::Prepare {
+        any_value().prop_map(|host| Message::Handshake(HandshakeMessage::Introduce { host })),
+        Just(Message::Handshake(HandshakeMessage::Wait)),
+        (text(), any::<u64>()).prop_map(|(client, since_seconds)| Message::Handshake(
+            HandshakeMessage::Busy(BusyInfo { client, since_seconds })
+        )),
+        any::<(u32, u32)>().prop_map(|(run, node)| Message::Run(RunMessage::Prepare {
             case: Box::new(plan::sample::case()),
             flows: vec![run],
             run,
             node,
-        }),
-        any_endpoints().prop_map(|endpoints| Message::Endpoints(Box::new(endpoints))),
+        })),
+        any_endpoints()
+            .prop_map(|endpoints| Message::Lesson(LessonMessage::Endpoints(Box::new(endpoints)))),
         (any_endpoints(), any::<u64>()).prop_map(|(endpoints, held_ns)| {
-            Message::SetupArray(Box::new(SetupArray { endpoints, held_ns }))
+            Message::SetUp(SetUpMessage::Array(Box::new(SetupArray { endpoints, held_ns })))
         }),
-        (any::<u16>(), text())
-            .prop_map(|(port, nonce)| Message::CmListening(CmListening { port, nonce })),
+        (any::<u16>(), text()).prop_map(|(port, nonce)| Message::SetUp(SetUpMessage::CmListening(
+            CmListening { port, nonce }
+        ))),
         any::<(u64, Option<(u32, Vec<u32>)>)>().prop_map(|(sent_messages, posts)| {
             let posts = posts.map(|(positions, packed)| Posts { positions, packed });
-            Message::Drained(vec![Drained { sent_messages, posts }])
+            Message::Run(RunMessage::Drained(vec![Drained { sent_messages, posts }]))
         }),
         any::<Vec<u64>>().prop_map(|polls| {
             let worker = |polls| WorkerResult { polls, ..WorkerResult::default() };
-            Message::Report(Box::new(NodeReport {
+            Message::Run(RunMessage::Report(Box::new(NodeReport {
                 workers: polls.into_iter().map(worker).collect(),
                 ..NodeReport::default()
-            }))
+            })))
         }),
         (text(), maybe(), any::<bool>()).prop_map(|(reason, hint, bad_input)| {
-            Message::Abort(NodeFailure { reason, hint, bad_input })
+            Message::Session(SessionMessage::Abort(NodeFailure { reason, hint, bad_input }))
         }),
         prop::sample::select(vec![
-            Message::Ready,
-            Message::Start,
-            Message::Measure,
-            Message::Stop,
-            Message::RunDone,
-            Message::PerftestStop { now: true },
-            Message::Heartbeat { progress: 7 },
-            Message::Goodbye,
+            Message::Run(RunMessage::Ready),
+            Message::Run(RunMessage::Start),
+            Message::Run(RunMessage::Measure),
+            Message::Run(RunMessage::Stop),
+            Message::Run(RunMessage::RunDone),
+            Message::Perftest(PerftestMessage::Stop { now: true }),
+            Message::Session(SessionMessage::Heartbeat { progress: 7 }),
+            Message::Session(SessionMessage::Goodbye),
         ]),
     ]
 }
@@ -197,16 +199,17 @@ proptest! {
         let shown = printable(&text, MAX_CHARS);
         let host = |text: &str| json!({"device": {"name": text}, text: [text]});
         for message in [
-            json!({"type": "abort", "body": {"reason": text, "hint": text, "bad_input": true}}),
-            json!({"type": "introduce", "body": {"host": host(&text)}}),
+            json!({"type": "session", "body":
+                {"type": "abort", "body": {"reason": text, "hint": text, "bad_input": true}}}),
+            json!({"type": "handshake", "body": {"type": "introduce", "body": {"host": host(&text)}}}),
             // A body before its tag is kept aside while it is parsed.
-            json!({"body": {"host": host(&text)}, "type": "introduce"}),
+            json!({"body": {"body": {"host": host(&text)}, "type": "introduce"}, "type": "handshake"}),
         ] {
             match first(&framed(message.to_string().as_bytes())).unwrap() {
-                Message::Abort(why) => {
+                Message::Session(SessionMessage::Abort(why)) => {
                     prop_assert_eq!((&why.reason, why.hint.as_ref()), (&shown, Some(&shown)));
                 }
-                Message::Introduce { host: arrived } => prop_assert_eq!(arrived, host(&shown)),
+                Message::Handshake(HandshakeMessage::Introduce { host: arrived }) => prop_assert_eq!(arrived, host(&shown)),
                 other => panic!("{other:?}"),
             }
         }
@@ -266,13 +269,14 @@ fn each_kind_of_garbage_has_its_error() {
     assert!(matches!(first(b""), Err(FrameError::Closed)));
     assert!(matches!(first(&[0, 0, 0, 0]), Err(FrameError::Empty)));
     let refused = |body: &str| first(&framed(body.as_bytes())).unwrap_err();
-    for body in ["{", "nonsense", "\u{0}", "{\"type\":\"ready\"} x"] {
+    for body in ["{", "nonsense", "\u{0}", "{\"type\":\"run\",\"body\":{\"type\":\"ready\"}} x"] {
         let is_no_json = matches!(refused(body), FrameError::NotJson { .. });
         assert!(is_no_json, "{body:?}");
     }
     let unknown = r#"{"type":"no_such"}"#;
-    let wrong = r#"{"type":"hello","body":{"protocol":"x"}}"#;
-    for body in ["{}", "[]", "3", unknown, wrong] {
+    let unknown_word = r#"{"type":"run","body":{"type":"no_such"}}"#;
+    let wrong = r#"{"type":"handshake","body":{"type":"hello","body":{"protocol":"x"}}}"#;
+    for body in ["{}", "[]", "3", unknown, unknown_word, wrong] {
         let is_no_message = matches!(refused(body), FrameError::NotMessage { .. });
         assert!(is_no_message, "{body:?}");
     }
@@ -280,7 +284,7 @@ fn each_kind_of_garbage_has_its_error() {
 
 #[test]
 fn deep_nesting_is_an_error_and_no_stack_overflow() {
-    let mut body = br#"{"type":"report","body":"#.to_vec();
+    let mut body = br#"{"type":"run","body":{"type":"report","body":"#.to_vec();
     body.resize(body.len() + 200_000, b'[');
     let read = first(&framed(&body));
     assert!(matches!(read, Err(FrameError::Excessive { .. })));
@@ -288,7 +292,9 @@ fn deep_nesting_is_an_error_and_no_stack_overflow() {
 
 #[test]
 fn a_message_too_large_is_not_encoded() {
-    let message = Message::Introduce { host: json!("x".repeat(MAX_FRAME_BYTES)) };
+    let message = Message::Handshake(HandshakeMessage::Introduce {
+        host: json!("x".repeat(MAX_FRAME_BYTES)),
+    });
     let encoded = encode(&message);
     assert!(matches!(encoded, Err(FrameError::Oversized { .. })));
 }

@@ -17,7 +17,7 @@ use crate::dial::dial;
 use crate::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use crate::exchange::Exchange;
 use crate::link::Link;
-use crate::message::{BusyInfo, Message, NodeFailure};
+use crate::message::{BusyInfo, HandshakeMessage, Message, NodeFailure, SessionMessage};
 use crate::newcomer::END_LIMIT;
 use crate::token::{self, Nonce, Role, Token};
 
@@ -123,16 +123,19 @@ pub(super) fn greet(
     let broken = |source| ConnectError::Handshake { server, source };
     let ours = fresh_nonce().map_err(broken)?;
     exchange
-        .send(&Message::Hello {
+        .send(HandshakeMessage::Hello {
             protocol: PROTOCOL_VERSION,
             version: PROGRAM_VERSION.into(),
             nonce: token::to_hex(&ours),
         })
         .map_err(broken)?;
     let (protocol, version, nonce, token_required) = match exchange.recv().map_err(broken)? {
-        Message::Challenge { protocol, version, nonce, token_required } => {
-            (protocol, version, nonce, token_required)
-        }
+        Message::Handshake(HandshakeMessage::Challenge {
+            protocol,
+            version,
+            nonce,
+            token_required,
+        }) => (protocol, version, nonce, token_required),
         other => return Err(refusal(server, "challenge", other)),
     };
     same_version(protocol, &version).map_err(broken)?;
@@ -142,7 +145,7 @@ pub(super) fn greet(
     match (token, token_required) {
         (None, true) => {
             // So that the server's log names the reason; the answer would say nothing new.
-            let _ = exchange.send(&Message::Proof { mac: None });
+            let _ = exchange.send(HandshakeMessage::Proof { mac: None });
             return Err(ConnectError::TokenRequired { server });
         }
         (Some(_), false) => return Err(ConnectError::ServerUnproven { server }),
@@ -150,15 +153,15 @@ pub(super) fn greet(
     }
     let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
     let asked_ns = wall_clock_ns();
-    exchange.send(&Message::Proof { mac }).map_err(broken)?;
+    exchange.send(HandshakeMessage::Proof { mac }).map_err(broken)?;
     let mut answer = exchange.recv().map_err(broken)?;
-    if answer == Message::Wait {
+    if answer == Message::Handshake(HandshakeMessage::Wait) {
         tracing::warn!("{server}: waiting for the last sweep to end");
         exchange.prolong(END_LIMIT);
         answer = exchange.recv().map_err(broken)?;
     }
     let (mac, host, receives_files, theirs_ns) = match answer {
-        Message::Welcome { mac, host, receives_files, clock_ns } => {
+        Message::Handshake(HandshakeMessage::Welcome { mac, host, receives_files, clock_ns }) => {
             (mac, host, receives_files, clock_ns)
         }
         other => return Err(refusal(server, "welcome", other)),
@@ -172,7 +175,7 @@ pub(super) fn greet(
     if !proven(token, Role::Server, &ours, &theirs, mac.as_deref()) {
         return Err(ConnectError::ServerUnproven { server });
     }
-    exchange.send(&Message::Introduce { host: facts.clone() }).map_err(broken)?;
+    exchange.send(HandshakeMessage::Introduce { host: facts.clone() }).map_err(broken)?;
     Ok(PeerInfo { address: server, version, host, receives_files, clock })
 }
 
@@ -211,7 +214,7 @@ pub(super) fn accept_on<G>(
         }
         Err(error) => {
             if let Some(last_word) = last_word(&error) {
-                let _ = exchange.send(&last_word);
+                let _ = exchange.send(last_word);
             }
             exchange.part();
             Err(error)
@@ -229,14 +232,18 @@ fn admit<G>(
     let broken = |source| AcceptError::Handshake { client, source };
     let token = terms.token.as_ref();
     let (protocol, version, nonce) = match exchange.recv().map_err(broken)? {
-        Message::Hello { protocol, version, nonce } => (protocol, version, nonce),
-        Message::Abort(why) => return Err(AcceptError::Refused { client, why }),
+        Message::Handshake(HandshakeMessage::Hello { protocol, version, nonce }) => {
+            (protocol, version, nonce)
+        }
+        Message::Session(SessionMessage::Abort(why)) => {
+            return Err(AcceptError::Refused { client, why });
+        }
         other => return Err(broken(unexpected("hello", &other))),
     };
     let ours = fresh_nonce().map_err(broken)?;
     // Sent to a client of another version too: by it, it sees the difference.
     exchange
-        .send(&Message::Challenge {
+        .send(HandshakeMessage::Challenge {
             protocol: PROTOCOL_VERSION,
             version: PROGRAM_VERSION.into(),
             nonce: token::to_hex(&ours),
@@ -246,7 +253,7 @@ fn admit<G>(
     same_version(protocol, &version).map_err(broken)?;
     let theirs = parse_nonce(&nonce).ok_or_else(|| broken(ExchangeError::BadNonce))?;
     let mac = match exchange.recv().map_err(broken)? {
-        Message::Proof { mac } => mac,
+        Message::Handshake(HandshakeMessage::Proof { mac }) => mac,
         other => return Err(broken(unexpected("proof", &other))),
     };
     if !proven(token, Role::Client, &theirs, &ours, mac.as_deref()) {
@@ -255,7 +262,7 @@ fn admit<G>(
     let slot = slot(exchange, client, terms.wait_untold, acquire)?;
     let mac = token.map(|token| token.prove(Role::Server, &theirs, &ours));
     exchange
-        .send(&Message::Welcome {
+        .send(HandshakeMessage::Welcome {
             mac,
             host: terms.host.clone(),
             receives_files: terms.receives_files,
@@ -263,7 +270,7 @@ fn admit<G>(
         })
         .map_err(broken)?;
     match exchange.recv().map_err(broken)? {
-        Message::Introduce { host } => Ok((
+        Message::Handshake(HandshakeMessage::Introduce { host }) => Ok((
             slot,
             PeerInfo { address: client, version, host, receives_files: false, clock: None },
         )),
@@ -292,7 +299,7 @@ fn slot<G>(
             Err(SlotError::Ending) => exchange.check().map_err(broken)?,
         }
         if !is_told && began.elapsed() >= wait_untold {
-            exchange.send(&Message::Wait).map_err(broken)?;
+            exchange.send(HandshakeMessage::Wait).map_err(broken)?;
             is_told = true;
         }
     }
@@ -300,15 +307,19 @@ fn slot<G>(
 
 /// What a client that is not taken is told. A wrong token and a missing one read the same.
 fn last_word(error: &AcceptError) -> Option<Message> {
-    let abort = |reason: &str| Some(Message::Abort(NodeFailure::new(reason, None)));
+    let abort = |reason: &str| {
+        Some(Message::Session(SessionMessage::Abort(NodeFailure::new(reason, None))))
+    };
     let refuse = |reason: &str, hint: &str| {
-        Some(Message::Abort(NodeFailure {
+        Some(Message::Session(SessionMessage::Abort(NodeFailure {
             bad_input: true,
             ..NodeFailure::new(reason, Some(hint.into()))
-        }))
+        })))
     };
     match error {
-        AcceptError::Busy { busy, .. } => Some(Message::Busy(busy.clone())),
+        AcceptError::Busy { busy, .. } => {
+            Some(Message::Handshake(HandshakeMessage::Busy(busy.clone())))
+        }
         AcceptError::Unproven { .. } => {
             refuse("the token is wrong or missing", "give both ends the same --token")
         }
@@ -342,8 +353,8 @@ fn last_word(error: &AcceptError) -> Option<Message> {
 /// Why the server answered something else than was due.
 fn refusal(server: SocketAddr, expected: &'static str, got: Message) -> ConnectError {
     match got {
-        Message::Abort(why) => ConnectError::Refused { server, why },
-        Message::Busy(busy) => ConnectError::Busy { server, busy },
+        Message::Session(SessionMessage::Abort(why)) => ConnectError::Refused { server, why },
+        Message::Handshake(HandshakeMessage::Busy(busy)) => ConnectError::Busy { server, busy },
         other => ConnectError::Handshake { server, source: unexpected(expected, &other) },
     }
 }

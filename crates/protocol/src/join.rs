@@ -15,7 +15,7 @@ use crate::failure::RunFailure;
 use crate::handshake::{Accepted, HANDSHAKE_LIMIT, PeerInfo, ServerTerms, accept_on, greet};
 use crate::join_message::Join;
 use crate::link::Link;
-use crate::message::Message;
+use crate::message::{HandshakeMessage, Message, SessionMessage};
 use crate::token::Token;
 
 /// How long one address of rank 0's may take to answer.
@@ -48,8 +48,8 @@ pub fn join(
     let (stream, coordinator) = dial_any(hosts, port, stop)?;
     let broken = |source| AcceptError::Handshake { client: coordinator, source };
     let mut exchange = Exchange::new(stream, terms.limit, stop).map_err(broken)?;
-    let word = Message::Join(Box::new(join.clone()));
-    exchange.send(&word).map_err(broken)?;
+    let word = Message::Handshake(HandshakeMessage::Join(Box::new(join.clone())));
+    exchange.send(word).map_err(broken)?;
     Ok(accept_on(exchange, coordinator, terms, |_| Ok(()))?)
 }
 
@@ -94,7 +94,9 @@ impl<'a> Joining<'a> {
         let broken = |source| AcceptError::Handshake { client: address, source };
         let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
         match exchange.recv().map_err(broken)? {
-            Message::Join(join) => Ok(Joining { exchange, address, join: *join }),
+            Message::Handshake(HandshakeMessage::Join(join)) => {
+                Ok(Joining { exchange, address, join: *join })
+            }
             other => {
                 let text = format!(
                     "this port belongs to rank 0 of a launcher's job, which takes ranks and no `{}`",
@@ -130,6 +132,6 @@ impl<'a> Joining<'a> {
 
 fn refuse(mut exchange: Exchange<'_>, why: &RunFailure) {
     // One that is gone needs no word.
-    let _ = exchange.send(&Message::Abort(why.into()));
+    let _ = exchange.send(SessionMessage::Abort(why.into()));
     exchange.part();
 }

@@ -1,7 +1,7 @@
 //! Bounds on what a JSON text may become in memory, found before it is parsed: an object of 7 bytes can take a hundred
 //! times as much.
 
-/// Objects and arrays within each other; messages of the protocol have 8.
+/// Objects and arrays within each other; messages of the protocol have 9.
 const MAX_DEPTH: u64 = 24;
 
 /// Objects and arrays: some, and one for so many bytes. The smallest that comes in numbers, a QP in `endpoints`, has

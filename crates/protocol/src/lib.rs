@@ -34,7 +34,7 @@ mod transmit;
 
 /// Version of the protocol between the two ends of a link. It rises with every change that an older end would
 /// misread; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The version of the program, as peers tell each other.
 pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,7 +1,7 @@
 //! An established connection to the other end: messages in and out, heart-beats, and the news of the peer's death within
 //! two seconds.
 //!
-//! One thread reads all the time, another sends [`Message::Heartbeat`]; so the link stays alive however
+//! One thread reads all the time, another sends [`SessionMessage::Heartbeat`]; so the link stays alive however
 //! long its owner computes, and a peer's death is known without the owner reading.
 
 use std::io;
@@ -16,7 +16,7 @@ use verbs::Route;
 
 use crate::error::LinkError;
 use crate::frame::{self};
-use crate::message::{Message, NodeFailure};
+use crate::message::{Message, NodeFailure, SessionMessage};
 use crate::patience::Patience;
 use crate::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
 pub use pulse::{Pulse, Signs, has_hung_up};
@@ -93,7 +93,7 @@ impl Link {
             let error = spawning(error);
             // The other end has a link by now, and would wonder.
             let why = NodeFailure::new(error.to_string(), error.hint());
-            let _ = link.send(&Message::Abort(why));
+            let _ = link.send(SessionMessage::Abort(why));
             return Err(error);
         }
         Ok(link)
@@ -137,9 +137,10 @@ impl Link {
     ///
     /// # Errors
     /// Why the link ended, or [`LinkError::Unsendable`] if the message is too large.
-    pub fn send(&self, message: &Message) -> Result<(), LinkError> {
+    pub fn send(&self, message: impl Into<Message>) -> Result<(), LinkError> {
         let shared = &*self.shared;
-        let bytes = frame::encode(message).map_err(|source| LinkError::Unsendable {
+        let message = message.into();
+        let bytes = frame::encode(&message).map_err(|source| LinkError::Unsendable {
             peer: shared.peer,
             kind: message.kind(),
             source,
@@ -165,7 +166,7 @@ impl Link {
     /// at most. A peer ends the session by itself if the word does not arrive.
     pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
         let told: Vec<&Link> =
-            links.into_iter().filter(|link| link.send(&Message::Goodbye).is_ok()).collect();
+            links.into_iter().filter(|link| link.send(SessionMessage::Goodbye).is_ok()).collect();
         let began = Instant::now();
         for link in told {
             let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);

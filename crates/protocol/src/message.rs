@@ -2,15 +2,17 @@
 //!
 //! The client of a connection is a coordinator, or whoever sends files; its server is a node.
 //!
-//! On the wire a message is `{"type": "...", "body": ...}`, `body` absent where there is nothing to
-//! say. The body stands apart from the tag so that it may be any JSON value and is parsed without an
-//! intermediate copy. Unknown fields are ignored. `join`, `hello`, `challenge` and `abort` keep their fields in
-//! every version of the protocol: by them ends of different versions can tell each other so.
+//! On the wire a message is its conversation and its own name in it, `{"type": "run", "body": {"type": "open", "body": ...}}`,
+//! the inner `body` absent where there is nothing to say. The body stands apart from the tag so that it may be any JSON
+//! value and is parsed without an intermediate copy. Unknown fields are ignored. `join`, `hello`, `challenge` and `abort` keep their fields in
+//! every version of the protocol from 4 on: by them ends of different versions can tell each other so.
 
 use std::net::IpAddr;
 
+use derive_more::From;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{IntoStaticStr, VariantNames};
 
 use super::endpoints::Endpoints;
 use super::examination::NodeExamination;
@@ -27,10 +29,48 @@ use plan::rails::Devices;
 use results::model::QpResult;
 use verbs::Network;
 
-/// One control message.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// One control message: a word of one of the conversations that two ends have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, From)]
 #[serde(tag = "type", content = "body", rename_all = "snake_case")]
 pub enum Message {
+    /// Who the two ends are, and whether they go on with each other.
+    #[strum(transparent)]
+    Handshake(HandshakeMessage),
+    /// What either end may say at any time.
+    #[strum(transparent)]
+    Session(SessionMessage),
+    /// What a node has and can, before it is used.
+    #[strum(transparent)]
+    Examination(ExaminationMessage),
+    /// The steps of a run, between the coordinator and each of its nodes.
+    #[strum(transparent)]
+    Run(RunMessage),
+    /// Where set-up is measured: between the two nodes, whose messages the coordinator passes on.
+    #[strum(transparent)]
+    SetUp(SetUpMessage),
+    /// perftest at the server, beside the client's.
+    #[strum(transparent)]
+    Perftest(PerftestMessage),
+    /// One transfer on one QP, step by step.
+    #[strum(transparent)]
+    Lesson(LessonMessage),
+    /// Files, and the same over TCP to compare.
+    #[strum(transparent)]
+    File(FileMessage),
+}
+
+impl Message {
+    /// Its name in errors.
+    pub fn kind(&self) -> &'static str {
+        self.into()
+    }
+}
+
+/// Who the two ends are, and whether they go on with each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum HandshakeMessage {
     /// The first word of a node that has connected to its coordinator, which then speaks as the client.
     Join(Box<Join>),
     /// Client's first word.
@@ -79,6 +119,36 @@ pub enum Message {
     Wait,
     /// Another client has the server.
     Busy(BusyInfo),
+}
+
+/// What either end may say at any time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum SessionMessage {
+    /// Sign of life; the link swallows it.
+    Heartbeat {
+        /// Rises while the sender's work moves: a peer that waits for it waits on.
+        progress: u64,
+    },
+    /// The sender gives the session up.
+    Abort(NodeFailure),
+    /// The sweep is over; the connection ends.
+    Goodbye,
+}
+
+/// What a node has and can, before it is used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum ExaminationMessage {
+    /// Client to server: examine yourself, before anything else is asked for.
+    Examine {
+        /// The device to examine; the server's own without.
+        device: Option<FlowDevice>,
+    },
+    /// What came of it.
+    Examined(Box<NodeExamination>),
     /// Coordinator to node: what can your device do, and what memory is there?
     AskLimits {
         /// Other devices that flows will ask for at this node.
@@ -93,13 +163,13 @@ pub enum Message {
     },
     /// This.
     Limits(Box<NodeFacts>),
-    /// Client to server: examine yourself, before anything else is asked for.
-    Examine {
-        /// The device to examine; the server's own without.
-        device: Option<FlowDevice>,
-    },
-    /// What came of it.
-    Examined(Box<NodeExamination>),
+}
+
+/// The steps of a run, between the coordinator and each of its nodes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunMessage {
     /// Coordinator to node: a run begins.
     Prepare {
         /// The case, with the flows that have an end at this node.
@@ -124,10 +194,6 @@ pub enum Message {
     },
     /// Coordinator to node: connect them to the other ends, which are in the same order.
     Connect(Vec<EndArray>),
-    /// Where one transfer is done as a lesson: the sender's QP and memory.
-    Endpoints(Box<Endpoints>),
-    /// Where set-up is measured and QPs are connected by rdma_cm: the sender listens.
-    CmListening(CmListening),
     /// QPs are in RTS and receives are posted.
     Ready,
     /// Coordinator to node: start the traffic (the warm-up).
@@ -187,8 +253,15 @@ pub enum Message {
     Qps(Vec<QpResult>),
     /// Coordinator to node: it has the whole report.
     RunDone,
+}
+
+/// Where set-up is measured: between the two nodes, whose messages the coordinator passes on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", prefix = "set_up_")]
+pub enum SetUpMessage {
     /// Coordinator to node: measure set-ups with the other node, whose messages the coordinator passes on.
-    SetUp,
+    Begin,
     /// Node to coordinator: a phase of measuring set-ups begins.
     Phase {
         /// Its name.
@@ -196,135 +269,81 @@ pub enum Message {
         /// How long it is expected to take, in milliseconds.
         expected_ms: Option<u64>,
     },
+    /// Where set-up is measured, from the node that leads to the other: create the QPs of a round.
+    Round,
+    /// The sender's QPs of the round, all in INIT.
+    Array(Box<SetupArray>),
+    /// The sender has destroyed its QPs of the round.
+    Gone,
+    /// Where set-up is measured and QPs are connected by rdma_cm: the sender listens.
+    CmListening(CmListening),
+}
+
+/// perftest at the server, beside the client's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", prefix = "perftest_")]
+pub enum PerftestMessage {
     /// Coordinator to node: could the node run these programs of perftest?
-    PerftestCheck {
+    Check {
         /// The programs that the sweep will ask for.
         programs: Vec<Program>,
     },
     /// It could.
-    PerftestChecked {
+    Checked {
         /// The version that its perftest tells.
         version: Option<String>,
     },
     /// Coordinator to node: start perftest's server for this.
-    PerftestStart(Box<Job>),
+    Start(Box<Job>),
     /// perftest's server listens.
-    PerftestStarted {
+    Started {
         /// On this TCP port of the address that the control connection goes to.
         port: u16,
     },
     /// Coordinator to node, once for each start: perftest's client has ended.
-    PerftestStop {
+    Stop {
         /// Kill perftest's server; else it may end by itself.
         now: bool,
     },
     /// perftest's server has ended, or could not be started; once for each start.
-    PerftestEnded(Box<PerftestEnd>),
+    Ended(Box<PerftestEnd>),
+}
+
+/// One transfer on one QP, step by step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", prefix = "lesson_")]
+pub enum LessonMessage {
     /// Client to server: prepare for one transfer on one QP.
-    Explain(Box<Lesson>),
+    Prepare(Box<Lesson>),
+    /// Where one transfer is done as a lesson: the sender's QP and memory.
+    Endpoints(Box<Endpoints>),
     /// The server's QP is in RTS.
-    ExplainReady(Box<OtherEnd>),
+    Ready(Box<OtherEnd>),
     /// Client to server: the transfer is over, or there will be none.
-    ExplainLook,
+    Look,
     /// What there is at the server then.
-    ExplainSeen(Box<ObservedEnd>),
+    Seen(Box<ObservedEnd>),
+}
+
+/// Files, and the same over TCP to compare.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[serde(tag = "type", content = "body", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", prefix = "file_")]
+pub enum FileMessage {
     /// Client to server: a file is to be sent.
-    FileHello(Box<FileHello>),
+    Hello(Box<FileHello>),
     /// The server is ready for its chunks.
-    FileAccept(Box<FileAccept>),
+    Accept(Box<FileAccept>),
     /// Client to server: all of it was sent.
-    FileFin(FileFin),
+    Fin(FileFin),
     /// It is in its place.
-    FileAck(FileAck),
+    Ack(FileAck),
     /// Client to server: the same file comes over TCP, to compare.
     TcpHello(TcpHello),
     /// The server listens for it; `file_fin` and `file_ack` end it.
     TcpAccept(TcpAccept),
-    /// Where set-up is measured, from the node that leads to the other: create the QPs of a round.
-    SetupRound,
-    /// The sender's QPs of the round, all in INIT.
-    SetupArray(Box<SetupArray>),
-    /// The sender has destroyed its QPs of the round.
-    SetupGone,
-    /// Sign of life; the link swallows it.
-    Heartbeat {
-        /// Rises while the sender's work moves: a peer that waits for it waits on.
-        progress: u64,
-    },
-    /// The sender gives the session up.
-    Abort(NodeFailure),
-    /// The sweep is over; the connection ends.
-    Goodbye,
-}
-
-impl Message {
-    /// The message's name on the wire.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Message::Join(_) => "join",
-            Message::Hello { .. } => "hello",
-            Message::Challenge { .. } => "challenge",
-            Message::Proof { .. } => "proof",
-            Message::Welcome { .. } => "welcome",
-            Message::Introduce { .. } => "introduce",
-            Message::Wait => "wait",
-            Message::Busy(_) => "busy",
-            Message::AskLimits { .. } => "ask_limits",
-            Message::Limits(_) => "limits",
-            Message::Examine { .. } => "examine",
-            Message::Examined(_) => "examined",
-            Message::Prepare { .. } => "prepare",
-            Message::Prepared => "prepared",
-            Message::Create => "create",
-            Message::Created { .. } => "created",
-            Message::Connect(_) => "connect",
-            Message::Endpoints(_) => "endpoints",
-            Message::CmListening(_) => "cm_listening",
-            Message::Ready => "ready",
-            Message::Start => "start",
-            Message::Warm(_) => "warm",
-            Message::Measure => "measure",
-            Message::AskClock => "ask_clock",
-            Message::Clock { .. } => "clock",
-            Message::Open { .. } => "open",
-            Message::Progress(_) => "progress",
-            Message::Measured { .. } => "measured",
-            Message::Stop => "stop",
-            Message::Drained(_) => "drained",
-            Message::Settle(_) => "settle",
-            Message::Settled => "settled",
-            Message::Finish { .. } => "finish",
-            Message::Failed(_) => "failed",
-            Message::Report(_) => "report",
-            Message::AskQps { .. } => "ask_qps",
-            Message::Qps(_) => "qps",
-            Message::SetUp => "set_up",
-            Message::Phase { .. } => "phase",
-            Message::RunDone => "run_done",
-            Message::PerftestCheck { .. } => "perftest_check",
-            Message::PerftestChecked { .. } => "perftest_checked",
-            Message::PerftestStart(_) => "perftest_start",
-            Message::PerftestStarted { .. } => "perftest_started",
-            Message::PerftestStop { .. } => "perftest_stop",
-            Message::PerftestEnded(_) => "perftest_ended",
-            Message::Explain(_) => "explain",
-            Message::ExplainReady(_) => "explain_ready",
-            Message::ExplainLook => "explain_look",
-            Message::ExplainSeen(_) => "explain_seen",
-            Message::FileHello(_) => "file_hello",
-            Message::FileAccept(_) => "file_accept",
-            Message::FileFin(_) => "file_fin",
-            Message::FileAck(_) => "file_ack",
-            Message::TcpHello(_) => "tcp_hello",
-            Message::TcpAccept(_) => "tcp_accept",
-            Message::SetupRound => "setup_round",
-            Message::SetupArray(_) => "setup_array",
-            Message::SetupGone => "setup_gone",
-            Message::Heartbeat { .. } => "heartbeat",
-            Message::Abort(_) => "abort",
-            Message::Goodbye => "goodbye",
-        }
-    }
 }
 
 /// The connection array of one end of a flow.

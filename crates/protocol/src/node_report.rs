@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::frame::encode;
     use crate::frame::tests::first;
-    use crate::message::Message;
+    use crate::message::{Message, RunMessage};
     use metrics::latency::HIGHEST_NS;
     use results::model::QpTimeline;
 
@@ -214,7 +214,7 @@ mod tests {
             }
             end.shorten(QPS_OF_A_MESSAGE);
             let report = NodeReport { ends: vec![end], ..NodeReport::default() };
-            let sent = Message::Report(Box::new(report));
+            let sent = Message::Run(RunMessage::Report(Box::new(report)));
             let received = first(&encode(&sent).unwrap()).unwrap();
             assert_eq!(received, sent, "{qps} QPs");
         }
@@ -229,9 +229,9 @@ mod tests {
             assert_eq!((end.qps, kept + rest.len()), (qps, qps as usize));
             assert_eq!(kept, QPS_OF_A_MESSAGE.min(qps as usize));
             let report = NodeReport { ends: vec![end], ..NodeReport::default() };
-            encode(&Message::Report(Box::new(report))).unwrap();
+            encode(&Message::Run(RunMessage::Report(Box::new(report)))).unwrap();
             for rest in rest.chunks(QPS_OF_A_MESSAGE) {
-                encode(&Message::Qps(rest.to_vec())).unwrap();
+                encode(&Message::Run(RunMessage::Qps(rest.to_vec()))).unwrap();
             }
         }
     }

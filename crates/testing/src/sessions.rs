@@ -36,25 +36,27 @@ impl Wire {
         let mut wire = Wire::connect(server);
         wire.hello();
         assert_eq!(wire.recv().unwrap()["type"], "challenge");
-        wire.send(&json!({"type": "proof", "body": {"mac": null}}));
+        wire.send(&json!({"type": "handshake", "body": {"type": "proof", "body": {"mac": null}}}));
         let mut answer = wire.recv().unwrap();
         if answer["type"] == "wait" {
             answer = wire.recv().unwrap();
         }
         assert_eq!(answer["type"], "welcome", "{answer}");
-        wire.send(&json!({"type": "introduce", "body": {"host": {}}}));
+        wire.send(
+            &json!({"type": "handshake", "body": {"type": "introduce", "body": {"host": {}}}}),
+        );
         wire
     }
 
     pub fn hello(&mut self) {
         let body = json!({"protocol": PROTOCOL_VERSION, "version": PROGRAM_VERSION, "nonce": "5a".repeat(32)});
-        self.send(&json!({"type": "hello", "body": body}));
+        self.send(&json!({"type": "handshake", "body": {"type": "hello", "body": body}}));
     }
 
     /// A run in which the server is the second node.
     pub fn prepare(&mut self, case: &Case) {
         self.send(
-            &json!({"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}),
+            &json!({"type": "run", "body": {"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}}),
         );
     }
 
@@ -62,7 +64,7 @@ impl Wire {
     pub fn create(&mut self, case: &Case) -> Value {
         self.prepare(case);
         assert_eq!(self.recv().unwrap()["type"], "prepared");
-        self.send(&json!({"type": "create"}));
+        self.send(&json!({"type": "run", "body": {"type": "create"}}));
         let mut created = self.recv().unwrap();
         assert_eq!(created["type"], "created");
         created["body"].take()
@@ -80,7 +82,7 @@ impl Wire {
         });
         let array =
             json!({"flow": 0, "side": "initiator", "endpoints": endpoints, "listening": null});
-        self.send(&json!({"type": "connect", "body": [array]}));
+        self.send(&json!({"type": "run", "body": {"type": "connect", "body": [array]}}));
     }
 
     pub fn send(&mut self, message: &Value) {
@@ -94,14 +96,14 @@ impl Wire {
         let _ = self.0.write_all(bytes);
     }
 
-    /// The next message but heart-beats; `None` when the server has closed.
+    /// The next message in its conversation, but heart-beats; `None` when the server has closed.
     pub fn recv(&mut self) -> Option<Value> {
         loop {
             let mut header = [0; 4];
             self.0.read_exact(&mut header).ok()?;
             let mut body = vec![0; u32::from_le_bytes(header) as usize];
             self.0.read_exact(&mut body).ok()?;
-            let message: Value = serde_json::from_slice(&body).unwrap();
+            let message = serde_json::from_slice::<Value>(&body).unwrap()["body"].take();
             if message["type"] != "heartbeat" {
                 return Some(message);
             }
@@ -133,7 +135,7 @@ pub enum Sender {
     Server,
 }
 
-/// A frame of the protocol: the `nth` (from 1) of this kind from this end.
+/// A frame of the protocol: the `nth` (from 1) of this kind, as its conversation names it, from this end.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub from: Sender,
@@ -214,7 +216,7 @@ impl Proxy {
             frame.resize(4 + length, 0);
             source.read_exact(&mut frame[4..])?;
             let message: Value = serde_json::from_slice(&frame[4..])?;
-            self.look(from, message["type"].as_str().unwrap_or_default());
+            self.look(from, message["body"]["type"].as_str().unwrap_or_default());
             sink.write_all(&frame)?;
         }
     }

@@ -14,7 +14,7 @@ use protocol::examination::NodeExamination;
 use protocol::finding::{Finding, State};
 use protocol::handshake::connect;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{ExaminationMessage, Message, SessionMessage};
 use protocol::token::Token;
 use results::model::Host;
 
@@ -70,10 +70,13 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
     let (link, peer) = connect(&node.host, node.port, token, facts, stop)
         .map_err(|error| Box::new(not_reached(&error, node.port)))?;
     let device = node.device.clone();
-    let answer = link.send(&Message::Examine { device }).and_then(|()| link.recv(PATIENCE, stop));
+    let answer =
+        link.send(ExaminationMessage::Examine { device }).and_then(|()| link.recv(PATIENCE, stop));
     let examination = match answer {
-        Ok(Message::Examined(examination)) => bounded(*examination),
-        Ok(Message::Abort(why)) => {
+        Ok(Message::Examination(ExaminationMessage::Examined(examination))) => {
+            bounded(*examination)
+        }
+        Ok(Message::Session(SessionMessage::Abort(why))) => {
             let mut finding = unexamined(&why.reason);
             finding.remedy = why.hint.or(finding.remedy);
             return Err(finding);

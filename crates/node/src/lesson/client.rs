@@ -9,7 +9,7 @@ use protocol::endpoints::Endpoints;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{LessonMessage, Message};
 use results::text::printable;
 use verbs::{Driver, Port, WcStatus};
 
@@ -46,7 +46,7 @@ impl LessonClient<'_> {
     /// Runs the lesson with `text` as the message.
     pub fn give(&mut self, port: Port, text: &str) -> Result<Outcome, RunFailure> {
         let lesson = self.lesson;
-        self.link.send(&Message::Explain(Box::new(lesson.clone())))?;
+        self.link.send(LessonMessage::Prepare(Box::new(lesson.clone())))?;
         let profile = lesson.op.profile();
         let access = initiator_access(profile);
         let own_text = (!profile.fetches).then_some(text);
@@ -54,10 +54,10 @@ impl LessonClient<'_> {
         let mut objects =
             LessonObjects::create(port, lesson, access, own_text, superfluous, self.tell)?;
         let ours = objects.endpoints();
-        self.link.send(&Message::Endpoints(Box::new(ours.clone())))?;
+        self.link.send(LessonMessage::Endpoints(Box::new(ours.clone())))?;
         let theirs = match self.recv()? {
-            Message::Endpoints(theirs) => *theirs,
-            other => return Err(self.link.unexpected("endpoints", &other).into()),
+            Message::Lesson(LessonMessage::Endpoints(theirs)) => *theirs,
+            other => return Err(self.link.unexpected("lesson_endpoints", &other).into()),
         };
         if let Some(error) = self.compare(&ours, &theirs)? {
             objects.tear_down(self.tell);
@@ -70,8 +70,8 @@ impl LessonClient<'_> {
             objects.to_rts(&connection.reliability, self.tell)?;
         }
         let other = match self.recv()? {
-            Message::ExplainReady(other) => *other,
-            other => return Err(self.link.unexpected("explain_ready", &other).into()),
+            Message::Lesson(LessonMessage::Ready(other)) => *other,
+            other => return Err(self.link.unexpected("lesson_ready", &other).into()),
         };
         let address = other.address;
         self.show_other(other);
@@ -80,10 +80,10 @@ impl LessonClient<'_> {
             (Err(error), None) => return Err(error.into()),
             (Err(error), Some(_)) => Some(ObservedError::Call(error)),
         };
-        self.link.send(&Message::ExplainLook)?;
+        self.link.send(LessonMessage::Look)?;
         let observed = match self.recv()? {
-            Message::ExplainSeen(observed) => *observed,
-            other => return Err(self.link.unexpected("explain_seen", &other).into()),
+            Message::Lesson(LessonMessage::Seen(observed)) => *observed,
+            other => return Err(self.link.unexpected("lesson_seen", &other).into()),
         };
         let arrived = self.look(&objects, observed, address, text);
         objects.tear_down(self.tell);

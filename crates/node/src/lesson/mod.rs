@@ -1,7 +1,7 @@
 //! Runs one transfer on one QP step by step, optionally with one real mistake, and reports each step as typed facts.
 //!
-//! Client `explain` → `endpoints` both ways → both to RTS → server `explain_ready` → the transfer → client
-//! `explain_look` → server `explain_seen`.
+//! Client `prepare` → `endpoints` both ways → both to RTS → server `ready` → the transfer → client
+//! `look` → server `seen`.
 
 mod calls;
 mod client;

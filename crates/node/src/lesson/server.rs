@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::resources::NodeResources;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{LessonMessage, Message};
 use verbs::Access;
 
 use super::objects::LessonObjects;
@@ -55,10 +55,10 @@ pub(crate) fn serve_lesson(
         LessonObjects::create(port, lesson, access, offered, false, &mut note_states)?;
     let ours = objects.endpoints();
     let theirs = match link.recv(CLIENT_LIMIT, stop)? {
-        Message::Endpoints(theirs) => theirs,
-        other => return Err(link.unexpected("endpoints", &other).into()),
+        Message::Lesson(LessonMessage::Endpoints(theirs)) => theirs,
+        other => return Err(link.unexpected("lesson_endpoints", &other).into()),
     };
-    link.send(&Message::Endpoints(Box::new(ours.clone())))?;
+    link.send(LessonMessage::Endpoints(Box::new(ours.clone())))?;
     theirs.check(1, 0)?;
     let connection = Connection::sound(&objects, lesson, &ours, &theirs)?.at_server(lesson.mistake);
     objects.to_rtr(&connection, lesson.mistake, &mut note_states)?;
@@ -76,13 +76,13 @@ pub(crate) fn serve_lesson(
         address: objects.memory.address(),
         memory: objects.bytes(),
     };
-    link.send(&Message::ExplainReady(Box::new(ready)))?;
+    link.send(LessonMessage::Ready(Box::new(ready)))?;
     match link.recv(CLIENT_LIMIT, stop)? {
-        Message::ExplainLook => {}
-        other => return Err(link.unexpected("explain_look", &other).into()),
+        Message::Lesson(LessonMessage::Look) => {}
+        other => return Err(link.unexpected("lesson_look", &other).into()),
     }
     let observed = look(&objects, link, lesson)?;
-    link.send(&Message::ExplainSeen(Box::new(observed)))?;
+    link.send(LessonMessage::Seen(Box::new(observed)))?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use datapath::Counts;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
-use protocol::message::{Drained, Message};
+use protocol::message::{Drained, Message, RunMessage};
 use settings::Settings;
 use verbs::{AsyncEvent, AsyncEvents, Context};
 
@@ -203,7 +203,7 @@ impl From<LinkError> for EarlyEnd {
 /// A message, unless it ends the run.
 pub(crate) fn unless_end(message: Message) -> Result<Message, EarlyEnd> {
     match message {
-        Message::Finish { flush } => Err(EarlyEnd::Finish { flush }),
+        Message::Run(RunMessage::Finish { flush }) => Err(EarlyEnd::Finish { flush }),
         message => Ok(message),
     }
 }

@@ -16,7 +16,7 @@ use metrics::steady::SteadyDetector;
 use plan::{Case, Flow, Side};
 use protocol::failure::{RunFailure, VERIFY_HINT};
 use protocol::link::Link;
-use protocol::message::{Drained, EndArray, Message, Progress, WarmUp};
+use protocol::message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp};
 use protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
 use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 use results::model::QpResult;
@@ -99,9 +99,10 @@ impl State {
         match self {
             State::Prepared => ("create", SETUP_LIMIT),
             State::Created { .. } => ("connect", SETUP_LIMIT),
-            State::Running { .. } => {
-                ("start, measure, ask_clock, open, stop, settle, set_up or finish", COMMAND_LIMIT)
-            }
+            State::Running { .. } => (
+                "start, measure, ask_clock, open, stop, settle, set_up_begin or finish",
+                COMMAND_LIMIT,
+            ),
             State::Finished => ("ask_qps or run_done", ANSWER_LIMIT),
         }
     }
@@ -133,7 +134,7 @@ impl<'a> Run<'a> {
                 check_port(&port)?;
             }
         }
-        link.send(&Message::Prepared)?;
+        link.send(RunMessage::Prepared)?;
         Ok(run)
     }
 
@@ -158,9 +159,12 @@ impl<'a> Run<'a> {
         if !was_running || failure.link_lost || is_interrupted {
             return Err(failure);
         }
-        self.link.send(&Message::Failed(Box::new((&failure).into())))?;
+        self.link.send(RunMessage::Failed(Box::new((&failure).into())))?;
         // What was under way when it failed is of no use any more.
-        while !matches!(self.link.recv(ANSWER_LIMIT, self.stop)?, Message::Finish { .. }) {}
+        while !matches!(
+            self.link.recv(ANSWER_LIMIT, self.stop)?,
+            Message::Run(RunMessage::Finish { .. })
+        ) {}
         self.report(flush)?;
         Err(failure)
     }
@@ -185,20 +189,26 @@ impl<'a> Run<'a> {
             None => self.recv(limit)?,
         };
         match (&self.state, message) {
-            (State::Prepared, Message::Create) => self.create()?,
-            (State::Created { .. }, Message::Connect(peers)) => self.connect(&peers)?,
-            (State::Running { .. }, Message::Start) => return self.start(),
-            (State::Running { .. }, Message::Measure) => return self.count(),
-            (State::Running { .. }, Message::AskClock) => {
-                let clock = self.resources.clock();
-                self.link.send(&Message::Clock { ns: clock.ns(clock.raw()) })?;
+            (State::Prepared, Message::Run(RunMessage::Create)) => self.create()?,
+            (State::Created { .. }, Message::Run(RunMessage::Connect(peers))) => {
+                self.connect(&peers)?
             }
-            (State::Running { .. }, Message::Open { at_ns, live_latency }) => {
+            (State::Running { .. }, Message::Run(RunMessage::Start)) => return self.start(),
+            (State::Running { .. }, Message::Run(RunMessage::Measure)) => return self.count(),
+            (State::Running { .. }, Message::Run(RunMessage::AskClock)) => {
+                let clock = self.resources.clock();
+                self.link.send(RunMessage::Clock { ns: clock.ns(clock.raw()) })?;
+            }
+            (State::Running { .. }, Message::Run(RunMessage::Open { at_ns, live_latency })) => {
                 return self.measure(at_ns, live_latency);
             }
-            (State::Running { .. }, Message::Stop) => return self.drain(),
-            (State::Running { .. }, Message::Settle(peers)) => return self.settle(&peers),
-            (State::Running { .. }, Message::SetUp) => return set_up::measure(self),
+            (State::Running { .. }, Message::Run(RunMessage::Stop)) => return self.drain(),
+            (State::Running { .. }, Message::Run(RunMessage::Settle(peers))) => {
+                return self.settle(&peers);
+            }
+            (State::Running { .. }, Message::SetUp(SetUpMessage::Begin)) => {
+                return set_up::measure(self);
+            }
             (_, other) => return Err(self.link.unexpected(expected, &other).into()),
         }
         Ok(None)
@@ -252,7 +262,7 @@ impl<'a> Run<'a> {
             endpoints: end.objects.endpoints(),
             listening: end.listener.as_ref().map(Listener::listening),
         });
-        self.link.send(&Message::Created { arrays: arrays.collect(), note })?;
+        self.link.send(RunMessage::Created { arrays: arrays.collect(), note })?;
         self.state = State::Created { ends, threads };
         Ok(())
     }
@@ -295,7 +305,7 @@ impl<'a> Run<'a> {
                 events.push((Arc::clone(context), of_context));
             }
         }
-        self.link.send(&Message::Ready)?;
+        self.link.send(RunMessage::Ready)?;
         self.ends = ends;
         self.state = State::Running { pool, events };
         Ok(())
@@ -345,7 +355,7 @@ impl<'a> Run<'a> {
     fn start(&mut self) -> Result<Option<Message>, EarlyEnd> {
         let warm = self.warm_up()?;
         if let Ok(warm) = warm {
-            self.link.send(&Message::Warm(warm))?;
+            self.link.send(RunMessage::Warm(warm))?;
         }
         Ok(warm.err())
     }
@@ -405,7 +415,7 @@ impl<'a> Run<'a> {
     fn count(&mut self) -> Result<Option<Message>, EarlyEnd> {
         let early = self.enter(Phase::Measure, |end| !end.initiates() && !end.is_timed())?;
         if early.is_none() {
-            self.link.send(&Message::Measure)?;
+            self.link.send(RunMessage::Measure)?;
         }
         Ok(early)
     }
@@ -439,7 +449,7 @@ impl<'a> Run<'a> {
         if early.is_none() {
             let windows = || flow_end::senders(&self.ends).map(|end| end.shared.window());
             let ns = windows().map(|window| window.elapsed_ns).max();
-            self.link.send(&Message::Measured {
+            self.link.send(RunMessage::Measured {
                 messages: windows().map(|window| window.completed).sum(),
                 seconds: ns.unwrap_or(0) as f64 * 1e-9,
             })?;
@@ -508,7 +518,7 @@ impl<'a> Run<'a> {
         })?;
         if early.is_none() {
             let drained = self.ends.iter().map(FlowEnd::drained).collect();
-            self.link.send(&Message::Drained(drained))?;
+            self.link.send(RunMessage::Drained(drained))?;
         }
         Ok(early)
     }
@@ -541,7 +551,7 @@ impl<'a> Run<'a> {
             let text = format!("verification failed: {mismatch}");
             return Err(RunFailure::new(text, Some(VERIFY_HINT.into())).into());
         }
-        self.link.send(&Message::Settled)?;
+        self.link.send(RunMessage::Settled)?;
         Ok(None)
     }
 
@@ -596,7 +606,7 @@ impl<'a> Run<'a> {
         self.resources.cores().tell_shared(&mut workers);
         let kept = QPS_OF_A_MESSAGE / ends.len().max(1);
         let rest: Vec<Vec<QpResult>> = ends.iter_mut().map(|end| end.shorten(kept)).collect();
-        self.link.send(&Message::Report(Box::new(NodeReport {
+        self.link.send(RunMessage::Report(Box::new(NodeReport {
             devices,
             ends,
             workers,
@@ -611,13 +621,13 @@ impl<'a> Run<'a> {
         let (expected, limit) = self.state.expects();
         loop {
             match self.recv(limit).map_err(|broken| broken.failure(&[]))? {
-                Message::AskQps { end, from } => {
+                Message::Run(RunMessage::AskQps { end, from }) => {
                     let rest = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
                     let first = (from as usize).saturating_sub(kept).min(rest.len());
                     let last = rest.len().min(first + QPS_OF_A_MESSAGE);
-                    self.link.send(&Message::Qps(rest[first..last].to_vec()))?;
+                    self.link.send(RunMessage::Qps(rest[first..last].to_vec()))?;
                 }
-                Message::RunDone => return Ok(()),
+                Message::Run(RunMessage::RunDone) => return Ok(()),
                 other => return Err(self.link.unexpected(expected, &other).into()),
             }
         }

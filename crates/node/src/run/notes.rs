@@ -7,7 +7,7 @@ use metrics::counters::{CounterWatch, Growth, Reading, why_loss_is_unknown};
 use metrics::timeline::MOST_COUNTS;
 use metrics::{IntervalLatency, QpTimeline, Timeline};
 use protocol::link::Link;
-use protocol::message::{Message, Progress};
+use protocol::message::{Progress, RunMessage};
 use protocol::node_report::{DeviceCounters, SetUpReport};
 use results::model::LossUnknown;
 use settings::Stop;
@@ -300,7 +300,7 @@ impl<'a> Meter<'a> {
         if self.told_at.elapsed() >= PROGRESS_EVERY {
             self.told_at = Instant::now();
             // The next check of the link finds why it was lost.
-            let _ = self.link.send(&Message::Progress(progress()));
+            let _ = self.link.send(RunMessage::Progress(progress()));
         }
     }
 }

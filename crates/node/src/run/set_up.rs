@@ -2,7 +2,7 @@
 //! traffic on others. The node that the traffic goes from leads the rounds and measures them; the coordinator passes
 //! the messages of both on.
 //!
-//! (by rdma_cm: cm_listening) → (warm-up of the traffic) → setup_round, setup_array ⇄ setup_array, ready ⇄ ready, setup_gone:
+//! (by rdma_cm: cm_listening) → (warm-up of the traffic) → round, array ⇄ array, ready ⇄ ready, gone:
 //! once to warm up → measure ⇄ measure → such rounds → measured.
 
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::setup::objects::SetupObjects;
 use crate::setup::steps::StepTimes;
 use crate::setup::watch::Watch;
 use protocol::link::Link;
-use protocol::message::{Message, Progress};
+use protocol::message::{Message, Progress, RunMessage, SetUpMessage};
 use protocol::node_report::SetUpReport;
 use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 
@@ -77,9 +77,9 @@ fn lead(run: &mut Run<'_>, tally: &mut Tally) -> Result<(), EarlyEnd> {
         tally.times.clear();
         tally.setup.clear();
     }
-    link.send(&Message::Measure)?;
+    link.send(RunMessage::Measure)?;
     match Watch::new(run, |_| ()).recv(ANSWER_LIMIT)?.0 {
-        Message::Measure => {}
+        Message::Run(RunMessage::Measure) => {}
         other => return Err(unexpected(link, &other)),
     }
     tally.report.is_measured = true;
@@ -89,7 +89,7 @@ fn lead(run: &mut Run<'_>, tally: &mut Tally) -> Result<(), EarlyEnd> {
     }
     rounds(run, (&objects, &connector), tally)?;
     let SetUpReport { rounds: messages, seconds, .. } = tally.report;
-    Ok(link.send(&Message::Measured { messages, seconds })?)
+    Ok(link.send(RunMessage::Measured { messages, seconds })?)
 }
 
 fn unexpected(link: &Link, message: &Message) -> EarlyEnd {
@@ -97,7 +97,7 @@ fn unexpected(link: &Link, message: &Message) -> EarlyEnd {
 }
 
 fn phase(run: &Run<'_>, name: &str, expected: Option<Duration>) -> Result<(), EarlyEnd> {
-    Ok(run.link.send(&Message::Phase {
+    Ok(run.link.send(SetUpMessage::Phase {
         name: name.to_owned(),
         expected_ms: expected.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
     })?)
@@ -167,17 +167,17 @@ fn round(
 ) -> Result<(), EarlyEnd> {
     let started = Instant::now();
     let link = watch.link();
-    link.send(&Message::SetupRound)?;
+    link.send(SetUpMessage::Round)?;
     let connected = connector.connect(objects, Side::Initiator, watch, &mut tally.times)?;
     tally.report.path = Some((connected.path_mtu_bytes, connected.outstanding_reads));
-    link.send(&Message::Ready)?;
+    link.send(RunMessage::Ready)?;
     watch.ready()?;
     let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
     tally.setup.record(ns);
     objects.destroy(connected, watch, &mut tally.times)?;
     match watch.recv(SETUP_LIMIT)?.0 {
-        Message::SetupGone => Ok(()),
-        other => Err(link.unexpected("setup_gone", &other).into()),
+        Message::SetUp(SetUpMessage::Gone) => Ok(()),
+        other => Err(link.unexpected("set_up_gone", &other).into()),
     }
 }
 
@@ -189,20 +189,20 @@ fn follow(run: &mut Run<'_>, tally: &mut Tally) -> Result<Message, EarlyEnd> {
     let connector = Connector::prepare(&objects, Side::Target, &mut watch)?;
     loop {
         match watch.recv(COMMAND_LIMIT)?.0 {
-            Message::SetupRound => {
+            Message::SetUp(SetUpMessage::Round) => {
                 let times = &mut tally.times;
                 let connected = connector.connect(&objects, Side::Target, &mut watch, times)?;
-                link.send(&Message::Ready)?;
+                link.send(RunMessage::Ready)?;
                 watch.ready()?;
                 objects.destroy(connected, &mut watch, times)?;
-                link.send(&Message::SetupGone)?;
+                link.send(SetUpMessage::Gone)?;
             }
-            Message::Measure => {
+            Message::Run(RunMessage::Measure) => {
                 tally.report.is_measured = true;
                 tally.times.clear();
-                link.send(&Message::Measure)?;
+                link.send(RunMessage::Measure)?;
             }
-            stop @ Message::Stop => return Ok(stop),
+            stop @ Message::Run(RunMessage::Stop) => return Ok(stop),
             other => return Err(unexpected(link, &other)),
         }
     }

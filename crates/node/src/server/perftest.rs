@@ -13,7 +13,7 @@ use crate::resources::NodeResources;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::message::{Message, PerftestEnd};
+use protocol::message::{Message, PerftestEnd, PerftestMessage};
 
 /// How often a waiting end looks around.
 const TICK: Duration = Duration::from_millis(10);
@@ -62,12 +62,12 @@ pub(crate) fn serve_perftest(
         Ok((child, port)) => watch(link, child, port, job, stop, &mut told_to_stop)?,
         Err(status) => PerftestEnd { status, ..PerftestEnd::default() },
     };
-    link.send(&Message::PerftestEnded(Box::new(end)))?;
+    link.send(PerftestMessage::Ended(Box::new(end)))?;
     if told_to_stop {
         return Ok(());
     }
     match link.recv(RUN_LIMIT, stop) {
-        Ok(Message::PerftestStop { .. }) => Ok(()),
+        Ok(Message::Perftest(PerftestMessage::Stop { .. })) => Ok(()),
         Ok(other) => Err(link.unexpected("perftest_stop", &other).into()),
         Err(error) => Err(explain(error)),
     }
@@ -98,7 +98,7 @@ fn watch(
     let mut why = None;
     while !child.has_ended() {
         match link.recv(TICK, stop) {
-            Ok(Message::PerftestStop { now }) if !*told_to_stop => {
+            Ok(Message::Perftest(PerftestMessage::Stop { now })) if !*told_to_stop => {
                 *told_to_stop = true;
                 if now {
                     break;
@@ -115,7 +115,7 @@ fn watch(
             is_listening = true;
             limit = measuring(&job.case).unwrap_or_default() + job.limit() + CLIENT_FIRST;
             (began, what) = (Instant::now(), "did not end");
-            link.send(&Message::PerftestStarted { port })?;
+            link.send(PerftestMessage::Started { port })?;
         }
         if began.elapsed() > limit {
             why = Some(format!("{what} within {}", seconds_text(limit.as_secs_f64())));

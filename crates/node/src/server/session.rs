@@ -19,7 +19,10 @@ use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::handshake::Accepted;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{
+    ExaminationMessage, FileMessage, LessonMessage, Message, PerftestMessage, RunMessage,
+    SessionMessage,
+};
 use verbs::Network;
 
 /// Longest pause of a coordinator between two runs of this node, which may have no part in others. That the coordinator
@@ -67,38 +70,44 @@ fn serve_session(
     };
     loop {
         match message {
-            Message::Prepare { case, flows, run, node } => {
+            Message::Run(RunMessage::Prepare { case, flows, run, node }) => {
                 log(ServerEvent::Run { case: &case.id, run });
                 may_run(&case, &flows, node)?;
                 admit(&case, node, &resources)?;
                 Run::prepare(link, stop, &resources, log, (&case, &flows), (run, node))?.serve()?;
                 *runs += 1;
             }
-            Message::AskLimits { devices, network, toward, rails } => {
+            Message::Examination(ExaminationMessage::AskLimits {
+                devices,
+                network,
+                toward,
+                rails,
+            }) => {
                 let port = resources.port();
                 let network = network.or_else(|| port.toward(toward?));
                 resources = suited(resources, link, options, log, (network, rails))?;
                 let facts = facts(&resources, &devices)?;
-                link.send(&Message::Limits(Box::new(facts)))?;
+                link.send(ExaminationMessage::Limits(Box::new(facts)))?;
             }
-            Message::PerftestCheck { programs } => {
+            Message::Perftest(PerftestMessage::Check { programs }) => {
                 let version = permit(options.allow_perftest, &resources, &programs)?;
-                link.send(&Message::PerftestChecked { version })?;
+                link.send(PerftestMessage::Checked { version })?;
             }
-            Message::PerftestStart(job) => {
+            Message::Perftest(PerftestMessage::Start(job)) => {
                 log(ServerEvent::Perftest { program: job.program, case: &job.case.id });
                 resources = perftest(link, options, resources, &job, stop)?;
             }
-            Message::Explain(lesson) => {
+            Message::Lesson(LessonMessage::Prepare(lesson)) => {
                 log(ServerEvent::Lesson { lesson: &lesson });
                 serve_lesson(link, &resources, &lesson, stop)?;
                 *runs += 1;
             }
-            first @ (Message::FileHello(_) | Message::TcpHello(_)) => {
+            first @ (Message::File(FileMessage::Hello(_))
+            | Message::File(FileMessage::TcpHello(_))) => {
                 let files = options.files.as_ref().ok_or_else(no_files)?;
                 return files.serve(link, &resources, first, log, stop);
             }
-            Message::Goodbye => return Ok(()),
+            Message::Session(SessionMessage::Goodbye) => return Ok(()),
             other => return Err(link.unexpected("prepare or goodbye", &other).into()),
         }
         message = link.recv(BETWEEN_RUNS, stop).map_err(ended)?;
@@ -165,14 +174,14 @@ fn first_message(
         // Opened before it is asked for, so that many nodes do it at once.
         let opened = open_resources(link, options, None, None);
         match link.recv(BETWEEN_RUNS, stop).map_err(ended)? {
-            Message::Examine { device } => {
+            Message::Examination(ExaminationMessage::Examine { device }) => {
                 drop(opened);
                 let examiner = options.examiner.as_ref().ok_or_else(no_examination)?;
                 let route = options.route.map_or_else(|| link.route(), Ok)?;
                 let found = examiner(&options.resources, route, device.as_ref());
-                link.send(&Message::Examined(Box::new(found)))?;
+                link.send(ExaminationMessage::Examined(Box::new(found)))?;
             }
-            Message::Goodbye => return Ok(None),
+            Message::Session(SessionMessage::Goodbye) => return Ok(None),
             message => return Ok(Some((opened?, message))),
         }
     }

@@ -18,7 +18,7 @@ use crate::setup::watch::Watch;
 use plan::Side;
 use protocol::endpoints::Endpoints;
 use protocol::failure::RunFailure;
-use protocol::message::{Message, SetupArray};
+use protocol::message::{Message, SetUpMessage, SetupArray};
 use protocol::time_limits::SETUP_LIMIT;
 
 /// What a node keeps between rounds.
@@ -41,15 +41,15 @@ impl CmRoute {
         match side {
             Side::Target => {
                 let listener = Listener::open(objects.port)?;
-                link.send(&Message::CmListening(listener.listening()))?;
+                link.send(SetUpMessage::CmListening(listener.listening()))?;
                 Ok(CmRoute::Listener(listener))
             }
             Side::Initiator => match watch.recv(SETUP_LIMIT)?.0 {
-                Message::CmListening(listening) => {
+                Message::SetUp(SetUpMessage::CmListening(listening)) => {
                     let library = objects.port.context.library();
                     Ok(CmRoute::Caller(Caller::new(&listening, library)?))
                 }
-                other => Err(link.unexpected("cm_listening", &other).into()),
+                other => Err(link.unexpected("set_up_cm_listening", &other).into()),
             },
         }
     }
@@ -105,7 +105,7 @@ fn both_created(
     watch: &mut Watch<'_, '_>,
 ) -> Result<Endpoints, EarlyEnd> {
     let ours = SetupArray { endpoints: port_path::endpoints(objects.port, Vec::new()), held_ns: 0 };
-    watch.link().send(&Message::SetupArray(Box::new(ours)))?;
+    watch.link().send(SetUpMessage::Array(Box::new(ours)))?;
     let peer = array(watch)?.0.endpoints;
     peer.check(0, 0).map_err(RunFailure::from)?;
     Ok(peer)

@@ -14,7 +14,7 @@ use crate::setup::steps::{SetupStep, StepTimes};
 use crate::setup::watch::Watch;
 use plan::Side;
 use protocol::endpoints::{Endpoints, QpEndpoint};
-use protocol::message::{Message, SetupArray};
+use protocol::message::{Message, SetUpMessage, SetupArray};
 use protocol::time_limits::SETUP_LIMIT;
 
 /// Sets up the QPs of a round; returns when this end's QPs are in RTS.
@@ -70,7 +70,7 @@ fn ask(
     times: &mut StepTimes,
 ) -> Result<Endpoints, EarlyEnd> {
     let started = Instant::now();
-    watch.link().send(&Message::SetupArray(Box::new(SetupArray { endpoints, held_ns: 0 })))?;
+    watch.link().send(SetUpMessage::Array(Box::new(SetupArray { endpoints, held_ns: 0 })))?;
     let peer = array(watch)?.0;
     let ns = nanoseconds(started).saturating_sub(peer.held_ns);
     times.record(SetupStep::Exchange, ns);
@@ -86,19 +86,19 @@ fn answer(
     let is_ready = Instant::now();
     let (peer, arrived) = array(watch)?;
     let held = is_ready.saturating_duration_since(arrived);
-    let message = Message::SetupArray(Box::new(SetupArray {
+    let message = Message::SetUp(SetUpMessage::Array(Box::new(SetupArray {
         endpoints,
         held_ns: u64::try_from(held.as_nanos()).unwrap_or(u64::MAX),
-    }));
-    times.time(SetupStep::Exchange, || watch.link().send(&message))?;
+    })));
+    times.time(SetupStep::Exchange, || watch.link().send(message))?;
     Ok(peer.endpoints)
 }
 
 /// The peer's array of the round, and when it arrived.
 pub(crate) fn array(watch: &mut Watch<'_, '_>) -> Result<(SetupArray, Instant), EarlyEnd> {
     match watch.recv(SETUP_LIMIT)? {
-        (Message::SetupArray(array), arrived) => Ok((*array, arrived)),
-        (other, _) => Err(watch.link().unexpected("setup_array", &other).into()),
+        (Message::SetUp(SetUpMessage::Array(array)), arrived) => Ok((*array, arrived)),
+        (other, _) => Err(watch.link().unexpected("set_up_array", &other).into()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::run::{EarlyEnd, Run, TICK, unless_end};
 use protocol::error::LinkError;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{Message, RunMessage};
 use protocol::patience::Patience;
 use protocol::time_limits::SETUP_LIMIT;
 
@@ -93,7 +93,7 @@ impl<'w, 'a> Watch<'w, 'a> {
     /// As [`Watch::recv`]; another message.
     pub(crate) fn ready(&mut self) -> Result<(), EarlyEnd> {
         match self.recv(SETUP_LIMIT)?.0 {
-            Message::Ready => Ok(()),
+            Message::Run(RunMessage::Ready) => Ok(()),
             other => Err(self.run.link.unexpected("ready", &other).into()),
         }
     }

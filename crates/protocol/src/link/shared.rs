@@ -32,7 +32,7 @@ pub(super) const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
 /// The protocol is turn by turn, so few messages are ever unread; more is not a peer but a flood.
 pub(super) const MAX_UNREAD_FRAMES: usize = 32;
 
-/// With so many unread, [`Message::Progress`] is dropped, because the next one says more: who has not read for seconds is
+/// With so many unread, [`RunMessage::Progress`] is dropped, because the next one says more: who has not read for seconds is
 /// an owner that waits for its CPU, not a victim of a flood.
 pub(super) const MOST_BEFORE_PROGRESS: usize = MAX_UNREAD_FRAMES / 2;
 

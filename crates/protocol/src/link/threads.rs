@@ -13,7 +13,7 @@ use super::shared::{
 };
 use crate::error::{FrameError, LinkError};
 use crate::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
-use crate::message::Message;
+use crate::message::{Message, RunMessage, SessionMessage};
 use crate::silence::Silence;
 use crate::transmit::{WriteError, write_frame};
 
@@ -58,16 +58,17 @@ fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
         shared.heard.fetch_add(1, Ordering::Relaxed);
         match message {
             None => {}
-            Some(Message::Heartbeat { progress }) => {
+            Some(Message::Session(SessionMessage::Heartbeat { progress })) => {
                 shared.peer_progress.store(progress, Ordering::Relaxed);
             }
-            Some(Message::Abort(why)) => {
+            Some(Message::Session(SessionMessage::Abort(why))) => {
                 let peer = shared.peer;
                 return LinkError::Aborted { peer, why };
             }
-            Some(Message::Progress(_)) if deliver.len() >= MOST_BEFORE_PROGRESS => {}
+            Some(Message::Run(RunMessage::Progress(_)))
+                if deliver.len() >= MOST_BEFORE_PROGRESS => {}
             Some(message) => {
-                if matches!(message, Message::Goodbye) {
+                if matches!(message, Message::Session(SessionMessage::Goodbye)) {
                     shared.is_parting.store(true, Ordering::Relaxed);
                 }
                 let bytes = reader.message_bytes();
@@ -104,7 +105,8 @@ fn discard_until_end(shared: &Shared) {
 pub(crate) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
     while stopped.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
         let progress = shared.progress.load(Ordering::Relaxed);
-        let Ok(bytes) = frame::encode(&Message::Heartbeat { progress }) else {
+        let Ok(bytes) = frame::encode(&Message::Session(SessionMessage::Heartbeat { progress }))
+        else {
             return;
         };
         // A frame under way is a sign of life itself.
