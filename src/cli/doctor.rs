@@ -14,10 +14,10 @@ use crate::{
         terminal::{Failure, print, print_json, start_logging_beside_findings},
     },
     doctor::{
-        Examination, Inventory, Machine, State, devices_text, examine,
+        Examination, Inventory, Machine, State, examine,
         examine::ExaminationEvent,
         nodes::{NodeAddress, examine_nodes, table},
-        report_text,
+        text::{event_lines, inventory_text, summary},
     },
 };
 use node::resources::{PortRequest, Route};
@@ -57,7 +57,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
         if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
             return;
         }
-        let text = report_text::lines(&event, all_reasons);
+        let text = event_lines(&event, all_reasons);
         let text = if is_first { text.trim_start() } else { &text };
         is_first = false;
         unwritten = print(text).err();
@@ -69,7 +69,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     if args.json {
         print_json(&report)?;
     } else if !quiet {
-        print(&report_text::summary(&report))?;
+        print(&summary(&report))?;
     }
     let words = ["check found something broken", "checks found something broken"];
     ending(report.interrupted, report.count(State::Broken), words)
@@ -139,7 +139,7 @@ pub fn devices(args: &DevicesArgs) -> Result<(), Failure> {
     if args.json {
         return print_json(&inventory);
     }
-    print(&devices_text::text(&inventory, args.device.as_deref()))
+    print(&inventory_text(&inventory, args.device.as_deref()))
 }
 
 /// What was asked for is not there.

@@ -12,7 +12,7 @@ use crate::{
         terminal::{Failure, Pager, print, screen, start_logging, terminal_size},
     },
     coordinator::session::{LessonOptions, run_lesson},
-    explain::{Language, LessonWriter, Presentation, Style, Verdict, page::PAGE},
+    explain::{Language, LessonWriter, PAGE, Presentation, Style, Verdict},
 };
 use protocol::{
     lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES},

@@ -13,10 +13,10 @@ use crate::{
         signals::stop_flag,
         terminal::{Failure, say, start_logging},
     },
-    doctor::{Machine, node},
+    doctor::{Machine, examine::examine_node},
     transfer::{files::Folder, receiver::FileReceiver},
 };
-use ::node::{
+use node::{
     resources::{NodeOptions, NodeResources, Route},
     server::{
         events::{ServerEvent, ServerLog},
@@ -54,7 +54,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         allow_perftest: args.allow_perftest,
         files: receiver(args.receive.as_deref(), args.keep_existing)?,
         examiner: Some(Arc::new(move |options, route, device| {
-            node::examine_node(&Machine::this(), options, route, device, address.port())
+            examine_node(&Machine::this(), options, route, device, address.port())
         })),
     };
     let log = server_log(args.speech.quiet);

@@ -1,26 +1,28 @@
-//! The whole examination in order: this machine, the other end if there is one, then transfers.
+//! The whole examination in order: this machine, the other end if there is one, then transfers. A node that is one of many
+//! tells what its own checks find and the facts that are compared.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 
-use serde::Serialize;
-
-use crate::coordinator::interface::Target;
-use crate::coordinator::interface::tool;
+use machine::threads;
 use node::common_network::agree;
+use node::outcome;
 use node::resources::NodeOptions;
+use plan::flow::FlowDevice;
+use protocol::examination::NodeExamination;
+use protocol::finding::{Finding, State};
 use protocol::link::Link;
 use protocol::token::Token;
-use results::model::{Host, Tool};
-use verbs::{Port, Route, VerbsError, select_or_embedded};
+use results::model::{Device, Host, Tool};
+use serde::Serialize;
+use verbs::{Port, PortRequest, Route, VerbsError, select_or_embedded};
 
-use super::checks::{self, SETUP_RXE, Subject};
-use super::choice::Choice;
-use super::inventory::{Inventory, NoChoice, SCHEMA_VERSION};
+use super::checks::{SETUP_RXE, Subject};
+use super::inventory::{Choice, EMBEDDED, Inventory, NoChoice, SCHEMA_VERSION};
 use super::machine::Machine;
-use super::peer;
-use super::transfer::TransferCheck;
-use protocol::finding::{Finding, State};
+use super::peer::TransferCheck;
+use super::{checks, peer};
+use crate::coordinator::interface::{Target, tool};
 
 const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
 
@@ -271,8 +273,102 @@ fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, s
     }
 }
 
+/// Examines this machine as a node whose device is asked for by `options`, or is `device`, and whose control connection
+/// runs along `route` to the port `control_port`.
+pub fn examine_node(
+    machine: &Machine,
+    options: &NodeOptions,
+    route: Route,
+    device: Option<&FlowDevice>,
+    control_port: u16,
+) -> NodeExamination {
+    let request = match device {
+        Some(device) => PortRequest {
+            device: Some(device.name.clone()),
+            ib_port: device.ib_port,
+            gid_index: None,
+            ..options.request.clone()
+        },
+        None => options.request.clone(),
+    };
+    let mut examination = NodeExamination {
+        usable_cores: threads::allowed_cores()
+            .ok()
+            .and_then(|cores| u32::try_from(cores.len()).ok()),
+        locked_memory: checks::locked_memory(machine),
+        clock_is_kept: clock_is_kept(machine),
+        ..NodeExamination::default()
+    };
+    let mut inventory = match Inventory::read(machine, options.library, &request, route) {
+        Ok(inventory) => inventory,
+        Err(error) => {
+            note_no_device(&mut examination, error);
+            return examination;
+        }
+    };
+    let only_embedded = match &request.device {
+        Some(name) => inventory.keep_only(name),
+        None => false,
+    };
+    examination.findings =
+        checks::run_all(&Subject { machine, inventory: &inventory, control_port, only_embedded });
+    match select_or_embedded(options.library, &request, Some(route)) {
+        Ok(port) => {
+            let own = with_interface(outcome::device(&port), &inventory);
+            if let Some(netdev) = &own.netdev {
+                examination.lossless = checks::lossless(machine, (&own.name, own.port), netdev);
+            }
+            examination.device = Some(own);
+        }
+        Err(error) => note_no_device(&mut examination, error),
+    }
+    examination
+}
+
+fn note_no_device(examination: &mut NodeExamination, error: VerbsError) {
+    examination.no_device = Some(error.to_string());
+    let no_choice = NoChoice::from(error);
+    examination.findings.push(device_used(&None, Some(&no_choice)));
+}
+
+/// With the interface below an embedded device, which the kernel does not tell.
+fn with_interface(mut device: Device, inventory: &Inventory) -> Device {
+    let entry = inventory
+        .devices
+        .iter()
+        .find(|entry| entry.name == device.name && entry.library == device.library);
+    let ports = entry.into_iter().flat_map(|entry| &entry.ports);
+    if let Some(port) = ports.into_iter().find(|port| port.port == device.port) {
+        device.netdev = device.netdev.or_else(|| port.netdev.clone());
+        device.netdev_mtu_bytes = device.netdev_mtu_bytes.or(port.netdev_mtu_bytes);
+        if device.library == EMBEDDED {
+            // It has no link with a meaningful speed.
+            (device.link_gbit_per_s, device.width_lanes) = (None, None);
+        }
+    }
+    device
+}
+
+/// Whether the kernel counts the clock as synchronised (`timedatectl`), or whoever keeps it says so.
+fn clock_is_kept(machine: &Machine) -> Option<bool> {
+    let arguments = ["show", "--property=NTPSynchronized", "--value"];
+    match machine.tool("timedatectl", &arguments).as_deref().map(str::trim) {
+        Some("yes") => return Some(true),
+        Some("no") => return Some(false),
+        _ => {}
+    }
+    if let Some(tracking) = machine.tool("chronyc", &["-n", "tracking"]) {
+        let leap = tracking.lines().find(|line| line.starts_with("Leap status"));
+        return leap.map(|line| !line.contains("Not synchronised"));
+    }
+    machine.has("run/systemd/timesync/synchronized").then_some(true)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::super::machine::made_up::Tree;
     use super::*;
 
     #[test]
@@ -289,5 +385,42 @@ mod tests {
         assert_eq!(found.state, State::Broken);
         assert_eq!(found.found, "UDP port 4791 is taken");
         assert_eq!(found.remedy.as_deref(), Some("end it"));
+    }
+
+    #[test]
+    fn a_clock_is_kept_where_something_says_so() {
+        let tree = Tree::new(&[]);
+        assert_eq!(clock_is_kept(&tree.machine), None);
+        tree.add("run/systemd/timesync", &[("synchronized", "")]);
+        assert_eq!(clock_is_kept(&tree.machine), Some(true));
+        let unsynchronised = "Leap status     : Not synchronised\n";
+        for (program, output, kept) in [
+            ("timedatectl", "no\n", Some(false)),
+            ("timedatectl", "yes\n", Some(true)),
+            ("chronyc", "Leap status     : Normal\n", Some(true)),
+            ("chronyc", unsynchronised, Some(false)),
+        ] {
+            let other = Tree::new(&[]).with_tools(move |name: &str, _: &[&str]| {
+                (name == program).then(|| output.to_owned())
+            });
+            assert_eq!(clock_is_kept(&other.machine), kept, "{output}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_its_device_says_so_and_tells_the_rest() {
+        let request = PortRequest { device: Some("nope".into()), ..PortRequest::default() };
+        let options = NodeOptions::system(request, None);
+        let route = Route::to(IpAddr::from(Ipv4Addr::LOCALHOST));
+        let lacking = examine_node(&Machine::this(), &options, route, None, 18515);
+        assert_eq!(lacking.device, None);
+        assert!(lacking.no_device.unwrap().contains("nope"));
+        assert!(lacking.usable_cores.is_some());
+        assert_eq!(lacking.findings.last().unwrap().check, "device used");
+        let embedded = FlowDevice { name: "soft0".into(), ib_port: None };
+        let found = examine_node(&Machine::this(), &options, route, Some(&embedded), 18515);
+        let device = found.device.unwrap();
+        let names = (&*device.name, device.netdev.as_deref());
+        assert_eq!(names, ("soft0", Some("lo")));
     }
 }

@@ -5,19 +5,12 @@
 //! tree. Pure functions draw the conclusions.
 
 pub mod checks;
-pub mod choice;
-pub mod devices_text;
-pub mod entries;
 pub mod examine;
 pub mod inventory;
 pub mod machine;
-pub mod node;
 pub mod nodes;
 pub mod peer;
-pub mod report_text;
-mod sysfs;
-pub mod transfer;
-mod wrap;
+pub mod text;
 
 pub use examine::{Examination, Report, examine};
 pub use inventory::{Inventory, SCHEMA_VERSION};

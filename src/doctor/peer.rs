@@ -1,22 +1,28 @@
-//! Checks the other end before any transfer: whether it answers, its versions and its clock; and after the transfers,
-//! the MTU of the path.
+//! Checks the other end: before any transfer whether it answers, its versions and its clock; then a small transfer of each
+//! operation; and after the transfers the MTU of the path.
 
 use std::net::{IpAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use serde_json::Value;
-
+use node::resources::NodeOptions;
+use plan::Sweep;
 use protocol::clock_offset::ClockOffset;
 use protocol::error::ConnectError;
+use protocol::failure::RunFailure;
+use protocol::finding::{Finding, State};
 use protocol::handshake::{PeerInfo, connect};
 use protocol::link::Link;
 use protocol::token::Token;
 use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
-use results::model::{Device, Host, ResultFile};
+use results::model::{Device, Failure, Host, ResultFile};
+use serde_json::Value;
+use settings::{Given, Op};
 use verbs::{Gid, Route};
 
-use protocol::finding::{Finding, State};
+use crate::coordinator::interface::{Ends, Observer, SweepOptions, Target};
+use crate::coordinator::sweep::run_sweep;
+use crate::coordinator::sweeper::SweepOutcome;
 
 /// Clocks farther apart make the logs of both ends hard to compare.
 pub(super) const FAR_NS: i128 = 1_000_000_000;
@@ -35,7 +41,7 @@ const WHY_PATH: &str = "packets larger than the MTU of an interface or switch on
 
 pub(super) struct Reached {
     pub(super) findings: Vec<Finding>,
-    /// The control connection; [`part`] ends it.
+    /// The control connection; [`Link::part`] ends it.
     pub(super) link: Link,
     pub(super) route: Route,
 }
@@ -135,7 +141,7 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
         .remedy("sudo timedatectl set-ntp true, at both ends")
 }
 
-/// `1.50 ms`, `3600.0 s`.
+/// A time for people: `1.50 ms`, `3600.0 s`.
 pub(super) fn milliseconds(ns: f64) -> String {
     let ms = ns / 1e6;
     if ms.abs() < 1000.0 { format!("{ms:.2} ms") } else { format!("{:.1} s", ms / 1e3) }
@@ -228,6 +234,172 @@ fn route_mtu(address: IpAddr) -> Option<u32> {
     }
 }
 
+/// Messages in each direction, for each operation and size.
+const MESSAGES: u64 = 32;
+
+const SMALL: &str = "64";
+const LARGE: &str = "64K";
+
+const WHY_TRANSFER: &str = "this is a small benchmark: it connects QPs, sends messages both ways, and compares every byte on \
+                   arrival";
+
+/// A small transfer of each operation in both directions, every byte checked, as a sweep of a few messages. Small messages
+/// of one packet come first, then large ones of many full packets, which fail alone if the path does not carry the RDMA
+/// MTU.
+pub(super) struct TransferCheck<'a> {
+    pub(super) target: Target,
+    pub(super) resources: &'a NodeOptions,
+    pub(super) token: Option<&'a Token>,
+    pub(super) stop: &'a AtomicBool,
+}
+
+/// The results of the transfers.
+pub(super) struct TransferResults {
+    pub(super) findings: Vec<Finding>,
+    /// The last result, with both ends' devices and the path MTU.
+    pub(super) result: Option<ResultFile>,
+    pub(super) full_packets_passed: bool,
+    pub(super) interrupted: bool,
+}
+
+/// The result of one operation with one size; `None` if it was not tried.
+type OperationOutcome = Option<Result<(), Failure>>;
+
+impl TransferCheck<'_> {
+    pub(super) fn run(&self) -> TransferResults {
+        let mut done = TransferResults {
+            findings: Vec::new(),
+            result: None,
+            full_packets_passed: false,
+            interrupted: false,
+        };
+        let small = match self.sweep(SMALL) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                done.interrupted = error.interrupted;
+                done.findings.push(not_begun(&error));
+                return done;
+            }
+        };
+        // If no small message passes, no large one does; save the time.
+        let large = (any_passed(&small) && !small.interrupted).then(|| self.sweep(LARGE));
+        done.interrupted = small.interrupted;
+        let large = match large {
+            Some(Ok(outcome)) => Some(outcome),
+            Some(Err(error)) => {
+                done.findings.push(not_begun(&error));
+                None
+            }
+            None => None,
+        };
+        if let Some(large) = &large {
+            done.full_packets_passed = any_passed(large);
+            done.interrupted |= large.interrupted;
+        }
+        for op in Op::BASIC {
+            let outcomes = [
+                outcome_of(&small.result, op),
+                large.as_ref().and_then(|it| outcome_of(&it.result, op)),
+            ];
+            done.findings.extend(judge_transfers(op, outcomes));
+        }
+        done.result = Some(large.map_or(small.result, |large| large.result));
+        done
+    }
+
+    fn sweep(&self, size: &str) -> Result<SweepOutcome, RunFailure> {
+        let ends = Ends {
+            target: self.target.clone(),
+            resources: self.resources.clone(),
+            token: self.token.cloned(),
+        };
+        let options = SweepOptions::new(sweep(size), ends);
+        run_sweep(&options, self.stop, &mut NoObserver)
+    }
+}
+
+fn any_passed(outcome: &SweepOutcome) -> bool {
+    Op::BASIC.iter().any(|op| matches!(outcome_of(&outcome.result, *op), Some(Ok(()))))
+}
+
+/// A sweep of each operation once, with fewer retries than usual, half a second apart: failures show quickly, while a
+/// busy machine has time to answer.
+fn sweep(size: &str) -> Sweep {
+    let given = Given::from([
+        ("op", "send,write,read"),
+        ("size", size),
+        ("tx-depth", "8"),
+        ("rx-depth", "16"),
+        ("bidirectional", "true"),
+        ("iters", MESSAGES.to_string().as_str()),
+        ("warmup", "0"),
+        ("verify", "true"),
+        ("no-latency", "true"),
+        ("timeout", "17"),
+        ("retry-cnt", "3"),
+    ]);
+    // The settings are constant; a test checks them.
+    Sweep::new(&given).unwrap_or_default()
+}
+
+fn outcome_of(result: &ResultFile, op: Op) -> OperationOutcome {
+    let case = result.cases.iter().find(|case| case.config.op == op.into())?;
+    // A run that the user stopped proves nothing.
+    let run = case.runs.first().filter(|run| !run.interrupted)?;
+    Some(match &run.failure {
+        None if run.complete => Ok(()),
+        None => Err(Failure::default()),
+        Some(failure) => Err(failure.clone()),
+    })
+}
+
+fn judge_transfers(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
+    Some(match (small?, large) {
+        (Err(failure), _) => {
+            transfer_finding(op, State::Broken, format!("64 bytes: {}", failure.message))
+                .remedy(transfer_remedy(failure))
+        }
+        (Ok(()), Some(Err(failure))) => transfer_finding(
+            op,
+            State::Broken,
+            format!(
+                "small messages pass, large ones do not (64 bytes, 64 KiB): {}",
+                failure.message
+            ),
+        )
+        .remedy(transfer_remedy(failure)),
+        (Ok(()), Some(Ok(()))) => transfer_finding(
+            op,
+            State::Ok,
+            format!("{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"),
+        ),
+        (Ok(()), None) => transfer_finding(
+            op,
+            State::Ok,
+            format!("{MESSAGES} messages of 64 bytes, both ways, every byte right"),
+        ),
+    })
+}
+
+fn transfer_remedy(failure: Failure) -> String {
+    failure.hint.unwrap_or_else(|| "see what the other end printed".to_owned())
+}
+
+fn transfer_finding(op: Op, state: State, found: String) -> Finding {
+    Finding::new("transfer", state, found, WHY_TRANSFER).of(op.name())
+}
+
+fn not_begun(error: &RunFailure) -> Finding {
+    let remedy = error.hint.clone();
+    Finding::new("transfer", State::Broken, format!("not started: {error}"), WHY_TRANSFER)
+        .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
+}
+
+/// Shows nothing: the findings contain all results.
+struct NoObserver;
+
+impl Observer for NoObserver {}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,5 +461,40 @@ mod tests {
         assert_eq!(same.state, State::Ok);
         assert!(same.found.ends_with(", on b (Linux 6.1)"), "{}", same.found);
         assert_eq!(version(&peer("99.0.0")).state, State::Warning);
+    }
+
+    fn failed(message: &str) -> OperationOutcome {
+        Some(Err(Failure { message: message.into(), hint: Some("try".into()) }))
+    }
+
+    #[test]
+    fn the_sweep_is_each_operation_both_ways_and_checked() {
+        for (size, bytes) in [(SMALL, 64), (LARGE, 65_536)] {
+            let cases = sweep(size).cases;
+            let ops: Vec<Op> = cases.iter().map(|case| case.op.transfer()).collect();
+            assert_eq!(ops, Op::BASIC);
+            for case in &cases {
+                assert_eq!((case.size_bytes, case.qps), (bytes, 1));
+                assert!(case.verify && case.bidirectional);
+            }
+        }
+    }
+
+    #[test]
+    fn full_packets_that_fail_alone_point_at_the_mtu() {
+        let found = judge_transfers(Op::Write, [Some(Ok(())), failed("retries")]).unwrap();
+        assert_eq!(found.state, State::Broken);
+        assert_eq!(found.label(), "transfer write");
+        assert!(found.found.contains("large ones do not"));
+        let refused = judge_transfers(Op::Send, [failed("retries"), None]).unwrap();
+        assert_eq!(refused.found, "64 bytes: retries");
+        assert_eq!(refused.remedy.as_deref(), Some("try"));
+    }
+
+    #[test]
+    fn what_was_not_tried_is_not_told() {
+        assert_eq!(judge_transfers(Op::Read, [None, None]), None);
+        let small = judge_transfers(Op::Read, [Some(Ok(())), None]).unwrap();
+        assert_eq!(small.state, State::Ok);
     }
 }

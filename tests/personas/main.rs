@@ -12,9 +12,7 @@ use std::sync::atomic::AtomicBool;
 use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest, Route};
 use rocebench::doctor::examine::ExaminationEvent;
-use rocebench::doctor::{
-    Examination, Finding, Inventory, Machine, devices_text, examine, report_text,
-};
+use rocebench::doctor::{Examination, Finding, Inventory, Machine, examine, text as doctor_text};
 use testing::null_library::{PersonaMachine, persona};
 
 /// What `devices` and `doctor` print, without what is of the machine that runs this.
@@ -27,7 +25,7 @@ fn first_day(persona: &PersonaMachine) -> String {
     match Inventory::read(&machine(), persona.library(), &request, route) {
         Ok(mut inventory) => {
             inventory.devices.retain(|device| !device.is_embedded());
-            text += &devices_text::text(&inventory, None);
+            text += &doctor_text::inventory_text(&inventory, None);
         }
         Err(error) => writeln!(text, "{error}").unwrap(),
     }
@@ -55,7 +53,7 @@ fn first_day(persona: &PersonaMachine) -> String {
         &mut |event: ExaminationEvent<'_>| match event {
             ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
             ExaminationEvent::Section(_) => {}
-            event => text += &report_text::lines(&event, false),
+            event => text += &doctor_text::event_lines(&event, false),
         },
     )
     .unwrap();

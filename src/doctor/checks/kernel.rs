@@ -1,10 +1,12 @@
-//! RDMA in the kernel: checks the core, the drivers of installed adapters, and that there is a device.
+//! What the kernel provides: checks its RDMA core and drivers, the nodes of its devices, memory that may be locked, huge
+//! pages, and versions.
 
+use protocol::examination::LockedMemory;
+use protocol::finding::{Finding, State};
 use settings::listed;
 
-use super::super::machine::Machine;
-use super::subject::Subject;
-use protocol::finding::{Finding, State};
+use super::Subject;
+use crate::doctor::machine::Machine;
 
 /// Advice to set up the software device.
 pub(in super::super) const SETUP_RXE: &str = "load the adapter's driver; without an adapter make the kernel's \
@@ -23,16 +25,17 @@ const RDMA_MODULES: [(&str, &str); 8] = [
     ("ionic", "ionic_rdma"),
 ];
 
-const WHY: &str = "verbs programs reach a device through the kernel's RDMA core (ib_core, ib_uverbs) and a \
+const WHY_KERNEL: &str = "verbs programs reach a device through the kernel's RDMA core (ib_core, ib_uverbs) and a \
      driver module of the device";
 
-pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
+/// Checks the RDMA core, the drivers of installed adapters, and that there is a device.
+pub(super) fn check_drivers(subject: &Subject<'_>) -> Vec<Finding> {
     let machine = subject.machine;
     let devices: Vec<&str> =
         subject.inventory.system().map(|device| device.name.as_str()).collect();
     if subject.only_embedded {
         let found = "the embedded device needs no kernel module";
-        return vec![Finding::new("kernel", State::Ok, found, WHY)];
+        return vec![Finding::new("kernel", State::Ok, found, WHY_KERNEL)];
     }
     let mut findings = Vec::new();
     let core = is_loaded(machine, "ib_uverbs") || machine.has("sys/class/infiniband_verbs");
@@ -41,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
             "kernel",
             State::Ok,
             format!("the RDMA core is loaded and has {}", listed(&devices)),
-            WHY,
+            WHY_KERNEL,
         ),
         (false, false) if machine.has("sys/class/infiniband") => Finding::new(
             "kernel",
@@ -50,14 +53,14 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "{} without the module ib_uverbs, so no program can use a device",
                 listed(&devices)
             ),
-            WHY,
+            WHY_KERNEL,
         )
         .remedy("sudo modprobe ib_uverbs"),
         (false, false) => Finding::new(
             "kernel",
             State::Ok,
             format!("libibverbs has {}, which the kernel does not know", listed(&devices)),
-            WHY,
+            WHY_KERNEL,
         ),
         (true, _) => {
             let rxe = rxe(subject);
@@ -65,7 +68,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Finding> {
                 "kernel",
                 State::Warning,
                 format!("no RDMA device; rocebench runs on its embedded one; {rxe}"),
-                WHY,
+                WHY_KERNEL,
             )
             .remedy(SETUP_RXE)
         }
@@ -109,6 +112,244 @@ fn rxe(subject: &Subject<'_>) -> String {
     }
 }
 
+const FOLDER: &str = "dev/infiniband";
+
+const WHY_NODES: &str =
+    "a verbs program opens /dev/infiniband/uverbsN of its device for reading and writing";
+
+/// Checks that the devices' nodes in `/dev/infiniband` exist and that this user may use them.
+pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
+    let machine = subject.machine;
+    let nodes: Vec<(&str, &str)> = subject
+        .inventory
+        .system()
+        .filter_map(|device| Some((device.name.as_str(), device.uverbs.as_deref()?)))
+        .collect();
+    if nodes.is_empty() {
+        return Vec::new();
+    }
+    let states: Vec<Node<'_>> = nodes
+        .iter()
+        .map(|(device, node)| Node {
+            device,
+            node,
+            is_there: machine.has(format!("{FOLDER}/{node}")),
+            may_use: machine.may_use(format!("{FOLDER}/{node}")),
+        })
+        .collect();
+    let mut findings = vec![judge_nodes(&states)];
+    if !machine.has(format!("{FOLDER}/rdma_cm")) {
+        findings.push(
+            Finding::new(
+                "device nodes",
+                State::Warning,
+                "there is no /dev/infiniband/rdma_cm",
+                "many RDMA programs connect with rdma_cm, which needs it; rocebench does so only with --connect cm",
+            )
+            .of("rdma_cm")
+            .remedy(
+                "sudo modprobe rdma_ucm; in a container, start it with --device=/dev/infiniband",
+            ),
+        );
+    }
+    findings
+}
+
+struct Node<'a> {
+    device: &'a str,
+    node: &'a str,
+    is_there: bool,
+    may_use: bool,
+}
+
+fn judge_nodes(nodes: &[Node<'_>]) -> Finding {
+    let missing = names_of(nodes, |node| !node.is_there);
+    let denied = names_of(nodes, |node| node.is_there && !node.may_use);
+    if !missing.is_empty() {
+        return node_finding(State::Broken, format!("/dev/infiniband lacks {}", listed(&missing)))
+            .remedy(
+                "sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband",
+            );
+    }
+    if !denied.is_empty() {
+        return node_finding(
+            State::Broken,
+            format!("this user has no permission to read and write {}", listed(&denied)),
+        )
+        .remedy(
+            "sudo chmod a+rw /dev/infiniband/uverbs*; to stay: KERNEL==\"uverbs*\", MODE=\"0666\" in \
+             /etc/udev/rules.d/90-rdma.rules",
+        );
+    }
+    node_finding(
+        State::Ok,
+        format!("this user may read and write {}", listed(&names_of(nodes, |_| true))),
+    )
+}
+
+fn node_finding(state: State, found: String) -> Finding {
+    Finding::new("device nodes", state, found, WHY_NODES)
+}
+
+fn names_of(nodes: &[Node<'_>], filter: fn(&Node<'_>) -> bool) -> Vec<String> {
+    nodes
+        .iter()
+        .filter(|node| filter(node))
+        .map(|node| format!("{} ({})", node.node, node.device))
+        .collect()
+}
+
+/// Enough for a few dozen QPs with messages of 1 MiB.
+const ENOUGH_BYTES: u64 = 64 << 20;
+
+/// The capability to lock memory beyond any limit.
+const CAP_IPC_LOCK: u32 = 14;
+
+const WHY_LOCKED: &str = "an RDMA device reads and writes buffers and queues by itself, so they are locked in memory; \
+     beyond the limit ibv_reg_mr, ibv_create_cq and ibv_create_qp fail with ENOMEM";
+
+/// Checks how much memory this process may lock.
+pub(super) fn check_locked_memory(subject: &Subject<'_>) -> Vec<Finding> {
+    let finding = match limit(subject.machine) {
+        Some(Limit::None) => locked_ok("no limit"),
+        Some(Limit::Privileged) => locked_ok("no limit for this process (CAP_IPC_LOCK)"),
+        Some(Limit::Bytes(bytes)) if !subject.has_system_devices() => locked_ok(&format!(
+            "at most {}; the embedded device locks none",
+            size(bytes)
+        )),
+        Some(Limit::Bytes(bytes)) if bytes >= ENOUGH_BYTES => locked_ok(&format!("at most {}", size(bytes))),
+        Some(Limit::Bytes(bytes)) => Finding::new(
+            "locked memory",
+            State::Warning,
+            format!("at most {}", size(bytes)),
+            WHY_LOCKED,
+        )
+        .remedy(
+            "ulimit -l unlimited; to stay: `* - memlock unlimited` in /etc/security/limits.conf, or \
+             LimitMEMLOCK=infinity in a systemd unit",
+        ),
+        None => Finding::new(
+            "locked memory",
+            State::Unknown,
+            "/proc/self/limits does not have it",
+            WHY_LOCKED,
+        ),
+    };
+    vec![finding]
+}
+
+fn locked_ok(found: &str) -> Finding {
+    Finding::new("locked memory", State::Ok, found, WHY_LOCKED)
+}
+
+#[derive(Debug, PartialEq)]
+enum Limit {
+    None,
+    /// The process has the capability, so no limit applies.
+    Privileged,
+    Bytes(u64),
+}
+
+/// How much memory this process may lock.
+pub(in super::super) fn locked_memory(machine: &Machine) -> Option<LockedMemory> {
+    Some(match limit(machine)? {
+        Limit::None | Limit::Privileged => LockedMemory::Unlimited,
+        Limit::Bytes(bytes) => LockedMemory::Bytes(bytes),
+    })
+}
+
+fn limit(machine: &Machine) -> Option<Limit> {
+    let limits = machine.text("proc/self/limits")?;
+    let soft = soft_limit(&limits)?;
+    let capable = machine.has_capability(CAP_IPC_LOCK);
+    Some(match soft {
+        Limit::Bytes(_) if capable => Limit::Privileged,
+        other => other,
+    })
+}
+
+fn soft_limit(limits: &str) -> Option<Limit> {
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"))?;
+    match line.split_whitespace().next()? {
+        "unlimited" => Some(Limit::None),
+        bytes => bytes.parse().ok().map(Limit::Bytes),
+    }
+}
+
+/// A number of bytes for people: `64 KiB`, `8 MiB`.
+fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 30 && bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
+        _ if bytes >= 1 << 20 => format!("{} MiB", bytes >> 20),
+        _ => format!("{} KiB", bytes >> 10),
+    }
+}
+
+const WHY_HUGE_PAGES: &str = "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, \
+                   which helps with many QPs and large messages";
+
+/// Checks huge pages, which the buffers of a run use if the kernel provides them.
+pub(super) fn check_huge_pages(subject: &Subject<'_>) -> Vec<Finding> {
+    let machine = subject.machine;
+    let mode = machine
+        .text("sys/kernel/mm/transparent_hugepage/enabled")
+        .and_then(|text| chosen(&text).map(str::to_owned));
+    let pages = machine.text("proc/meminfo").and_then(|text| reserved_pages(&text)).unwrap_or(0);
+    let reserved = format!("{pages} reserved");
+    vec![match mode.as_deref() {
+        Some("always") => huge_pages_finding(
+            State::Ok,
+            format!("every large buffer gets transparent ones; {reserved}"),
+        ),
+        Some(mode) if subject.has_adapters() => huge_pages_finding(
+            State::Warning,
+            format!("transparent ones are set to {mode}, so buffers get none; {reserved}"),
+        )
+        .remedy("echo always | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
+        Some(mode) => huge_pages_finding(
+            State::Ok,
+            format!(
+                "transparent ones are set to {mode}, which matters only with an adapter; {reserved}"
+            ),
+        ),
+        None => {
+            huge_pages_finding(State::Ok, format!("the kernel has no transparent ones; {reserved}"))
+        }
+    }]
+}
+
+fn huge_pages_finding(state: State, found: String) -> Finding {
+    Finding::new("huge pages", state, found, WHY_HUGE_PAGES)
+}
+
+/// `madvise` of `always [madvise] never`.
+fn chosen(text: &str) -> Option<&str> {
+    text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+}
+
+fn reserved_pages(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("HugePages_Total:"))?;
+    line.trim().parse().ok()
+}
+
+const WHY_VERSIONS: &str =
+    "most driver faults are known faults of old versions; name these versions in every bug report";
+
+/// Lists the versions of this program, the kernel, rdma-core and the operating system, and the adapters' firmware.
+pub(super) fn check_versions(subject: &Subject<'_>) -> Vec<Finding> {
+    let host = &subject.inventory.host;
+    let mut parts =
+        vec![format!("rocebench {}", env!("CARGO_PKG_VERSION")), format!("Linux {}", host.kernel)];
+    parts.extend(host.rdma_core.iter().map(|version| format!("rdma-core {version}")));
+    parts.extend(host.os.clone());
+    for device in subject.adapters() {
+        if let Some(firmware) = &device.firmware {
+            parts.push(format!("{} firmware {firmware}", device.name));
+        }
+    }
+    vec![Finding::new("versions", State::Ok, parts.join(", "), WHY_VERSIONS)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::*;
@@ -117,9 +358,9 @@ mod tests {
     #[test]
     fn devices_need_the_core() {
         let ok = (State::Ok, "kernel".into());
-        assert_eq!(states(&findings(&tree(), check)), [ok]);
+        assert_eq!(states(&findings(&tree(), check_drivers)), [ok]);
         let without = Tree::new(&[("sys/class/infiniband/mlx5_0/fw_ver", "1\n")]);
-        let found = findings(&without, check);
+        let found = findings(&without, check_drivers);
         assert_eq!(states(&found), [(State::Broken, "kernel".into())]);
         assert_eq!(found[0].remedy.as_deref(), Some("sudo modprobe ib_uverbs"));
     }
@@ -131,9 +372,89 @@ mod tests {
             ("sys/bus/pci/drivers/mlx5_core/bind", ""),
             ("sys/bus/pci/drivers/ice/bind", ""),
         ]);
-        let found = findings(&tree, check);
+        let found = findings(&tree, check_drivers);
         let lacking = (State::Warning, "kernel module mlx5_ib".into());
         assert_eq!(states(&found)[1..], [lacking]);
         assert!(found[0].found.contains("embedded"), "{found:?}");
+    }
+
+    #[test]
+    fn nodes_that_are_missing_or_forbidden() {
+        let node =
+            |is_there, may_use| Node { device: "mlx5_0", node: "uverbs0", is_there, may_use };
+        assert_eq!(judge_nodes(&[node(true, true)]).state, State::Ok);
+        let denied = judge_nodes(&[node(true, true), node(true, false)]);
+        assert_eq!(denied.state, State::Broken);
+        assert!(denied.remedy.unwrap().contains("chmod"));
+        let missing = judge_nodes(&[node(false, false)]);
+        assert_eq!(missing.found, "/dev/infiniband lacks uverbs0 (mlx5_0)");
+    }
+
+    #[test]
+    fn every_device_has_a_node() {
+        let tree = tree();
+        tree.add("dev/infiniband", &[("uverbs0", ""), ("rdma_cm", "")]);
+        let found = findings(&tree, check_device_nodes);
+        assert_eq!(states(&found), [(State::Broken, "device nodes".into())]);
+        assert!(found[0].found.ends_with("uverbs1 (rxe0)"), "{found:?}");
+        tree.add("dev/infiniband", &[("uverbs1", "")]);
+        let permitted = (State::Ok, "device nodes".into());
+        assert_eq!(states(&findings(&tree, check_device_nodes)), [permitted]);
+    }
+
+    const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\
+         Max processes             95000                95000                processes \n\
+         Max locked memory         65536                65536                bytes     \n";
+
+    #[test]
+    fn a_small_limit_is_a_warning_unless_it_does_not_bind() {
+        let tree = tree();
+        let with = |capabilities: &str| {
+            let files = [("limits", LIMITS), ("status", capabilities)];
+            tree.add("proc/self", &files);
+            findings(&tree, check_locked_memory).remove(0)
+        };
+        let limited = with("CapEff:\t0000000000000000\n");
+        assert_eq!(outcome(&limited), (State::Warning, "at most 64 KiB"));
+        let privileged = with("Name:\tx\nCapEff:\t000001ffffffffff\n");
+        assert_eq!(privileged.state, State::Ok);
+    }
+
+    #[test]
+    fn the_embedded_device_does_not_care() {
+        let tree = Tree::new(&[("proc/self/limits", LIMITS)]);
+        assert_eq!(findings(&tree, check_locked_memory)[0].state, State::Ok);
+        assert_eq!(findings(&Tree::new(&[]), check_locked_memory)[0].state, State::Unknown);
+    }
+
+    #[test]
+    fn limits_as_the_kernel_writes_them() {
+        let unlimited = LIMITS.replace("65536 ", "unlimited ");
+        assert_eq!(soft_limit(&unlimited), Some(Limit::None));
+        assert_eq!(soft_limit(LIMITS), Some(Limit::Bytes(65536)));
+        assert_eq!(soft_limit("Max cpu time unlimited"), None);
+        assert_eq!(size(8 << 20), "8 MiB");
+        assert_eq!(size(2 << 30), "2 GiB");
+    }
+
+    #[test]
+    fn the_mode_in_brackets_counts() {
+        let mode = "sys/kernel/mm/transparent_hugepage/enabled";
+        let reserved = "MemTotal: 1 kB\nHugePages_Total:     12\n";
+        let files = [(mode, "always [madvise] never\n"), ("proc/meminfo", reserved)];
+        let tree = tree();
+        tree.add("", &files);
+        let found = &findings(&tree, check_huge_pages)[0];
+        assert_eq!(found.state, State::Warning);
+        assert!(found.found.ends_with("12 reserved"), "{found:?}");
+        assert_eq!(findings(&Tree::new(&files), check_huge_pages)[0].state, State::Ok);
+        assert_eq!(chosen("[always] madvise never"), Some("always"));
+    }
+
+    #[test]
+    fn firmware_of_adapters_is_told() {
+        let found = &findings(&tree(), check_versions)[0].found;
+        assert!(found.contains("mlx5_0 firmware 22.31.1014"), "{found}");
+        assert!(found.contains("rocebench "));
     }
 }

@@ -1,61 +1,89 @@
-//! The checks of one machine, one file per group. No check needs root, changes anything or opens a device; a check
+//! The checks of one machine, one file per topic. No check needs root, changes anything or opens a device; a check
 //! reports what it cannot see without root.
 
-mod cpu;
 mod firewall;
-mod flow_control;
-mod gids;
-mod hugepages;
+mod hardware;
 mod kernel;
-mod memory;
-mod mtu;
-mod numa;
-mod ordering;
-mod pcie;
-mod permissions;
 mod ports;
-mod subject;
-mod udp_port;
-mod versions;
 
 use protocol::finding::Finding;
 
-pub(super) use flow_control::lossless;
-pub(super) use kernel::SETUP_RXE;
-pub(super) use memory::locked_memory;
-pub use subject::Subject;
+use super::inventory::{DeviceEntry, Inventory, PortEntry};
+use super::machine::Machine;
+pub(super) use kernel::{SETUP_RXE, locked_memory};
+pub(super) use ports::lossless;
 
 /// Runs all checks; those that others depend on come first.
 pub fn run_all(subject: &Subject<'_>) -> Vec<Finding> {
     [
-        kernel::check,
-        permissions::check,
-        memory::check,
-        ports::check,
-        gids::check,
-        mtu::check,
-        firewall::check,
-        udp_port::check,
-        pcie::check,
-        ordering::check,
-        numa::check,
-        cpu::check,
-        flow_control::check,
-        hugepages::check,
-        versions::check,
+        kernel::check_drivers,
+        kernel::check_device_nodes,
+        kernel::check_locked_memory,
+        ports::check_ports,
+        ports::check_gids,
+        ports::check_mtu,
+        firewall::check_firewall,
+        firewall::check_udp_port,
+        hardware::check_pcie,
+        hardware::check_ordering,
+        hardware::check_numa,
+        hardware::check_cpu,
+        ports::check_flow_control,
+        kernel::check_huge_pages,
+        kernel::check_versions,
     ]
     .iter()
     .flat_map(|check| check(subject))
     .collect()
 }
 
+/// The input of all checks.
+pub struct Subject<'a> {
+    pub machine: &'a Machine,
+    pub inventory: &'a Inventory,
+    /// TCP port of the control connection.
+    pub control_port: u16,
+    /// Whether an embedded device was requested, so that the system's are left out.
+    pub only_embedded: bool,
+}
+
+impl Subject<'_> {
+    fn adapters(&self) -> impl Iterator<Item = &DeviceEntry> {
+        self.inventory.system().filter(|device| !device.software)
+    }
+
+    fn has_adapters(&self) -> bool {
+        self.adapters().next().is_some()
+    }
+
+    fn has_system_devices(&self) -> bool {
+        self.inventory.system().next().is_some()
+    }
+
+    /// Active Ethernet ports of the system's devices.
+    fn active_roce_ports(&self) -> impl Iterator<Item = (&DeviceEntry, &PortEntry)> {
+        self.inventory.system_ports().filter(|(_, port)| port.is_active() && port.is_ethernet())
+    }
+
+    /// The judgement of each active Ethernet port of the system's devices.
+    fn judge_active_roce_ports(
+        &self,
+        judge: fn(&DeviceEntry, &PortEntry) -> Finding,
+    ) -> Vec<Finding> {
+        self.active_roce_ports().map(|(device, port)| judge(device, port)).collect()
+    }
+}
+
+/// `mlx5_0:1`: a port as a subject.
+fn port_name(device: &DeviceEntry, port: &PortEntry) -> String {
+    format!("{}:{}", device.name, port.port)
+}
+
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::entries::DeviceEntry;
-    use super::super::inventory::Inventory;
+    use super::super::inventory::kernel_devices;
+    pub(super) use super::super::inventory::tests::tree;
     pub(super) use super::super::machine::made_up::Tree;
-    use super::super::sysfs;
-    pub(super) use super::super::sysfs::tests::tree;
     use super::*;
     use protocol::finding::State;
 
@@ -71,7 +99,7 @@ pub(super) mod tests {
         add: impl FnOnce(&mut Vec<DeviceEntry>),
     ) -> Vec<Finding> {
         let mut inventory =
-            Inventory { devices: sysfs::devices(&tree.machine), ..Inventory::default() };
+            Inventory { devices: kernel_devices(&tree.machine), ..Inventory::default() };
         add(&mut inventory.devices);
         let findings = check(&Subject {
             machine: &tree.machine,

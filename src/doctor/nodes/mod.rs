@@ -1,31 +1,32 @@
 //! Many nodes examined together: each tells facts of itself, and what differs between them is found. A difference is
 //! told by what most nodes have.
 
-mod asked;
-mod aspects;
-mod clocks;
-mod spread;
+mod differences;
 pub mod table;
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use serde::Serialize;
-
-use crate::coordinator::interface::tool;
+use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
+use plan::flow::FlowDevice;
 use protocol::clock_offset::ClockOffset;
 use protocol::examination::NodeExamination;
 use protocol::finding::{Finding, State};
+use protocol::handshake::connect;
+use protocol::link::Link;
+use protocol::message::{ExaminationMessage, Message, SessionMessage};
 use protocol::token::Token;
 use results::model::{Host, Tool};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::inventory::SCHEMA_VERSION;
-pub use asked::NodeAddress;
-use asked::{Answer, Asked, ask_all};
-use aspects::ASPECTS;
-use spread::Spread;
+use super::peer::not_reached;
+use crate::coordinator::interface::tool;
+use crate::coordinator::session::at_once;
 
 /// What was found at many nodes and between them.
 #[derive(Serialize)]
@@ -111,7 +112,7 @@ pub fn examine_nodes(
 
 impl NodesReport {
     /// Of the answers of these nodes.
-    fn new(names: Vec<String>, answers: Vec<Asked>) -> NodesReport {
+    fn new(names: Vec<String>, answers: Vec<NodeAnswer>) -> NodesReport {
         let spreads: Vec<Spread> = ASPECTS
             .iter()
             .map(|aspect| {
@@ -183,7 +184,7 @@ fn clock(offset: ClockOffset) -> Option<Clock> {
     })
 }
 
-fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<NodesFinding> {
+fn findings(names: &[String], answers: &[NodeAnswer], spreads: &[Spread]) -> Vec<NodesFinding> {
     let mut findings = Vec::new();
     for (number, answer) in answers.iter().enumerate() {
         if let Err(finding) = answer {
@@ -196,7 +197,7 @@ fn findings(names: &[String], answers: &[Asked], spreads: &[Spread]) -> Vec<Node
         }
     }
     let offsets: Vec<_> = answers.iter().map(|answer| answer.as_ref().ok()?.clock).collect();
-    for (nodes, finding) in clocks::findings(names, &offsets) {
+    for (nodes, finding) in clock_findings(names, &offsets) {
         findings.push(nodes_finding(names, Scope::Difference, &nodes, finding));
     }
     for (finding, nodes) in own_findings(answers) {
@@ -219,7 +220,7 @@ fn nodes_finding(
 }
 
 /// What nodes found at themselves, each finding once with the nodes that have it in the same words.
-fn own_findings(answers: &[Asked]) -> Vec<(&Finding, Vec<usize>)> {
+fn own_findings(answers: &[NodeAnswer]) -> Vec<(&Finding, Vec<usize>)> {
     let mut own: Vec<(&Finding, Vec<usize>)> = Vec::new();
     let mut places: HashMap<&Finding, usize> = HashMap::new();
     for (number, answer) in answers.iter().enumerate() {
@@ -233,6 +234,98 @@ fn own_findings(answers: &[Asked]) -> Vec<(&Finding, Vec<usize>)> {
         }
     }
     own
+}
+
+/// Nodes that are asked at once.
+const AT_ONCE: usize = 64;
+
+/// How long a node may examine itself: programs such as `nft` and `ethtool` run there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Findings of one node that are kept.
+const MOST_FINDINGS: usize = 100;
+/// Priorities that Ethernet has, 0 to 7.
+const PRIORITIES: usize = 8;
+/// Values that the six bits of a DSCP have.
+const DSCPS: usize = 64;
+
+const WHY_ASKED: &str = "a node that is not examined may be the one that differs";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeAddress {
+    pub name: String,
+    pub host: String,
+    /// TCP port of the control connection.
+    pub port: u16,
+    /// The device to examine there; the server's own without.
+    pub device: Option<FlowDevice>,
+}
+
+#[derive(Clone, Debug)]
+struct Answer {
+    address: SocketAddr,
+    version: String,
+    host: Host,
+    clock: Option<ClockOffset>,
+    examination: NodeExamination,
+}
+
+/// An answer, or why there is none.
+type NodeAnswer = Result<Answer, Box<Finding>>;
+
+/// Asks all, each as [`ask`]; in their order.
+fn ask_all(
+    nodes: &[NodeAddress],
+    token: Option<&Token>,
+    facts: &Value,
+    stop: &AtomicBool,
+) -> Vec<NodeAnswer> {
+    at_once(AT_ONCE, nodes, |node| ask(node, token, facts, stop))
+}
+
+/// Asks one; else why there is no answer.
+fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBool) -> NodeAnswer {
+    let (link, peer) = connect(&node.host, node.port, token, facts, stop)
+        .map_err(|error| Box::new(not_reached(&error, node.port)))?;
+    let device = node.device.clone();
+    let answer =
+        link.send(ExaminationMessage::Examine { device }).and_then(|()| link.recv(PATIENCE, stop));
+    let examination = match answer {
+        Ok(Message::Examination(ExaminationMessage::Examined(examination))) => {
+            bounded(*examination)
+        }
+        Ok(Message::Session(SessionMessage::Abort(why))) => {
+            let mut finding = unexamined(&why.reason);
+            finding.remedy = why.hint.or(finding.remedy);
+            return Err(finding);
+        }
+        Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),
+        Err(error) => return Err(unexamined(&error.to_string())),
+    };
+    Link::part([&link], stop);
+    Ok(Answer {
+        address: peer.address,
+        version: peer.version,
+        host: serde_json::from_value(peer.host).unwrap_or_default(),
+        clock: peer.clock,
+        examination,
+    })
+}
+
+fn unexamined(found: &str) -> Box<Finding> {
+    let finding = Finding::new("reach", State::Broken, found, WHY_ASKED);
+    Box::new(finding.remedy("look at the output of `rocebench serve` there, and try again"))
+}
+
+/// No more than there can be: strings were made short and printable when the message came.
+fn bounded(mut examination: NodeExamination) -> NodeExamination {
+    examination.findings.truncate(MOST_FINDINGS);
+    let lossless = &mut examination.lossless;
+    for priorities in [&mut lossless.pfc_priorities, &mut lossless.ecn_priorities] {
+        priorities.iter_mut().for_each(|it| it.truncate(PRIORITIES));
+    }
+    lossless.dscp_priorities.iter_mut().for_each(|it| it.truncate(DSCPS));
+    examination
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Many nodes as text of 80 columns: what all have in common, a row for each node with what differs, and the findings.
 
-use crate::doctor::report_text::{counted, finding_text};
-use crate::doctor::wrap::wrapped;
+use crate::doctor::text::{counted, finding_text, wrapped};
 use protocol::finding::{Finding, State};
 
-use super::spread::{Spread, named};
+use super::differences::{Spread, named};
 use super::{Clock, NodesReport, Scope};
 
-/// Columns of a line.
+/// The most columns of a line.
 const WIDTH: usize = 80;
 /// Columns of a cell; what is longer is cut.
 const CELL: usize = 24;
@@ -63,9 +62,7 @@ fn whose(report: &NodesReport, scope: Scope, nodes: &[String], finding: &Finding
         }
         _ => named(nodes, &(0..nodes.len()).collect::<Vec<_>>()),
     };
-    let mut finding = finding.clone();
-    finding.found = format!("{who}: {}", finding.found);
-    finding
+    Finding { found: format!("{who}: {}", finding.found), ..finding.clone() }
 }
 
 fn common(report: &NodesReport) -> String {
@@ -115,7 +112,7 @@ impl Column {
         Column { cells: heading.chain(cells).map(|cell| cut(&cell, most)).collect() }
     }
 
-    fn of_spread(spread: &Spread) -> Column {
+    fn from_spread(spread: &Spread) -> Column {
         let cells = spread.values.iter().enumerate().map(|(node, value)| {
             let mark = if spread.is_odd(node) && spread.aspect.difference != State::Ok {
                 " *"
@@ -154,7 +151,7 @@ fn table(report: &NodesReport) -> String {
     });
     let mut columns = vec![Column::new("clock offset", offsets, CELL)];
     let differing = report.spreads.iter().filter(|spread| spread.differs());
-    columns.extend(differing.map(Column::of_spread));
+    columns.extend(differing.map(Column::from_spread));
     let has_marks =
         columns.iter().any(|column| column.cells.iter().any(|cell| cell.ends_with(" *")));
     let mut text = String::new();
@@ -217,7 +214,7 @@ fn silence(report: &NodesReport, node: usize, width: usize) -> String {
     lines.join(&format!("\n{}", " ".repeat(WIDTH - width)))
 }
 
-/// `+0.02 ±0.11 ms`.
+/// A clock's offset and its uncertainty: `+0.02 ±0.11 ms`.
 fn offset(clock: Clock) -> String {
     let (offset, within) = (clock.offset_ns as f64 / 1e6, clock.uncertainty_ns as f64 / 1e6);
     if offset.abs() < 1000.0 {

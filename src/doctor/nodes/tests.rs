@@ -29,18 +29,18 @@ fn answer(number: usize) -> Answer {
     }
 }
 
-fn report(answers: Vec<Asked>) -> NodesReport {
+fn report(answers: Vec<NodeAnswer>) -> NodesReport {
     let names = (1..=answers.len()).map(|it| format!("node{it:02}")).collect();
     NodesReport::new(names, answers)
 }
 
-fn told(report: &NodesReport) -> Vec<(State, &str)> {
-    report.findings.iter().map(|it| &it.finding).map(|it| (it.state, &*it.found)).collect()
+fn found(report: &NodesReport) -> Vec<(State, &str)> {
+    report.findings.iter().map(|it| (it.finding.state, &*it.finding.found)).collect()
 }
 
 /// Of four nodes one differs, one found something itself, one does not answer.
 fn mixed() -> NodesReport {
-    let mut answers: Vec<Asked> = (0..4).map(|it| Ok(answer(it))).collect();
+    let mut answers: Vec<NodeAnswer> = (0..4).map(|it| Ok(answer(it))).collect();
     let [Ok(_), Ok(odd), Ok(ill), silent] = answers.as_mut_slice() else {
         panic!("four answers");
     };
@@ -61,7 +61,7 @@ fn mixed() -> NodesReport {
 #[test]
 fn healthy_nodes_differ_in_nothing() {
     let report = report((0..4).map(|it| Ok(answer(it))).collect());
-    assert_eq!(told(&report), []);
+    assert_eq!(found(&report), []);
     assert_eq!(report.common["RDMA MTU"], "4096");
     assert_eq!(report.common["GID"], "RoCE v2 IPv4");
     assert!(report.unknown.contains(&"PFC"));
@@ -84,13 +84,13 @@ fn what_differs_is_marked_and_told() {
 
 #[test]
 fn what_all_found_is_told_once() {
-    let mut answers: Vec<Asked> = (0..3).map(|it| Ok(answer(it))).collect();
+    let mut answers: Vec<NodeAnswer> = (0..3).map(|it| Ok(answer(it))).collect();
     for node in answers.iter_mut().flatten() {
         let finding = Finding::new("huge pages", State::Warning, "never", "why").remedy("try");
         node.examination.findings = vec![finding.clone(), finding];
     }
     let report = report(answers);
-    assert_eq!(told(&report), [(State::Warning, "never")]);
+    assert_eq!(found(&report), [(State::Warning, "never")]);
     assert_eq!(report.findings[0].nodes.len(), 3);
     has(table::text(&report, false, false), ["all 3 nodes: never"]);
 }
@@ -117,4 +117,36 @@ fn nobody_answers() {
     };
     let text = table::text(&report(vec![silent(), silent()]), false, false);
     has(text, ["2 nodes, 0 examined: 2 broken"]);
+}
+
+#[test]
+fn an_answer_has_no_more_than_there_can_be() {
+    let mut examination =
+        NodeExamination { findings: vec![*unexamined("x"); 1000], ..NodeExamination::default() };
+    examination.lossless.pfc_priorities = Some(vec![3; 1000]);
+    examination.lossless.dscp_priorities = Some(vec![(3, 3); 1000]);
+    let kept = bounded(examination);
+    assert_eq!(kept.findings.len(), MOST_FINDINGS);
+    assert_eq!(kept.lossless.pfc_priorities, Some(vec![3; PRIORITIES]));
+    assert_eq!(kept.lossless.dscp_priorities.unwrap().len(), DSCPS);
+}
+
+#[test]
+fn a_node_that_is_not_there_is_told_and_the_others_are_asked() {
+    // Nothing listens below 10.
+    let nodes: Vec<_> = (1..9)
+        .map(|port| NodeAddress {
+            name: format!("n{port}"),
+            host: "127.0.0.1".into(),
+            port,
+            device: None,
+        })
+        .collect();
+    let answers = ask_all(&nodes, None, &Value::Null, &AtomicBool::new(false));
+    assert_eq!(answers.len(), nodes.len());
+    for answer in answers {
+        let finding = answer.unwrap_err();
+        assert_eq!(finding.check, "reach");
+        assert!(finding.remedy.unwrap().contains("rocebench serve"));
+    }
 }

@@ -1,6 +1,6 @@
 //! Simplified Chinese.
 
-use super::keys::Key;
+use super::Key;
 
 #[rustfmt::skip] // a text a line, however long
 pub(super) fn text(key: Key) -> &'static str {

@@ -1,19 +1,92 @@
-//! The inventory as text: a paragraph per device with its ports, their GID tables, and which of them would be used.
+//! An examination and an inventory as text of 100 columns.
 
 use std::fmt::Write as _;
 
-use super::entries::{DeviceEntry, PortEntry};
-use super::inventory::Inventory;
-use super::wrap::{WIDTH, wrapped};
+use protocol::finding::{Finding, State};
 
-/// The text. `requested` is the device named with `-d`.
-pub fn text(inventory: &Inventory, requested: Option<&str>) -> String {
+use super::examine::{ExaminationEvent, Report};
+use super::inventory::{DeviceEntry, Inventory, PortEntry};
+
+const STATE_WIDTH: usize = 9;
+const LABEL_WIDTH: usize = 20;
+
+/// The lines of an event: of a finding one with its state and what was found; for a problem also why it matters and how
+/// to mend it. With `all_reasons` every finding has its reason.
+pub fn event_lines(event: &ExaminationEvent<'_>, all_reasons: bool) -> String {
+    match event {
+        ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
+        ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons, WIDTH),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(chars).collect()
+}
+
+/// The lines of a finding, of at most `width` columns.
+pub(super) fn finding_text(finding: &Finding, all_reasons: bool, width: usize) -> String {
+    let indent = STATE_WIDTH + LABEL_WIDTH + 1;
+    let mut text =
+        format!("{:<STATE_WIDTH$}{:<LABEL_WIDTH$} ", finding.state.name(), finding.label());
+    let overlong = text.chars().count() > indent;
+    let needs_mending = matches!(finding.state, State::Warning | State::Broken);
+    let mut paragraphs = vec![("", finding.found.as_str())];
+    if needs_mending || all_reasons {
+        paragraphs.push(("why: ", &finding.why));
+    }
+    if let Some(remedy) = &finding.remedy {
+        paragraphs.push(("try: ", remedy));
+    }
+    for (number, (head, paragraph)) in paragraphs.iter().enumerate() {
+        let head_width = head.chars().count();
+        let lines = wrapped(paragraph, width - indent - head_width);
+        for (line_number, line) in lines.iter().enumerate() {
+            // The first line continues after the label, unless the label is too long.
+            if (number, line_number) != (0, 0) || overlong {
+                text = text.trim_end().to_owned() + "\n" + &" ".repeat(indent);
+            }
+            text += &match line_number {
+                0 => format!("{head}{line}"),
+                _ => format!("{:head_width$}{line}", ""),
+            };
+        }
+    }
+    text.trim_end().to_owned() + "\n"
+}
+
+/// The last line: the number of findings of each state.
+pub fn summary(report: &Report) -> String {
+    counted(|state| report.count(state))
+}
+
+/// As [`summary`], of the counts of any findings.
+pub(super) fn counted(count: impl Fn(State) -> usize) -> String {
+    let mut parts = Vec::new();
+    for (state, one, many) in [
+        (State::Ok, "ok", "ok"),
+        (State::Warning, "warning", "warnings"),
+        (State::Broken, "broken", "broken"),
+        (State::Unknown, "unknown", "unknown"),
+    ] {
+        match count(state) {
+            0 => {}
+            1 => parts.push(format!("1 {one}")),
+            count => parts.push(format!("{count} {many}")),
+        }
+    }
+    format!("\n{}\n", parts.join(", "))
+}
+
+/// A paragraph per device with its ports and their GID tables, and which of them would be used. `requested` is the device
+/// named with `-d`.
+pub fn inventory_text(inventory: &Inventory, requested: Option<&str>) -> String {
     let mut out = String::new();
     for device in &inventory.devices {
         device_text(&mut out, inventory, device);
     }
     out.push('\n');
-    for paragraph in choice(inventory, requested) {
+    for paragraph in choice_paragraphs(inventory, requested) {
         for line in wrapped(&paragraph, WIDTH) {
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(out, "{line}");
@@ -116,7 +189,7 @@ fn column_width(head: &str, cells: &mut dyn Iterator<Item = usize>) -> usize {
 }
 
 /// The choice and its reasons, one paragraph each.
-fn choice(inventory: &Inventory, requested: Option<&str>) -> Vec<String> {
+fn choice_paragraphs(inventory: &Inventory, requested: Option<&str>) -> Vec<String> {
     let with = match requested {
         Some(name) => format!("with -d {name}"),
         None => "by default".to_owned(),
@@ -150,18 +223,56 @@ fn choice(inventory: &Inventory, requested: Option<&str>) -> Vec<String> {
     paragraphs
 }
 
+/// Columns of a line of a report about one machine.
+pub(super) const WIDTH: usize = 100;
+
+/// Lines of at most `width` characters; a longer word gets its own line.
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let Some(line) = lines.last_mut() else { break };
+        let taken = line.chars().count();
+        if taken > 0 && taken + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if taken > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::choice::Choice;
-    use super::super::entries::EMBEDDED;
-    use super::super::inventory::NoChoice;
-    use super::super::sysfs;
+    use super::super::inventory::tests::tree;
+    use super::super::inventory::{Choice, EMBEDDED, NoChoice, kernel_devices};
     use super::*;
 
     #[test]
+    fn what_is_well_takes_one_line_and_the_rest_says_why() {
+        let well = Finding::new("port", State::Ok, "ACTIVE", "it must").of("rxe0:1");
+        let line = "ok       port rxe0:1          ACTIVE\n";
+        assert_eq!(finding_text(&well, false, WIDTH), line);
+        assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
+        let ill = Finding::new(
+            "kernel module",
+            State::Warning,
+            "mlx5_core drives 2 PCI functions, and mlx5_ib is not loaded",
+            "the Ethernet driver alone gives no RDMA device, and so on and on until the line is full",
+        )
+        .of("mlx5_ib")
+        .remedy("sudo modprobe mlx5_ib");
+        let text = finding_text(&ill, false, WIDTH);
+        insta::assert_snapshot!(text);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
+    }
+
+    #[test]
     fn a_machine_at_a_glance() {
-        let tree = sysfs::tests::tree();
-        let mut devices = sysfs::devices(&tree.machine);
+        let tree = tree();
+        let mut devices = kernel_devices(&tree.machine);
         devices[0].ports[0].active_mtu_bytes = Some(4096);
         devices[0].ports[0].max_mtu_bytes = Some(4096);
         devices[1].note = Some("open rxe0: Permission denied".into());
@@ -183,7 +294,7 @@ mod tests {
             }),
             ..Inventory::default()
         };
-        let text = text(&inventory, None);
+        let text = inventory_text(&inventory, None);
         insta::assert_snapshot!(text);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
     }
@@ -197,8 +308,16 @@ mod tests {
             }),
             ..Inventory::default()
         };
-        let told =
+        let paragraphs =
             "rocebench can use none of them with -d soft0: UDP port 4791 is taken.\nTry: end it";
-        assert_eq!(text(&inventory, Some("soft0")).trim(), told);
+        assert_eq!(inventory_text(&inventory, Some("soft0")).trim(), paragraphs);
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("µµµ µµµ", 7), ["µµµ µµµ"]);
+        assert_eq!(wrapped("much-too-long a", 4), ["much-too-long", "a"]);
+        assert_eq!(wrapped("", 4), [""]);
     }
 }

@@ -1,0 +1,357 @@
+//! Checks adapters and cores: PCIe links and their ordering, NUMA nodes, frequencies and interrupts.
+
+use machine::threads::{CoreList, cores_of_node};
+use protocol::finding::{Finding, State};
+use verbs::Driver;
+
+use super::Subject;
+use crate::doctor::inventory::DeviceEntry;
+use crate::doctor::machine::Machine;
+
+const WHY_PCIE: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
+     a fast adapter stops at half its rate";
+
+/// The share of a packet of 256 bytes that is payload, after headers and flow control: a TLP has some 26 bytes
+/// besides its payload (PCI Express Base Specification, chapters 2 and 3).
+const PAYLOAD_SHARE: f64 = 0.9;
+
+/// Checks the PCIe link of each adapter: whether it has its full width and speed, and is fast enough for the network link.
+pub(super) fn check_pcie(subject: &Subject<'_>) -> Vec<Finding> {
+    subject.adapters().filter_map(judge_link).collect()
+}
+
+fn judge_link(device: &DeviceEntry) -> Option<Finding> {
+    // Skips devices without a PCI bus, as in some virtual machines.
+    device.pci_address.as_ref()?;
+    let (Some(speed), Some(width)) = (device.pci_gtransfer_per_s, device.pci_width_lanes) else {
+        return Some(link_finding(
+            device,
+            State::Unknown,
+            "the kernel does not report the link's width and speed (as in virtual machines)".into(),
+        ));
+    };
+    let gbit_per_s = gbit_per_s(speed, width);
+    let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gb/s");
+    let slow = device.pci_max_gtransfer_per_s.is_some_and(|max| max > speed);
+    let narrow = device.pci_max_width_lanes.is_some_and(|max| max > width);
+    let network: f64 = device
+        .ports
+        .iter()
+        .filter(|port| port.is_active())
+        .filter_map(|port| port.link_gbit_per_s)
+        .sum();
+    if slow || narrow {
+        let max = (device.pci_max_gtransfer_per_s, device.pci_max_width_lanes);
+        if let (Some(max_speed), Some(max_width)) = max {
+            found += &format!("; the adapter can do {max_speed} GT/s x{max_width}");
+        }
+    }
+    if network > gbit_per_s {
+        return Some(
+            link_finding(device,
+                State::Warning,
+                format!("{found}; less than the {network} Gb/s of its ports"),
+            )
+            .remedy(
+                "move the adapter to a wider slot of this speed, or look for a bifurcated or shared one (`sudo lspci \
+                 -vv` shows LnkCap and LnkSta; the BIOS sets the slot)",
+            ),
+        );
+    }
+    // Fast enough for the network link.
+    Some(link_finding(device, State::Ok, found))
+}
+
+fn link_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
+    Finding::new("PCIe", state, found, WHY_PCIE).of(&device.name)
+}
+
+/// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
+fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
+    let coding = if gtransfer_per_s <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    gtransfer_per_s * coding * f64::from(lanes) * PAYLOAD_SHARE
+}
+
+const WHY_ORDERING: &str = "on hosts with AMD processors an adapter of 200 Gb/s and more reaches its rate only if its writes may \
+     pass each other (relaxed ordering); perftest and MPI ask for it";
+
+/// Offsets and numbers of the PCI Local Bus and PCI Express specifications: the first capability's place, the number of that
+/// of PCI Express, its Device Control register and the bit in there.
+const FIRST_CAPABILITY: usize = 0x34;
+const PCI_EXPRESS: u8 = 0x10;
+const DEVICE_CONTROL: usize = 8;
+const RELAXED_ORDERING: u8 = 1 << 4;
+
+/// The most capabilities that fit behind the header, so that a circle ends.
+const MOST_CAPABILITIES: usize = 48;
+
+/// Checks whether an adapter's writes may pass each other on PCIe, which the setting `ordering` asks for by default: whether
+/// its driver passes that on, and whether the system has the device's relaxed ordering on.
+pub(super) fn check_ordering(subject: &Subject<'_>) -> Vec<Finding> {
+    let machine = subject.machine;
+    // Others are on no PCIe bus.
+    subject
+        .adapters()
+        .filter(|it| it.pci_address.is_some())
+        .map(|device| judge_ordering(machine, device))
+        .collect()
+}
+
+fn judge_ordering(machine: &Machine, device: &DeviceEntry) -> Finding {
+    let name = device.driver.as_deref().unwrap_or("(unknown)");
+    let known = device.driver.as_deref().and_then(Driver::from_name);
+    match known.map(|driver| driver.relaxed_ordering) {
+        None => ordering_finding(device,
+            State::Unknown,
+            format!("rocebench asks for relaxed; unknown whether driver {name} does it"),
+        ),
+        Some(false) => ordering_finding(device,
+            State::Ok,
+            format!("strict: driver {name} has no relaxed ordering"),
+        ),
+        Some(true) => match relaxes_ordering(machine, &device.name) {
+            Some(false) => ordering_finding(device,
+                State::Warning,
+                "strict: the system has turned the device's relaxed ordering off".into(),
+            )
+            .remedy(
+                "turn it on in the BIOS (`PCIe relaxed ordering`), and look at `sudo lspci -vv`: DevCtl should show RlxdOrd+",
+            ),
+            Some(true) => ordering_finding(device, State::Ok, format!("relaxed, by driver {name}")),
+            None => ordering_finding(device,
+                State::Ok,
+                format!("relaxed, by driver {name}, if the firmware has it and the BIOS leaves it on"),
+            ),
+        },
+    }
+}
+
+fn ordering_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
+    Finding::new("PCIe ordering", state, found, WHY_ORDERING).of(&device.name)
+}
+
+/// Whether the system leaves the device's relaxed ordering on; `None` where that cannot be read, as without root.
+fn relaxes_ordering(machine: &Machine, device: &str) -> Option<bool> {
+    let config = machine.bytes(format!("sys/class/infiniband/{device}/device/config"))?;
+    let mut place = usize::from(*config.get(FIRST_CAPABILITY)?);
+    for _ in 0..MOST_CAPABILITIES {
+        if *config.get(place)? == PCI_EXPRESS {
+            return Some(config.get(place + DEVICE_CONTROL)? & RELAXED_ORDERING != 0);
+        }
+        place = usize::from(*config.get(place + 1)?);
+    }
+    None
+}
+
+const WHY_NUMA: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
+     its workers to the adapter's node if it can";
+
+/// Checks that this process may run on the adapters' NUMA nodes.
+pub(super) fn check_numa(subject: &Subject<'_>) -> Vec<Finding> {
+    subject.adapters().map(|device| judge_numa(subject, device).of(&device.name)).collect()
+}
+
+fn judge_numa(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
+    let machine = subject.machine;
+    let nodes = subject.inventory.host.numa_nodes.unwrap_or(1);
+    let Some(node) = device.numa_node else {
+        return if nodes <= 1 {
+            numa_finding(State::Ok, "the machine has one node".into())
+        } else {
+            numa_finding(
+                State::Warning,
+                format!("the firmware does not report which of {nodes} nodes the adapter is on"),
+            )
+            .remedy("find its node in the board's manual, and choose cores there with --cores")
+        };
+    };
+    let Ok(cores) = cores_of_node(machine.root(), node) else {
+        return numa_finding(State::Unknown, format!("node {node}, whose cores are unknown"));
+    };
+    let allowed = machine
+        .text("proc/self/status")
+        .and_then(|status| allowed_list(&status))
+        .and_then(|list| list.parse::<CoreList>().ok());
+    let cores = CoreList(cores);
+    let found = format!("node {node} of {nodes}, with cores {cores}");
+    match allowed {
+        Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => numa_finding(
+            State::Warning,
+            format!("{found}; this process may use none of them"),
+        )
+        .remedy(format!(
+            "run `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
+        )),
+        _ => numa_finding(State::Ok, found),
+    }
+}
+
+fn numa_finding(state: State, found: String) -> Finding {
+    Finding::new("NUMA", state, found, WHY_NUMA)
+}
+
+fn allowed_list(status: &str) -> Option<String> {
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim().to_owned())
+}
+
+const WHY_GOVERNOR: &str =
+    "a governor that slows cores down, or speeds them up late, costs latency and message rate";
+
+const WHY_IRQBALANCE: &str =
+    "it moves interrupts between cores during a measurement, which slows workers there";
+
+/// Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
+pub(super) fn check_cpu(subject: &Subject<'_>) -> Vec<Finding> {
+    vec![governor(subject), irqbalance(subject)]
+}
+
+fn governor(subject: &Subject<'_>) -> Finding {
+    let machine = subject.machine;
+    let folder = "sys/devices/system/cpu";
+    let cores = machine.list(folder);
+    let governors: Vec<String> = cores
+        .iter()
+        .filter_map(|core| machine.text(format!("{folder}/{core}/cpufreq/scaling_governor")))
+        .collect();
+    let others: Vec<&String> = governors.iter().filter(|name| *name != "performance").collect();
+    match (governors.len(), others.as_slice()) {
+        (0, _) => governor_finding(
+            State::Ok,
+            "the kernel sets no frequencies here (as in virtual machines)".into(),
+        ),
+        (_, []) => governor_finding(State::Ok, "performance on all cores".into()),
+        (count, [first, ..]) => governor_finding(
+            State::Warning,
+            format!("{first} on {} of {count} cores", others.len()),
+        )
+        .remedy("sudo cpupower frequency-set -g performance"),
+    }
+}
+
+fn governor_finding(state: State, found: String) -> Finding {
+    Finding::new("CPU governor", state, found, WHY_GOVERNOR)
+}
+
+fn irqbalance(subject: &Subject<'_>) -> Finding {
+    let runs = subject.machine.processes().iter().any(|(_, name)| name == "irqbalance");
+    match (runs, subject.has_adapters()) {
+        (true, true) => {
+            irqbalance_finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance")
+        }
+        (true, false) => irqbalance_finding(State::Ok, "runs, which matters only with an adapter"),
+        (false, _) => irqbalance_finding(State::Ok, "does not run"),
+    }
+}
+
+fn irqbalance_finding(state: State, found: &str) -> Finding {
+    Finding::new("irqbalance", state, found, WHY_IRQBALANCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::*;
+    use super::*;
+
+    #[test]
+    fn a_link_that_is_slower_than_the_port_is_found() {
+        let found = findings(&tree(), check_pcie);
+        let words = "8 GT/s x8, about 57 Gb/s; the adapter can do 16 GT/s x16; less than the 100 Gb/s of its ports";
+        assert_eq!(outcome(&found[0]), (State::Warning, words));
+        assert_eq!(found.len(), 1, "Soft-RoCE has none");
+    }
+
+    #[test]
+    fn enough_is_enough() {
+        for (lanes, state) in [(Some(16), State::Ok), (None, State::Unknown)] {
+            let found =
+                findings_with(&tree(), check_pcie, |devices| devices[0].pci_width_lanes = lanes);
+            assert_eq!(found[0].state, state);
+        }
+        assert!((gbit_per_s(5.0, 8) - 28.8).abs() < 1e-9);
+    }
+
+    fn found_with(driver: &str, config: &[u8]) -> (State, String) {
+        let tree = tree();
+        let device = "sys/class/infiniband/mlx5_0/device";
+        tree.add_bytes(&format!("{device}/config"), config);
+        let found = findings_with(&tree, check_ordering, |devices| {
+            devices[0].driver = Some(driver.to_owned())
+        });
+        (found[0].state, found[0].found.clone())
+    }
+
+    /// A configuration space with two capabilities, the second of which is PCI Express'.
+    fn config(control: u8) -> Vec<u8> {
+        let mut config = vec![0; 256];
+        (config[FIRST_CAPABILITY], config[0x40], config[0x41]) = (0x40, 0x05, 0x60);
+        (config[0x60], config[0x68]) = (PCI_EXPRESS, control);
+        config
+    }
+
+    #[test]
+    fn what_is_asked_for_is_what_driver_and_system_allow() {
+        for (driver, control, state, sentence) in [
+            ("mlx5_core", 0x10, State::Ok, "relaxed, by driver mlx5_core"),
+            (
+                "mlx5_core",
+                0,
+                State::Warning,
+                "strict: the system has turned the device's relaxed ordering off",
+            ),
+            ("ice", 0x10, State::Ok, "strict: driver ice has no relaxed ordering"),
+        ] {
+            assert_eq!(found_with(driver, &config(control)), (state, sentence.to_owned()));
+        }
+        assert_eq!(found_with("a_new_one", &config(0x10)).0, State::Unknown);
+    }
+
+    #[test]
+    fn a_configuration_space_that_is_cut_off_or_goes_in_circles_tells_nothing() {
+        let mut circle = config(0x10);
+        circle[0x41] = 0x40;
+        for config in [&config(0x10)[..64], &[], &circle] {
+            let (state, text) = found_with("mlx5_core", config);
+            assert_eq!(state, State::Ok);
+            assert!(text.contains("if the firmware has it"), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_process_kept_from_the_adapters_node_is_told() {
+        let tree = tree();
+        assert_eq!(findings(&tree, check_numa)[0].state, State::Unknown);
+        tree.add("sys/devices/system/node/node1", &[("cpulist", "8-15\n")]);
+        tree.add("proc/self", &[("status", "Cpus_allowed_list:\t0-3,12\n")]);
+        assert_eq!(findings(&tree, check_numa)[0].state, State::Ok);
+        tree.add("proc/self", &[("status", "Cpus_allowed_list:\t0-3\n")]);
+        let found = &findings(&tree, check_numa)[0];
+        assert_eq!(found.state, State::Warning);
+        assert!(found.found.contains("cores 8-15"), "{found:?}");
+    }
+
+    #[test]
+    fn governors_of_all_cores_count() {
+        let files = [
+            ("cpu0/cpufreq/scaling_governor", "performance\n"),
+            ("cpu1/cpufreq/scaling_governor", "powersave\n"),
+            ("cpufreq/boost", "1\n"),
+        ];
+        let tree = Tree::new(&[]);
+        tree.add("sys/devices/system/cpu", &files);
+        let found = &findings(&tree, check_cpu)[0];
+        assert_eq!(outcome(found), (State::Warning, "powersave on 1 of 2 cores"));
+        let none = findings(&Tree::new(&[]), check_cpu);
+        assert!(none.iter().all(|it| it.state == State::Ok));
+    }
+
+    #[test]
+    fn irqbalance_matters_beside_an_adapter() {
+        let tree = tree();
+        tree.add("proc/77", &[("comm", "irqbalance\n")]);
+        let irqbalance = (State::Warning, "irqbalance".into());
+        assert_eq!(states(&findings(&tree, check_cpu))[1], irqbalance);
+        let bare = Tree::new(&[("proc/77/comm", "irqbalance\n")]);
+        assert_eq!(findings(&bare, check_cpu)[1].state, State::Ok);
+    }
+}
