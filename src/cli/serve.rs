@@ -16,6 +16,7 @@ use crate::{
     doctor::{Machine, examine::examine_node},
     transfer::{files::Folder, receiver::FileReceiver},
 };
+use machine::host;
 use node::{
     resources::{NodeOptions, NodeResources, Route},
     server::{
@@ -24,7 +25,6 @@ use node::{
         options::{FileService, ServerOptions},
     },
 };
-use machine::host;
 use plan::FlowDevice;
 
 /// Serves sweeps.
