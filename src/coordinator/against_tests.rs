@@ -25,8 +25,10 @@ fn pairing<'a>(case: &'a Case, points: &[(f64, f64)]) -> Pairing<'a> {
 
 fn word(case: &Case, ratio: f64, pairs: usize) -> (String, bool) {
     let points: Vec<_> = (0..pairs)
-        .map(|index| 10.0 + index as f64 * 0.01)
-        .map(|perftest| (perftest, perftest * ratio))
+        .map(|index| {
+            let perftest = 10.0 + index as f64 * 0.01;
+            (perftest, perftest * ratio)
+        })
         .collect();
     let pairing = pairing(case, &points);
     (pairing.comparison.verdict.clone(), pairing.is_settled())

@@ -371,8 +371,7 @@ impl Clocks {
         let at_ns = i128::try_from(at.as_nanos()).unwrap_or(i128::MAX);
         self.offsets
             .iter()
-            .map(|(_, offset)| at_ns.saturating_add(offset.offset_ns))
-            .map(|ns| u64::try_from(ns).unwrap_or(0))
+            .map(|(_, offset)| u64::try_from(at_ns.saturating_add(offset.offset_ns)).unwrap_or(0))
             .collect()
     }
 

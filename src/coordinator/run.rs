@@ -1,8 +1,9 @@
 //! The coordinator's half of a run: each step is a message to all nodes and an answer from each.
 //!
-//! prepare → prepared, create → created, connect → ready, (start → warm), measure → measure, ask_clock → clock, open →
-//! measured, stop → drained, settle → settled, finish → report, run_done. A run counted in messages also drains after its warm-up. Where
-//! set-up is measured, the nodes talk with each other through the coordinator between `ready` and `measured`.
+//! prepare → prepared, create → created, connect → ready, (start → warm), measure → measure, ask_clock → clock,
+//! open → measured, stop → drained, settle → settled, finish → report, run_done. A run counted in messages also drains
+//! after its warm-up. Where set-up is measured, the nodes talk with each other through the coordinator between `ready`
+//! and `measured`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,8 +29,8 @@ use super::nodes::Node;
 /// Longest time for a measurement or a drain: nodes judge by themselves whether something is lost.
 const WORK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How often each direction looks whether it is to end.
-const TICK: Duration = Duration::from_millis(10);
+/// How often each direction of a relay looks whether it is to end.
+const RELAY_TICK: Duration = Duration::from_millis(10);
 
 /// A drain that takes longer is remarked on.
 const LONG_DRAIN: Duration = Duration::from_secs(10);
@@ -437,7 +438,7 @@ fn pass_on(
         if moved != std::mem::replace(&mut progress, moved) {
             to.link.progressed();
         }
-        match from.next(TICK)? {
+        match from.next(RELAY_TICK)? {
             Some(Message::Run(RunMessage::Measured { .. })) => return Ok(()),
             Some(message) if !takes(&message) => to.send(message)?,
             Some(_) | None => {}

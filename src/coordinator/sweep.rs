@@ -1,4 +1,5 @@
-//! A sweep: case by case and run by run, with all nodes, into one result. What fails is recorded, and the sweep goes on where it can.
+//! A sweep: checked before its first run, then case by case and run by run, with all nodes, into one result. What fails
+//! is recorded, and the sweep goes on where it can.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -210,7 +211,8 @@ fn any_by_cm(cases: &[Case]) -> bool {
     cases.iter().any(|case| case.connect == ConnectMode::Cm)
 }
 
-/// The sweep with a flow for each rail in place of each flow between nodes that have several. Rails that are left out are noted.
+/// The sweep with a flow for each rail in place of each flow between nodes that have several. Rails that are left out
+/// are noted.
 ///
 /// # Errors
 /// Rails are left out where none may be, do not fit each other, or what is asked for is between two devices.
@@ -265,7 +267,8 @@ fn over_rails(
     Ok(sweep)
 }
 
-/// What becomes of a sweep's packets at the nodes' ports: a line for each kind of packets of the cases, where a port has PFC; nodes that would say the same say it together.
+/// What becomes of a sweep's packets at the nodes' ports: a line for each kind of packets, where a port has PFC; nodes that
+/// would say the same say it together.
 fn pfc_notes(cases: &[Case], nodes: &[(&str, &Lossless)]) -> Vec<String> {
     let kinds: BTreeSet<(u8, u8)> = cases
         .iter()

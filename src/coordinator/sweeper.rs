@@ -212,8 +212,8 @@ fn count(outcome: &mut SweepOutcome, failure: &RunFailure) {
     }
 }
 
-/// A case that nodes can run, and what its shares of `--rate` are of: the message rates of the same case as a closed loop, which
-/// ran before in the sweep.
+/// A case that nodes can run, and what its shares of `--rate` are of: the message rates of the same case as a closed
+/// loop, which ran before in the sweep.
 struct Rated {
     /// With messages a second in place of shares.
     case: Case,

@@ -190,7 +190,7 @@ fn post_chunk(
             length_bytes: chunk.len() as u32,
             address: qp.address + start,
             rkey: qp.rkey,
-            // Fits: `source` refuses files with more chunks.
+            // Fits: files with more chunks are refused before they are sent.
             immediate: index as u32,
         })
         .map_err(|error| error.into_error(Operation::PostSend, qp.poster.qpn()))?;

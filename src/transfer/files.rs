@@ -463,8 +463,8 @@ impl<'a> From<&'a FileHello> for ReceivedFile<'a> {
     }
 }
 
-/// Ends the receipt of a file, over RDMA or TCP: waits for the sender's checksum, compares it, and syncs the file to disk; returns the time that the sync took, in
-/// seconds.
+/// Ends the receipt of a file, over RDMA or TCP: waits for the sender's checksum, compares it, and syncs the file to
+/// disk; returns the time that the sync took, in seconds.
 pub(super) fn finish_file(
     link: &Link,
     folder: &Folder,
@@ -504,9 +504,10 @@ pub(super) fn check_received_name(text: &str) -> Result<(), RunFailure> {
     })
 }
 
-/// The checksum of the chunks added so far; of the file once all are added: the sum, modulo 2^128, of the XXH3-128 hashes of
-/// its chunks, each seeded with the chunk's number. Chunks may be added in any order and by several threads, without storing
-/// anything per chunk. It detects errors of networks, devices and this program; it does not protect against deliberate forgery.
+/// The checksum of the chunks added so far; of the file once all are added: the sum, modulo 2^128, of the XXH3-128
+/// hashes of its chunks, each seeded with the chunk's number. Chunks may be added in any order and by several threads,
+/// without storing anything per chunk. It detects errors of networks, devices and this program; it does not protect
+/// against deliberate forgery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digest(u128);
 
