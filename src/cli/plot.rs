@@ -15,8 +15,8 @@ use crate::cli::{
     terminal::{Failure, print, say},
 };
 use plan::{
-    node_list::{ListError, MOST_NODES, expand},
-    small_file,
+    nodes::{ListError, MOST_NODES, expand},
+    read_small_file,
 };
 use report::{
     judge::{
@@ -285,7 +285,7 @@ enum RacksError {
 /// A file that cannot be read, a line that is none, or a node in two racks.
 fn read_racks(path: &Path) -> Result<HashMap<String, String>, RacksError> {
     let file = text::path(path);
-    match small_file::read(path) {
+    match read_small_file(path) {
         Ok(Some(bytes)) => parse_racks(&file, &String::from_utf8_lossy(&bytes)),
         Ok(None) => Err(RacksError::TooLarge { file }),
         Err(error) => Err(RacksError::Read { file, error }),

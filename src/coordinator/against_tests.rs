@@ -1,7 +1,7 @@
 //! What pairs come to, without running any.
 
 use super::*;
-use plan::sample::case;
+use plan::Case;
 use results::model::{FlowResult, Run};
 use settings::{Op, Settings};
 
@@ -36,7 +36,7 @@ fn word(case: &Case, ratio: f64, pairs: usize) -> (String, bool) {
 
 #[test]
 fn the_word_follows_the_ratio_and_settles_it() {
-    let case = case();
+    let case = Case::sample();
     for (ratio, expected) in [(1.2, "faster"), (1.0, "equal"), (0.8, "slower")] {
         let settled = (expected.to_owned(), true);
         assert_eq!(word(&case, ratio, 8), settled, "{ratio}");
@@ -54,7 +54,7 @@ fn the_word_follows_the_ratio_and_settles_it() {
 
 #[test]
 fn a_longer_latency_is_slower() {
-    let mut case = case();
+    let mut case = Case::sample();
     (case.qps, case.tx_depth, case.ping_pong) = (1, 1, true);
     for op in [Op::Read, Op::Write] {
         case.op = op.into();
@@ -78,7 +78,7 @@ fn pairs_that_failed_or_are_in_doubt_do_not_count_and_are_told() {
     for (pair, note) in
         [(failed, "1 of 9 pairs failed".to_owned()), (doubtful, format!("1 of 9 pairs {why}"))]
     {
-        let case = case();
+        let case = Case::sample();
         let mut pairing = pairing(&case, &[(10.0, 10.0); 8]);
         pairing.add(PerftestPair { rocebench: Some(100.0), ..pair }, false);
         let comparison = &pairing.comparison;
@@ -90,7 +90,7 @@ fn pairs_that_failed_or_are_in_doubt_do_not_count_and_are_told() {
 
 #[test]
 fn half_of_the_pairs_that_count_begin_with_either_also_where_some_failed() {
-    let case = case();
+    let case = Case::sample();
     let mut pairing = pairing(&case, &[]);
     pairing.path = None;
     let mut first = Vec::new();
@@ -112,7 +112,7 @@ fn half_of_the_pairs_that_count_begin_with_either_also_where_some_failed() {
 
 #[test]
 fn going_first_decides_nothing() {
-    let case = case();
+    let case = Case::sample();
     let mut pairing = pairing(&case, &[]);
     for number in 1..=8 {
         let mut pair = pairing.next(number);
@@ -127,7 +127,7 @@ fn going_first_decides_nothing() {
 
 #[test]
 fn small_messages_are_compared_by_rate() {
-    let mut case = case();
+    let mut case = Case::sample();
     let metric = |it: &Case| Metric::new(it, Program::for_case(it)).name();
     assert_eq!(metric(&case), "mmsg_per_s");
     case.size_bytes = 64 << 10;
@@ -150,7 +150,7 @@ fn both_directions_count_together() {
 
 #[test]
 fn a_latency_run_has_as_many_messages_as_ours_had() {
-    let mut case = case();
+    let mut case = Case::sample();
     case = Case::new(case.id, Settings::from([("ping-pong", "true"), ("tx-depth", "1")]));
     let mut pairing = pairing(&case, &[]);
     assert_eq!(pairing.job(PATH).messages, Some(1_000));

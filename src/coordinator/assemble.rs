@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use plan::flow::FlowDevice;
-use plan::{Case, Flow, Side};
+use plan::{Case, Flow, FlowDevice, Side};
 use protocol::failure::RunFailure;
 use protocol::message::WarmUp;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};

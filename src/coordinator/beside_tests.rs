@@ -1,14 +1,14 @@
 //! What rounds come to, without running any.
 
 use super::*;
-use plan::sample::case;
+use plan::Case;
 
 /// What is left of the throughput in a round.
 type Part = fn(u32) -> f64;
 
 fn attacked() -> Attacked {
     let rounds = Rounds { attackers: Vec::new(), least: 8, most: 24 };
-    Attacked::new(&rounds, "a", &case(), &case())
+    Attacked::new(&rounds, "a", &Case::sample(), &Case::sample())
 }
 
 fn figures(gbit_per_s: f64, p99_ns: Option<f64>) -> Counted {

@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use node::common_network::{common, rdma_address, take_facts};
 use node::resources::Route;
-use plan::flow::FlowDevice;
-use plan::{Devices, Nodes, Sweep};
+use plan::{Devices, FlowDevice, Nodes, Sweep};
 use protocol::error::{ConnectError, LinkError};
 use protocol::failure::RunFailure;
 use protocol::handshake::PeerInfo;

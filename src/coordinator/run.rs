@@ -621,7 +621,7 @@ impl Grace {
 
 #[cfg(test)]
 mod tests {
-    use plan::sample::case;
+    use plan::Case;
     use results::sample::has;
     use testing::wait::wait_until;
 
@@ -629,7 +629,7 @@ mod tests {
 
     #[test]
     fn a_long_drain_is_remarked_on_once_with_what_all_nodes_still_send() {
-        let mut case = case();
+        let mut case = Case::sample();
         case.flows[0].size_bytes = 1 << 20;
         let mut drain = LongDrain::new(2);
         let at = |seconds: u64, messages, outstanding| Progress {

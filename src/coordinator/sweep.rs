@@ -11,9 +11,7 @@ use node::device_limits::check_case;
 use node::memory_needs::MemoryNeeds;
 use node::needs::check_posts;
 use node::resources::NodeResources;
-use plan::flow::FlowDevice;
-use plan::rails::{self, NodeRails};
-use plan::{Case, Nodes, Sweep};
+use plan::{Case, FlowDevice, NodeRails, Nodes, Sweep};
 use protocol::failure::RunFailure;
 use protocol::link::Link;
 use protocol::memory_offer::DeviceKind;
@@ -256,7 +254,7 @@ fn over_rails(
         ));
     }
     for case in &mut sweep.cases {
-        let expanded = rails::over_rails(case, &node_rails, options.rails.each_to_each);
+        let expanded = plan::over_rails(case, &node_rails, options.rails.each_to_each);
         *case = expanded.map_err(|error| {
             RunFailure::refused(
                 error,

@@ -8,7 +8,7 @@ use machine::threads;
 use node::common_network::agree;
 use node::outcome;
 use node::resources::NodeOptions;
-use plan::flow::FlowDevice;
+use plan::FlowDevice;
 use protocol::examination::NodeExamination;
 use protocol::finding::{Finding, State};
 use protocol::link::Link;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use plan::HostPort;
-use plan::node_list::{ListError, MOST_NODES, expand};
+use plan::nodes::{ListError, MOST_NODES, expand};
 use sha2::{Digest as _, Sha256};
 
 /// Where a job has no identity: the port of `rocebench serve`.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datapath::{Geometry, sends_inline};
-use plan::flow::Side;
+use plan::Side;
 use settings::{Access, CqMode, RecvQueue, Settings, Timestamps};
 use verbs::{
     CompletionQueue, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, VerbsError,

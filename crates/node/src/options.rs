@@ -1,7 +1,7 @@
 //! What a node is asked to take: its verbs library, devices, cores and memory.
 
 use machine::threads::CoreLocks;
-use plan::rails::Devices;
+use plan::Devices;
 use verbs::{Faults, PortRequest, VerbsLibrary, embedded_device};
 
 /// The options of a node.

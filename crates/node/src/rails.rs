@@ -1,7 +1,7 @@
 //! The rails of a node: which ports it takes, and which of its threads serve which of them.
 
 use crate::options::NodeOptions;
-use plan::rails::Devices;
+use plan::Devices;
 use protocol::failure::RunFailure;
 use verbs::{Adapters, LinkLayer, Port, PortRequest, Route, VerbsError, select_or_embedded};
 

@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use machine::host::available_memory;
 use machine::threads::{self, CoreError};
 use metrics::Clock;
-use plan::flow::FlowDevice;
-use plan::rails::Devices;
+use plan::{Devices, FlowDevice};
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Network, Port, select_or_embedded};
 

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use settings::{ROWS, Scope, nearest};
 
-use super::case::Case;
-use super::config::ConfigFile;
-use super::flow::Flow;
-use super::nodes::Nodes;
-use super::sweep::Sweep;
+use crate::config::ConfigFile;
+use crate::flow::Flow;
+use crate::nodes::Nodes;
+use crate::sweep::Case;
+use crate::sweep::Sweep;
 
 /// Names the attackers that the program carries, all of them.
 const ALL: &str = "all";
@@ -28,7 +28,7 @@ macro_rules! carried {
 
 carried! { "bandwidth" "packets" "qp-cache" "mr-cache" "reads" "writes-and-reads" }
 
-/// Its name, and its flows.
+/// The name of an attacker, and its flows.
 type Attacker = (String, Vec<Flow>);
 
 /// The only case of `sweep`, the victim, alone, and beside each attacker, whose names come in the same order. An attacker is a
@@ -50,8 +50,8 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
         let attacker = if own.is_empty() {
             attacker(name, &victim, &nodes)?
         } else {
-            let names: Vec<&str> = others.iter().map(|flow| &*flow.name).collect();
-            (victim.id, victim.flows) = (names.join("+"), others);
+            let left: Vec<&str> = others.iter().map(|flow| &*flow.name).collect();
+            (victim.id, victim.flows) = (left.join("+"), others);
             (name.to_owned(), own)
         };
         if attackers.iter().any(|(known, _)| *known == attacker.0) {
@@ -62,10 +62,10 @@ pub fn beside(sweep: Sweep, entries: &[String]) -> Result<(Sweep, Vec<String>), 
     if victim.flows.is_empty() {
         return Err("no flow is left for the victim".to_owned());
     }
-    let names = attackers.iter().map(|(name, _)| name.clone()).collect();
-    let cases = attackers.into_iter().map(|it| with_attacker(&victim, it));
-    let cases = std::iter::once(Ok(victim.clone())).chain(cases).collect::<Result<_, _>>()?;
-    Ok((Sweep { cases, nodes }, names))
+    let attacker_names = attackers.iter().map(|(name, _)| name.clone()).collect();
+    let attacked = attackers.into_iter().map(|attacker| with_attacker(&victim, attacker));
+    let with_victim = std::iter::once(Ok(victim.clone())).chain(attacked);
+    Ok((Sweep { cases: with_victim.collect::<Result<_, _>>()?, nodes }, attacker_names))
 }
 
 /// The only case, if it can be a victim.

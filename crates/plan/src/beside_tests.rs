@@ -14,10 +14,10 @@ fn made(options: &str, file: &str, entries: &[&str]) -> Result<(Vec<Case>, Vec<S
 fn every_carried_attacker_is_a_case_beside_any_victim() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench-configs/attackers");
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), CARRIED.len());
-    let all = ["op=read size=8", "op=send bidirectional=true workers=3", "service=ud rate=1M"];
-    for victim in all {
-        let (cases, attackers) = made(victim, "", &[ALL]).unwrap();
-        assert!(CARRIED.iter().map(|it| it.0).eq(attackers));
+    let victims = ["op=read size=8", "op=send bidirectional=true workers=3", "service=ud rate=1M"];
+    for options in victims {
+        let (cases, names) = made(options, "", &[ALL]).unwrap();
+        assert!(CARRIED.iter().map(|it| it.0).eq(names));
         for (case, (name, text)) in cases[1..].iter().zip(CARRIED) {
             assert!(text.starts_with("# An attacker for --beside. It exhausts "), "{name}");
             assert_eq!(case.id, format!("{}+{name}", cases[0].id));
@@ -32,19 +32,20 @@ fn every_carried_attacker_is_a_case_beside_any_victim() {
 #[test]
 fn an_attacker_may_be_a_flow_of_the_file_or_a_file() {
     let named = |name: &str| format!("[[flow]]\nname = '{name}'\n");
-    let flows = ["a", "bandwidth", "c"].map(named).concat();
+    let three_flows = ["a", "bandwidth", "c"].map(named).concat();
     let folder = tempfile::tempdir().unwrap();
     let mine = folder.path().join("mine.toml");
     let back = "from = 'server'\nto = 'client'\n";
     std::fs::write(&mine, format!("size = '4K'\n{}{back}", named("a"))).unwrap();
-    let (cases, attackers) = made("", &flows, &["bandwidth", mine.to_str().unwrap()]).unwrap();
+    let (cases, attackers) =
+        made("", &three_flows, &["bandwidth", mine.to_str().unwrap()]).unwrap();
     assert_eq!(attackers, ["bandwidth", "mine"]);
-    let told = cases.iter().map(|case| {
+    let described = cases.iter().map(|case| {
         let flows: Vec<&str> = case.flows.iter().map(|it| &*it.name).collect();
         format!("{}: {}", case.id, flows.join(" "))
     });
     let expected = ["a+c: a c", "a+c+bandwidth: a c bandwidth", "a+c+mine: a c mine-a"];
-    assert!(told.eq(expected));
+    assert!(described.eq(expected));
     let attacker = &cases[2].flows[2];
     assert_eq!((attacker.from, attacker.to, attacker.size_bytes), (1, 0, 4096));
 }

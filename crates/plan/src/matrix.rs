@@ -1,4 +1,4 @@
-//! The product of all lists: each cell is a case with a name of its own.
+//! The product of all lists: each cell is a case with a name of its own, or one for each round of its pattern.
 //!
 //! Order is that of the table of settings: what comes first there varies slowest; within each, as the list was given.
 //! So a table reads downwards as scaling over QPs, size by size. What does not apply to a case makes no cases: rx
@@ -8,20 +8,18 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use settings::{Given, Id, Misfit, ROWS, Row, SettingError, Settings, Takes};
+use settings::{Given, Id, Misfit, Pattern, ROWS, Row, SettingError, Settings, Takes};
 
-use super::case::{Case, MOST_FLOWS};
-use super::error::PlanError;
-use super::flow::Flow;
-use super::flow_table::FlowTable;
-use super::nodes::Nodes;
-use super::patterns;
+use crate::config::FlowTable;
+use crate::flow::Flow;
+use crate::nodes::Nodes;
+use crate::sweep::{Case, MOST_FLOWS, PlanError};
 
 /// Cases of one sweep; with several flows each, flows of all cases.
-pub(super) const MOST_CASES: u64 = 100_000;
+const MOST_CASES: u64 = 100_000;
 
 /// What stands in an id before the number of a pattern's round.
-pub(super) const ROUND: &str = "-round";
+pub(crate) const ROUND: &str = "-round";
 
 /// Flows that the id of a case names.
 const NAMED_FLOWS: usize = 4;
@@ -120,7 +118,7 @@ fn node_number(
 }
 
 /// What was given, setting by setting, and flow by flow.
-pub(super) struct Axes<'a> {
+pub(crate) struct Axes<'a> {
     axes: Vec<Axis>,
     flows: Vec<OwnFlow>,
     nodes: &'a Nodes,
@@ -131,7 +129,7 @@ impl<'a> Axes<'a> {
     ///
     /// # Errors
     /// The first that is out of its range, or names no node.
-    pub(super) fn new(
+    pub(crate) fn new(
         given: &Given,
         tables: &[FlowTable],
         nodes: &'a Nodes,
@@ -151,31 +149,31 @@ impl<'a> Axes<'a> {
     ///
     /// # Errors
     /// Too many cases, or a setting that no case has use for.
-    pub(super) fn cases(mut self) -> Result<Vec<Case>, PlanError> {
+    pub(crate) fn cases(mut self) -> Result<Vec<Case>, PlanError> {
         let cells = self.cells()?;
         let mut cases = Vec::new();
         let mut ids = HashSet::new();
         let mut all_flows = 0;
         for cell in 0..cells {
-            let Some(cell) = self.case(cell)? else {
+            let Some(case_of_cell) = self.case(cell)? else {
                 continue;
             };
-            for case in self.patterned(cell)? {
+            for case in self.patterned(case_of_cell)? {
                 // A share is of what the closed loop moves, which is measured first.
                 let closed = case.closed_loop().map(|closed| self.named(closed, &case));
-                for case in [closed, Some(case)]
+                for added in [closed, Some(case)]
                     .into_iter()
                     .flatten()
-                    .filter(|case| ids.insert(case.id.clone()))
+                    .filter(|added| ids.insert(added.id.clone()))
                 {
-                    all_flows += case.flows.len() as u64;
+                    all_flows += added.flows.len() as u64;
                     if all_flows > MOST_CASES {
                         return Err(PlanError::TooManyFlowsInAll {
                             flows: all_flows,
                             most: MOST_CASES,
                         });
                     }
-                    cases.push(case);
+                    cases.push(added);
                 }
             }
         }
@@ -219,8 +217,8 @@ impl<'a> Axes<'a> {
             let length = axis.values.len() as u64;
             let value = (rest % length) as usize;
             rest /= length;
-            if let Some(value) = axis.values.get(value) {
-                axis.row.read(&mut settings, value)?;
+            if let Some(text) = axis.values.get(value) {
+                axis.row.read(&mut settings, text)?;
             }
             is_first.push(value == 0);
         }
@@ -267,7 +265,7 @@ impl<'a> Axes<'a> {
             return Ok(vec![case]);
         };
         let names = self.nodes.names();
-        let rounds = patterns::rounds(pattern, &case.settings, self.nodes)?;
+        let rounds = rounds_of(pattern, &case.settings, self.nodes)?;
         let digits = rounds.len().to_string().len();
         let mut cases = Vec::with_capacity(rounds.len());
         for (number, round) in (1..).zip(&rounds) {
@@ -277,12 +275,12 @@ impl<'a> Axes<'a> {
                 to: *to,
                 ..Flow::forward(case.settings.clone())
             });
-            let round = match rounds.len() {
+            let suffix = match rounds.len() {
                 1 => String::new(),
                 _ => format!("{ROUND}{number:0digits$}"),
             };
             cases.push(Case {
-                id: format!("{}{round}", case.id),
+                id: format!("{}{suffix}", case.id),
                 flows: flows.collect(),
                 settings: case.settings.clone(),
             });
@@ -382,12 +380,12 @@ fn keep_what_matters(
     is_needed: &mut [bool],
 ) {
     let mut left: Vec<(&mut Axis, Option<&mut bool>)> = Vec::new();
-    for (axis, is_needed) in axes.iter_mut().zip(is_needed) {
+    for (axis, is_axis_needed) in axes.iter_mut().zip(is_needed) {
         if own.iter().any(|it| it.row.flag == axis.row.flag) {
             let why = "since every [[flow]] has its own";
             axis.why_not = axis.why_not.or(Some(why));
         } else {
-            left.push((axis, Some(is_needed)));
+            left.push((axis, Some(is_axis_needed)));
         }
     }
     left.extend(own.iter_mut().map(|axis| (axis, None)));
@@ -405,11 +403,119 @@ fn keep_what_matters(
             break;
         }
     }
-    for (axis, is_needed) in left {
+    for (axis, is_axis_needed) in left {
         axis.is_used = true;
-        is_needed.into_iter().for_each(|it| *it = true);
+        if let Some(is_axis_needed) = is_axis_needed {
+            *is_axis_needed = true;
+        }
     }
     settings.fit();
+}
+
+/// A flow by the numbers of its nodes: from, to.
+type Link = (u32, u32);
+
+/// Rounds of flows, one after the other, with the settings of one case; of all patterns but pairs there is one.
+///
+/// # Errors
+/// A node that is none, more senders or receivers than there are, a pattern that these nodes have not, or too many flows.
+fn rounds_of(
+    pattern: &Pattern,
+    settings: &Settings,
+    nodes: &Nodes,
+) -> Result<Vec<Vec<Link>>, PlanError> {
+    let count = u32::try_from(nodes.count()).unwrap_or(u32::MAX);
+    let one = match pattern {
+        Pattern::Pairs => return Ok(tournament(count, settings.bidirectional)),
+        Pattern::Ring => (0..count).map(|node| (node, further(count, node, 1))).collect(),
+        Pattern::Loop => (0..count).map(|node| (node, node)).collect(),
+        Pattern::Incast(name) => {
+            let to = node_of(name.as_deref(), nodes)?;
+            let senders = fan("fan-in", settings.fan_in, pattern, nodes)?;
+            (1..=senders).map(|step| (further(count, to, step), to)).collect()
+        }
+        Pattern::Outcast(name) => {
+            let from = node_of(name.as_deref(), nodes)?;
+            let receivers = fan("fan-out", settings.fan_out, pattern, nodes)?;
+            (1..=receivers).map(|step| (from, further(count, from, step))).collect()
+        }
+        Pattern::AllToAll => {
+            let flows = u64::from(count) * u64::from(count.saturating_sub(1));
+            if flows > MOST_FLOWS as u64 {
+                let flows = usize::try_from(flows).unwrap_or(usize::MAX);
+                return Err(PlanError::TooManyFlows { flows });
+            }
+            // Step by step, so that the flows of a node do not stand together.
+            (1..count)
+                .flat_map(|step| (0..count).map(move |node| (node, further(count, node, step))))
+                .collect()
+        }
+        Pattern::Bisection => {
+            if count % 2 == 1 {
+                return Err(PlanError::OddNodes { nodes: nodes.count() });
+            }
+            let half = count / 2;
+            (0..count).map(|node| (node, further(count, node, half))).collect()
+        }
+    };
+    Ok(vec![one])
+}
+
+/// The node so many places further around the ring.
+fn further(count: u32, node: u32, step: u32) -> u32 {
+    (node + step) % count
+}
+
+/// The number of the node that a pattern names; the first one where it names none.
+fn node_of(name: Option<&str>, nodes: &Nodes) -> Result<u32, PlanError> {
+    let Some(name) = name else { return Ok(0) };
+    nodes.number(name).map_err(|nearest| PlanError::UnknownNode {
+        key: "pattern",
+        name: name.to_owned(),
+        nearest,
+        names: nodes.names_in_short(),
+    })
+}
+
+/// So many others, as asked for, or all.
+fn fan(
+    flag: &'static str,
+    requested: Option<u32>,
+    pattern: &Pattern,
+    nodes: &Nodes,
+) -> Result<u32, PlanError> {
+    let others = u32::try_from(nodes.count().saturating_sub(1)).unwrap_or(u32::MAX);
+    match requested {
+        Some(value) if value > others => {
+            Err(PlanError::FanTooWide { flag, value, others, pattern: pattern.word() })
+        }
+        requested => Ok(requested.unwrap_or(others)),
+    }
+}
+
+/// Each node to each other one, once, in rounds in which no node has more than one flow: the rounds of a tournament by
+/// the circle method (T. P. Kirkman, 1847), each of them there and back. With an odd number one node has a rest in
+/// each. Where a flow has traffic both ways there is no way back.
+fn tournament(count: u32, are_both_ways: bool) -> Vec<Vec<Link>> {
+    let seats = count.next_multiple_of(2);
+    let mut rounds = Vec::new();
+    for round in 0..seats.saturating_sub(1) {
+        let there: Vec<Link> = (0..seats / 2)
+            .map(|seat| (seated(seats, round, seat), seated(seats, round, seats - 1 - seat)))
+            .filter(|(one, other)| *one.max(other) < count)
+            .collect();
+        let back = there.iter().map(|(from, to)| (*to, *from)).collect();
+        rounds.push(there);
+        if !are_both_ways {
+            rounds.push(back);
+        }
+    }
+    rounds
+}
+
+/// The last seat stays, and the others turn around it.
+fn seated(seats: u32, round: u32, seat: u32) -> u32 {
+    if seat == seats - 1 { seat } else { (seat + round) % (seats - 1) }
 }
 
 #[cfg(test)]

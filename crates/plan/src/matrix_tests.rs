@@ -1,7 +1,8 @@
-use super::super::sweep::Sweep;
-use super::*;
-use crate::node_list::MOST_NODES;
 use results::sample::{from_words, has};
+
+use super::*;
+use crate::Sweep;
+use crate::nodes::MOST_NODES;
 
 fn sweep_of(text: &str) -> Result<Sweep, PlanError> {
     let file = crate::ConfigFile::parse(text, std::path::Path::new("test"), &[]).unwrap();
@@ -39,22 +40,23 @@ fn a_flow_has_its_own_settings_and_the_rest_from_above() {
 fn lists_above_make_cases_for_the_flows_without_a_value() {
     let text =
         "qps = [1, 4]\nsize = [64, '4K']\n[[flow]]\nqps = 2\n[[flow]]\nname = 'b'\nsize = 8\n";
-    let told = "flow1+b-64B-q1 flow1+b-64B-q4 flow1+b-4KiB-q1 flow1+b-4KiB-q4";
-    assert_eq!(ids(text), told);
-    let told_of = |flow: &Flow| (flow.qps, flow.size_bytes);
+    let expected_ids = "flow1+b-64B-q1 flow1+b-64B-q4 flow1+b-4KiB-q1 flow1+b-4KiB-q4";
+    assert_eq!(ids(text), expected_ids);
     let cases = sweep_of(text).unwrap().cases;
-    let told = cases.iter().map(|case| [told_of(&case.flows[0]), told_of(&case.flows[1])]);
+    let flows = cases
+        .iter()
+        .map(|case| [0, 1].map(|flow| (case.flows[flow].qps, case.flows[flow].size_bytes)));
     let small = [[(2, 64), (1, 8)], [(2, 64), (4, 8)]];
     let large = [[(2, 4096), (1, 8)], [(2, 4096), (4, 8)]];
-    assert!(told.eq([small, large].concat()));
+    assert!(flows.eq([small, large].concat()));
 }
 
 #[test]
 fn ids_name_what_varies_and_at_most_four_flows() {
     let text = "op = ['send', 'read']\nworkers = [1, 2]\npoll = ['busy', 'event']\n[[flow]]\nname = 'x'\ntx-depth = 4";
-    let told = "x-send-w1-busy x-send-w1-event x-send-w2-busy x-send-w2-event x-read-w1-busy x-read-w1-event \
+    let expected = "x-send-w1-busy x-send-w1-event x-send-w2-busy x-send-w2-event x-read-w1-busy x-read-w1-event \
                 x-read-w2-busy x-read-w2-event";
-    assert_eq!(ids(text), told);
+    assert_eq!(ids(text), expected);
     assert_eq!(ids(&"[[flow]]\n".repeat(4)), "flow1+flow2+flow3+flow4");
     let more = "flow1+flow2+flow3+flow4+3more";
     assert_eq!(ids(&"[[flow]]\n".repeat(7)), more);
@@ -65,8 +67,8 @@ fn what_no_flow_has_use_for_makes_no_case() {
     // Only the second flow sends in the cases of writes, and receives only it.
     let text =
         "op = ['write', 'read']\ninline = [0, 64]\n[[flow]]\nsize = 64\n[[flow]]\nop = 'read'";
-    let told = "flow1+flow2-write-I0B flow1+flow2-write-I64B flow1+flow2-read";
-    assert_eq!(ids(text), told);
+    let expected = "flow1+flow2-write-I0B flow1+flow2-write-I64B flow1+flow2-read";
+    assert_eq!(ids(text), expected);
     let cases = sweep_of(text).unwrap().cases;
     let inline = |case: &Case| [0, 1].map(|flow| case.flows[flow].inline_bytes);
     assert!(cases.iter().map(inline).eq([[0, 0], [64, 0], [0, 0]]));
@@ -84,7 +86,7 @@ fn one_flow_is_the_case() {
 
 #[test]
 fn what_makes_no_sense_names_the_flow_and_what_mends_it() {
-    let said = [
+    let errors = [
         "[[flow]]\nqps = 0",
         "post-list = 64\n[[flow]]\n[[flow]]\ntx-depth = 32",
         "[[flow]]\nop = 'read'\ninline = 64",
@@ -106,7 +108,7 @@ fn what_makes_no_sense_names_the_flow_and_what_mends_it() {
         let (flag, hint) = (error.flag(), error.hint());
         format!("{text}\n-> {flag}: {error}\n{hint}\n\n")
     });
-    insta::assert_snapshot!(said.concat());
+    insta::assert_snapshot!(errors.concat());
     let flows = MOST_FLOWS + 1;
     let error = sweep_of(&"[[flow]]\n".repeat(flows)).unwrap_err();
     assert_eq!(error, PlanError::TooManyFlows { flows });
@@ -158,8 +160,8 @@ fn a_pattern_makes_the_flows_of_its_cases() {
     .unwrap();
     // Three nodes have six rounds of one pair; --fan-in makes no cases of them.
     let words: Vec<_> = sweep.cases.iter().map(|it| it.pattern.as_ref().unwrap().word()).collect();
-    let of = |word: &str| words.iter().filter(|it| **it == word).count();
-    assert_eq!((of("pairs"), of("incast")), (12, 4));
+    let count = |pattern: &str| words.iter().filter(|word| **word == pattern).count();
+    assert_eq!((count("pairs"), count("incast")), (12, 4));
     let ids: HashSet<_> = sweep.cases.iter().map(|case| &case.id).collect();
     assert_eq!(ids.len(), sweep.cases.len());
     let rounds: Vec<_> = sweep
@@ -167,8 +169,7 @@ fn a_pattern_makes_the_flows_of_its_cases() {
         .iter()
         .filter(|case| case.id.starts_with("send-shared-q1-64KiB-pairs-round"))
         .collect();
-    let mut all = rounds.iter().map(|case| &case.settings);
-    assert!(all.all(|settings| *settings == rounds[0].settings));
+    assert!(rounds.iter().all(|case| case.settings == rounds[0].settings));
     let flows = || rounds.iter().flat_map(|case| &case.flows);
     assert_eq!(flows().count(), 6);
     let to_b = flows().find(|flow| flow.name == "a>b").unwrap();
@@ -183,6 +184,72 @@ fn a_pattern_makes_the_flows_of_its_cases() {
 fn a_share_of_a_pattern_is_of_its_closed_loop() {
     let text = "nodes = 'local:2'\npattern = ['pairs', 'loop']\nrate = '50%'\nduration = '1s'";
     let [pairs, ring] = ["pairs", "loop"].map(|word| format!("send-shared-q1-64KiB-{word}"));
-    let told = format!("{pairs}-round1 {pairs}-R50%-round1 {pairs}-round2 {pairs}-R50%-round2");
-    assert_eq!(ids(text), format!("{told} {ring} {ring}-R50%"));
+    let expected = format!("{pairs}-round1 {pairs}-R50%-round1 {pairs}-round2 {pairs}-R50%-round2");
+    assert_eq!(ids(text), format!("{expected} {ring} {ring}-R50%"));
+}
+
+fn flows(pattern: &str, nodes: u32, given: &[(&str, &str)]) -> Result<Vec<Vec<Link>>, PlanError> {
+    let settings = given.iter().copied().collect();
+    rounds_of(&pattern.parse().unwrap(), &settings, &Nodes::Local(nodes))
+}
+
+#[test]
+fn pairs_meet_once_each_way_and_no_node_twice_in_a_round() {
+    for count in 2..=17 {
+        let rounds = flows("pairs", count, &[]).unwrap();
+        assert_eq!(rounds.len() as u32, 2 * (count.next_multiple_of(2) - 1));
+        for round in &rounds {
+            let nodes: HashSet<u32> = round.iter().flat_map(|(from, to)| [*from, *to]).collect();
+            assert_eq!(nodes.len(), 2 * round.len(), "{count}: {round:?}");
+            assert_eq!(round.len() as u32, count / 2);
+        }
+        let links: HashSet<Link> = rounds.iter().flatten().copied().collect();
+        assert_eq!(links.len() as u32, count * (count - 1));
+        for (from, to) in links {
+            assert!(from != to && from.max(to) < count, "{from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn traffic_both_ways_needs_no_way_back() {
+    let rounds = flows("pairs", 4, &[("bidirectional", "true")]).unwrap();
+    let expected = [[(0, 3), (1, 2)], [(1, 3), (2, 0)], [(2, 3), (0, 1)]];
+    assert_eq!(rounds, expected);
+}
+
+#[test]
+fn patterns_of_one_round() {
+    let all_to_all = [(0, 1), (1, 2), (2, 0), (0, 2), (1, 0), (2, 1)];
+    for (pattern, count, given, expected) in [
+        ("ring", 3, &[][..], &[(0, 1), (1, 2), (2, 0)][..]),
+        ("loop", 2, &[], &[(0, 0), (1, 1)]),
+        ("incast", 3, &[], &[(1, 0), (2, 0)]),
+        ("incast:node1", 3, &[("fan-in", "1")], &[(2, 1)]),
+        ("outcast:node2", 3, &[], &[(2, 0), (2, 1)]),
+        ("outcast", 4, &[("fan-out", "2")], &[(0, 1), (0, 2)]),
+        ("bisection", 4, &[], &[(0, 2), (1, 3), (2, 0), (3, 1)]),
+        ("all-to-all", 3, &[], &all_to_all),
+    ] {
+        let rounds = flows(pattern, count, given).unwrap();
+        assert_eq!(rounds, [expected.to_vec()], "{pattern}");
+    }
+}
+
+#[test]
+fn what_the_nodes_do_not_have_is_said() {
+    let fan_in = "--fan-in 4 is more than the 3 other nodes";
+    let fan_out = "--fan-out 9 is more than the 2 other nodes";
+    let odd = "an even number of nodes, not 5";
+    for (pattern, count, given, words) in [
+        ("incast:node7", 3, &[][..], "no node is named `node7`"),
+        ("incast", 4, &[("fan-in", "4")], fan_in),
+        ("outcast", 3, &[("fan-out", "9")], fan_out),
+        ("bisection", 5, &[], odd),
+        ("all-to-all", 65, &[], "4160 flows"),
+    ] {
+        let error = flows(pattern, count, given).unwrap_err();
+        has(error.to_string(), [words]);
+        assert!(!error.hint().is_empty());
+    }
 }

@@ -1,15 +1,16 @@
 //! The nodes of a sweep: who they are, and by which names flows know them.
 
 use std::collections::HashSet;
+use std::fmt::{self, Write as _};
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use results::model::{CLIENT, SERVER};
 use settings::nearest;
 
-use super::flow::FlowDevice;
-use super::host::{HostError, HostPort};
-use super::node_list::{ListError, MOST_NODES, expand};
-use super::rails::Devices;
+use crate::config::{MAX_FILE_BYTES, read_small_file};
+use crate::flow::{Devices, FlowDevice};
 
 pub const MOST_LOCAL: u32 = 256;
 
@@ -198,70 +199,230 @@ impl FromStr for ServerNode {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use results::sample::has;
+/// Where a server is, and the port if one was written with it: `name`, `192.0.2.7`, `[2001:db8::7]:18515`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// A name or an address without brackets; an IPv6 address may have a zone (`fe80::1%eth0`).
+    pub host: String,
+    /// The port that follows it.
+    pub port: Option<u16>,
+}
 
-    #[test]
-    fn nodes_have_names_in_their_order() {
-        let whole = ["a", "b08:18516", "b09:18516", "b10:18516"];
-        for (text, names) in [
-            ("local:3", &["node0", "node1", "node2"][..]),
-            ("a,b:18516,[::1]:7", &["a", "b:18516", "[::1]:7"]),
-            ("local,b", &["local", "b"]),
-            ("a,b[08-10]:18516/mlx5_1", &whole),
-        ] {
-            let nodes: Nodes = text.parse().unwrap();
-            assert_eq!(nodes.names(), *names);
-            assert_eq!(nodes.count(), names.len());
-            for (number, name) in (0..).zip(names) {
-                assert_eq!(nodes.number(name), Ok(number));
-            }
-        }
-        let nodes = Nodes::default();
-        assert_eq!(nodes.number("sever"), Err(Some("server".to_owned())));
-        assert_eq!(nodes.number("q"), Err(None));
-    }
+/// Why a text is no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum HostError {
+    #[error("`{0}` is not a host name or address")]
+    Host(String),
+    #[error("`{0}` is not a port: ports are 1 to 65535")]
+    Port(String),
+}
 
-    #[test]
-    fn a_node_has_the_devices_that_are_listed_with_it() {
-        let nodes: Nodes = "n[1-2]:7/mlx5_[0-1],c/all,d/rxe0,e".parse().unwrap();
-        assert_eq!(nodes.names(), ["n1:7", "n2:7", "c", "d", "e"]);
-        let both = Devices::Named(["mlx5_0", "mlx5_1"].map(str::to_owned).to_vec());
-        for (number, devices) in [(0, Some(&both)), (1, Some(&both)), (2, Some(&Devices::All))] {
-            assert_eq!((nodes.devices(number), nodes.device(number)), (devices, None));
-        }
-        assert_eq!(nodes.device(3).unwrap().name, "rxe0");
-        assert_eq!(nodes.devices(4), None);
-    }
+fn is_ipv6(text: &str) -> bool {
+    let (address, zone) = text.split_once('%').unwrap_or((text, "zone"));
+    !zone.is_empty() && address.parse::<Ipv6Addr>().is_ok()
+}
 
-    #[test]
-    fn what_names_no_nodes_says_why() {
-        for (text, words) in [
-            ("a", "2 to 4096 nodes, not 1"),
-            ("a,b/", "`b/`: a device"),
-            ("a,b[1-2", "does not close"),
-            ("a[1-3],a2", "a2 is listed twice"),
-            ("a/mlx5_0,a/mlx5_0", "a is listed twice"),
-            ("a/mlx5_0,a/all", "a is listed twice"),
-            ("a/mlx5_0,a/mlx5_1", "2 to 4096 nodes, not 1"),
-            ("a,http://b", "is not a host"),
-            ("a,b,a", "a is listed twice"),
-            ("a,,b", "`` is not a host"),
-            ("", "`` is not a host"),
-            ("a,local:2,b c", "`b c` is not a host"),
-            ("local:1", "2 to 256 nodes, not 1"),
-            ("local:257", "not 257"),
-            ("local:", "local:4"),
-            ("local:+4", "local:4"),
-            ("local:x", "`local:x`"),
-            ("local:99999999999", "not 99999999999"),
-        ] {
-            has(text.parse::<Nodes>().unwrap_err().to_string(), [words]);
-        }
-        let most = format!("n[1-{MOST_NODES}]");
-        assert!(most.parse::<Nodes>().is_ok());
-        assert!(format!("{most},m").parse::<Nodes>().is_err());
+fn is_host_name(text: &str) -> bool {
+    (1..=253).contains(&text.len())
+        && !text.starts_with('-')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte))
+}
+
+fn parse_port(text: &str) -> Result<u16, HostError> {
+    match text.parse() {
+        Ok(port) if port > 0 && !text.starts_with('+') => Ok(port),
+        _ => Err(HostError::Port(text.to_owned())),
     }
 }
+
+impl FromStr for HostPort {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<Self, HostError> {
+        let (host, digits) = if let Some(rest) = text.strip_prefix('[') {
+            let (address, rest) = rest.split_once(']').ok_or_else(|| not_a_host(text))?;
+            if !is_ipv6(address) {
+                return Err(not_a_host(text));
+            }
+            match rest.strip_prefix(':') {
+                Some(digits) => (address, Some(digits)),
+                None if rest.is_empty() => (address, None),
+                None => return Err(not_a_host(text)),
+            }
+        } else if is_ipv6(text) {
+            (text, None)
+        } else {
+            match text.split_once(':') {
+                // A URL is no host with a strange port.
+                Some((host, digits)) if is_host_name(host) && !digits.contains(['/', ':']) => {
+                    (host, Some(digits))
+                }
+                None if is_host_name(text) => (text, None),
+                _ => return Err(not_a_host(text)),
+            }
+        };
+        Ok(HostPort { host: host.to_owned(), port: digits.map(parse_port).transpose()? })
+    }
+}
+
+fn not_a_host(text: &str) -> HostError {
+    HostError::Host(text.to_owned())
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) if self.host.contains(':') => write!(f, "[{}]:{port}", self.host),
+            Some(port) => write!(f, "{}:{port}", self.host),
+            None => f.write_str(&self.host),
+        }
+    }
+}
+
+/// Items that a list makes at most.
+pub const MOST_NODES: u32 = 4_096;
+
+/// Why a text is no list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum ListError {
+    #[error("`{0}` has a bracket that does not close: write it as in node[01-16]")]
+    Open(String),
+    #[error("`{0}` has a bracket that closes and was not opened: write it as in node[01-16]")]
+    Closed(String),
+    #[error(
+        "`{item}`: `{part}` is neither a number nor a range in brackets: write them as in node[01-16,20]"
+    )]
+    Part { item: String, part: String },
+    #[error("`{item}`: the range `{part}` runs backwards")]
+    Backwards { item: String, part: String },
+    #[error("the list has more than {MOST_NODES} nodes")]
+    TooMany,
+    #[error("cannot read the list of nodes {}: {error}", path.display())]
+    Read { path: PathBuf, error: String },
+    #[error("{} is larger than {MAX_FILE_BYTES} bytes; that is not a list of nodes", .0.display())]
+    TooLarge(PathBuf),
+    #[error("{} names no node: write one a line, or as in node[01-16]", .0.display())]
+    Empty(PathBuf),
+}
+
+/// The items of a list of nodes as people and launchers write it, such as `a,b[01-16],c:18600/mlx5_1`, in their order.
+/// Brackets are expanded as in Slurm (scontrol(1), "show hostlist"). `@FILE` is the list in a file: items a line or with commas, and
+/// what follows a `#` is left out.
+///
+/// # Errors
+/// Brackets that do not fit, too many items, or a file that cannot be read.
+pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
+    match text.strip_prefix('@') {
+        Some(path) => expand_file(path.into()),
+        None => expand_items(text),
+    }
+}
+
+fn expand_file(path: PathBuf) -> Result<Vec<String>, ListError> {
+    let bytes = read_small_file(&path)
+        .map_err(|error| unread_list(&path, error.to_string()))?
+        .ok_or_else(|| ListError::TooLarge(path.clone()))?;
+    let text = String::from_utf8(bytes).map_err(|error| unread_list(&path, error.to_string()))?;
+    let mut items = Vec::new();
+    for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
+        for word in line.split_whitespace() {
+            items.extend(expand_items(word.trim_end_matches(','))?);
+        }
+    }
+    if items.is_empty() { Err(ListError::Empty(path)) } else { Ok(items) }
+}
+
+fn unread_list(path: &Path, error: String) -> ListError {
+    ListError::Read { path: path.to_owned(), error }
+}
+
+fn expand_items(text: &str) -> Result<Vec<String>, ListError> {
+    let mut items = Vec::new();
+    for item in split_items(text)? {
+        push_expanded(item, &mut items)?;
+    }
+    Ok(items)
+}
+
+/// The parts between commas outside brackets.
+fn split_items(text: &str) -> Result<Vec<&str>, ListError> {
+    let mut parts = Vec::new();
+    let (mut start, mut is_inside) = (0, false);
+    for (at, letter) in text.char_indices() {
+        match (letter, is_inside) {
+            ('[', false) => is_inside = true,
+            (']', true) => is_inside = false,
+            ('[', true) => return Err(ListError::Open(text[start..].to_owned())),
+            (']', false) => return Err(ListError::Closed(text[start..=at].to_owned())),
+            (',', false) => {
+                parts.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    if is_inside {
+        return Err(ListError::Open(text[start..].to_owned()));
+    }
+    parts.push(&text[start..]);
+    Ok(parts)
+}
+
+/// Adds an item for each of its bracket's numbers; several brackets multiply. The brackets of an IPv6 address stay.
+fn push_expanded(item: &str, items: &mut Vec<String>) -> Result<(), ListError> {
+    let mut made = vec![String::new()];
+    let mut rest = item;
+    while let Some((before, (inside, after))) =
+        rest.split_once('[').and_then(|(before, rest)| Some((before, rest.split_once(']')?)))
+    {
+        rest = after;
+        if inside.contains(':') {
+            for text in &mut made {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{before}[{inside}]");
+            }
+            continue;
+        }
+        let mut longer = Vec::new();
+        for text in &made {
+            for part in inside.split(',') {
+                for number in numbers(item, part)? {
+                    longer.push(format!("{text}{before}{number}"));
+                    if longer.len() > MOST_NODES as usize {
+                        return Err(ListError::TooMany);
+                    }
+                }
+            }
+        }
+        made = longer;
+    }
+    items.extend(made.into_iter().map(|text| text + rest));
+    if items.len() > MOST_NODES as usize { Err(ListError::TooMany) } else { Ok(()) }
+}
+
+/// `01-03` is 01, 02, 03; `7` is itself.
+fn numbers<'a>(
+    item: &str,
+    part: &'a str,
+) -> Result<impl Iterator<Item = String> + use<'a>, ListError> {
+    let (first, last) = part.split_once('-').unwrap_or((part, part));
+    let (Some(from), Some(to)) = (parse_number(first), parse_number(last)) else {
+        return Err(ListError::Part { item: item.to_owned(), part: part.to_owned() });
+    };
+    if from > to {
+        return Err(ListError::Backwards { item: item.to_owned(), part: part.to_owned() });
+    }
+    let width = first.len();
+    Ok((from..=to).map(move |number| format!("{number:0width$}")))
+}
+
+fn parse_number(text: &str) -> Option<u32> {
+    let is_number = (1..=9).contains(&text.len()) && text.bytes().all(|it| it.is_ascii_digit());
+    is_number.then(|| text.parse::<u32>().ok()).flatten()
+}
+
+#[cfg(test)]
+#[path = "nodes_tests.rs"]
+mod tests;

@@ -3,10 +3,10 @@
 
 use settings::{Given, Pattern, Settings};
 
-use super::case::Case;
-use super::error::PlanError;
-use super::matrix::ROUND;
-use super::sweep::Sweep;
+use crate::matrix::ROUND;
+use crate::sweep::Case;
+use crate::sweep::PlanError;
+use crate::sweep::Sweep;
 
 /// Settings of quick rounds, unless others are given: enough QPs to fill a link, and windows that are enough for a rate.
 const USUAL: [(&str, &str); 4] =

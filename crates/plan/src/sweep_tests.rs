@@ -1,8 +1,10 @@
-use super::*;
+use std::collections::HashSet;
+
 use proptest::prelude::*;
 use results::sample::{from_words, has};
 use settings::Workload;
-use std::collections::HashSet;
+
+use super::*;
 
 /// What was asked for from the lines of a configuration file, which is the shortest way to write one.
 fn sweep(text: &str) -> Result<Sweep, PlanError> {
@@ -30,17 +32,17 @@ fn an_empty_spec_is_one_case_of_defaults() {
 #[test]
 fn the_order_is_op_cq_size_qps() {
     let text = "op = ['write', 'send']\ncq = ['per-qp', 'shared']\nsize = [64, '4K']\nqps = [4, 1]";
-    let of = |op_and_cq: &str| {
+    let ids_of = |op_and_cq: &str| {
         let rest = ["q4-64B", "q1-64B", "q4-4KiB", "q1-4KiB"];
         rest.map(|rest| format!("{op_and_cq}-{rest}")).join(" ")
     };
     let ops = ["write-per-qp", "write-shared", "send-per-qp", "send-shared"];
-    assert_eq!(ids(text), ops.map(of).join(" "));
+    assert_eq!(ids(text), ops.map(ids_of).join(" "));
 }
 
 #[test]
 fn ids_carry_what_varies_or_is_unusual() {
-    let (three, polls) = (
+    let (three, polls_and_connects) = (
         "workers = 2\nmtu = 1024\nbidirectional = true",
         "connect = ['tcp', 'cm']\npoll = 'event'",
     );
@@ -49,7 +51,7 @@ fn ids_carry_what_varies_or_is_unusual() {
         ("tx-depth = [128, 64]", "~-t128 ~-t64"),
         ("signal-every = 1", "~"),
         ("post-list = 4", "~-l4"),
-        (polls, "~-event ~-event-cm"),
+        (polls_and_connects, "~-event ~-event-cm"),
     ] {
         let expected = expected.replace('~', "send-shared-q1-64KiB");
         assert_eq!(ids(text), expected, "{text}");
@@ -57,17 +59,17 @@ fn ids_carry_what_varies_or_is_unusual() {
     let small = "size = 64\nsignal-every = 4\ninline = 64";
     let ops = "rx-depth = 16\nop = ['send', 'read']";
     let polls = "qps = [1, 2]\npoll = ['busy', 'event', 'adaptive']";
-    let told_of_polls = "send-shared-q1-64KiB send-shared-q1-64KiB-event send-shared-q1-64KiB-adaptive \
+    let poll_ids = "send-shared-q1-64KiB send-shared-q1-64KiB-event send-shared-q1-64KiB-adaptive \
                          send-shared-q2-64KiB send-shared-q2-64KiB-event send-shared-q2-64KiB-adaptive";
     // Either way of connecting is a case of set-up by its own name.
     let set_up = "op = 'connect'\nconnect = ['tcp', 'cm']\ntraffic-qps = [0, 1]\nsize = 64";
-    let told_of_set_up =
+    let set_up_ids =
         "connect-q1-T0 connect-q1-T0-cm connect-shared-q1-64B-T1 connect-shared-q1-64B-T1-cm";
     for (text, expected) in [
         (small, "send-shared-q1-64B-Q4-I64B"),
         (ops, "send-shared-q1-64KiB-r16 read-shared-q1-64KiB"),
-        (polls, told_of_polls),
-        (set_up, told_of_set_up),
+        (polls, poll_ids),
+        (set_up, set_up_ids),
     ] {
         assert_eq!(ids(text), expected, "{text}");
     }
@@ -76,8 +78,8 @@ fn ids_carry_what_varies_or_is_unusual() {
 #[test]
 fn what_does_not_matter_to_an_op_makes_no_case() {
     let text = "op = ['write', 'read']\nrx-depth = [1, 2]\ninline = [64, 128]";
-    let told = "write-shared-q1-64KiB-I64B write-shared-q1-64KiB-I128B read-shared-q1-64KiB";
-    assert_eq!(ids(text), told);
+    let expected = "write-shared-q1-64KiB-I64B write-shared-q1-64KiB-I128B read-shared-q1-64KiB";
+    assert_eq!(ids(text), expected);
     let cases = sweep("op = ['write', 'read']\ninline = 64").unwrap().cases;
     assert!(cases.iter().map(|case| case.inline_bytes).eq([64, 0]));
 }
@@ -97,7 +99,7 @@ fn moderation_by_default_divides_the_depth_and_is_not_where_latency_is_recorded(
         ("size = 64\npost-list = 7\ntx-depth = 10", 7),
         ("size = '1M'\npost-list = 32", 1),
     ] {
-        let signal_every = |text: &str| sweep(text).unwrap().cases[0].signal_every;
+        let signal_every = |options: &str| sweep(options).unwrap().cases[0].signal_every;
         assert_eq!(signal_every(text), 1, "{text}");
         let without_latency = format!("{text}\nno-latency = true");
         assert_eq!(signal_every(&without_latency), expected, "{text}");
@@ -236,9 +238,9 @@ fn some_given() -> impl Strategy<Value = Given> {
     let often = ["op", "op", "service", "rate", "rate", "spread", "memory"].repeat(6);
     let flags: Vec<&str> = settings::rules().flat_map(settings::Rule::flags).chain(often).collect();
     let one = (proptest::sample::select(flags), any::<[prop::sample::Index; 2]>());
-    proptest::collection::vec(one, 0..7).prop_map(move |all| {
+    proptest::collection::vec(one, 0..7).prop_map(move |picked| {
         let mut given = Given::default();
-        for (flag, picks) in all {
+        for (flag, picks) in picked {
             let row = Settings::row(flag).unwrap();
             let fit: Vec<&str> = values
                 .iter()
@@ -276,10 +278,10 @@ proptest! {
 #[test]
 fn set_up_is_measured_beside_traffic_of_the_other_settings() {
     let text = "op = ['write', 'connect']\nqps = [1, 16]\ntraffic-qps = [0, 4]\nsize = [64, '4K']\niters = 3";
-    let told = "write-shared-q1-64B write-shared-q16-64B write-shared-q1-4KiB write-shared-q16-4KiB \
+    let expected = "write-shared-q1-64B write-shared-q16-64B write-shared-q1-4KiB write-shared-q16-4KiB \
                 connect-q1-T0 connect-shared-q1-64B-T4 connect-q16-T0 connect-shared-q16-64B-T4 \
                 connect-shared-q1-4KiB-T4 connect-shared-q16-4KiB-T4";
-    assert_eq!(ids(text), told);
+    assert_eq!(ids(text), expected);
     let cases = sweep(text).unwrap().cases;
     assert!(!cases[0].is_set_up());
     assert_eq!((cases[5].is_set_up(), cases[5].traffic_qps), (true, 4));
@@ -289,8 +291,8 @@ fn set_up_is_measured_beside_traffic_of_the_other_settings() {
 #[test]
 fn what_does_not_apply_is_the_default() {
     let sweep = sweep("op = 'connect'\ntraffic-qps = [0, 4]\nsize = 64\nsignal-every = 8");
-    let told = sweep.unwrap().cases.into_iter().map(|case| (case.size_bytes, case.signal_every));
-    assert!(told.eq([(65_536, 1), (64, 8)]));
+    let cases = sweep.unwrap().cases.into_iter();
+    assert!(cases.map(|case| (case.size_bytes, case.signal_every)).eq([(65_536, 1), (64, 8)]));
 }
 
 #[test]
@@ -300,10 +302,10 @@ fn what_depends_on_a_setting_without_effect_is_the_default_too() {
         "op = ['fetch-add', 'send']\nmemory = '1M'\ntouch-order = 'random'\nseed = 7",
     ] {
         let cases = sweep(text).unwrap().cases;
-        let told = |case: &Case| (case.arrivals, case.seed);
+        let arrivals_and_seed = |case: &Case| (case.arrivals, case.seed);
         let usual = Settings::default();
-        assert_eq!(told(&cases[0]), (usual.arrivals, usual.seed));
-        assert_ne!(told(&cases[1]), told(&cases[0]));
+        assert_eq!(arrivals_and_seed(&cases[0]), (usual.arrivals, usual.seed));
+        assert_ne!(arrivals_and_seed(&cases[1]), arrivals_and_seed(&cases[0]));
         assert!(cases.iter().all(|case| Sweep::check(case).is_ok()));
     }
 }
@@ -403,7 +405,7 @@ fn spreading_and_a_working_set_stand_in_the_id() {
 
 #[test]
 fn what_does_not_fit_together_is_refused_with_both_sides() {
-    let said = [
+    let errors = [
         "size-mix=64:99,64K:1 tx-depth=9 qps=11",
         "size-mix=64:9,64K:1 size=64",
         "service=ud size=64K",
@@ -422,7 +424,7 @@ fn what_does_not_fit_together_is_refused_with_both_sides() {
         "memory=2G seed=7",
     ]
     .map(|flags| format!("{flags}\n-> {}\n\n", one(flags).unwrap_err()));
-    insta::assert_snapshot!(said.concat());
+    insta::assert_snapshot!(errors.concat());
 }
 
 #[test]
@@ -432,8 +434,8 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
         format!("{}: {error}; {}", error.flag(), error.hint())
     };
     let pair = "timestamps = ['cpu', 'device']\npoll-api = ['extended', 'legacy']";
-    let all = ["timestamps = 'device'", pair, "domains = 'thread'\nworkers = 2"];
-    insta::assert_snapshot!(all.map(says).join("\n"));
+    let calls = ["timestamps = 'device'", pair, "domains = 'thread'\nworkers = 2"];
+    insta::assert_snapshot!(calls.map(says).join("\n"));
     for fits in [
         "post = 'extended'\ninline = 64\nsize = 64\nsges = 2",
         "timestamps = 'device'\npoll-api = 'extended'",
@@ -442,4 +444,35 @@ fn calls_that_do_not_fit_are_refused_with_both_sides() {
     ] {
         assert!(sweep(fits).is_ok(), "{fits}");
     }
+}
+
+#[test]
+fn shares_are_of_the_same_case_as_a_closed_loop() {
+    let settings = Settings::from([("rate", "25%"), ("arrivals", "fixed"), ("qps", "4")]);
+    let case = Case::new("c".to_owned(), settings);
+    let closed = case.closed_loop().unwrap();
+    let same = Settings::from([("qps", "4"), ("signal-every", "1")]);
+    let of_case = (&closed.settings, &closed.flows[0].settings);
+    assert_eq!(of_case, (&same, &same));
+    assert_eq!(closed.closed_loop(), None);
+    let known = case.with_maxima(|_| Some(1_000.0)).unwrap();
+    let rate = Rate::Messages(250);
+    assert_eq!((known.rate, known.flows[0].rate), (rate, rate));
+    assert_eq!(case.with_maxima(|_| None), None);
+    assert_eq!(known.with_maxima(|_| None).as_ref(), Some(&known));
+}
+
+#[test]
+fn beside_set_up_traffic_is_a_flow() {
+    let mut settings = Settings::default();
+    let case = Case::new(String::new(), settings.clone());
+    assert_eq!(case.flows, [Flow::forward(settings.clone())]);
+    let at = |node| case.ends_at(node).map(|end| end.2).collect::<Vec<_>>();
+    assert_eq!(at(0), [Side::Initiator]);
+    assert_eq!((at(1), at(2)), (vec![Side::Target], vec![]));
+    (settings.op, settings.traffic_qps) = (Workload::Connect, 3);
+    let set_up = Case::new(String::new(), settings.clone());
+    assert_eq!((set_up.flows[0].qps, set_up.flows[0].is_set_up()), (3, false));
+    settings.traffic_qps = 0;
+    assert_eq!(Case::new(String::new(), settings).flows, []);
 }

@@ -137,7 +137,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             HandshakeMessage::Busy(BusyInfo { client, since_seconds })
         )),
         any::<(u32, u32)>().prop_map(|(run, node)| Message::Run(RunMessage::Prepare {
-            case: Box::new(plan::sample::case()),
+            case: Box::new(plan::Case::sample()),
             flows: vec![run],
             run,
             node,

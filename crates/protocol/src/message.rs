@@ -23,9 +23,7 @@ use super::lesson_message::{Lesson, ObservedEnd, OtherEnd};
 use super::node_report::{NodeFacts, NodeReport};
 use crate::posts::Posts;
 use perftest::{Job, Program};
-use plan::case::Case;
-use plan::flow::{FlowDevice, Side};
-use plan::rails::Devices;
+use plan::{Case, Devices, FlowDevice, Side};
 use results::model::QpResult;
 use verbs::Network;
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory_offer::MemoryOffer;
 use machine::device::Lossless;
-use plan::flow::{FlowDevice, Side};
+use plan::{FlowDevice, Side};
 use results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
     Received, WorkerResult,

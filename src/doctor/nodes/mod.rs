@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
-use plan::flow::FlowDevice;
+use plan::FlowDevice;
 use protocol::clock_offset::ClockOffset;
 use protocol::examination::NodeExamination;
 use protocol::finding::{Finding, State};

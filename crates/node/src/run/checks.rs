@@ -370,7 +370,7 @@ fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plan::sample::case;
+    use plan::Case;
     use settings::Op;
 
     /// When a look every second at messages that do not complete fails, if it does within three limits.
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn only_what_may_still_be_sent_for_the_first_time_moves() {
-        let (mut large, mut small) = (case(), case());
+        let (mut large, mut small) = (Case::sample(), Case::sample());
         large.size_bytes = 16 << 20;
         (small.size_bytes, small.qps, small.signal_every) = (64, 1, 1);
         assert_eq!(fails_at(&large, 64 << 10), None);
@@ -405,19 +405,19 @@ mod tests {
 
     #[test]
     fn without_an_ack_timeout_what_is_lost_is_told_soon_and_why() {
-        let mut flow = case();
+        let mut flow = Case::sample();
         flow.timeout = 0;
         assert_eq!(fails_at(&flow, 0), Some(Duration::from_secs(11)));
         let lost = Counts { posted: 8, completed: 0, received: 0 };
         let hint = |flow: &Settings| stalled(flow, lost, Duration::from_secs(10)).hint.unwrap();
         assert!(hint(&flow).contains("--timeout 0"));
-        assert!(hint(&case()).contains("--rnr-retry"));
+        assert!(hint(&Case::sample()).contains("--rnr-retry"));
     }
 
     #[test]
     fn who_waits_for_a_worker_and_who_for_messages_is_told_apart() {
         let limit = Duration::from_secs(44);
-        let mut flow = case();
+        let mut flow = Case::sample();
         flow.op = Op::Send.into();
         let told = |posted, received| {
             let counts = Counts { posted, completed: posted, received };

@@ -4,7 +4,7 @@ use std::slice;
 
 use crate::outcome;
 use crate::resources::NodeResources;
-use plan::flow::FlowDevice;
+use plan::FlowDevice;
 use protocol::failure::RunFailure;
 use protocol::node_report::NodeFacts;
 use verbs::{Port, PortLimits};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::resources::{NodeOptions, NodeResources, Route};
 use crate::server::events::ServerLog;
-use plan::flow::FlowDevice;
+use plan::FlowDevice;
 use protocol::examination::NodeExamination;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
