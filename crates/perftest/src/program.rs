@@ -1,14 +1,16 @@
-//! Which of perftest's programs does what a case does, and where it is installed.
+//! Which of perftest's programs does what a case does, where it is installed, and what it prints.
 
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::child::{Child, Launch};
 use plan::Case;
+use results::text::printable;
+use serde::{Deserialize, Serialize};
 use settings::{Op, Ordering, names};
+
+use crate::process::{Child, Launch};
 
 /// How long a program may take to tell its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(2);
@@ -84,7 +86,7 @@ impl Program {
     }
 
     /// The order of the adapter's writes in its runs of a case: only the bandwidth programs have an option.
-    pub(super) fn ordering(self, case: &Case) -> Ordering {
+    pub(crate) fn ordering(self, case: &Case) -> Ordering {
         match self {
             Program::IbWriteLat => Ordering::Strict,
             _ if self.is_latency() => Ordering::Relaxed,
@@ -129,42 +131,195 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::arguments::tests::case;
-    use super::*;
+/// Resolutions with which it prints, as half the last digit: Gb/s with two decimals, or six below 0.1, and
+/// 10^6 messages a second with six.
+const GBIT_HALF_DIGIT: f64 = 0.005;
+const SMALL_GBIT_HALF_DIGIT: f64 = 0.000_000_5;
+const RATE_HALF_DIGIT: f64 = 0.000_000_5;
 
-    #[test]
-    fn names_on_the_wire_are_the_files() {
-        for &program in Program::ALL {
-            let text = serde_json::to_value(program).unwrap();
-            assert_eq!(text, program.name());
-        }
-        assert!(serde_json::from_str::<Program>("\"ib_send_xx\"").is_err());
-        assert!(serde_json::from_str::<Program>("\"/bin/sh\"").is_err());
+/// By how much rate times size may differ from the bandwidth of the same row, besides rounding.
+const AGREEMENT: f64 = 0.01;
+
+/// The most characters of what it printed that an error quotes.
+const MAX_QUOTED_CHARS: usize = 100;
+
+/// What a run of perftest measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Figure {
+    /// What a `_bw` program measured, both directions of a bidirectional run together.
+    Bandwidth {
+        /// Payload throughput, in 10^9 bits a second.
+        gbit_per_s: f64,
+        /// Message rate, in 10^6 a second.
+        mmsg_per_s: f64,
+    },
+    /// What a `_lat` program measured.
+    Latency {
+        /// The median (`t_typical`), in nanoseconds.
+        median_ns: f64,
+    },
+}
+
+/// Text that no figure can be taken from.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum TextError {
+    #[error("it printed no table")]
+    NoTable,
+    #[error("its table has an unexpected heading: `{0}`")]
+    Head(String),
+    #[error("its table has no row")]
+    NoRow,
+    #[error("its table has {0} rows instead of one")]
+    Rows(usize),
+    #[error("its table says {what} {value}")]
+    Nonsense { what: &'static str, value: String },
+}
+
+/// The figure in what `program` printed about messages of `size_bytes`, in both generations (4.5 of Debian 12, and 6.2x): a
+/// head that begins with ` #bytes` and below it one row of figures between blanks. Of the row, peak, deviation and maximum
+/// are never used: the first is not measured in a timed run, the other two are computed wrongly.
+///
+/// # Errors
+/// There is none, or one that cannot be true.
+pub fn figure(program: Program, size_bytes: u32, text: &str) -> Result<Figure, TextError> {
+    let mut lines = text.lines().skip_while(|line| !line.trim_start().starts_with("#bytes"));
+    let head = lines.next().ok_or(TextError::NoTable)?;
+    let known = if program.is_latency() {
+        head.contains("t_typical[usec]")
+    } else {
+        head.contains("average[Gb/sec]") && head.contains("MsgRate[Mpps]") && !head.contains("#sl")
+    };
+    if !known {
+        return Err(TextError::Head(printable(head.trim(), MAX_QUOTED_CHARS)));
     }
-
-    #[test]
-    fn a_ping_pong_is_for_a_latency_program() {
-        let mut case = case();
-        case.tx_depth = 1;
-        assert_eq!(Program::for_case(&case), Program::IbSendBw);
-        case.ping_pong = true;
-        assert_eq!(Program::for_case(&case), Program::IbSendLat);
-        case.op = Op::Read.into();
-        assert_eq!(Program::for_case(&case), Program::IbReadLat);
-        case.op = Op::SendImm.into();
-        assert_eq!(Program::measuring(&case), None);
+    let least = if program.is_latency() { 6 } else { 5 };
+    let rows: Vec<Vec<&str>> = lines
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|row| row.len() >= least && is_numeric(row))
+        .collect();
+    let row = match rows.as_slice() {
+        [] => return Err(TextError::NoRow),
+        [row] => row,
+        rows => return Err(TextError::Rows(rows.len())),
+    };
+    if number(row, 0) != Some(f64::from(size_bytes)) {
+        return Err(nonsense("a size of", row, 0));
     }
+    positive(row, "iterations", 1)?;
+    if program.is_latency() {
+        let median_ns = positive(row, "a typical latency of", 4)? * 1e3;
+        return Ok(Figure::Latency { median_ns });
+    }
+    let mmsg_per_s = positive(row, "a message rate of", 4)?;
+    let gbit_per_s = number(row, 3)
+        .filter(|value| value.is_finite() && *value >= 0.0)
+        .ok_or_else(|| nonsense("a bandwidth of", row, 3))?;
+    let by_rate = mmsg_per_s * f64::from(size_bytes) * 8.0 * 1e-3;
+    let half_digit =
+        if gbit_per_s < 0.1 && row[3].len() > 5 { SMALL_GBIT_HALF_DIGIT } else { GBIT_HALF_DIGIT };
+    let by_rate_half_digit = RATE_HALF_DIGIT * by_rate / mmsg_per_s;
+    let apart = (gbit_per_s - by_rate).abs();
+    if apart > half_digit + by_rate_half_digit + AGREEMENT * by_rate {
+        return Err(nonsense("with another rate a bandwidth of", row, 3));
+    }
+    // Whichever was printed with more digits that count.
+    let finer = if half_digit < by_rate_half_digit { gbit_per_s } else { by_rate };
+    Ok(Figure::Bandwidth { gbit_per_s: finer, mmsg_per_s })
+}
 
-    #[test]
-    fn only_what_looks_like_a_version_is_one() {
-        assert_eq!(version_in("Version: 6.06\n").as_deref(), Some("6.06"));
-        let text = "x\n Version: 26.01.5 \n";
-        assert_eq!(version_in(text).as_deref(), Some("26.01.5"));
-        let terminal = "Version: \u{1b}[31m";
-        for text in ["", "6.06", "Version:", terminal, "Version: a b"] {
-            assert_eq!(version_in(text), None, "{text:?}");
+fn positive(row: &[&str], what: &'static str, index: usize) -> Result<f64, TextError> {
+    number(row, index)
+        .filter(|value| value.is_finite() && *value > 0.0)
+        .ok_or_else(|| nonsense(what, row, index))
+}
+
+/// Whether every word looks like a number, be it one that cannot be a figure, such as `nan` or `inf`.
+fn is_numeric(row: &[&str]) -> bool {
+    row.iter().all(|word| word.parse::<f64>().is_ok())
+}
+
+fn number(row: &[&str], index: usize) -> Option<f64> {
+    row.get(index)?.parse().ok()
+}
+
+fn nonsense(what: &'static str, row: &[&str], index: usize) -> TextError {
+    TextError::Nonsense { what, value: printable(row.get(index).unwrap_or(&""), MAX_QUOTED_CHARS) }
+}
+
+/// The variable that names the library by which perftest runs on the embedded device.
+const LIBRARY_VARIABLE: &str = "SOFTROCE_LIBRARY";
+
+const LIBRARY_FILE: &str = "libsoftroce_preload.so";
+
+/// Where packages install the library, from the folder above the program's.
+const LIBRARY_FOLDER: &str = "lib/rocebench";
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum LibraryError {
+    #[error("{LIBRARY_VARIABLE}={}: no such file", .0.display())]
+    NoSuchFile(PathBuf),
+    #[error("perftest runs on the embedded device over {LIBRARY_FILE}, and there is none in {}", .0.display())]
+    Missing(PathBuf),
+    /// The dynamic linker takes blanks and colons for separators.
+    #[error("{} cannot be preloaded: there is a blank or a colon in its path", .0.display())]
+    Separator(PathBuf),
+}
+
+impl LibraryError {
+    pub fn hint(&self) -> String {
+        match self {
+            LibraryError::Missing(folder) => {
+                let release = match folder.file_name().and_then(|name| name.to_str()) {
+                    Some("debug") => "",
+                    _ => " --release",
+                };
+                format!(
+                    "build it with `cargo build{release} -p softroce-preload`, or name it in the variable {LIBRARY_VARIABLE}"
+                )
+            }
+            LibraryError::NoSuchFile(_) => format!("correct {LIBRARY_VARIABLE}, or leave it out"),
+            LibraryError::Separator(_) => {
+                format!("copy it to another folder and name it in the variable {LIBRARY_VARIABLE}")
+            }
         }
     }
 }
+
+/// Where the library is: as `SOFTROCE_LIBRARY` says, or else beside this program, or where packages install it.
+///
+/// # Errors
+/// It is not there, or cannot be preloaded.
+pub fn find_library() -> Result<PathBuf, LibraryError> {
+    let own = std::env::current_exe().unwrap_or_default();
+    let folder = own.parent().unwrap_or(Path::new("."));
+    find_in(std::env::var_os(LIBRARY_VARIABLE), folder)
+}
+
+fn find_in(named: Option<OsString>, folder: &Path) -> Result<PathBuf, LibraryError> {
+    let library = match named.filter(|name| !name.is_empty()) {
+        Some(name) => {
+            let path = PathBuf::from(name);
+            path.canonicalize().map_err(|_| LibraryError::NoSuchFile(path))?
+        }
+        None => {
+            let installed = folder.parent().map(|above| above.join(LIBRARY_FOLDER));
+            [Some(folder.to_owned()), installed]
+                .into_iter()
+                .flatten()
+                .map(|place| place.join(LIBRARY_FILE))
+                .find(|path| path.is_file())
+                .ok_or_else(|| LibraryError::Missing(folder.to_owned()))?
+        }
+    };
+    let text = library.to_string_lossy();
+    if text.contains([' ', ':']) {
+        return Err(LibraryError::Separator(library));
+    }
+    Ok(library)
+}
+
+#[cfg(test)]
+#[path = "program_tests.rs"]
+mod tests;

@@ -1,22 +1,23 @@
-//! A process of perftest's, or of a gate: pinned, in a process group of its own, and never left behind.
+//! A process of perftest's, or of a gate: pinned, in a process group of its own, and never left behind; what it prints,
+//! and whether it listens.
 //!
 //! The group's leader is a guard, a shell that waits at a pipe which this process holds: should this process be killed,
 //! the pipe closes, and the guard ends the group.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{self, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use machine::threads::keep_to;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
-
-use machine::threads::keep_to;
-
-use super::tail::Tail;
 
 /// Waits until the other end of its input is gone, then kills its group, itself included.
 const GUARD: [&str; 2] = ["-c", "read _; kill -KILL 0"];
@@ -207,14 +208,80 @@ fn spawn_in(launch: &Launch, group: i32) -> io::Result<process::Child> {
     command.spawn()
 }
 
+/// Bytes that are kept of one stream. Results come last.
+const KEPT_BYTES: usize = 32 << 10;
+
+/// How long the rest of a stream is waited for once its process is gone.
+const REST_LIMIT: Duration = Duration::from_millis(500);
+
+/// The end of what a process prints, read aside so that it never waits for room in its pipe.
+struct Tail {
+    kept: Arc<Mutex<Vec<u8>>>,
+    reader: Option<thread::JoinHandle<()>>,
+}
+
+impl Tail {
+    /// Reads a stream to its end, on a thread of its own.
+    fn new(mut stream: impl Read + Send + 'static) -> Tail {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&kept);
+        let reader = thread::Builder::new().name("perftest-output".into()).spawn(move || {
+            let mut block = vec![0; 4096];
+            while let Ok(bytes @ 1..) = stream.read(&mut block) {
+                let mut end = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                end.extend_from_slice(&block[..bytes]);
+                let excess = end.len().saturating_sub(KEPT_BYTES);
+                end.drain(..excess);
+            }
+        });
+        Tail { kept, reader: reader.ok() }
+    }
+
+    /// What was kept. A stream that another process still holds open is not waited for.
+    fn text(self) -> String {
+        let deadline = Instant::now() + REST_LIMIT;
+        while let Some(reader) = &self.reader
+            && !reader.is_finished()
+            && Instant::now() < deadline
+        {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+}
+
+/// A TCP port that nobody listens on.
+pub fn free_port() -> io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// Whether somebody listens on a TCP port, in the network namespace of process `id`. A connection to try it would be taken
+/// for that of perftest's client, so the system is asked.
+pub fn listens(id: u32, port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        std::fs::read_to_string(format!("/proc/{id}/net/{table}"))
+            .is_ok_and(|table| has_listener(&table, port))
+    })
+}
+
+/// In a table of `/proc/net/tcp`'s form; the state 0A is LISTEN.
+fn has_listener(table: &str, port: u16) -> bool {
+    let local = format!(":{port:04X}");
+    table.lines().any(|line| {
+        let mut fields = line.split_whitespace().skip(1);
+        fields.next().is_some_and(|address| address.ends_with(&local))
+            && fields.nth(1) == Some("0A")
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
+    use results::sample::starts;
     use testing::wait::{wait_for, wait_until};
 
     use super::*;
-    use results::sample::starts;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -245,11 +312,11 @@ mod tests {
 
     #[test]
     fn a_hanging_process_goes_with_its_children() {
-        let told = tempfile::NamedTempFile::new().unwrap();
-        let script = format!("sleep 1000 & echo $! >{}; wait", told.path().display());
+        let id_file = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sleep 1000 & echo $! >{}; wait", id_file.path().display());
         let mut child = Child::start(&shell(&script)).unwrap();
         let grandchild = wait_for("the grandchild's id", SECOND, || {
-            let text = std::fs::read_to_string(told.path()).unwrap();
+            let text = std::fs::read_to_string(id_file.path()).unwrap();
             Some(format!("/proc/{}/stat", text.strip_suffix('\n')?))
         });
         assert!(!child.has_ended() && std::path::Path::new(&grandchild).exists());
@@ -280,8 +347,8 @@ mod tests {
         launch.cores = vec![core];
         launch.environment = vec![("A".into(), Some("set".into())), ("B".into(), None)];
         let ended = run(&launch);
-        let told = format!("Cpus_allowed_list:\t{core}\nset-unset\n");
-        assert_eq!(ended.stdout, told);
+        let expected = format!("Cpus_allowed_list:\t{core}\nset-unset\n");
+        assert_eq!(ended.stdout, expected);
         assert_eq!(rustix::thread::sched_getaffinity(None).unwrap(), own);
     }
 
@@ -290,5 +357,35 @@ mod tests {
         let launch = Launch { path: "/nowhere/ib_send_bw".into(), ..Launch::default() };
         let error = Child::start(&launch).err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound, "{error}");
+    }
+
+    #[test]
+    fn the_end_of_a_flood_is_kept() {
+        let flood = io::repeat(b'x').take(1 << 20).chain(&b"end\n"[..]);
+        let text = Tail::new(flood).text();
+        assert_eq!(text.len(), KEPT_BYTES);
+        assert!(text.ends_with("xend\n"));
+    }
+
+    #[test]
+    fn a_listener_is_seen_and_a_free_port_is_free() {
+        let own = process::id();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        assert!(listens(own, port));
+        drop(listener);
+        // A process that another test starts has it too until it runs its program.
+        wait_until("the end of the listener", SECOND, || !listens(own, port));
+        let unused = free_port().unwrap();
+        wait_until("a free port", SECOND, || !listens(own, unused));
+    }
+
+    #[test]
+    fn only_a_listeners_own_port_counts() {
+        let table = "  sl  local_address rem_address   st\n   0: 0100007F:4853 0100007F:4854 01 x\n   1: 00000000:4855 \
+                     00000000:0000 0A x\n";
+        assert!(has_listener(table, 0x4855));
+        assert!(!has_listener(table, 0x4853), "connected, not listening");
+        assert!(!has_listener(table, 0x4854));
     }
 }

@@ -1,9 +1,8 @@
-//! Text of both generations, and damaged text.
-
 use proptest::prelude::*;
+use results::sample::has;
+use settings::Settings;
 
 use super::*;
-use results::sample::has;
 
 /// Of 4.5 (6.06), Debian 12: shortened above the table.
 const OLD_BW: &str = "\
@@ -64,16 +63,16 @@ fn refused(text: &str) -> String {
 
 #[test]
 fn both_generations_are_read() {
-    let (gbit_per_s, mmsg_per_s) = bandwidth(65_536, OLD_BW);
-    assert_eq!(mmsg_per_s, 0.017_586);
-    // The rate has more digits.
-    assert!((gbit_per_s - 0.017_586 * 524.288).abs() < 1e-9);
-    let (gbit_per_s, mmsg_per_s) = bandwidth(64, OLD_SMALL);
-    assert_eq!(mmsg_per_s, 0.026_2);
-    assert!((gbit_per_s - 0.013_414).abs() < 1e-6);
-    let (gbit_per_s, mmsg_per_s) = bandwidth(65_536, NEW_BW);
-    assert_eq!(mmsg_per_s, 0.185_987);
-    assert!((gbit_per_s - 97.51).abs() < 0.005);
+    for (size_bytes, text, expected_gbit_per_s, tolerance, expected_mmsg_per_s) in [
+        // The rate has more digits.
+        (65_536, OLD_BW, 0.017_586 * 524.288, 1e-9, 0.017_586),
+        (64, OLD_SMALL, 0.013_414, 1e-6, 0.026_2),
+        (65_536, NEW_BW, 97.51, 0.005, 0.185_987),
+    ] {
+        let (gbit_per_s, mmsg_per_s) = bandwidth(size_bytes, text);
+        assert_eq!(mmsg_per_s, expected_mmsg_per_s);
+        assert!((gbit_per_s - expected_gbit_per_s).abs() < tolerance);
+    }
     let latency = figure(Program::IbReadLat, 64, OLD_LAT).unwrap();
     assert_eq!(latency, Figure::Latency { median_ns: 4660.0 });
 }
@@ -116,11 +115,11 @@ fn nonsense_is_an_error() {
 
 #[test]
 fn peak_deviation_and_maximum_are_never_used() {
-    let text = OLD_BW.replace(" 0.00 ", " nan ");
-    assert_eq!(bandwidth(65_536, &text), bandwidth(65_536, OLD_BW));
-    let text = OLD_LAT.replace("265.43", "-nan").replace("5929.51", "inf");
-    let of = |text: &str| figure(Program::IbReadLat, 64, text);
-    assert_eq!(of(&text), of(OLD_LAT));
+    let no_peak = OLD_BW.replace(" 0.00 ", " nan ");
+    assert_eq!(bandwidth(65_536, &no_peak), bandwidth(65_536, OLD_BW));
+    let no_deviation = OLD_LAT.replace("265.43", "-nan").replace("5929.51", "inf");
+    let [read, usual] = [&no_deviation, OLD_LAT].map(|text| figure(Program::IbReadLat, 64, text));
+    assert_eq!(read, usual);
 }
 
 proptest! {
@@ -150,4 +149,66 @@ proptest! {
         prop_assert!((read_rate - rate).abs() <= 5.1e-7);
         prop_assert!((read_gbit - gbit).abs() <= 0.0051_f64.max(5.1e-7 * f64::from(size) * 8e-3), "{read_gbit} {gbit}");
     }
+}
+
+#[test]
+fn names_on_the_wire_are_the_files() {
+    for &program in Program::ALL {
+        let text = serde_json::to_value(program).unwrap();
+        assert_eq!(text, program.name());
+    }
+    assert!(serde_json::from_str::<Program>("\"ib_send_xx\"").is_err());
+    assert!(serde_json::from_str::<Program>("\"/bin/sh\"").is_err());
+}
+
+#[test]
+fn a_ping_pong_is_for_a_latency_program() {
+    let mut case = Case::new("send".into(), Settings::from([]));
+    case.tx_depth = 1;
+    assert_eq!(Program::for_case(&case), Program::IbSendBw);
+    case.ping_pong = true;
+    assert_eq!(Program::for_case(&case), Program::IbSendLat);
+    case.op = Op::Read.into();
+    assert_eq!(Program::for_case(&case), Program::IbReadLat);
+    case.op = Op::SendImm.into();
+    assert_eq!(Program::measuring(&case), None);
+}
+
+#[test]
+fn only_what_looks_like_a_version_is_one() {
+    assert_eq!(version_in("Version: 6.06\n").as_deref(), Some("6.06"));
+    let among_others = "x\n Version: 26.01.5 \n";
+    assert_eq!(version_in(among_others).as_deref(), Some("26.01.5"));
+    let terminal = "Version: \u{1b}[31m";
+    for text in ["", "6.06", "Version:", terminal, "Version: a b"] {
+        assert_eq!(version_in(text), None, "{text:?}");
+    }
+}
+
+#[test]
+fn the_variable_wins_then_the_folder_and_what_is_missing_says_how_to_build_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let debug = folder.path().join("debug");
+    std::fs::create_dir(&debug).unwrap();
+    let missing = find_in(None, &debug).unwrap_err();
+    assert_eq!(missing, LibraryError::Missing(debug.clone()));
+    assert!(missing.hint().contains("`cargo build -p softroce-preload`"));
+    let lib = folder.path().join(LIBRARY_FOLDER);
+    std::fs::create_dir_all(&lib).unwrap();
+    std::fs::write(lib.join(LIBRARY_FILE), "").unwrap();
+    assert_eq!(find_in(None, &debug), Ok(lib.join(LIBRARY_FILE)));
+    let beside = debug.join(LIBRARY_FILE);
+    std::fs::write(&beside, "").unwrap();
+    assert_eq!(find_in(None, &debug), Ok(beside.clone()));
+    assert_eq!(find_in(Some("".into()), &debug), Ok(beside));
+    let named = folder.path().join("mine.so");
+    let absent = find_in(Some(named.clone().into()), &debug).unwrap_err();
+    assert_eq!(absent, LibraryError::NoSuchFile(named.clone()));
+    std::fs::write(&named, "").unwrap();
+    let named = named.canonicalize().unwrap();
+    assert_eq!(find_in(Some(named.clone().into()), &debug), Ok(named));
+    let spaced = folder.path().join("a b.so");
+    std::fs::write(&spaced, "").unwrap();
+    let refused = find_in(Some(spaced.into()), &debug);
+    assert!(matches!(refused, Err(LibraryError::Separator(_))));
 }

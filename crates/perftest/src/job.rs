@@ -1,15 +1,209 @@
-//! Whether perftest can run a case at all, and what must be known beside the figures when it runs it otherwise
-//! than rocebench does.
+//! What one end may ask the other to start, whether perftest can run a case at all, and its arguments for a run. A job
+//! says which program and which case, in numbers; both ends make the arguments from it where the program runs. So they
+//! cannot differ, and no text of a peer's is ever an argument, a path or a command.
 
-use plan::{Case, Flow};
-use settings::{AtomicTarget, ConnectMode, CqMode, Op, PollMode, ROWS, Settings, Spread, Stop};
+use std::time::Duration;
 
-use super::program::Program;
+use plan::{Case, Flow, Sweep};
+use serde::{Deserialize, Serialize};
+use settings::{
+    Access, AtomicTarget, ConnectMode, CqMode, Mtu, Op, Ordering, PollMode, ROWS, Settings, Spread,
+    Stop, Warmup,
+};
+
+use crate::program::Program;
+
+/// Longest that a peer may have a program run beyond its measurement.
+pub const LONGEST_LIMIT: Duration = Duration::from_secs(3600);
+
+/// One run of perftest, as both ends do it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The program, the same at both ends.
+    pub program: Program,
+    /// The case that it is to run.
+    pub case: Case,
+    /// Path MTU that rocebench used.
+    pub mtu_bytes: u32,
+    /// READs outstanding on a QP that rocebench used.
+    pub outstanding_reads: u8,
+    /// Messages on each QP; `None` measures for a time.
+    pub messages: Option<u64>,
+    /// How long each end may take beyond its measurement, in milliseconds: to listen, to connect, to end.
+    pub limit_ms: u64,
+}
+
+/// A job that is not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this end does not start the requested run of perftest: {reason}")]
+pub struct JobError {
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl Job {
+    pub fn limit(&self) -> Duration {
+        Duration::from_millis(self.limit_ms)
+    }
+
+    /// Checks a job that came from somewhere else.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub fn check(&self) -> Result<(), JobError> {
+        if let Err(error) = Sweep::check(&self.case) {
+            return refused(error.to_string());
+        }
+        if let Err(misfit) = fits(&self.case) {
+            return refused(misfit.to_string());
+        }
+        if self.program != Program::for_case(&self.case) {
+            return refused(format!("{} does not run this case", self.program));
+        }
+        if let Err(error) = Mtu::try_from(self.mtu_bytes) {
+            return refused(error);
+        }
+        if self.outstanding_reads == 0 {
+            return refused("no READ may be outstanding".into());
+        }
+        if let Some(messages) = self.messages
+            && !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages)
+        {
+            return refused(format!("{messages} messages"));
+        }
+        if self.limit() > LONGEST_LIMIT || self.limit_ms == 0 {
+            return refused(format!("a limit of {} ms", self.limit_ms));
+        }
+        Ok(())
+    }
+}
+
+fn refused(reason: String) -> Result<(), JobError> {
+    Err(JobError { reason })
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Verbs name of its device.
+    pub device: String,
+    pub ib_port: u8,
+    /// Index of the GID; `None` on InfiniBand without a GRH.
+    pub gid_index: Option<u8>,
+    pub pkey_index: u16,
+}
+
+/// Seconds of perftest's warm-up before its window, and of the same after it (`-f`).
+const MARGIN_SECONDS: u64 = 1;
+
+/// The arguments of either end, but the TCP port and, at the client, the address at which they meet.
+pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
+    let case = &job.case;
+    let mut arguments = Vec::new();
+    let mut set = |flag: &str, value: u64| arguments.extend([flag.to_owned(), value.to_string()]);
+    set("-i", place.ib_port.into());
+    if let Some(index) = place.gid_index {
+        set("-x", index.into());
+    }
+    if !case.op.profile().is_atomic() {
+        set("-s", case.size_bytes.into());
+    }
+    set("-m", job.mtu_bytes.into());
+    set("-u", case.timeout.into());
+    if case.service_level != 0 {
+        set("-S", case.service_level.into());
+    }
+    if case.op.profile().fetches {
+        set("-o", job.outstanding_reads.into());
+    } else {
+        // perftest's own default differs from device to device.
+        let inline = case.size_bytes <= case.inline_bytes;
+        set("-I", if inline { case.inline_bytes.into() } else { 0 });
+    }
+    if case.op.profile().receives {
+        set("-r", case.rx_depth.into());
+    }
+    if !job.program.is_latency() {
+        set("-q", case.qps.into());
+        set("-t", case.tx_depth.into());
+        // Its default depends on the size.
+        set("-Q", case.signal_every.into());
+        if case.post_list > 1 {
+            set("-l", case.post_list.into());
+        }
+    }
+    match job.messages {
+        Some(messages) => set("-n", messages),
+        None => {
+            let (window, margin) = seconds(case);
+            set("-D", window + 2 * margin);
+            // By default a quarter of -D, rounded down, is cut off at either end.
+            set("-f", margin);
+        }
+    }
+    if case.traffic_class != 0 {
+        arguments.push(format!("--tclass={}", case.traffic_class));
+    }
+    if place.pkey_index != 0 {
+        arguments.push(format!("--pkey_index={}", place.pkey_index));
+    }
+    if !job.program.is_latency() {
+        if case.ordering == Ordering::Strict {
+            arguments.push("--disable_pcie_relaxed".into());
+        }
+        arguments.push("--report_gbits".into());
+        if case.bidirectional {
+            arguments.push("-b".into());
+        }
+        if job.messages.is_some() {
+            // Without the peak, for which it would read the clock at every message.
+            arguments.push("-N".into());
+        }
+    }
+    if sleeps(case) {
+        arguments.push("-e".into());
+    }
+    if !case.service.is_reliable() {
+        arguments.extend(["-c".to_owned(), case.service.name().to_uppercase()]);
+    }
+    let atomic = match case.op.profile().access {
+        Access::Add => Some("FETCH_AND_ADD"),
+        Access::Swap => Some("CMP_AND_SWAP"),
+        Access::None | Access::Write | Access::Read => None,
+    };
+    if let Some(atomic) = atomic {
+        arguments.extend(["-A".to_owned(), atomic.to_owned()]);
+    }
+    arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
+    arguments
+}
+
+/// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
+/// there is none in perftest.
+fn seconds(case: &Case) -> (u64, u64) {
+    let window = match case.stop() {
+        Stop::DurationNs(ns) => Duration::from_nanos(ns).as_secs_f64().ceil() as u64,
+        Stop::MessagesPerQp(_) => 1,
+    };
+    let margin = match case.warmup {
+        Warmup::FixedNs(0) => 0,
+        Warmup::FixedNs(_) | Warmup::AutoCapNs(_) => MARGIN_SECONDS,
+    };
+    (window.max(1), margin)
+}
+
+/// How long perftest sends in a run of a case; `None` where it counts messages.
+pub fn measuring(case: &Case) -> Option<Duration> {
+    if Program::for_case(case).is_latency() || matches!(case.stop(), Stop::MessagesPerQp(_)) {
+        return None;
+    }
+    let (window, margin) = seconds(case);
+    Some(Duration::from_secs(window + 2 * margin))
+}
 
 /// Least messages on a QP that perftest takes.
 pub const MIN_MESSAGES: u64 = 5;
 
-/// Most messages on a QP that both generations of perftest take.
+/// Most messages on a QP that both generations of perftest take. Its latency programs keep a time of each.
 const MAX_MESSAGES: u64 = 100_000_000;
 
 /// perftest's largest queue depth, message and number of QPs.
@@ -182,7 +376,7 @@ fn misfit(case: &Case, reason: String, hint: &str) -> Result<(), Misfit> {
 }
 
 /// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.
-pub(super) fn sleeps(case: &Case) -> bool {
+fn sleeps(case: &Case) -> bool {
     case.poll == PollMode::Event && case.op != Op::Write.into()
 }
 
@@ -231,84 +425,5 @@ pub fn note(case: &Case) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::arguments::tests::case;
-    use super::*;
-    use results::sample::has;
-    use settings::Service;
-
-    fn refused(change: impl Fn(&mut Case), words: &str) {
-        let mut case = case();
-        change(&mut case);
-        has(fits(&case).unwrap_err().to_string(), [words]);
-    }
-
-    #[test]
-    fn what_perftest_cannot_do_is_refused_with_the_reason() {
-        assert_eq!(fits(&case()), Ok(()));
-        refused(|case| case.verify = true, "--verify");
-        refused(|case| case.op = Op::SendImm.into(), "measures send-imm");
-        refused(
-            |case: &mut Case| {
-                (case.op, case.atomic_target) = (Op::FetchAdd.into(), AtomicTarget::Shared);
-            },
-            "8 bytes for each QP",
-        );
-        refused(|case| case.size_mix = "64:1,1K:1".parse().ok(), "one size");
-        refused(|case| case.spread = Spread::Hash, "its own next");
-        refused(|case| (case.ping_pong, case.qps) = (true, 2), "one QP");
-        refused(|case| case.flows[0].to = 2, "one kind of traffic");
-        refused(|case| case.flows.push(case.flows[0].clone()), "one kind");
-        refused(|case| case.connect = ConnectMode::Cm, "rdma_cm (-R)");
-        refused(|case: &mut Case| (case.post_list, case.signal_every) = (4, 8), "multiple");
-        for (flag, value) in [
-            ("recv-queue", "shared"),
-            ("sges", "2"),
-            ("offset", "8B"),
-            ("post", "extended"),
-            ("memory", "2GiB"),
-        ] {
-            let row = Settings::row(flag).unwrap();
-            let why = format!("it does not support --{flag} {value}");
-            refused(|case| row.read(case, value).unwrap(), &why);
-        }
-        refused(|case| case.tx_depth = 20_000, "-t 20000");
-        refused(|case| case.size_bytes = 1 << 24, "-s 16777216 is beyond");
-        refused(|case| case.set_stop(Stop::MessagesPerQp(4)), "takes 5 to");
-        refused(
-            |case: &mut Case| {
-                (case.post_list, case.signal_every) = (4, 2);
-                case.set_stop(Stop::MessagesPerQp(6));
-            },
-            "messages (6)",
-        );
-    }
-
-    #[test]
-    fn what_perftest_does_otherwise_is_noted() {
-        assert_eq!(note(&case()), None);
-        let noted = |change: fn(&mut Case)| {
-            let mut case = case();
-            change(&mut case);
-            note(&case).unwrap_or_default()
-        };
-        assert!(noted(|case| case.workers = 2).contains("2 workers"));
-        assert_eq!(noted(|case| case.cq = CqMode::PerWorker), "");
-        let per_qp = noted(|case| (case.cq, case.qps) = (CqMode::PerQp, 4));
-        assert_eq!(per_qp, "perftest has one CQ for all QPs");
-        let slept = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Write.into()));
-        let polls = "perftest polls, rocebench's workers have --poll event";
-        assert_eq!(slept, polls);
-        let both = noted(|case| (case.poll, case.op) = (PollMode::Event, Op::Send.into()));
-        assert_eq!(both, "");
-        assert!(noted(|case| case.retry_cnt = 3).contains("retries"));
-        assert!(noted(|case| case.service = Service::Uc).contains("over UC both count"));
-        for op in [Op::Send, Op::Read] {
-            let lat =
-                |case: &mut Case| (case.ping_pong, case.tx_depth, case.op) = (true, 1, op.into());
-            let mut case = case();
-            lat(&mut case);
-            assert_eq!(note(&case), None);
-        }
-    }
-}
+#[path = "job_tests.rs"]
+mod tests;
