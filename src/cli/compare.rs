@@ -141,30 +141,31 @@ fn is_stdout(path: &Path) -> bool {
 fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
     let (regressed, not_comparable) =
         (comparison.cases_with(Verdict::Regressed), comparison.cases_with(Verdict::NotComparable));
-    let of = comparison.cases.len();
-    let over_all = comparison.over_all_with(Verdict::Regressed);
-    if regressed > 0 || !over_all.is_empty() {
-        let names: Vec<&str> = over_all.iter().map(|figures| figures.metric.short_name()).collect();
+    let total = comparison.cases.len();
+    let slower_metrics = comparison.over_all_with(Verdict::Regressed);
+    if regressed > 0 || !slower_metrics.is_empty() {
+        let names: Vec<&str> =
+            slower_metrics.iter().map(|figures| figures.metric.short_name()).collect();
         let over_all = if names.is_empty() {
             String::new()
         } else {
             format!("over all cases {} regressed; ", names.join(", "))
         };
-        return Err(Failure::failed(format!("{over_all}{regressed} of {of} cases regressed")));
+        return Err(Failure::failed(format!("{over_all}{regressed} of {total} cases regressed")));
     }
-    if of == 0 {
+    if total == 0 {
         return Err(Failure::bad_input("no case is on both sides")
             .with_hint("run the same sweep on both sides; cases match by name and settings"));
     }
     if not_comparable > 0 {
         return Err(Failure::bad_input(format!(
-            "{not_comparable} of {of} cases are not comparable"
+            "{not_comparable} of {total} cases are not comparable"
         ))
         .with_hint(hint(comparison)));
     }
     let no_verdict = comparison.cases_with(Verdict::NoVerdict);
     if no_verdict > 0 {
-        return Err(Failure::bad_input(format!("{no_verdict} of {of} cases are unclear"))
+        return Err(Failure::bad_input(format!("{no_verdict} of {total} cases are unclear"))
             .with_hint(
                 "launch both sides in turns, 10 times each; or judge anyway with --across time",
             ));
@@ -188,7 +189,7 @@ fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failur
         };
         if unclear + missing + over_all > 0 {
             return Err(Failure::failed(format!(
-                "--strict: {unclear} of {of} cases are unclear, {missing} are missing in the new results, {over_all} \
+                "--strict: {unclear} of {total} cases are unclear, {missing} are missing in the new results, {over_all} \
                  metrics are unclear over all cases"
             ))
             .with_hint("the table says how many runs would settle it"));
@@ -340,7 +341,7 @@ fn kept(out: &Path) {
 }
 
 /// Writes the verdict in all formats.
-fn write_verdict(out: &Path, comparison: &Comparison) -> Result<(), Failure> {
+fn write_verdict(folder: &Path, comparison: &Comparison) -> Result<(), Failure> {
     type Writer = fn(&Comparison, &mut dyn Write) -> io::Result<()>;
     let writers: [(&str, Writer); 4] = [
         ("txt", |it, out| output::write_table(it, out)),
@@ -349,7 +350,7 @@ fn write_verdict(out: &Path, comparison: &Comparison) -> Result<(), Failure> {
         ("xml", |it, out| output::write_junit(it, out)),
     ];
     for (extension, write) in writers {
-        let path = out.join(format!("verdict.{extension}"));
+        let path = folder.join(format!("verdict.{extension}"));
         write_whole(&path, |out| write(comparison, out)).map_err(Failure::undone)?;
     }
     Ok(())
@@ -401,7 +402,7 @@ const LOOK: Duration = Duration::from_millis(20);
 const END: Duration = Duration::from_secs(10);
 
 /// Lines and columns of what a failed process printed last that are shown.
-const TOLD: (usize, usize) = (3, 300);
+const SHOWN: (usize, usize) = (3, 300);
 
 /// Where libraries are looked for first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
@@ -505,9 +506,9 @@ fn last_lines(ended: &Ended) -> String {
         .lines()
         .filter(|line| !line.trim_start().starts_with("hint: "))
         .collect();
-    let first = lines.len().saturating_sub(TOLD.0);
+    let first = lines.len().saturating_sub(SHOWN.0);
     let last = lines[first..].join(" ");
-    if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, TOLD.1) }
+    if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, SHOWN.1) }
 }
 
 #[cfg(test)]
@@ -518,8 +519,8 @@ mod tests {
 
     #[test]
     fn sides_take_turns() {
-        let all: Vec<usize> = (1..=4).flat_map(order).collect();
-        assert_eq!(all, [0, 1, 1, 0, 0, 1, 1, 0]);
+        let places: Vec<usize> = (1..=4).flat_map(order).collect();
+        assert_eq!(places, [0, 1, 1, 0, 0, 1, 1, 0]);
     }
 
     /// Rounds of so many seconds, the first and each other, until there is no other: those after which it was looked, with
@@ -541,11 +542,11 @@ mod tests {
 
     #[test]
     fn looks_follow_from_the_budget_and_the_first_round() {
-        let all = [6, 11, 21, 40].map(|round| (round, 0.25)).to_vec();
+        let planned = [6, 11, 21, 40].map(|round| (round, 0.25)).to_vec();
         for (budget, first, other, expected) in [
             (600, 60, 60, Some(vec![(6, 0.5), (10, 0.5)])),
             (480, 60, 60, Some(vec![(8, 1.0)])),
-            (600, 1, 1, Some(all)),
+            (600, 1, 1, Some(planned)),
             (179, 60, 60, None),
             // Slow rounds end it within the budget, with the part of the next look.
             (600, 60, 120, Some(vec![(5, 0.5)])),

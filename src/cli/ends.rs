@@ -45,9 +45,9 @@ pub(super) fn servers(nodes: &Nodes, port: Option<u16>) -> Result<Vec<(String, u
         let HostPort { host, port: written } = &node.address;
         let server = (host.clone(), written.or(port).unwrap_or(DEFAULT_PORT));
         if servers.contains(&server) {
-            let (host, port) = server;
             return Err(Failure::bad_input(format!(
-                "two nodes name the same server, {host} at port {port}"
+                "two nodes name the same server, {} at port {}",
+                server.0, server.1
             ))
             .with_hint("start a server for each node, with a --port of its own"));
         }

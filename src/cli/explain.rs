@@ -85,7 +85,7 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     .unwrap_or(Op::Send);
     if let Some(mistake) = mistake.filter(|mistake| !mistake.fits(op)) {
         let fitting: Vec<&str> =
-            Op::BASIC.into_iter().filter(|op| mistake.fits(*op)).map(Op::name).collect();
+            Op::BASIC.into_iter().filter(|basic| mistake.fits(*basic)).map(Op::name).collect();
         let text = format!("--break {} cannot be shown with --op {}", mistake.name(), op.name());
         let hint = format!("leave --op out, or give --op {}", fitting.join(" or "));
         return Err(Failure::bad_input(text).with_hint(hint));

@@ -136,10 +136,10 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
         Rank0::At { port, .. } => listen(*port)?,
         Rank0::Store { descriptor, port } => {
             let listener = listen(port.unwrap_or(0))?;
-            let port = listener.local_addr().map_err(Failure::failed)?.port();
+            let address = listener.local_addr().map_err(Failure::failed)?;
             let place = HostPort {
                 host: launched.host.clone().unwrap_or_else(host_name),
-                port: Some(port),
+                port: Some(address.port()),
             };
             agree(*descriptor, Some(&place.to_string()), &stop)?;
             listener

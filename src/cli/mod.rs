@@ -193,7 +193,7 @@ fn without_far_tips(error: &mut clap::Error) {
                 !is_near(without_dashes(word), without_dashes(tip))
             }
             (ContextValue::String(word), ContextValue::Strings(tips)) => {
-                !tips.iter().any(|tip| is_near(without_dashes(word), without_dashes(tip)))
+                !tips.iter().any(|near| is_near(without_dashes(word), without_dashes(near)))
             }
             _ => false,
         };

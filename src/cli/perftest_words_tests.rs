@@ -149,7 +149,7 @@ fn no_option_means_one_thing_here_and_another_in_perftest() {
 fn flags_that_the_table_names_exist() {
     let command = args::command();
     let sweep = flags(&command);
-    let all: Vec<&str> = command.get_subcommands().flat_map(flags).collect();
+    let of_commands: Vec<&str> = command.get_subcommands().flat_map(flags).collect();
     for option in OPTIONS {
         let sentence = match option.here {
             Here::Flag(flag) | Here::Setting(flag, _) => {
@@ -166,7 +166,7 @@ fn flags_that_the_table_names_exist() {
             Here::Unchanged => continue,
         };
         for flag in sentence.split([' ', '`', '=']).filter_map(|word| word.strip_prefix("--")) {
-            assert!(sweep.contains(&flag) || all.contains(&flag), "{sentence}");
+            assert!(sweep.contains(&flag) || of_commands.contains(&flag), "{sentence}");
         }
     }
 }
@@ -227,7 +227,7 @@ fn own_word(option: &PerftestOption, value: &str) -> Option<String> {
     match option.here {
         Here::Flag(flag) if option.value.is_none() => Some(format!("--{flag}")),
         Here::Flag(flag) => Some(format!("--{flag}={value}")),
-        Here::Setting(flag, value) => Some(format!("--{flag}={value}")),
+        Here::Setting(flag, setting) => Some(format!("--{flag}={setting}")),
         _ => None,
     }
 }
@@ -347,12 +347,10 @@ fn perftests_command_lines_are_rocebenchs() {
     ] {
         let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
         let (program, rest) = named(&words).unwrap();
-        let found = program_in_own_words(program, rest, &args::command()).unwrap();
-        let found = found.words.join(OsStr::new(" "));
-        let found = found.to_str().unwrap();
+        let mut translated = program_in_own_words(program, rest, &args::command()).unwrap().words;
         // `-a` is a long list.
-        let words = found.split(' ').filter(|it| !it.starts_with("--size=2,"));
-        assert_eq!(words.collect::<Vec<_>>().join(" "), own);
+        translated.retain(|word| !word.to_str().unwrap().starts_with("--size=2,"));
+        assert_eq!(translated.join(OsStr::new(" ")), own);
     }
     for other in ["rocebench --op send ib_send_bw", "rocebench ib_send_xx"] {
         let words: Vec<OsString> = other.split(' ').map(OsString::from).collect();

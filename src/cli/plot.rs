@@ -132,9 +132,9 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
 
 fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure> {
     let sides = [("result", Some(input)), ("base", base)];
-    let empty = sides.iter().find(|(_, input)| input.is_some_and(|input| input.results.is_empty()));
-    empty.map_or(Ok(()), |(side, _)| {
-        Err(Failure::bad_input(format!("no {side} could be read, nothing is drawn"))
+    let empty = sides.iter().find(|(_, side)| side.is_some_and(|side| side.results.is_empty()));
+    empty.map_or(Ok(()), |(kind, _)| {
+        Err(Failure::bad_input(format!("no {kind} could be read, nothing is drawn"))
             .with_hint("name the JSON files that rocebench wrote, or a folder with them"))
     })
 }
@@ -423,14 +423,14 @@ mod tests {
     fn lines_have_nodes_and_their_rack() {
         let racks = parse_racks("r", "# ours\n\nnode[08-10] r1 # new\nleft,right\tr2\r\n").unwrap();
         assert_eq!(racks.len(), 5);
-        let told = ["node08", "node10", "left", "right", "node11"]
+        let found = ["node08", "node10", "left", "right", "node11"]
             .map(|node| racks.get(node).map(String::as_str));
-        assert_eq!(told, [Some("r1"), Some("r1"), Some("r2"), Some("r2"), None]);
+        assert_eq!(found, [Some("r1"), Some("r1"), Some("r2"), Some("r2"), None]);
     }
 
     #[test]
     fn lines_that_are_none_say_which_and_why() {
-        for (lines, told) in [
+        for (lines, reason) in [
             ("a r1\nb", "r, line 2: `b` is not a node"),
             ("a b r1", "line 1: `a b r1` is not a node"),
             ("@other r1", "line 1: `@other r1` is not a node"),
@@ -438,7 +438,7 @@ mod tests {
             ("a r1\na[1-2] r1\na r2", "line 3: a is in r2 here and in r1"),
             ("# nothing", "r names no node"),
         ] {
-            has(parse_racks("r", lines).unwrap_err().to_string(), [told]);
+            has(parse_racks("r", lines).unwrap_err().to_string(), [reason]);
         }
     }
 }

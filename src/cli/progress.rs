@@ -38,7 +38,7 @@ impl AboveBar {
         AboveBar { bar: bar(ProgressDrawTarget::hidden(), BAR) }
     }
 
-    /// A line that stays.
+    /// Writes a line that stays, or several on a narrow terminal.
     pub(super) fn line(&self, text: &str) {
         if self.bar.is_hidden() {
             say(text);
@@ -272,7 +272,7 @@ struct Live {
     rates: Spark,
     /// Of the seconds of this run.
     p99s: Latest,
-    /// Of the runs that are over; told while this one has none.
+    /// Of the runs that are over; shown while this one has none.
     p99s_of_runs: Latest,
 }
 
@@ -301,7 +301,7 @@ impl Latest {
 /// The second line is cut where a terminal is narrow.
 const BAR: &str = "{prefix}\n  {bar:6} {wide_msg}";
 
-/// Of a trial the bounds are told, in one line of usual terminals.
+/// Of a trial the bounds are shown, in one line of usual terminals.
 const TRIAL: &str = "{prefix} {bar:10}";
 
 /// Bars of throughput, and of p99.

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_host_is_told() {
+    fn a_forgotten_host_is_an_error() {
         let is_file = "the last word, /dev/null, is a file";
         for (given, says) in [
             (&["a", "/dev/null"][..], is_file),
@@ -292,11 +292,11 @@ mod tests {
             qps: 16,
             tcp: None,
         };
-        let told = "a b  1000000000 bytes  2.00 s (0.50 s of them syncing)  4.00 Gb/s  16 QPs\n";
-        assert_eq!(line(&report), told);
+        let alone = "a b  1000000000 bytes  2.00 s (0.50 s of them syncing)  4.00 Gb/s  16 QPs\n";
+        assert_eq!(line(&report), alone);
         report.tcp = Some(timing(1.0));
-        let told = "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA was 2.00 times slower than TCP\n";
-        assert!(line(&report).ends_with(told), "{}", line(&report));
+        let beside_tcp = "plain TCP: 1.00 s (0.50 s of them syncing)  8.00 Gb/s; RDMA was 2.00 times slower than TCP\n";
+        assert!(line(&report).ends_with(beside_tcp), "{}", line(&report));
         assert_eq!(report.ratio(), Some(0.5));
     }
 }

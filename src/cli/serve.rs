@@ -53,8 +53,8 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         once: args.once,
         allow_perftest: args.allow_perftest,
         files: receiver(args.receive.as_deref(), args.keep_existing)?,
-        examiner: Some(Arc::new(move |options, route, device| {
-            examine_node(&Machine::this(), options, route, device, address.port())
+        examiner: Some(Arc::new(move |options, client, device| {
+            examine_node(&Machine::this(), options, client, device, address.port())
         })),
     };
     let log = server_log(args.speech.quiet);
@@ -90,7 +90,7 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
     match broken {
         None => Ok(()),
-        // Its reason and what to try were told when it happened.
+        // Its reason and what to try were said when it happened.
         Some(_) => Err(Failure::failed("the session of --once ended early, see above")),
     }
 }

@@ -80,8 +80,8 @@ pub struct RankSignals {
 /// As [`stop_flag`] for a process that a launcher has started: it is to stop `delay` after the first signal, and more
 /// signals at that time are the same wish.
 pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
-    let flags = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
-    let [requested, stop] = flags.clone();
+    let [requested, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let flags = RankSignals { requested: Arc::clone(&requested), stop: Arc::clone(&stop) };
     let mut signals = wishes_to_stop()?;
     threads::spawn("signals", move || {
         signals.wait().for_each(drop);
@@ -93,8 +93,7 @@ pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
         signals.wait().for_each(drop);
         low_level::exit(EXIT_INTERRUPTED);
     })?;
-    let [requested, stop] = flags;
-    Ok(RankSignals { requested, stop })
+    Ok(flags)
 }
 
 #[cfg(test)]

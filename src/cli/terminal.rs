@@ -121,14 +121,14 @@ impl Failure {
 /// `error: source: source of that`, without a source that its error's text already ends with.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let next = error.to_string();
-        if !text.ends_with(&next) {
+    let mut next = error.source();
+    while let Some(source) = next {
+        let reason = source.to_string();
+        if !text.ends_with(&reason) {
             text.push_str(": ");
-            text.push_str(&next);
+            text.push_str(&reason);
         }
-        source = error.source();
+        next = source.source();
     }
     text.replace('\n', " ")
 }
@@ -390,16 +390,16 @@ mod tests {
     }
 
     /// What is on the screen, and what a pager got, of three lines on a terminal of so many rows.
-    fn shown(rows: Option<usize>, pager: &str) -> (String, Option<String>) {
+    fn shown(rows: Option<usize>, command: &str) -> (String, Option<String>) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("paged");
-        let line = pager.replace("FILE", file.to_str().unwrap());
+        let line = command.replace("FILE", file.to_str().unwrap());
         let screen = folder.path().join("screen");
         let terminal = fs::File::create(&screen).unwrap();
         let paged = rows.and_then(|rows| Some((rows, pager_command(Some(&line))?)));
         let mut pager = Pager { out: Box::new(terminal), paged, text: String::new() };
-        for line in ["one\n", "two\n", "three\n"] {
-            pager.print(line).unwrap();
+        for more in ["one\n", "two\n", "three\n"] {
+            pager.print(more).unwrap();
         }
         pager.end().unwrap();
         let text = fs::read_to_string(screen).unwrap();

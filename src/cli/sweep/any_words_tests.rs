@@ -54,8 +54,8 @@ proptest! {
     #[test]
     fn whatever_is_typed_is_a_plan_or_is_refused(words in words()) {
         let command = args::command();
-        let all = std::iter::once(OsString::from("rocebench")).chain(words);
-        let Ok(own) = translate_options(all, &command) else {
+        let line = std::iter::once(OsString::from("rocebench")).chain(words);
+        let Ok(own) = translate_options(line, &command) else {
             return Ok(());
         };
         let Ok(matches) = command.try_get_matches_from(own.words) else {

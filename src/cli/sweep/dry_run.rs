@@ -39,8 +39,8 @@ fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()>
         write_table(&plan.options.sweep.cases, width, out)?;
     }
     writeln!(out)?;
-    for line in std::iter::once(footer(plan)).chain(memory(plan)) {
-        for line in wrapped(&line, width) {
+    for sentence in std::iter::once(footer(plan)).chain(memory(plan)) {
+        for line in wrapped(&sentence, width) {
             writeln!(out, "{line}")?;
         }
     }
@@ -120,8 +120,8 @@ fn memory(plan: &RunPlan) -> Option<String> {
         Nodes::Local(nodes) => *nodes,
         Nodes::Hosts(_) | Nodes::Ranks(_) => return memory_of_servers(sweep, device),
     };
-    let here: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
-    let (case, needs) = MemoryNeeds::of_sweep(sweep, &here)?;
+    let own: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
+    let (case, needs) = MemoryNeeds::of_sweep(sweep, &own)?;
     let here = format!("memory: {} takes {needs}", case.id);
     Some(match nodes_here {
         1 => {
@@ -228,7 +228,7 @@ fn setting_text(settings: &Settings, row: &Row) -> String {
     }
 }
 
-/// Settings of a flow that are not the default, but for those that are always told.
+/// Settings of a flow that are not the default, but for those that are always shown.
 fn unusual(settings: &Settings) -> impl Iterator<Item = String> {
     let usual = Settings { signal_every: 1, ..Settings::default() };
     ROWS.iter()
@@ -278,7 +278,7 @@ fn write_line(out: &mut impl Write, indent: usize, cells: &[String]) -> io::Resu
 }
 
 fn write_case(case: &Case, nodes: &[String], out: &mut impl Write) -> io::Result<()> {
-    // How long it measures is told of all cases together.
+    // How long it measures is said of all cases together.
     let usual = Settings::default();
     let of_case = ["workers", "poll"]
         .iter()

@@ -288,26 +288,25 @@ mod tests {
             assert_eq!(text(&[case(end, Some(1.0))]), Ok(()));
         }
         assert_eq!(text(&[case(SearchEnd::ScheduleNotKept, Some(1.0))]), Ok(()));
-        let (kind, said) = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
-        assert_eq!(kind, ExitKind::Failed);
+        let none_keeps = text(&[case(SearchEnd::NoneKeeps, None)]).unwrap_err();
+        assert_eq!(none_keeps.0, ExitKind::Failed);
         let parts =
             ["q4: p99<1us: no load keeps the limit", "1000 messages a second, had p50 4.3 us"];
-        has(said, parts);
-        let (kind, said) = text(&[case(SearchEnd::TooFewMessages, None)]).unwrap_err();
-        assert_eq!(kind, ExitKind::BadInput);
-        has(said, ["a note"]);
+        has(none_keeps.1, parts);
+        let too_few = text(&[case(SearchEnd::TooFewMessages, None)]).unwrap_err();
+        assert_eq!(too_few.0, ExitKind::BadInput);
+        has(too_few.1, ["a note"]);
         let two = [
             case(SearchEnd::ScheduleNotKept, None),
             case(SearchEnd::Found, Some(1.0)),
             case(SearchEnd::Stopped, Some(1.0)),
         ];
-        let (_, said) = text(&two).unwrap_err();
-        has(said, ["2 of 3 searches found no load"]);
+        has(text(&two).unwrap_err().1, ["2 of 3 searches found no load"]);
     }
 
     #[test]
     fn only_what_is_proven_or_not_known_fails() {
-        let told = |attacker: &str, [gbit, p99]: [(f64, f64); 2]| {
+        let beside = |attacker: &str, [gbit, p99]: [(f64, f64); 2]| {
             let factor = |(low, high): (f64, f64)| HarmFactor {
                 factor: (high > 0.0).then_some(high),
                 factor_low: (low > 0.0).then_some(low),
@@ -322,17 +321,20 @@ mod tests {
             }
         };
         let none = (0.0, 0.0);
-        let all = [
-            told("a", [(1.0, 1.5), (1.6, 1.8)]),
-            told("b", [(1.4, 1.6), none]),
-            told("c", [none; 2]),
-            told("few", [(0.0, 3.0), none]),
+        let attackers = [
+            beside("a", [(1.0, 1.5), (1.6, 1.8)]),
+            beside("b", [(1.4, 1.6), none]),
+            beside("c", [none; 2]),
+            beside("few", [(0.0, 3.0), none]),
         ];
         let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: could not be measured"];
         let may = [
             "b: throughput is 1.60 [1.40, 1.60] times worse",
             "few: throughput is 3.00 times worse",
         ];
-        assert_eq!(harm(&all, 1.5), [failing, may].map(|all| all.map(str::to_owned).to_vec()));
+        assert_eq!(
+            harm(&attackers, 1.5),
+            [failing, may].map(|lines| lines.map(str::to_owned).to_vec())
+        );
     }
 }

@@ -100,7 +100,7 @@ impl Output {
     /// Writes what is written once, at the end. `stop` ends waiting for who reads it.
     ///
     /// # Errors
-    /// The first document that could not be written; the others are told.
+    /// The first document that could not be written; warnings name the others.
     pub(in crate::cli) fn close(
         mut self,
         result: &ResultFile,
@@ -218,7 +218,7 @@ impl Documents {
         findings: &Findings,
         stop: &AtomicBool,
     ) -> (Vec<&Path>, Vec<String>) {
-        // Somebody may have removed it; what goes wrong here does so once more below, and is told.
+        // Somebody may have removed it; what goes wrong here does so once more below, and is said.
         if let Some(folder) = self.files.first().and_then(|first| first.path.parent()) {
             let _ = std::fs::create_dir_all(folder);
         }
@@ -424,7 +424,7 @@ impl Observer for FailureLines {
     }
 
     fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, _: &ResultFile) {
-        // What rocebench's run failed of has been told.
+        // What rocebench's run failed of has been said.
         if let Some(failure) = pair.failure.as_ref().filter(|_| pair.rocebench.is_some()) {
             let mut text = format!("rocebench: {} (pair {}): {failure}", case.id, pair.run);
             if let Some(line) = last_words(failure, pair.output.as_deref()) {

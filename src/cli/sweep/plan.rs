@@ -459,9 +459,9 @@ pub(in crate::cli) fn beside(
     }
     let (least, most) = pairs(args, &sweep)?;
     let made = plan::beside::beside(sweep, &args.beside);
-    let (sweep, attackers) = made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
-    let rounds = Rounds { attackers, least, most };
-    Ok((sweep, Some(rounds)))
+    let (in_rounds, attackers) =
+        made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
+    Ok((in_rounds, Some(Rounds { attackers, least, most })))
 }
 
 /// Checks that each condition is about something that a case measures.
