@@ -407,6 +407,7 @@ const SHOWN: (usize, usize) = (3, 300);
 /// Where libraries are looked for first.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
+/// A side of a gate, and what is switched on it.
 struct Side<'a> {
     /// `base` or `new`: its name, and its folder's.
     name: &'static str,

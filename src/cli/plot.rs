@@ -279,7 +279,7 @@ enum RacksError {
     Empty { file: String },
 }
 
-/// Reads the racks of nodes.
+/// Reads which rack each node is in: lines `NODE RACK`, with brackets as in `--nodes`.
 ///
 /// # Errors
 /// A file that cannot be read, a line that is none, or a node in two racks.

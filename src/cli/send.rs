@@ -160,6 +160,7 @@ impl From<&FileReport> for FileDocument {
     }
 }
 
+/// What a transfer shows: a bar on a terminal, and a line for each file that is in its place.
 struct Show<'a> {
     files: &'a [Source],
     quiet: bool,

@@ -160,7 +160,7 @@ fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
 ///
 /// # Errors
 /// The first that did not, and how many more.
-pub(in crate::cli) fn searches_verdict(cases: &[CaseResult]) -> Result<(), Failure> {
+fn searches_verdict(cases: &[CaseResult]) -> Result<(), Failure> {
     let mut without = cases.iter().flat_map(|case| {
         case.searches.iter().filter_map(|search| why_unfound(&case.id, search)).collect::<Vec<_>>()
     });
@@ -219,8 +219,8 @@ fn none_keeps(search: &LoadSearch) -> String {
     )
 }
 
-/// What is surely above a limit or could not be measured, and what may be above it, in words.
-pub(in crate::cli) fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
+/// `--fail-victim`: what is surely above a limit or could not be measured, and what may be above it, in words.
+fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
     let (mut failing, mut unclear) = (Vec::new(), Vec::new());
     for attacker in attackers {
         // A victim may be measured without latencies.

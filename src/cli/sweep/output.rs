@@ -35,7 +35,7 @@ use results::{
 use settings::Settings;
 
 /// All outputs of one sweep: those that follow its runs, and the documents at its end.
-pub(in crate::cli) struct Output {
+pub(super) struct Output {
     /// Progress and remarks; none where only results and failures are shown.
     beside: Vec<Box<dyn Observer>>,
     rows: TableRows,
@@ -50,7 +50,7 @@ impl Output {
     ///
     /// # Errors
     /// The folder cannot be made or written to.
-    pub(in crate::cli) fn open(plan: &RunPlan) -> Result<Output, Failure> {
+    pub(super) fn open(plan: &RunPlan) -> Result<Output, Failure> {
         let folder = &plan.output.out_dir;
         prepare_directory(folder).map_err(refused("--out"))?;
         let endings = Format::OF_SWEEP.map(Format::ending);
@@ -88,12 +88,14 @@ impl Output {
     }
 
     /// What follows the runs. The progress comes first, so that no line stands for a run that is over.
-    pub(in crate::cli) fn observers(&mut self) -> Observers<'_> {
+    pub(super) fn observers(&mut self) -> Observers<'_> {
         let mut list: Vec<&mut dyn Observer> = Vec::new();
         for observer in &mut self.beside {
             list.push(&mut **observer);
         }
-        list.extend([&mut self.rows as &mut dyn Observer, &mut self.failures, &mut self.journal]);
+        list.push(&mut self.rows);
+        list.push(&mut self.failures);
+        list.push(&mut self.journal);
         Observers(list)
     }
 
@@ -101,11 +103,7 @@ impl Output {
     ///
     /// # Errors
     /// The first document that could not be written; warnings name the others.
-    pub(in crate::cli) fn close(
-        mut self,
-        result: &ResultFile,
-        stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+    pub(super) fn close(mut self, result: &ResultFile, stop: &AtomicBool) -> Result<(), Failure> {
         let findings = Findings::new(result);
         let (mut written, mut failures) = self.documents.write_files(result, &findings, stop);
         let are_kept = self.documents.of_sweep().iter().all(|it| written.contains(&&*it.path));
@@ -113,8 +111,8 @@ impl Output {
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let every_finding = findings.all_findings();
-        let problems: Vec<&Finding> = every_finding.iter().filter(|it| it.is_wrong()).collect();
+        let mut problems = findings.all_findings();
+        problems.retain(Finding::is_wrong);
         let mut out: Box<dyn Write> = match self.documents.on_stdout {
             Some(_) => Box::new(io::stderr()),
             None => Box::new(io::stdout()),
@@ -122,8 +120,7 @@ impl Output {
         let only_problems = self.only_problems;
         self.rows.show(|table| {
             if only_problems {
-                let mut sentences = problems.iter().map(|it| sentence(it));
-                return sentences.try_for_each(|it| writeln!(out, "{it}"));
+                return problems.iter().try_for_each(|it| writeln!(out, "{}", sentence(it)));
             }
             in_turns::write_against_perftest(result, &mut out)?;
             in_turns::write_beside_attackers(result, &mut out)?;
@@ -183,6 +180,7 @@ struct Document {
     format: Format,
 }
 
+/// The files of a sweep, and what goes to stdout in the table's place.
 struct Documents {
     /// Those that every sweep has come first.
     files: Vec<Document>,
@@ -250,8 +248,8 @@ impl Documents {
     }
 }
 
-/// Observers, of which each is called in turn.
-pub(in crate::cli) struct Observers<'a>(Vec<&'a mut dyn Observer>);
+/// Small observers of a sweep, called in this order.
+pub(super) struct Observers<'a>(Vec<&'a mut dyn Observer>);
 
 impl Observer for Observers<'_> {
     fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {

@@ -253,7 +253,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     })
 }
 
-/// A document of a sweep.
+/// A document of a sweep: how it is asked for, named and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
@@ -387,10 +387,7 @@ const MOST_FACTOR: u32 = 3;
 ///
 /// # Errors
 /// Bad input: numbers that are odd or contradict each other, or a case that perftest cannot run.
-pub(in crate::cli) fn against(
-    args: &AgainstArgs,
-    sweep: &Sweep,
-) -> Result<Option<Against>, Failure> {
+fn against(args: &AgainstArgs, sweep: &Sweep) -> Result<Option<Against>, Failure> {
     if args.against.is_none() {
         return Ok(None);
     }
@@ -446,10 +443,7 @@ fn pairs(args: &AgainstArgs, sweep: &Sweep) -> Result<(u32, u32), Failure> {
 ///
 /// # Errors
 /// Bad input: no victim, no attacker, or numbers that are odd or contradict each other.
-pub(in crate::cli) fn beside(
-    args: &AgainstArgs,
-    sweep: Sweep,
-) -> Result<(Sweep, Option<Rounds>), Failure> {
+fn beside(args: &AgainstArgs, sweep: Sweep) -> Result<(Sweep, Option<Rounds>), Failure> {
     if args.beside.is_empty() {
         return Ok((sweep, None));
     }
@@ -464,11 +458,8 @@ pub(in crate::cli) fn beside(
     Ok((in_rounds, Some(Rounds { attackers, least, most })))
 }
 
-/// Checks that each condition is about something that a case measures.
-pub(in crate::cli) fn conditions_apply(
-    conditions: &[Condition],
-    sweep: &Sweep,
-) -> Result<(), Failure> {
+/// `--fail-if`: refuses a condition about something that no case of the sweep measures.
+fn conditions_apply(conditions: &[Condition], sweep: &Sweep) -> Result<(), Failure> {
     let cases = &sweep.cases;
     for condition in conditions {
         let metric = condition.metric;
