@@ -158,7 +158,7 @@ fn all_cases_together_are_told_first_in_every_document() {
     has(&ran.out, order);
     let places = order.map(|words| ran.out.find(words));
     assert!(places.is_sorted(), "{}", ran.out);
-    let [comment, cases] = [markdown, junit].map(|path| fs::read_to_string(path).unwrap());
+    let [comment, cases] = [markdown, junit].map(|file| fs::read_to_string(file).unwrap());
     let headline = "❌ rocebench: over all cases bandwidth regressed;";
     has(&comment, [headline, "| **regressed** |"]);
     has(&cases, ["classname=\"over all cases\"", "failures=\"1\""]);

@@ -248,7 +248,7 @@ fn an_abort_reaches_a_peer_that_is_not_waiting_and_that_sends_itself() {
         bad_input: true,
         ..NodeFailure::new("no room for 9 QPs\u{7}", hint.clone())
     }));
-    far.send(abort.clone()).unwrap();
+    far.send(abort).unwrap();
     drop(far);
     let error = end_unread(&near);
     let says = "gave up: no room for 9 QPs\\u{7}";

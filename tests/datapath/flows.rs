@@ -37,9 +37,9 @@ fn every_message_of_every_flow_is_accounted_for() {
     let mut choices = Choices(5);
     for seed in 0..45 {
         let threads = choices.one(&[1, 2]);
-        let flows = choices.one(&[2, 3]);
+        let flow_count = choices.one(&[2, 3]);
         let poll = PollMode::ALL[seed as usize % 3];
-        let (cases, messages): (Vec<Case>, Vec<u64>) = (0..flows)
+        let (cases, messages): (Vec<Case>, Vec<u64>) = (0..flow_count)
             .map(|_| {
                 let cq = choices.one(CqMode::ALL);
                 let (case, messages, _) = mix(&mut choices, poll, cq, threads as u32);

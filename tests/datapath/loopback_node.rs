@@ -129,8 +129,8 @@ impl Pair {
         [client_node, server_node]: [&mut NodeThreads; 2],
         tamper: impl FnOnce(&mut Endpoints),
     ) -> Pair {
-        let create = |case: &Case, side, threads: &mut NodeThreads| {
-            VerbsObjects::create(port, case, side, None, threads, || Ok(())).unwrap()
+        let create = |case_of_end: &Case, side, threads: &mut NodeThreads| {
+            VerbsObjects::create(port, case_of_end, side, None, threads, || Ok(())).unwrap()
         };
         let mut client = create(case, Side::Initiator, client_node);
         let mut server = create(server_case, Side::Target, server_node);

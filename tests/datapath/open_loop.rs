@@ -136,9 +136,11 @@ fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
             let shown = served.iter().map(|it| it.done_ns);
             assert!(shown.eq(done[..served.len()].iter().copied()));
             // From the window's first instant to its last.
-            let free =
-                done.iter().zip(times).filter(|(end, planned)| **end - **planned == service_ns);
-            is_busy &= free.map(|(end, _)| *end).max().unwrap() < opens_raw;
+            let free = done
+                .iter()
+                .zip(times)
+                .filter(|(done_ns, planned_ns)| **done_ns - **planned_ns == service_ns);
+            is_busy &= free.map(|(done_ns, _)| *done_ns).max().unwrap() < opens_raw;
         }
         let expected = Expected::new(&planned, &ran);
         never_sent += expected.never_sent;

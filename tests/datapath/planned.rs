@@ -243,14 +243,14 @@ impl Expected {
             // Since when its messages have waited for room.
             let mut backlog_ns = None;
             for (index, &planned_ns) in times.iter().enumerate() {
-                let served = of_qp.get(index);
-                if served.is_none_or(|it| it.posted_ns > seen(planned_ns)) {
+                let message = of_qp.get(index);
+                if message.is_none_or(|it| it.posted_ns > seen(planned_ns)) {
                     backlog_ns.get_or_insert(seen(planned_ns));
                 }
                 if window.contains(&planned_ns) {
                     expected.offered += 1;
                     expected.queue_full_messages += u64::from(backlog_ns.is_some());
-                    match served {
+                    match message {
                         Some(it) => {
                             let late_until_ns = backlog_ns.unwrap_or(it.posted_ns);
                             let behind_ns = if it.posted_ns >= absence.end {
@@ -273,7 +273,7 @@ impl Expected {
                     }
                 }
                 let next_ns = times.get(index + 1).copied().unwrap_or(u64::MAX);
-                if let (Some(began_ns), Some(it)) = (backlog_ns, served)
+                if let (Some(began_ns), Some(it)) = (backlog_ns, message)
                     && next_ns > it.posted_ns
                 {
                     expected.queue_full_ns += in_window(it.posted_ns) - in_window(began_ns);

@@ -95,8 +95,8 @@ fn arrivals_by_chance_wait_as_lindley_says_and_as_the_formulas_of_their_queue() 
                 let wait = (done_ns - come_ns - service_ns(index)) as f64 / SERVICE_NS as f64;
                 let below = WAITS.map(|most| f64::from(u8::from(wait <= most)));
                 let found = [wait, below[0], below[1], below[2], below[3]];
-                for ((sum, share), expected) in sums.iter_mut().zip(found).zip(truth) {
-                    *sum += share - expected;
+                for ((sum, share), true_share) in sums.iter_mut().zip(found).zip(truth) {
+                    *sum += share - true_share;
                 }
             }
         }

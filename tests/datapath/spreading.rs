@@ -154,7 +154,7 @@ fn each_message_is_where_and_when_the_policy_says() {
         let spread = choices.one(&[Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]);
         let is_weighted = spread == Spread::RoundRobin && choices.one(&[true, false]);
         let outstanding = unit * choices.upto(9) as u32;
-        let case = case_of(Settings {
+        let requested = case_of(Settings {
             spread,
             cq: CqMode::PerWorker,
             workers: choices.upto(3) as u32,
@@ -169,7 +169,7 @@ fn each_message_is_where_and_when_the_policy_says() {
         let times = (0..7).map(|_| choices.upto(20 * US)).collect();
         let messages = u64::from(unit) * choices.upto(30);
         let serving = list(times, choices.one(&[true, false]));
-        let set_up = seed.bench(&case, serving);
+        let set_up = seed.bench(&requested, serving);
         let (started_ns, over) = set_up.run(|bench| {
             let started_ns = bench.now_ns();
             bench.run_counted(messages, None).unwrap();

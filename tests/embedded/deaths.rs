@@ -248,8 +248,7 @@ fn client_falls_silent() {
 #[test]
 fn a_server_of_one_session_says_whether_it_ended_well() {
     let server = Server::embedded("-d soft0 --once");
-    let client = server.call("-n 50 --timeout 18 --warmup 0 --quiet");
-    client.passes();
+    server.call("-n 50 --timeout 18 --warmup 0 --quiet").passes();
     server.program.wait().exits(0);
 
     let killed_server = Server::embedded("-d soft0 --once");

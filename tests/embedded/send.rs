@@ -65,18 +65,17 @@ fn files_arrive_although_packets_are_lost() {
 #[test]
 fn a_killed_or_stopped_sender_leaves_nothing() {
     let stage = Stage::new("");
-    let server = &stage.server;
     for (how, says) in
         [(Signal::Kill, "closed the connection"), (Signal::Interrupt, "the sender was stopped")]
     {
-        let lines = server.program.lines().len();
+        let lines = stage.server.program.lines().len();
         let sender = stage.slow();
         sender.signal(how);
         let ended = sender.wait();
         if how == Signal::Interrupt {
             ended.exits(1).says(&["interrupted"]);
         }
-        server.says(lines, says);
+        stage.server.says(lines, says);
         assert!(stage.received().is_empty(), "{how:?}");
     }
     // It serves on, and with the server gone too nothing is left.

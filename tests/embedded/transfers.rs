@@ -47,10 +47,10 @@ fn atomic_operations_on_every_target() {
 fn two_processes_take_an_address_each() {
     let server = Server::embedded("-d soft0");
     // Over an address of the network both ends are still on this machine.
-    let own = softroce::verbs::devices().unwrap();
-    let own = own.iter().filter_map(|device| device.address);
-    let own = own.filter(std::net::IpAddr::is_ipv4).map(|it| it.to_string());
-    for host in ["127.0.0.1".to_owned()].into_iter().chain(own) {
+    let devices = softroce::verbs::devices().unwrap();
+    let addresses = devices.iter().filter_map(|device| device.address);
+    let hosts = addresses.filter(std::net::IpAddr::is_ipv4).map(|address| address.to_string());
+    for host in ["127.0.0.1".to_owned()].into_iter().chain(hosts) {
         let port = server.port;
         let ended = whole(&format!("{host}:{port} --op send,write,read -q 2 -n 50"), 3);
         let nodes = ended.result().nodes;

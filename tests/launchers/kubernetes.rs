@@ -139,14 +139,14 @@ fn the_job_of_the_manifest_runs() {
     arguments.extend(["--poll=event", "--warmup=0s"]);
     let pods: Vec<Job> = (0..3)
         .map(|index: u32| {
-            let mut pod = command(super::job::PROGRAM);
-            pod.env("JOB_COMPLETION_INDEX", index.to_string());
-            pod.env("NODE_NAME", format!("worker-{}", index + 1));
-            Job::start(pod, &arguments)
+            let mut program = command(super::job::PROGRAM);
+            program.env("JOB_COMPLETION_INDEX", index.to_string());
+            program.env("NODE_NAME", format!("worker-{}", index + 1));
+            Job::start(program, &arguments)
         })
         .collect();
-    for (index, job) in pods.into_iter().enumerate() {
-        let ended = job.ended().exits(0);
+    for (index, pod_job) in pods.into_iter().enumerate() {
+        let ended = pod_job.ended().exits(0);
         assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
         if index == 0 {
             let names: Vec<_> =
