@@ -28,11 +28,8 @@ use crate::{
     launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi},
 };
 use machine::host;
-use node::server::{
-    events::ServerLog,
-    options::ServerOptions,
-    rank::{Place, serve_rank_0},
-};
+use node::server::{ServerLog, ServerOptions};
+use node::session::{Place, serve_rank_0};
 use plan::{HostPort, Nodes};
 use protocol::join_message::Join;
 

@@ -19,11 +19,7 @@ use crate::{
 use machine::host;
 use node::{
     resources::{NodeOptions, NodeResources, Route},
-    server::{
-        events::{ServerEvent, ServerLog},
-        listener::Server,
-        options::{FileService, ServerOptions},
-    },
+    server::{FileService, Server, ServerEvent, ServerLog, ServerOptions},
 };
 use plan::FlowDevice;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use node::perftest_launch::{PerftestLaunch, equipped};
+use node::perftest::{PerftestLaunch, equipped};
 use node::resources::{NodeResources, Route};
 use perftest::{Child, Ended, Figure, Job, MIN_MESSAGES, Program, figure, measuring, note};
 use plan::Case;

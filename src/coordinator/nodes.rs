@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use node::common_network::{common, rdma_address, take_facts};
+use node::ports::{common, rdma_address, take_facts};
 use node::resources::Route;
 use plan::{Devices, FlowDevice, Nodes, Sweep};
 use protocol::error::{ConnectError, LinkError};

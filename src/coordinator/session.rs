@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use machine::{host, threads};
-use node::common_network::open_at_client;
 use node::lesson::{Begin, Event, LessonClient, Outcome, Step};
+use node::ports::open_at_client;
 use node::resources::{NodeOptions, NodeResources, Route};
-use node::server::listener::Server;
-use node::server::options::ServerOptions;
+use node::server::{Server, ServerOptions};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
 use protocol::handshake::{PeerInfo, connect};

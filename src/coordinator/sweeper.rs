@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use node::cores::sharing_warning;
+use node::threads::sharing_warning;
 use plan::{Case, Flow, Sweep};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 
 use machine::threads;
-use node::common_network::agree;
 use node::outcome;
+use node::ports::agree;
 use node::resources::NodeOptions;
 use plan::FlowDevice;
 use protocol::examination::NodeExamination;

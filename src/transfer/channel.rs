@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use node::memory_needs::MemoryNeeds;
 use node::port_path;
-use node::qp_service::psns;
+use node::port_path::psns;
 use node::resources::NodeResources;
 use protocol::endpoints::{Endpoints, QpEndpoint};
 use protocol::error::LinkError;

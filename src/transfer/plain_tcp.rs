@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use node::server::events::{ServerEvent, ServerLog};
+use node::server::{ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
 use protocol::file_message::{FileAck, TcpAccept, TcpHello};
 use protocol::link::Link;

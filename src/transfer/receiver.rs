@@ -6,8 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use node::resources::NodeResources;
-use node::server::events::{ServerEvent, ServerLog};
-use node::server::options::FileService;
+use node::server::{FileService, ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
 use protocol::file_message::{FileAccept, FileAck, FileHello};
 use protocol::link::Link;

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use machine::host;
-use node::common_network::open_at_client;
+use node::ports::open_at_client;
 use node::resources::{NodeOptions, NodeResources};
 use protocol::failure::RunFailure;
 use protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};

@@ -2,7 +2,7 @@
 //! anything is made.
 
 use node::memory_needs::MemoryNeeds;
-use node::node_threads::NodeThreads;
+use node::threads::NodeThreads;
 use node::verbs_objects::VerbsObjects;
 use plan::Side;
 use protocol::failure::RunFailure;

@@ -9,7 +9,7 @@ use datapath::{Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, Wor
 use metrics::Clock;
 use metrics::latency::Digits;
 use node::needs::effective_workers;
-use node::node_threads::NodeThreads;
+use node::threads::NodeThreads;
 use node::verbs_objects::VerbsObjects;
 use plan::{Case, Side};
 use protocol::endpoints::Endpoints;

@@ -4,23 +4,25 @@
 
 use std::fmt;
 
-use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
-
 use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
 use machine::host::memory_text;
-use metrics::latency::digits_for;
-use metrics::timeline;
+use metrics::{latency::digits_for, timeline};
 use plan::{Case, Side, Sweep};
+use protocol::{
+    endpoints::QpEndpoint,
+    failure::RunFailure,
+    memory_offer::{DeviceKind, MemoryOffer},
+};
 use results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
+use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
 use verbs::{Pages, QpCapacity};
 
-use crate::needs::{EndRoles, Needs, check_posts, effective_workers, recorders};
-use crate::resources::NodeResources;
-use crate::setup::objects;
-use protocol::endpoints::QpEndpoint;
-use protocol::failure::RunFailure;
-use protocol::memory_offer::{DeviceKind, MemoryOffer};
+use crate::{
+    needs::{EndRoles, Needs, check_posts, effective_workers, recorders},
+    resources::NodeResources,
+    run::set_up_qps,
+};
 
 /// The used part of a worker's stack, and its share of the allocator.
 const THREAD_BYTES: u64 = 256 << 10;
@@ -61,16 +63,16 @@ const SAMPLES_OF_COUNTED: u64 = 500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Payloads, in MRs.
+    /// What messages are sent from and received in: the bytes of all MRs.
     Buffers,
-    /// Prebuilt work requests.
+    /// The WRs of all QPs, which are built once.
     WorkRequests,
     /// The device's QPs and CQs.
     DeviceQueues,
     Latencies,
     /// Threads, and their state for every QP.
     Workers,
-    /// Results of all runs.
+    /// The results of all runs of a sweep.
     Results,
 }
 
@@ -270,7 +272,7 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
 
 /// QPs that are set up and destroyed: all QPs of a round exist at once.
 fn of_rounds(case: &Case, device: DeviceKind) -> MemoryNeeds {
-    let qp_bytes = of_qp(case, device, objects::CAPACITY);
+    let qp_bytes = of_qp(case, device, set_up_qps::CAPACITY);
     MemoryNeeds::default().with(Kind::DeviceQueues, qp_bytes * u64::from(case.qps))
 }
 

@@ -1,26 +1,18 @@
-//! What a flow needs at one of its ends: roles, queue sizes, memory. Computed before anything is created.
-
-use std::sync::Arc;
+//! What a flow needs at one of its ends: roles, queue sizes, memory. Computed before anything is created, and compared with
+//! the limits of the end's device.
 
 use datapath::{Geometry, sends_inline};
-use plan::Side;
-use settings::{Access, CqMode, RecvQueue, Settings, Timestamps};
-use verbs::{
-    CompletionQueue, ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, VerbsError,
-};
-
-use protocol::failure::RunFailure;
-use protocol::frame::MAX_FRAME_BYTES;
-use protocol::posts::Posts;
+use plan::{Case, Side};
+use protocol::{failure::RunFailure, frame::MAX_FRAME_BYTES, posts::Posts};
+use settings::{Access, CallStyle, CqMode, Domains, RecvQueue, Service, Settings, Timestamps};
+use verbs::{PortLimits, QpCapacity, Services, VerbsError};
 
 /// The tasks of an end in a flow.
 #[derive(Clone, Copy, Debug)]
 pub struct EndRoles {
     /// It begins what it sends; elsewhere it answers.
     pub initiates: bool,
-    /// It posts sends.
     pub sends: bool,
-    /// It posts receives.
     pub receives: bool,
     /// The peer writes to its memory or reads from it.
     pub offers_memory: bool,
@@ -126,35 +118,232 @@ pub fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
     Err(RunFailure::refused(message, "lower --qps or --tx-depth"))
 }
 
-/// If a device refused the inline size, names the largest that it accepts, since no query reports it.
-pub(crate) fn explain_inline(
-    error: VerbsError,
-    pd: &Arc<ProtectionDomain>,
-    cq: &Arc<CompletionQueue>,
-    capacity: QpCapacity,
-    service: Service,
-) -> VerbsError {
-    let works = |inline_bytes| {
-        let capacity = QpCapacity { inline_bytes, ..capacity };
-        QueuePair::with_parts(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
+/// Checks that the device can provide what the case requires at node number `node`.
+pub fn check_case(limits: &PortLimits, case: &Case, node: u32) -> Result<(), VerbsError> {
+    // Of a device that a flow asks for the node finds out when it opens it.
+    let ends: Vec<_> =
+        case.ends_at(node).filter(|(_, flow, side)| flow.device(*side).is_none()).collect();
+    let traffic: u64 = ends.iter().map(|(_, flow, _)| u64::from(flow.qps)).sum();
+    if case.is_set_up() {
+        let qps = u64::from(case.qps) + traffic;
+        limits.allow("QPs", limits.device.max_qp, qps, "--qps or --traffic-qps")?;
+    }
+    limits.allow("QPs", limits.device.max_qp, traffic, "--qps")?;
+    ends.into_iter().try_for_each(|(_, flow, side)| check_flow(limits, flow, side))
+}
+
+/// Checks that the device can provide what an end of a flow requires.
+pub fn check_flow(limits: &PortLimits, flow: &Settings, side: Side) -> Result<(), VerbsError> {
+    if flow.op.profile().is_atomic() && !limits.device.has_atomics {
+        let instead = "take fetch-add and compare-swap out of --op; send, write and read work on every device";
+        return Err(limits.lacks("atomic operations", instead));
+    }
+    if has(limits.lacks_services, flow.service) {
+        let (what, instead) = match flow.service {
+            Service::Rc => ("RC QPs", "use --service ud, or choose another device with -d"),
+            Service::Uc => ("UC QPs", "use --service rc"),
+            Service::Ud => ("UD QPs", "use --service rc"),
+        };
+        return Err(limits.lacks(what, instead));
+    }
+    check_calls(limits, flow)?;
+    if flow.service == Service::Ud {
+        let (limit, needed) = (limits.packet_bytes.into(), flow.size_bytes.into());
+        limits.allow("bytes in one datagram, by its port's MTU", limit, needed, "--size")?;
+    }
+    let roles = EndRoles::new(flow, side);
+    if roles.sends
+        && let Some(kbit_per_s) = flow.device_kbit_per_s()
+    {
+        check_pace(limits, flow.service, kbit_per_s)?;
+    }
+    let needs = Needs::new(flow, &Geometry::from_flow(flow), roles);
+    if needs.srq_wrs.is_some() && limits.device.max_srq == 0 {
+        return Err(limits.lacks("shared receive queues", "use --recv-queue per-qp"));
+    }
+    check_amounts(limits, flow, roles, &needs)
+}
+
+/// Checks how many of each object, and of what each object holds.
+fn check_amounts(
+    limits: &PortLimits,
+    flow: &Settings,
+    roles: EndRoles,
+    needs: &Needs,
+) -> Result<(), VerbsError> {
+    let sges_of_sends = if flow.op.profile().fetches && limits.device.max_sge_rd > 0 {
+        limits.device.max_sge.min(limits.device.max_sge_rd)
+    } else {
+        limits.device.max_sge
     };
-    if capacity.inline_bytes == 0 || !works(0) {
-        return error;
+    for (what, limit, needed, flags) in [
+        ("QPs", limits.device.max_qp, u64::from(flow.qps), "--qps"),
+        ("CQs", limits.device.max_cq, needs.cqs.into(), "--qps, or use --cq shared"),
+        (
+            "send WRs on one QP",
+            limits.device.max_qp_wr,
+            needs.capacity.send_wr.into(),
+            "--tx-depth",
+        ),
+        (
+            "receive WRs on one QP",
+            limits.device.max_qp_wr,
+            needs.capacity.recv_wr.into(),
+            "--rx-depth",
+        ),
+        (
+            "receives on one SRQ",
+            limits.device.max_srq_wr,
+            needs.srq_wrs.unwrap_or(0).into(),
+            "--rx-depth",
+        ),
+        (
+            "SGEs in one WR",
+            if roles.sends { sges_of_sends } else { limits.device.max_sge },
+            flow.sges.into(),
+            "--sges",
+        ),
+        (
+            "SGEs in one receive of an SRQ",
+            limits.device.max_srq_sge,
+            if needs.srq_wrs.is_some() { flow.sges.into() } else { 0 },
+            "--sges",
+        ),
+        (
+            "entries in one CQ",
+            limits.device.max_cqe,
+            needs.cq_entries.into(),
+            "--qps, --rx-depth or --tx-depth, or use --cq per-qp",
+        ),
+        ("bytes in one message", limits.message_bytes.into(), flow.size_bytes.into(), "--size"),
+    ] {
+        limits.allow(what, limit, needed, flags)?;
     }
-    let (mut good, mut bad) = (0, capacity.inline_bytes);
-    while bad - good > 1 {
-        let middle = good + (bad - good) / 2;
-        if works(middle) {
-            good = middle;
-        } else {
-            bad = middle;
-        }
+    Ok(())
+}
+
+/// Checks that the device has the calls that the flow is to use.
+fn check_calls(limits: &PortLimits, flow: &Settings) -> Result<(), VerbsError> {
+    let extended = CallStyle::Extended;
+    let missing = [
+        (
+            flow.post == extended && !limits.extensions.extended_post,
+            "extended posting (ibv_wr_start)",
+            "use --post legacy",
+        ),
+        (
+            flow.post == extended && flow.sges > 1 && !limits.extensions.extended_lists,
+            "correct extended posting of several elements: its library adds up their lengths wrongly",
+            "use --sges 1 or --post legacy",
+        ),
+        (
+            flow.poll_api == extended && !limits.extensions.extended_poll,
+            "extended polling (ibv_start_poll)",
+            "use --poll-api legacy",
+        ),
+        (
+            flow.domains == Domains::Thread && !limits.extensions.thread_domains,
+            "single-threaded CQs and thread domains",
+            "use --domains usual",
+        ),
+        (
+            flow.udp_sport.is_some() && !limits.takes_udp_ports,
+            "call for a QP's UDP source port (only mlx5 over RoCE has one)",
+            "use --flow-label, from which many drivers derive the port",
+        ),
+        (
+            flow.timestamps == Timestamps::Device && !limits.extensions.stamps,
+            "time stamps of completions with a clock that can be read",
+            "use --timestamps cpu",
+        ),
+    ];
+    match missing.into_iter().find(|(is_missing, ..)| *is_missing) {
+        Some((_, what, instead)) => Err(limits.lacks(what, instead)),
+        None => Ok(()),
     }
-    VerbsError::DeviceLimit {
-        device: pd.context().name().to_owned(),
-        what: "bytes inline with these depths",
-        limit: good.into(),
-        needed: capacity.inline_bytes.into(),
-        flags: "--inline",
+}
+
+/// Checks that the device can limit QPs of `service` to this rate.
+fn check_pace(limits: &PortLimits, service: Service, kbit_per_s: u64) -> Result<(), VerbsError> {
+    let Some(pacing) = limits.device.pacing.filter(|pacing| has(pacing.services, service)) else {
+        return Err(limits.lacks(
+            "rate limit for QPs with this --service, as --pace device needs",
+            "take --pace worker, or another --service or device",
+        ));
+    };
+    if kbit_per_s < pacing.least_kbit_per_s.into() {
+        return Err(limits.lacks(
+            "rate limit as low as each QP's part of --rate with --pace device",
+            "raise --rate, lower --qps, or take --pace worker",
+        ));
+    }
+    let most = pacing.most_kbit_per_s.into();
+    limits.allow("kbit/s of one QP", most, kbit_per_s, "--rate")
+}
+
+fn has(services: Services, service: Service) -> bool {
+    match service {
+        Service::Rc => services.rc,
+        Service::Uc => services.uc,
+        Service::Ud => services.ud,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verbs::{DeviceLimits, Pacing};
+
+    #[test]
+    fn a_datagram_is_no_longer_than_the_ports_mtu() {
+        let limits =
+            PortLimits { name: "soft1".to_owned(), packet_bytes: 1024, ..PortLimits::default() };
+        let check = |service, size| {
+            let flow = Settings::from([("service", service), ("size", size)]);
+            let checked = check_flow(&limits, &flow, Side::Target);
+            checked.map_err(|error| error.to_string())
+        };
+        assert_eq!(check("ud", "1K"), Ok(()));
+        assert_eq!(check("uc", "4K"), Ok(()));
+        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, but the case needs 1025";
+        assert_eq!(check("ud", "1025"), Err(told.to_owned()));
+    }
+
+    /// mlx5 paces raw packets alone.
+    #[test]
+    fn a_rate_that_the_device_keeps_for_other_qps_alone_is_refused() {
+        let pacing = Pacing {
+            least_kbit_per_s: 1_000,
+            most_kbit_per_s: 100_000_000,
+            services: Services::default(),
+        };
+        let limits = PortLimits {
+            name: "mlx5_0".to_owned(),
+            device: DeviceLimits { pacing: Some(pacing), ..DeviceLimits::default() },
+            ..PortLimits::default()
+        };
+        let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
+        let error = check_flow(&limits, &flow, Side::Initiator).unwrap_err();
+        let told = "mlx5_0 has no rate limit for QPs with this --service, as --pace device needs";
+        assert_eq!(error.to_string(), told);
+        assert!(error.hint().unwrap().contains("--pace worker"));
+    }
+
+    #[test]
+    fn a_service_without_qps_is_refused_with_another_that_has_some() {
+        let limits = PortLimits {
+            name: "bnxt_re0".to_owned(),
+            lacks_services: Services { uc: true, ..Services::default() },
+            ..PortLimits::default()
+        };
+        let check = |service| {
+            let checked =
+                check_flow(&limits, &Settings::from([("service", service)]), Side::Target);
+            checked.map_err(|error| (error.to_string(), error.hint()))
+        };
+        assert_eq!(check("rc"), Ok(()));
+        let (told, hint) = check("uc").unwrap_err();
+        assert_eq!(told, "bnxt_re0 has no UC QPs");
+        assert_eq!(hint.as_deref(), Some("use --service rc"));
     }
 }

@@ -1,16 +1,14 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
-use metrics::Clock;
-use metrics::latency::Recorder;
+use metrics::{Clock, latency::Recorder};
 use results::model::{
     Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
 };
 use settings::Settings;
 use statistics::gaps_p_value;
 
-use crate::run::FlowEnd;
-use crate::window::away_part;
+use crate::{outcome::away_part, run::FlowEnd};
 
 /// The lateness that is tolerated: this part of the latency, and [`TOLERATED_NS`] at least.
 const TOLERATED_PART: f64 = 0.1;

@@ -2,19 +2,23 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use machine::host::available_memory;
-use machine::threads::{self, CoreError};
+use machine::{
+    host::available_memory,
+    threads::{self, CoreError, CoreLocks},
+};
 use metrics::Clock;
 use plan::{Devices, FlowDevice};
+use protocol::{
+    failure::RunFailure,
+    memory_offer::{DeviceKind, MemoryOffer},
+};
 pub use verbs::{Faults, PortRequest, Route};
-use verbs::{Network, Port, select_or_embedded};
+use verbs::{Network, Port, VerbsLibrary, embedded_device, select_or_embedded};
 
-use protocol::failure::RunFailure;
-
-use crate::cores::Cores;
-pub use crate::options::NodeOptions;
-use crate::rails::{self, Rails};
-use protocol::memory_offer::{DeviceKind, MemoryOffer};
+use crate::{
+    ports::{Rails, rails_in_turn, threads_of_rails},
+    threads::Cores,
+};
 
 /// The remark on figures of the embedded device.
 const EMBEDDED: &str = "figures are those of rocebench, the protocol and this machine's CPUs, not of a network adapter";
@@ -41,7 +45,7 @@ impl NodeResources {
     pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
         let rails = Rails::open(&options, route)?;
         let numa_nodes: Vec<_> = rails.ports.iter().map(numa_node_of).collect();
-        let in_turn = rails::in_turn(&numa_nodes);
+        let in_turn = rails_in_turn(&numa_nodes);
         let of_workers = in_turn
             .iter()
             .map(|rail| match &options.cores {
@@ -105,7 +109,7 @@ impl NodeResources {
 
     /// The threads that serve each of its rails, of so many.
     pub(crate) fn threads_of_rails(&self, count: usize) -> Vec<Vec<usize>> {
-        if self.has_rails() { rails::threads(&self.numa_nodes, count) } else { Vec::new() }
+        if self.has_rails() { threads_of_rails(&self.numa_nodes, count) } else { Vec::new() }
     }
 
     /// The network in which the nodes have agreed to take their ports.
@@ -240,4 +244,64 @@ fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreErr
 fn is_port(port: &Port, device: &FlowDevice) -> bool {
     let has_number = device.ib_port.is_none_or(|number| number == port.info.port);
     has_number && port.context.name() == device.name
+}
+
+/// The options of a node.
+#[derive(Clone, Debug)]
+pub struct NodeOptions {
+    /// The verbs library; if it has no device, the embedded device is used.
+    pub library: &'static VerbsLibrary,
+    /// The requested device, port and GID.
+    pub request: PortRequest,
+    /// The devices over which its flows go at once, in place of the one of `request`.
+    pub rails: Option<Devices>,
+    /// Faults of a device in place of those of `request`.
+    pub device_faults: Vec<(String, Faults)>,
+    pub cores: Option<Vec<usize>>,
+    /// Where workers on this host record their cores for each other.
+    pub core_locks: CoreLocks,
+    /// The most memory that a run may take at this node, in bytes; never more than there is.
+    pub memory_limit: Option<u64>,
+}
+
+impl NodeOptions {
+    /// A node that uses rdma-core's libibverbs and has its own cores.
+    pub fn system(request: PortRequest, cores: Option<Vec<usize>>) -> Self {
+        NodeOptions {
+            library: VerbsLibrary::system(),
+            request,
+            rails: None,
+            device_faults: Vec::new(),
+            cores,
+            core_locks: CoreLocks::of_host(),
+            memory_limit: None,
+        }
+    }
+
+    /// The options of a further node in the same process. Faults stay at the first, as with another process, unless
+    /// the nodes share one device: its first opening decides, and any node may be first.
+    pub fn of_the_other_end(&self) -> Self {
+        let mut other = self.clone();
+        if !other.request.device.as_deref().is_some_and(is_shared) {
+            other.request.faults = None;
+        }
+        other.device_faults.retain(|(name, _)| is_shared(name));
+        other
+    }
+
+    /// The request for a device of this name, or for any.
+    pub(crate) fn request(&self, device: Option<&str>) -> PortRequest {
+        let own = self.device_faults.iter().find(|(name, _)| device == Some(name.as_str()));
+        PortRequest {
+            device: device.map(str::to_owned),
+            faults: own.map(|(_, faults)| *faults).or(self.request.faults),
+            ..self.request.clone()
+        }
+    }
+}
+
+/// Whether all openings of a device have one address; each of an embedded one without an address has its own.
+fn is_shared(name: &str) -> bool {
+    let device = embedded_device(name).ok().flatten();
+    device.is_none_or(|device| device.address.is_some())
 }

@@ -1,7 +1,6 @@
 //! The verbs objects of one end of a flow: memory with the least access that the operation needs, its queues, and the
 //! transitions of its QPs to RTS.
 
-use crate::device_limits::check_flow;
 use std::sync::Arc;
 
 use datapath::{
@@ -10,22 +9,26 @@ use datapath::{
     initiator_access, target_access,
 };
 use metrics::limits::Wire;
-use settings::{Access as OfferedAccess, ConnectMode, CqMode, Settings};
+use plan::Side;
+use protocol::{
+    endpoints::{Endpoints, QpEndpoint},
+    failure::RunFailure,
+};
+use settings::{
+    Access as OfferedAccess, CallStyle, ConnectMode, CqMode, Domains, Settings, Timestamps,
+};
 use verbs::{
-    Access, AddressHandle, CompletionQueue, GidType, LinkLayer, Port, ProtectionDomain, QueuePair,
-    Service,
+    Access, AddressHandle, CompletionQueue, CqCalls, GidType, LinkLayer, Port, ProtectionDomain,
+    QpCapacity, QpParts, QueuePair, Service, SharedReceiveQueue, ThreadDomain, VerbsError,
 };
 
-use crate::connect_cm::{Connections, check_port};
 pub use crate::needs::EndRoles;
-use crate::needs::{Needs, effective_workers};
-use crate::node_threads::NodeThreads;
-use crate::port_path::{self, Agreed};
-use crate::qp_service::{psns, service};
-use crate::queues::Queues;
-use plan::Side;
-use protocol::endpoints::{Endpoints, QpEndpoint};
-use protocol::failure::RunFailure;
+use crate::{
+    connect_cm::{Connections, check_port},
+    needs::{Needs, check_flow, effective_workers},
+    port_path::{self, Agreed, psns, service},
+    threads::NodeThreads,
+};
 
 pub struct VerbsObjects {
     flow: Settings,
@@ -126,24 +129,20 @@ impl VerbsObjects {
         })
     }
 
-    /// This end's connection array.
+    /// This end's connection array: what the peer needs to know of its QPs and memory.
     pub fn endpoints(&self) -> Endpoints {
         let layout = Layout::requests(&self.flow, &Geometry::from_flow(&self.flow));
-        let memory = |index: usize| match &self.offered {
-            Some(regions) => {
-                let target = Layout::target_of(&self.flow, index as u32);
-                let region = regions.of_qp(target);
-                (
-                    region.address() + layout.start_of(target) as u64,
-                    region.rkey(),
-                    layout.qp_bytes() as u64,
-                )
-            }
-            None => (0, 0, 0),
-        };
         let qps = self.qps.iter().zip(&self.psns).enumerate().map(|(index, (qp, &psn))| {
-            let (address, rkey, length) = memory(index);
-            QpEndpoint { qpn: qp.qpn(), psn, address, rkey, length }
+            let bare = QpEndpoint { qpn: qp.qpn(), psn, address: 0, rkey: 0, length: 0 };
+            let Some(regions) = &self.offered else { return bare };
+            let target = Layout::target_of(&self.flow, index as u32);
+            let region = regions.of_qp(target);
+            QpEndpoint {
+                address: region.address() + layout.start_of(target) as u64,
+                rkey: region.rkey(),
+                length: layout.qp_bytes() as u64,
+                ..bare
+            }
         });
         Endpoints {
             qkey: match self.service {
@@ -372,4 +371,135 @@ impl VerbsObjects {
 /// The peer's access to the memory of an end with these roles.
 fn remote_access(flow: &Settings, roles: EndRoles) -> Access {
     if roles.offers_memory { target_access(flow.op.profile()) } else { Access::LocalRead }
+}
+
+/// The queues of an end: its CQs, its SRQ, and its QPs in INIT, made by the calls that the flow asks for.
+pub(super) struct Queues {
+    pub(super) cqs: Vec<Arc<CompletionQueue>>,
+    pub(super) srq: Option<Arc<SharedReceiveQueue>>,
+    pub(super) qps: Vec<Arc<QueuePair>>,
+}
+
+impl Queues {
+    /// Creates what `needs` says, for `threads` of the node to serve: one for each worker. The peer has `access` through
+    /// the QPs. Calls `alive` from time to time, which may end it.
+    ///
+    /// # Errors
+    /// A failed call, or an error of `alive`.
+    pub(super) fn create(
+        (port, pd): (&Port, &Arc<ProtectionDomain>),
+        (flow, service): (&Settings, Service),
+        needs: &Needs,
+        access: Access,
+        (node_threads, threads): (&mut NodeThreads, &[usize]),
+        alive: impl Fn() -> Result<(), RunFailure>,
+    ) -> Result<Queues, RunFailure> {
+        let cqs = (0..needs.cqs as usize)
+            .map(|index| {
+                completion_queue(port, flow, needs, node_threads, pollers(flow, threads, index))
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let srq =
+            needs.srq_wrs.map(|wrs| SharedReceiveQueue::new(pd, wrs, flow.sges)).transpose()?;
+        let domains = match flow.domains {
+            Domains::Usual => Vec::new(),
+            Domains::Thread => {
+                threads.iter().map(|_| ThreadDomain::new(pd)).collect::<Result<Vec<_>, _>>()?
+            }
+        };
+        let mut qps = Vec::with_capacity(flow.qps as usize);
+        for index in 0..flow.qps as usize {
+            alive()?;
+            let cq = cq_of(flow, &cqs, index);
+            let parts = QpParts {
+                srq: srq.as_ref(),
+                // QPs belong to workers in turn.
+                domain: domains.get(index % domains.len().max(1)),
+                extended_post: flow.post == CallStyle::Extended,
+            };
+            let qp = QueuePair::with_parts(service, pd, [cq, cq], parts, needs.capacity)
+                .map_err(|error| explain_inline(error, pd, cq, needs.capacity, service))?;
+            // rdma_cm supplies the attributes of INIT with the connection.
+            if flow.connect == ConnectMode::Tcp {
+                qp.to_init(port.info.port, port.pkey_index, access)?;
+            }
+            qps.push(qp);
+        }
+        Ok(Queues { cqs, srq, qps })
+    }
+}
+
+fn completion_queue(
+    port: &Port,
+    flow: &Settings,
+    needs: &Needs,
+    node_threads: &mut NodeThreads,
+    pollers: &[usize],
+) -> Result<Arc<CompletionQueue>, VerbsError> {
+    let calls = CqCalls {
+        extended: flow.poll_api == CallStyle::Extended,
+        stamps: flow.timestamps == Timestamps::Device,
+        single_threaded: flow.domains == Domains::Thread,
+    };
+    let channel = node_threads.channel(&port.context, pollers)?;
+    let vector = pollers.first().copied().unwrap_or(0);
+    let sleeps_on = channel.as_ref().map(|channel| (channel, vector));
+    CompletionQueue::with_calls(&port.context, needs.cq_entries, calls, sleeps_on)
+}
+
+/// Those of `threads` that poll CQ `index`.
+fn pollers<'t>(flow: &Settings, threads: &'t [usize], index: usize) -> &'t [usize] {
+    match flow.cq {
+        CqMode::Shared => threads,
+        CqMode::PerWorker | CqMode::PerQp => {
+            let poller = threads.get(index % threads.len().max(1));
+            poller.map(std::slice::from_ref).unwrap_or_default()
+        }
+    }
+}
+
+fn cq_of<'c>(
+    flow: &Settings,
+    cqs: &'c [Arc<CompletionQueue>],
+    qp: usize,
+) -> &'c Arc<CompletionQueue> {
+    let index = match flow.cq {
+        CqMode::Shared => 0,
+        CqMode::PerWorker => qp % cqs.len().max(1),
+        CqMode::PerQp => qp,
+    };
+    &cqs[index]
+}
+
+/// If a device refused the inline size, names the largest that it accepts, since no query reports it.
+fn explain_inline(
+    error: VerbsError,
+    pd: &Arc<ProtectionDomain>,
+    cq: &Arc<CompletionQueue>,
+    capacity: QpCapacity,
+    service: Service,
+) -> VerbsError {
+    let works = |inline_bytes| {
+        let capacity = QpCapacity { inline_bytes, ..capacity };
+        QueuePair::with_parts(service, pd, [cq, cq], QpParts::default(), capacity).is_ok()
+    };
+    if capacity.inline_bytes == 0 || !works(0) {
+        return error;
+    }
+    let (mut good, mut bad) = (0, capacity.inline_bytes);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        if works(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    VerbsError::DeviceLimit {
+        device: pd.context().name().to_owned(),
+        what: "bytes inline with these depths",
+        limit: good.into(),
+        needed: capacity.inline_bytes.into(),
+        flags: "--inline",
+    }
 }

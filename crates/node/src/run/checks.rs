@@ -1,18 +1,21 @@
 //! The checks of a node while a run waits for something: of its workers, its devices and its link, and whether anything
 //! still moves.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
 
 use datapath::Counts;
-use protocol::error::LinkError;
-use protocol::failure::RunFailure;
-use protocol::message::{Drained, Message, RunMessage};
+use protocol::{
+    error::LinkError,
+    failure::RunFailure,
+    message::{Drained, Message, RunMessage},
+};
 use settings::Settings;
 use verbs::{AsyncEvent, AsyncEvents, Context};
 
-use super::{FlowEnd, Run, State};
+use crate::run::{FlowEnd, Run, State};
 
 /// Interval of the checks while waiting.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
@@ -216,7 +219,6 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// From now on.
     pub(super) fn new(end: &FlowEnd) -> Arrivals {
         Arrivals { received: end.shared.counts().received, changed_at: Instant::now() }
     }

@@ -4,39 +4,51 @@ mod checks;
 mod flow_end;
 mod notes;
 mod set_up;
+pub(crate) mod set_up_qps;
 
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use datapath::{Phase, WindowEdges, WorkerPool};
 use machine::threads::CoreList;
 use metrics::steady::SteadyDetector;
 use plan::{Case, Flow, Side};
-use protocol::failure::{RunFailure, VERIFY_HINT};
-use protocol::link::Link;
-use protocol::message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp};
-use protocol::node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE};
-use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
+use protocol::{
+    failure::{RunFailure, VERIFY_HINT},
+    link::Link,
+    message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp},
+    node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE},
+    time_limits::{ANSWER_LIMIT, SETUP_LIMIT},
+};
 use results::model::QpResult;
 use settings::{ConnectMode, Stop, Warmup};
 use verbs::{AsyncEvents, Context};
 
-use crate::connect_cm::{Listener, check_port};
-use crate::needs::{EndRoles, effective_workers};
-use crate::node_threads::NodeThreads;
-use crate::outcome::{self, end_report};
-use crate::resources::NodeResources;
-use crate::server::events::{ServerEvent, ServerLog};
-use crate::verbs_objects::VerbsObjects;
-use checks::Arrivals;
-pub(crate) use checks::{EarlyEnd, TICK, unless_end};
-use flow_end::CreatedEnd;
-pub use flow_end::FlowEnd;
-pub use notes::Sampled;
-use notes::{LiveLatency, Notes};
-pub(crate) use notes::{Meter, progress, progress_of_windows};
+use self::{
+    checks::Arrivals,
+    flow_end::CreatedEnd,
+    notes::{LiveLatency, Notes},
+};
+pub(crate) use self::{
+    checks::{EarlyEnd, TICK, unless_end},
+    notes::{Meter, progress, progress_of_windows},
+};
+pub use self::{flow_end::FlowEnd, notes::Sampled};
+use crate::{
+    connect_cm::{Listener, check_port},
+    needs::{EndRoles, effective_workers},
+    outcome::{self, end_report},
+    resources::NodeResources,
+    server::{ServerEvent, ServerLog},
+    threads::NodeThreads,
+    verbs_objects::VerbsObjects,
+};
 
 /// Longest time between two commands in a run: the longest measurement, and then some.
 pub(crate) const COMMAND_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -222,18 +234,18 @@ impl<'a> Run<'a> {
         groups.extend((0..Flow::WORKER_SETS).map(|set| self.worker_set(set).collect()));
         let mut threads = NodeThreads::in_groups(count, self.case.poll, groups);
         let mut ends = Vec::new();
-        for (index, flow, side) in self.case.ends_at(self.node) {
-            let port = &self.resources.port_of(flow.device(side))?;
+        for (index, planned, side) in self.case.ends_at(self.node) {
+            let port = &self.resources.port_of(planned.device(side))?;
             let numa_node = self.resources.numa_node_at(port);
-            let mut flow = flow.clone();
+            let mut flow = planned.clone();
             let rail = self.resources.rail_of(port);
             let of_group =
                 threads.take_group(rail.unwrap_or(over_none + usize::from(flow.worker_set)));
             if rail.is_some() {
                 flow.workers = flow.workers.min(u32::try_from(of_group).unwrap_or(u32::MAX));
             }
-            let alive = || self.alive();
-            let objects = VerbsObjects::create(port, &flow, side, numa_node, &mut threads, alive)?;
+            let objects =
+                VerbsObjects::create(port, &flow, side, numa_node, &mut threads, || self.alive())?;
             let listener = match (flow.connect, side) {
                 (ConnectMode::Cm, Side::Target) => Some(Listener::open(port)?),
                 _ => None,
@@ -622,10 +634,10 @@ impl<'a> Run<'a> {
         loop {
             match self.recv(limit).map_err(|broken| broken.failure(&[]))? {
                 Message::Run(RunMessage::AskQps { end, from }) => {
-                    let rest = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
-                    let first = (from as usize).saturating_sub(kept).min(rest.len());
-                    let last = rest.len().min(first + QPS_OF_A_MESSAGE);
-                    self.link.send(RunMessage::Qps(rest[first..last].to_vec()))?;
+                    let qps = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
+                    let first = (from as usize).saturating_sub(kept).min(qps.len());
+                    let last = qps.len().min(first + QPS_OF_A_MESSAGE);
+                    self.link.send(RunMessage::Qps(qps[first..last].to_vec()))?;
                 }
                 Message::Run(RunMessage::RunDone) => return Ok(()),
                 other => return Err(self.link.unexpected(expected, &other).into()),

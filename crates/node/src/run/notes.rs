@@ -1,22 +1,29 @@
 //! What is learnt in a run: samples and counters for the report, and its progress for the coordinator's display.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use metrics::counters::{CounterWatch, Growth, Reading, why_loss_is_unknown};
-use metrics::timeline::MOST_COUNTS;
-use metrics::{IntervalLatency, QpTimeline, Timeline};
-use protocol::link::Link;
-use protocol::message::{Progress, RunMessage};
-use protocol::node_report::{DeviceCounters, SetUpReport};
+use metrics::{
+    IntervalLatency, QpTimeline, Timeline,
+    counters::{CounterWatch, Growth, Reading, why_loss_is_unknown},
+    timeline::MOST_COUNTS,
+};
+use protocol::{
+    link::Link,
+    message::{Progress, RunMessage},
+    node_report::{DeviceCounters, SetUpReport},
+};
 use results::model::LossUnknown;
 use settings::Stop;
 use softroce::transport::ENGINE_CPU_NS;
 use verbs::{Context, Port, kernel_driver};
 
-use super::FlowEnd;
-use super::flow_end::senders;
-use crate::outcome::add_growth;
+use crate::{
+    outcome::add_growth,
+    run::{FlowEnd, flow_end::senders},
+};
 
 /// Interval between a node's progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -44,7 +51,7 @@ impl Notes {
         self.sampled = Sampled::for_ends(ends);
     }
 
-    /// Samples the windows.
+    /// Takes a sample of each window: what it has completed, and where they are few what its QPs have.
     pub(crate) fn sample(&mut self, ends: &[FlowEnd]) {
         for (end, sampled) in ends.iter().zip(&mut self.sampled) {
             let Some(sampled) = sampled else { continue };
@@ -65,11 +72,13 @@ impl Notes {
                 ports.push(port);
             }
         }
-        let name = |index, port: &Port| (index > 0).then(|| port.context.name().to_owned());
         self.watches = ports
             .into_iter()
             .enumerate()
-            .map(|(index, port)| (name(index, port), PortCounters::watch(port)))
+            .map(|(index, port)| {
+                let name = (index > 0).then(|| port.context.name().to_owned());
+                (name, PortCounters::watch(port))
+            })
             .collect();
     }
 
@@ -140,7 +149,6 @@ pub(crate) struct PortCounters {
 }
 
 impl PortCounters {
-    /// From now on.
     pub(crate) fn watch(port: &Port) -> PortCounters {
         let (context, port) = (Arc::clone(&port.context), port.info.port);
         let device = context.name().to_owned();
@@ -202,7 +210,6 @@ pub(crate) struct CpuWatch {
 }
 
 impl CpuWatch {
-    /// Begins now.
     pub(crate) fn start(contexts: Vec<Arc<Context>>) -> CpuWatch {
         CpuWatch { began: Instant::now(), before: CpuTimes::read(&contexts), contexts }
     }

@@ -1,28 +1,39 @@
-//! One session: what a coordinator asks for, one message after the other, until its goodbye.
+//! One session: what a coordinator asks for, one message after the other, until its goodbye. Its client is the coordinator
+//! that connected to the server, or rank 0 of a launcher's job, to which the other ranks connect.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
-
-use crate::lesson::serve_lesson;
-use crate::memory_needs::admit;
-use crate::perftest_launch::PerftestLaunch;
-use crate::resources::{NodeResources, Route};
-use crate::run::Run;
-use crate::server::events::{ServerEvent, ServerLog};
-use crate::server::facts::facts;
-use crate::server::options::ServerOptions;
-use crate::server::perftest::{permit, serve_perftest};
-use perftest::Job;
-use plan::{Case, Devices, Sweep};
-use protocol::error::LinkError;
-use protocol::failure::RunFailure;
-use protocol::handshake::Accepted;
-use protocol::link::Link;
-use protocol::message::{
-    ExaminationMessage, FileMessage, LessonMessage, Message, PerftestMessage, RunMessage,
-    SessionMessage,
+use std::{
+    io, slice,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
 };
-use verbs::Network;
+
+use perftest::Job;
+use plan::{Case, Devices, FlowDevice, Sweep};
+use protocol::{
+    error::{AcceptError, ConnectError, LinkError},
+    failure::RunFailure,
+    handshake::{Accepted, ServerTerms},
+    join::{JoinError, join},
+    join_message::Join,
+    link::Link,
+    message::{
+        ExaminationMessage, FileMessage, LessonMessage, Message, PerftestMessage, RunMessage,
+        SessionMessage,
+    },
+    node_report::NodeFacts,
+};
+use verbs::{Network, Port, PortLimits};
+
+use crate::{
+    lesson::serve_lesson,
+    memory_needs::admit,
+    outcome,
+    perftest::{PerftestLaunch, permit, serve_perftest},
+    resources::{NodeResources, Route},
+    run::Run,
+    server::{ServerEvent, ServerLog, ServerOptions},
+};
 
 /// Longest pause of a coordinator between two runs of this node, which may have no part in others. That the coordinator
 /// lives is known from its heart-beats.
@@ -83,8 +94,8 @@ fn serve_session(
                 rails,
             }) => {
                 let port = resources.port();
-                let network = network.or_else(|| port.toward(toward?));
-                resources = suited(resources, link, options, log, (network, rails))?;
+                let wanted = network.or_else(|| port.toward(toward?));
+                resources = suited(resources, link, options, log, (wanted, rails))?;
                 let facts = facts(&resources, &devices)?;
                 link.send(ExaminationMessage::Limits(Box::new(facts)))?;
             }
@@ -138,21 +149,21 @@ fn suited(
     link: &Link,
     options: &ServerOptions,
     log: &ServerLog,
-    (network, rails): (Option<Network>, Option<Devices>),
+    (wanted_network, wanted_rails): (Option<Network>, Option<Devices>),
 ) -> Result<NodeResources, RunFailure> {
-    let network = network.filter(|network| resources.port().may_move_to(*network));
-    let others = rails.filter(|rails| resources.requested_rails() != Some(rails));
-    if network.is_none() && others.is_none() {
+    let other_network = wanted_network.filter(|network| resources.port().may_move_to(*network));
+    let other_rails = wanted_rails.filter(|rails| resources.requested_rails() != Some(rails));
+    if other_network.is_none() && other_rails.is_none() {
         return Ok(resources);
     }
-    let rails = others.or_else(|| resources.requested_rails().cloned());
-    let network = network.or_else(|| resources.network());
+    let rails = other_rails.or_else(|| resources.requested_rails().cloned());
+    let network = other_network.or_else(|| resources.network());
     drop(resources);
-    let resources = open_resources(link, options, network, rails)?;
-    if let Some(text) = resources.remark() {
+    let reopened = open_resources(link, options, network, rails)?;
+    if let Some(text) = reopened.remark() {
         log(ServerEvent::Note { text: &text });
     }
-    Ok(resources)
+    Ok(reopened)
 }
 
 fn ended(error: LinkError) -> RunFailure {
@@ -234,4 +245,140 @@ fn perftest(
     let resources = Some(resources).filter(|_| !launch.embedded);
     serve_perftest(link, &launch, job, stop)?;
     resources.map_or_else(|| open_resources(link, options, network, None), Ok)
+}
+
+/// The facts of a node at which flows ask for these devices besides.
+///
+/// # Errors
+/// There is none of such a name.
+pub(super) fn facts(
+    resources: &NodeResources,
+    devices: &[FlowDevice],
+) -> Result<NodeFacts, RunFailure> {
+    let named: Vec<Port> =
+        devices.iter().map(|device| resources.port_of(Some(device))).collect::<Result<_, _>>()?;
+    let port = resources.port();
+    let used = if named.is_empty() { slice::from_ref(port) } else { &named };
+    let networks = used.iter().flat_map(|port| &port.choice.networks);
+    let device = outcome::device(port);
+    Ok(NodeFacts {
+        lossless: outcome::lossless(port, &device),
+        device,
+        limits: PortLimits::new(&port.adapter, &port.info),
+        memory: resources.memory_offer(),
+        networks: networks.copied().collect(),
+        rails: resources.rails(),
+        left_out: resources.left_out().to_vec(),
+        remark: resources.remark(),
+    })
+}
+
+/// How long rank 0 may take to listen. A launcher may load the program at each node first.
+const FIRST_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long rank 0, which was there, may take to answer again.
+const AGAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// Time between two tries to reach rank 0.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where rank 0 of a launcher's job listens.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Names or addresses of its host.
+    pub hosts: Vec<String>,
+    pub port: u16,
+}
+
+/// Connects a rank of a launcher's job to rank 0, joins it, and serves the session that rank 0 leads on that connection,
+/// until its goodbye. When a session ends early the rank joins again, since rank 0 may go on. `own` is what this rank tells
+/// of itself.
+///
+/// # Errors
+/// Rank 0 is not there, refuses, has failed, or has ended before its goodbye; or `stop` is set.
+pub fn serve_rank_0(
+    place: &Place,
+    own: &Join,
+    options: &ServerOptions,
+    log: &ServerLog,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    let terms = ServerTerms::new(options.token.clone(), options.host.clone());
+    let mut hosts = place.hosts.clone();
+    let mut since = Instant::now();
+    // How the last session ended.
+    let mut last: Option<RunFailure> = None;
+    loop {
+        let error = match join(&hosts, place.port, own, &terms, stop) {
+            Ok(accepted) => {
+                let rank_0 = accepted.peer.address;
+                let prefix = format!("{rank_0} gave up: ");
+                if hosts.len() > 1 {
+                    // The one that answers: its silence tells that rank 0 has ended.
+                    hosts = vec![rank_0.ip().to_string()];
+                }
+                let Err(mut failure) = session(accepted, options, log, stop) else {
+                    return Ok(());
+                };
+                if let Some(reason) = failure.message.strip_prefix(&prefix) {
+                    failure.message = reason.to_owned();
+                }
+                since = Instant::now();
+                last = Some(failure);
+                thread::sleep(PAUSE);
+                continue;
+            }
+            Err(error) => error,
+        };
+        let limit = match last {
+            Some(_) => AGAIN_LIMIT,
+            None => FIRST_LIMIT,
+        };
+        let may_try_again = !is_final(&error, last.is_some()) && since.elapsed() < limit;
+        if !may_try_again || stop.load(Ordering::Relaxed) {
+            return Err(why_it_ends(error, last));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Whether trying again is of no use.
+fn is_final(error: &JoinError, was_there: bool) -> bool {
+    match error {
+        JoinError::Connect(ConnectError::Unreachable { source, .. }) => {
+            // Rank 0 listens as long as it lives.
+            was_there && source.kind() == io::ErrorKind::ConnectionRefused
+        }
+        JoinError::Connect(error) => error.is_interrupt(),
+        JoinError::Accept(error) => {
+            matches!(error, AcceptError::Refused { .. } | AcceptError::Unproven { .. })
+        }
+    }
+}
+
+/// Why this rank ends: what rank 0 said, or else how the last session ended, or that rank 0 is not there.
+fn why_it_ends(error: JoinError, last: Option<RunFailure>) -> RunFailure {
+    match (error, last) {
+        (JoinError::Accept(AcceptError::Refused { why, .. }), _) => why.into(),
+        (_, Some(failure)) => failure,
+        (JoinError::Connect(error), None) => {
+            let hint = match &error {
+                ConnectError::Resolve { .. }
+                | ConnectError::Unreachable { .. }
+                | ConnectError::NoAnswer { .. } => Some(
+                    "read rank 0's output; if it runs on another host, give --rank-0 HOST:PORT at all ranks"
+                        .to_owned(),
+                ),
+                error => error.hint(),
+            };
+            RunFailure { bad_input: false, hint, ..RunFailure::from(error) }
+        }
+        (JoinError::Accept(error), None) => {
+            let hint = match &error {
+                AcceptError::Unproven { .. } => Some("give all ranks the same --token".to_owned()),
+                error => error.hint(),
+            };
+            RunFailure::new(format!("joining rank 0: {error}"), hint)
+        }
+    }
 }

@@ -1,14 +1,26 @@
-//! The rails of a node: which ports it takes, and which of its threads serve which of them.
+//! Which ports a node takes: its rails, each with threads of its own, and the network in which the nodes of a session take
+//! theirs. Each tells the networks of the ports that it may take, and the one that most have is taken.
 
-use crate::options::NodeOptions;
+use std::{collections::HashMap, net::IpAddr, sync::atomic::AtomicBool};
+
 use plan::Devices;
-use protocol::failure::RunFailure;
-use verbs::{Adapters, LinkLayer, Port, PortRequest, Route, VerbsError, select_or_embedded};
+use protocol::{
+    error::LinkError,
+    failure::RunFailure,
+    link::Link,
+    message::{ExaminationMessage, Message},
+    node_report::NodeFacts,
+    time_limits::ANSWER_LIMIT,
+};
+use verbs::{
+    Adapters, LinkLayer, Network, Port, PortRequest, Route, VerbsError, select_or_embedded,
+};
+
+use crate::resources::{NodeOptions, NodeResources};
 
 /// The ports of a node, its own first.
 #[derive(Default)]
 pub(crate) struct Rails {
-    /// At least one.
     pub(crate) ports: Vec<Port>,
     /// Of each that was asked for, whether it can be used.
     pub(crate) are_up: Vec<bool>,
@@ -108,7 +120,7 @@ impl From<Port> for Rails {
 }
 
 /// The rails in the order in which threads are given to them: one of each NUMA node in turn.
-pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
+pub(crate) fn rails_in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..numa_nodes.len()).collect();
     order.sort_by_key(|&rail| {
         let earlier = &numa_nodes[..rail];
@@ -119,8 +131,8 @@ pub(crate) fn in_turn(numa_nodes: &[Option<u32>]) -> Vec<usize> {
 
 /// The threads that serve each rail. Each thread has rails of its own in turn, and only where there are fewer threads than
 /// rails several; then of one NUMA node, unless there are fewer threads than those.
-pub(crate) fn threads(numa_nodes: &[Option<u32>], count: usize) -> Vec<Vec<usize>> {
-    let order = in_turn(numa_nodes);
+pub(crate) fn threads_of_rails(numa_nodes: &[Option<u32>], count: usize) -> Vec<Vec<usize>> {
+    let order = rails_in_turn(numa_nodes);
     let mut threads = vec![Vec::new(); order.len()];
     let served = match order.len() {
         0 => 0,
@@ -141,6 +153,89 @@ pub(crate) fn threads(numa_nodes: &[Option<u32>], count: usize) -> Vec<Vec<usize
     threads
 }
 
+/// The network that most nodes have, of several the one that comes first; `None` if no two have one in common. The networks of
+/// a node are in its own order.
+pub fn common<'a>(nodes: impl IntoIterator<Item = &'a [Network]>) -> Option<Network> {
+    // How many have it, and its place among all.
+    let mut found: HashMap<Network, (usize, usize)> = HashMap::new();
+    for networks in nodes {
+        for (index, network) in networks.iter().enumerate() {
+            let place = found.len();
+            let (count, _) = found.entry(*network).or_insert((0, place));
+            *count += usize::from(!networks[..index].contains(network));
+        }
+    }
+    let best = found
+        .into_iter()
+        .filter(|(_, (count, _))| *count >= 2)
+        .min_by_key(|(_, (count, place))| (std::cmp::Reverse(*count), *place));
+    best.map(|(network, _)| network)
+}
+
+/// Opens the port at the client of a session of two ends, in the network that both have.
+///
+/// # Errors
+/// No port or no cores as asked for, or as [`agree`].
+pub fn open_at_client(
+    options: &NodeOptions,
+    link: &Link,
+    stop: &AtomicBool,
+) -> Result<NodeResources, RunFailure> {
+    let route = link.route()?;
+    let resources = NodeResources::open(options.clone(), Some(route))?;
+    let network = agree(link, resources.port(), stop)?;
+    if network.is_none() {
+        return Ok(resources);
+    }
+    drop(resources);
+    NodeResources::open(options.clone(), Some(Route { network, ..route }))
+}
+
+/// Agrees with the server of a session of two ends, which takes its port accordingly, on the network to which this end moves;
+/// `None` if its `port` stays.
+///
+/// # Errors
+/// The other end cannot serve, or the link ended.
+pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Network>, LinkError> {
+    let own = &port.choice.networks;
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let ask = |network, toward| {
+        let devices = Vec::new();
+        link.send(ExaminationMessage::AskLimits { devices, network, toward, rails: None })?;
+        take_facts(link, stop)
+    };
+    let theirs = ask(None, None)?.networks;
+    let network = common([&own[..], &theirs]);
+    if network.is_some() {
+        if network != theirs.first().copied() {
+            ask(network, None)?;
+        }
+        return Ok(network.filter(|it| port.may_move_to(*it)));
+    }
+    let toward = port.gid.map(|entry| entry.gid.address());
+    let there = rdma_address(&ask(None, toward)?);
+    Ok(there.and_then(|there| port.toward(there)).filter(|it| port.may_move_to(*it)))
+}
+
+/// The address of a node's RoCE port.
+pub fn rdma_address(facts: &NodeFacts) -> Option<IpAddr> {
+    let address: IpAddr = facts.device.gid.as_ref()?.parse().ok()?;
+    (!facts.networks.is_empty()).then(|| address.to_canonical())
+}
+
+/// The answer to `ask_limits`.
+///
+/// # Errors
+/// The node cannot serve, or the link ended.
+pub fn take_facts(link: &Link, stop: &AtomicBool) -> Result<NodeFacts, LinkError> {
+    match link.recv(ANSWER_LIMIT, stop)? {
+        Message::Examination(ExaminationMessage::Limits(facts)) => Ok(*facts),
+        other => Err(link.unexpected("limits", &other)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,7 +251,37 @@ mod tests {
             (&[None; 3], 2, vec![vec![0], vec![1], vec![0]]),
             (&[Some(1), Some(1), Some(1), Some(0)], 3, vec![vec![0], vec![2], vec![2], vec![1]]),
         ] {
-            assert_eq!(threads(numa, count), wanted, "{numa:?} {count}");
+            assert_eq!(threads_of_rails(numa, count), wanted, "{numa:?} {count}");
+        }
+    }
+
+    #[test]
+    fn the_network_that_most_nodes_have_is_taken_and_of_several_the_first() {
+        for (nodes, taken) in [
+            (&["10.1.0.0/24", "10.2.0.0/24"][..], None),
+            (&["", "10.2.0.0/24"], None),
+            (&["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24"], Some("10.2.0.0/24")),
+            // A node's own order decides between several, the first node's before the others'.
+            (&["10.1.0.0/24 10.2.0.0/24", "10.2.0.0/24 10.1.0.0/24"], Some("10.1.0.0/24")),
+            (
+                &["10.1.0.0/24 10.2.0.0/24", "10.1.0.0/24", "10.2.0.0/24", "10.2.0.0/24"],
+                Some("10.2.0.0/24"),
+            ),
+            // One node that has a network twice is one.
+            (&["10.1.0.0/24 10.1.0.0/24", "10.2.0.0/24"], None),
+            // The same addresses, but another prefix.
+            (&["10.1.0.0/16", "10.1.0.0/24"], None),
+            (&["10.1.0.0/24 fd00::/64", "fd00::/64"], Some("fd00::/64")),
+        ] {
+            let networks: Vec<_> = nodes
+                .iter()
+                .map(|text| -> Vec<Network> {
+                    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+                })
+                .collect();
+            let found = common(networks.iter().map(Vec::as_slice));
+            let taken = taken.map(|text| text.parse().unwrap());
+            assert_eq!(found, taken, "{nodes:?}");
         }
     }
 }

@@ -1,17 +1,18 @@
 //! The initiator's part: for each QP an id that resolves the address and the route, then requests the connection.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use verbs::cm::{CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason};
-use verbs::{Gid, VerbsLibrary};
+use protocol::{failure::RunFailure, message::CmListening, token::from_hex};
+use verbs::{
+    Gid, VerbsLibrary,
+    cm::{CmAddress, CmChannel, CmError, CmEvent, CmEventKind, CmId, CmStep, RejectReason},
+};
 
-use super::private_data::{Nonce, PrivateData, Role, reason};
-use super::{Connections, Terms, behind, ns_since};
-use protocol::failure::RunFailure;
-use protocol::message::CmListening;
-use protocol::token::from_hex;
+use crate::connect_cm::{Connections, Nonce, PrivateData, Role, Terms, behind, ns_since, reason};
 
 /// The most connections in progress at once. Each takes datagrams of the kernel's connection manager, whose receive
 /// queue holds a few hundred; a lost datagram is sent again only after four seconds.
@@ -46,7 +47,6 @@ pub(crate) struct CmTimes {
     pub(crate) stale_rejections: u32,
 }
 
-/// A connection in progress.
 struct DialedConnection {
     id: CmId,
     step: CmStep,
@@ -64,8 +64,7 @@ struct Dialer<'a, R> {
     connections: Vec<DialedConnection>,
     /// When to request again, and for which QP.
     again: VecDeque<(Instant, u32)>,
-    /// Established connections.
-    done: u32,
+    established: u32,
     ready: R,
 }
 
@@ -114,13 +113,13 @@ impl Caller {
             channel: Arc::clone(&self.channel),
             connections: Vec::with_capacity(terms.qpns.len()),
             again: VecDeque::new(),
-            done: 0,
+            established: 0,
             ready,
         };
         let mut heard = Instant::now();
-        while dialer.done < qps {
+        while dialer.established < qps {
             alive()?;
-            while (dialer.connections.len() as u32) < qps.min(dialer.done + IN_FLIGHT) {
+            while (dialer.connections.len() as u32) < qps.min(dialer.established + IN_FLIGHT) {
                 let connection = dialer.begin(dialer.connections.len() as u32)?;
                 dialer.connections.push(connection);
             }
@@ -231,7 +230,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
             connection.id.establish()?;
             connection.times.connect_ns = ns_since(connection.began);
             connection.step = CmStep::Establish;
-            self.done += 1;
+            self.established += 1;
         }
         Ok(())
     }
@@ -250,7 +249,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
             object: format!(
                 "{} ({} of {} QPs are connected)",
                 self.object(index),
-                self.done,
+                self.established,
                 self.terms.qpns.len()
             ),
             event: CmEventKind::Unreachable,
