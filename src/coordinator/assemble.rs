@@ -134,9 +134,9 @@ pub(crate) fn assemble(
         })
     });
     let windows = windows(case, &reports, &learnt.clocks);
-    tell_counters(nodes, &mut reports, &mut run);
-    tell_flows(case, nodes, &mut reports, &mut run);
-    tell_overlap(&windows, &mut run);
+    add_counters(nodes, &mut reports, &mut run);
+    add_flows(case, nodes, &mut reports, &mut run);
+    add_overlap(&windows, &mut run);
     for flow in &mut run.flows {
         let (seconds, steady) = match &set_up {
             Some(set_up) => (set_up.warmup_seconds, set_up.warmup_steady),
@@ -230,7 +230,7 @@ fn windows<'c>(
 }
 
 /// How much of their windows the flows had together, and a doubt in each of them where that is too little.
-fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
+fn add_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
     let spans: Vec<Span> = windows.iter().map(|(_, span)| *span).collect();
     let Some(together) = together(&spans) else {
         return;
@@ -258,14 +258,15 @@ fn tell_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
 }
 
 /// The figures of each flow, and the workers of each node.
-fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
+fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut ends = BTreeMap::new();
     for (node, report) in reports {
         if let Some(result) = result_of(nodes.get(*node), run) {
             result.workers = std::mem::take(&mut report.workers);
         }
-        let of_node = std::mem::take(&mut report.ends).into_iter();
-        ends.extend(of_node.map(|end| ((end.flow, end.side), end)));
+        ends.extend(
+            std::mem::take(&mut report.ends).into_iter().map(|end| ((end.flow, end.side), end)),
+        );
     }
     let mut flows = run.flows.iter_mut();
     for (index, flow) in (0..).zip(&case.flows) {
@@ -279,24 +280,24 @@ fn tell_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], 
         let back = both.and_then(|(to, from)| Arrived::new(flow, from, to));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
-        tell_sent(forward, initiator);
+        add_sent(forward, initiator);
         if let Some(arrived) = there {
-            arrived.tell(forward);
+            arrived.add_to(forward);
         }
         forward.receive_queues = target.as_ref().and_then(|end| end.receive_queues.clone());
         if !flow.bidirectional {
             forward.received = target.and_then(|target| target.received);
         } else if let Some(reverse) = flows.next() {
-            tell_sent(reverse, target);
+            add_sent(reverse, target);
             if let Some(arrived) = back {
-                arrived.tell(reverse);
+                arrived.add_to(reverse);
             }
             reverse.receive_queues = of_initiator;
         }
     }
 }
 
-fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
+fn add_sent(flow: &mut FlowResult, end: Option<EndReport>) {
     match end.map(|end| (end.sent, end.errors)) {
         Some((Some(sent), _)) => {
             *flow = FlowResult {
@@ -312,7 +313,7 @@ fn tell_sent(flow: &mut FlowResult, end: Option<EndReport>) {
 }
 
 /// The nodes' counters and CPU times, and what they say. One device is told once.
-fn tell_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
+fn add_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
     let mut known: Vec<(bool, String, u8, Option<String>)> = Vec::new();
     for (number, report) in reports {
         let Some(node) = nodes.get(*number) else {
@@ -421,7 +422,7 @@ impl Arrived {
     }
 
     /// Adds it to what the flow sent. The share of the limit is then that of what came.
-    fn tell(self, flow: &mut FlowResult) {
+    fn add_to(self, flow: &mut FlowResult) {
         for (qp, lost) in flow.qps.iter_mut().zip(self.lost_of_qps) {
             qp.lost = Some(lost);
         }
@@ -474,7 +475,7 @@ mod tests {
             ..FlowResult::default()
         };
         if let Some(arrived) = Arrived::new(&flow, &from, &to) {
-            arrived.tell(&mut result);
+            arrived.add_to(&mut result);
         }
         result
     }

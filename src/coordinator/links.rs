@@ -127,7 +127,7 @@ impl<'a> Links<'a> {
                     }
                     None => {}
                     Some(Message::Run(RunMessage::Progress(progress))) => {
-                        on_progress(index, &progress)
+                        on_progress(index, &progress);
                     }
                     Some(message) if answers[index].is_none() => {
                         answers[index] =
@@ -258,7 +258,7 @@ impl Member<'_> {
 ///
 /// # Errors
 /// A node reported more or fewer ends than it has.
-pub(crate) fn of_peers<T: Clone>(
+pub(crate) fn peer_reports<T: Clone>(
     members: &[Member<'_>],
     reports: &[Vec<T>],
 ) -> Result<Vec<Vec<T>>, RunFailure> {
@@ -296,11 +296,11 @@ fn not_its_own() -> RunFailure {
 /// which of them is faster.
 pub(crate) fn one_of_each_host<'m, 'a>(members: &'m [Member<'a>]) -> Vec<Vec<&'m Member<'a>>> {
     let mut waves: Vec<Vec<&Member<'_>>> = Vec::new();
-    let mut of_hosts: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
+    let mut wave_of_host: BTreeMap<Option<IpAddr>, usize> = BTreeMap::new();
     for member in members {
         let link = &member.node.link;
         let host = (!link.is_within_host()).then(|| link.peer().ip());
-        let wave = of_hosts.entry(host).or_default();
+        let wave = wave_of_host.entry(host).or_default();
         match waves.get_mut(*wave) {
             Some(wave) => wave.push(member),
             None => waves.push(vec![member]),

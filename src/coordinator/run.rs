@@ -17,13 +17,12 @@ use protocol::failure::RunFailure;
 use protocol::message::{Message, Progress, RunMessage, SetUpMessage, WarmUp};
 use protocol::node_report::NodeReport;
 use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
-use results::model::Run;
-use results::utc_now;
+use results::{model::Run, utc_now};
 use settings::Stop;
 
 use super::assemble::{Assembled, Learnt, assemble, nothing_completed};
 use super::interface::Observer;
-use super::links::{Clocks, Links, Member, StepFailure, members, of_peers, one_of_each_host};
+use super::links::{Clocks, Links, Member, StepFailure, members, one_of_each_host, peer_reports};
 use super::nodes::Node;
 
 /// Longest time for a measurement or a drain: nodes judge by themselves whether something is lost.
@@ -126,14 +125,14 @@ fn connect(
             other => Err(other),
         })?;
     let mut arrays = Vec::new();
-    for (member, (of_node, note)) in links.members.iter().zip(created) {
+    for (member, (array, note)) in links.members.iter().zip(created) {
         if let (true, Some(note)) = (member.node.is_own, note) {
             observer.note(&note);
         }
-        arrays.push(of_node);
+        arrays.push(array);
     }
-    for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &arrays)?) {
-        member.node.send(RunMessage::Connect(of_peers))?;
+    for (member, peers) in links.members.iter().zip(peer_reports(links.members, &arrays)?) {
+        member.node.send(RunMessage::Connect(peers))?;
     }
     links.answers(
         SETUP_LIMIT,
@@ -291,8 +290,8 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
             long.remark(node, progress, case, observer);
         },
     )?;
-    for (member, of_peers) in links.members.iter().zip(of_peers(links.members, &drained)?) {
-        member.node.send(RunMessage::Settle(of_peers))?;
+    for (member, peers) in links.members.iter().zip(peer_reports(links.members, &drained)?) {
+        member.node.send(RunMessage::Settle(peers))?;
     }
     links.answers(
         WORK_LIMIT,
@@ -371,11 +370,11 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
         }
     };
     let mut report = reported.into_iter().next().unwrap_or_default();
-    for (end, of_end) in (0..).zip(&mut report.ends) {
-        let Some(sent) = &mut of_end.sent else {
+    for (end, end_report) in (0..).zip(&mut report.ends) {
+        let Some(sent) = &mut end_report.sent else {
             continue;
         };
-        while sent.qps.len() < of_end.qps as usize {
+        while sent.qps.len() < end_report.qps as usize {
             let from = u32::try_from(sent.qps.len()).unwrap_or(u32::MAX);
             let ask = Message::Run(RunMessage::AskQps { end, from });
             let qps = one.exchange(ask, ANSWER_LIMIT, "qps", |message| match message {

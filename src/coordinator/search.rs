@@ -89,11 +89,11 @@ struct CaseTrials<'a, 's> {
 }
 
 impl Trials for CaseTrials<'_, '_> {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
+    fn run(&mut self, request: TrialRequest, start: TrialStart<'_>) -> Result<Run, StopReason> {
         // Trials are independent of each other, and the same again with the same --seed.
-        let place = (self.index as u64) << 32 | u64::from(ask.seed);
+        let place = (self.index as u64) << 32 | u64::from(request.seed);
         let seed = fastrand::Rng::with_seed(self.template.seed ^ place.rotate_left(17)).u64(..);
-        let trial = self.template.as_trial(start.load, ask.span, seed >> 1);
+        let trial = self.template.as_trial(start.load, request.span, seed >> 1);
         let total = self.sweeper.options.sweep.cases.len();
         let observer = &mut *self.sweeper.observer;
         observer.trial_started(self.index, total, self.case, start);
@@ -108,7 +108,7 @@ impl Trials for CaseTrials<'_, '_> {
 
 /// A trial that is wanted, at the load of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ask {
+struct TrialRequest {
     /// The length of the window.
     span: TimeSpan,
     /// Differs between all trials of a case.
@@ -117,7 +117,7 @@ struct Ask {
 
 trait Trials {
     /// Runs one; what failed is in it.
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason>;
+    fn run(&mut self, request: TrialRequest, start: TrialStart<'_>) -> Result<Run, StopReason>;
     fn note(&mut self, text: &str);
 }
 
@@ -319,9 +319,9 @@ impl Searching<'_> {
                 within: bounds.map(Bounds::within),
                 left: self.left(bounds),
             };
-            let ask = Ask { span, seed: self.seed(number) };
+            let request = TrialRequest { span, seed: self.seed(number) };
             let begun = Instant::now();
-            let run = self.trials.run(ask, start).map_err(Cut::Stopped)?;
+            let run = self.trials.run(request, start).map_err(Cut::Stopped)?;
             self.beside_windows += begun.elapsed().saturating_sub(span.into());
             if run.interrupted {
                 return Err(Cut::Stopped(StopReason::Interrupted));

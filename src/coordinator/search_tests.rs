@@ -19,8 +19,8 @@ struct Fake<F> {
 }
 
 impl<F: FnMut(u64, usize) -> Result<Run, StopReason>> Trials for Fake<F> {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
-        self.requests.push((start.load, seconds(ask.span), ask.seed));
+    fn run(&mut self, request: TrialRequest, start: TrialStart<'_>) -> Result<Run, StopReason> {
+        self.requests.push((start.load, seconds(request.span), request.seed));
         self.starts.push((start.within, start.left));
         assert_eq!(start.number as usize, self.requests.len());
         (self.respond)(start.load, self.requests.len())
@@ -214,13 +214,13 @@ struct Queued {
 }
 
 impl Trials for Queued {
-    fn run(&mut self, ask: Ask, start: TrialStart<'_>) -> Result<Run, StopReason> {
-        let rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(ask.seed));
+    fn run(&mut self, request: TrialRequest, start: TrialStart<'_>) -> Result<Run, StopReason> {
+        let rng = fastrand::Rng::with_seed(self.seed << 32 | u64::from(request.seed));
         let poisson = self.is_poisson.then_some(rng);
         let mut queue = Queue::new(self.service_ns, 1e9 / start.load as f64, poisson);
         // At the limits of this test queues forget how they began within a hundred services.
         let opens_ns = if self.is_poisson { 500.0 * self.service_ns } else { 0.0 };
-        let closes_ns = opens_ns + ask.span.ns() as f64;
+        let closes_ns = opens_ns + request.span.ns() as f64;
         let latencies: Vec<u64> = std::iter::repeat_with(|| queue.arrival())
             .take_while(|(at_ns, _)| *at_ns < closes_ns)
             .filter(|(at_ns, _)| *at_ns >= opens_ns)

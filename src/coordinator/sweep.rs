@@ -88,7 +88,7 @@ pub fn run_sweep(
         observer,
         outcome,
         nodes: Some(nodes),
-        said_of_peer: BTreeSet::new(),
+        core_notes: BTreeSet::new(),
     };
     match all_cases(&mut sweeper, version.as_deref()) {
         Ok(()) => {}

@@ -64,7 +64,7 @@ pub(crate) struct Sweeper<'a> {
     /// `None` after a run that failed: all nodes begin afresh, no half of a run is left over.
     pub(crate) nodes: Option<Vec<Node>>,
     /// What was noted about the other nodes' cores.
-    pub(super) said_of_peer: BTreeSet<String>,
+    pub(super) core_notes: BTreeSet<String>,
 }
 
 impl Sweeper<'_> {
@@ -102,7 +102,7 @@ impl Sweeper<'_> {
         let done = match rated {
             Ok(rated) => {
                 let mut done = self.run_with(&nodes, &rated.case, number);
-                rated.tell(&mut done.run);
+                rated.add_maxima(&mut done.run);
                 done
             }
             Err(failure) => not_run(&nodes, case, number, failure),
@@ -150,7 +150,7 @@ impl Sweeper<'_> {
                 .collect();
             if let Some(text) = sharing_warning(case.poll, &workers) {
                 let text = format!("{}{text}", node.whose());
-                if self.said_of_peer.insert(text.clone()) {
+                if self.core_notes.insert(text.clone()) {
                     self.observer.note(&text);
                 }
             }
@@ -274,7 +274,7 @@ impl Rated {
     }
 
     /// Tells a run's flows what their shares are of.
-    fn tell(&self, run: &mut Run) {
+    fn add_maxima(&self, run: &mut Run) {
         let directions = self.case.flows.iter().zip(&self.maxima).flat_map(|(flow, maximum)| {
             std::iter::repeat_n(maximum, if flow.bidirectional { 2 } else { 1 })
         });
