@@ -3,8 +3,8 @@
 
 use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, VerbsError, WcStatus};
 
-use super::step::{Call, End, Note, Part};
-use super::transfer::{Connection, Transfer};
+use super::objects::{Connection, Transfer};
+use super::{Call, End, Note, Part};
 use protocol::lesson_message::{OtherEnd, PostedReceive, SeenCompletion};
 use results::text::printable;
 
@@ -80,7 +80,7 @@ pub(crate) fn registered(other: &OtherEnd) -> Call {
     let (address, bytes) = (other.address, other.memory.len());
     let flags = printable(&other.access, 80);
     let code = format!("ibv_reg_mr(pd, {address:#x}, {bytes}, {flags})");
-    Call::new(code, "mr").of(End::Other)
+    Call::new(code, "mr").at(End::Other)
 }
 
 pub(crate) fn create_qp(capacity: QpCapacity, qpn: u32) -> Call {
@@ -146,7 +146,7 @@ pub(crate) fn to_rts(psn: u32, reliability: &Reliability) -> Call {
 
 pub(crate) fn post_receive(receive: &PostedReceive) -> Call {
     Call::new("ibv_post_recv(qp, &wr, &bad_wr)", "0")
-        .of(End::Other)
+        .at(End::Other)
         .given_as("wr_id", receive.wr_id, Note::WrId)
         .given("sg_list[0].addr", format!("{:#x}", receive.address))
         .given("sg_list[0].length", receive.length_bytes)

@@ -1,35 +1,32 @@
-//! The client of a lesson: runs its steps at the end that posts.
+//! The two ends of a lesson: the client, at the end that posts, runs its steps; the server creates its objects, reports that
+//! it is ready, and afterwards reports what it sees.
 
-use datapath::initiator_access;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use datapath::{initiator_access, target_access};
 use machine::device;
 use protocol::endpoints::Endpoints;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
+use protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion};
 use protocol::link::Link;
 use protocol::message::{LessonMessage, Message};
-use results::text::printable;
-use verbs::{Driver, Port, WcStatus};
-
-use super::objects::{LessonObjects, Tell};
-use super::step::{Array, Part, Topic};
-use super::transfer::{Connection, Transfer};
-use protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion};
 use protocol::mistake::Mistake;
 use protocol::time_limits::ANSWER_LIMIT;
+use results::text::printable;
+use verbs::{Access, Driver, Port, WcStatus};
 
-use super::calls;
-use super::outcome::{ObservedError, Outcome};
-use super::step::End;
+use super::objects::{Connection, LessonObjects, Tell, Transfer};
+use super::{Array, End, ObservedError, Outcome, Part, Topic, calls};
+use crate::resources::NodeResources;
 
 /// Time limit of a completion: longer than all retries.
-const COMPLETION_LIMIT: Duration = Duration::from_secs(10);
+const CLIENT_COMPLETION_LIMIT: Duration = Duration::from_secs(10);
 /// Interval of polling the CQ.
-const TICK: Duration = Duration::from_micros(50);
+const CLIENT_TICK: Duration = Duration::from_micros(50);
 
-/// `wr_id` of the transfer.
+/// `wr_id` of the WR that the client posts.
 const TRANSFER_ID: u64 = 1;
 /// The most QP states accepted from a server, which queries four times.
 const MOST_STATES: usize = 8;
@@ -189,10 +186,10 @@ impl LessonClient<'_> {
                 let peer = self.link.peer();
                 return Err(LinkError::Interrupted { peer }.into());
             }
-            if started.elapsed() > COMPLETION_LIMIT {
+            if started.elapsed() > CLIENT_COMPLETION_LIMIT {
                 break None;
             }
-            std::thread::sleep(TICK);
+            std::thread::sleep(CLIENT_TICK);
         };
         let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok((completion, Part::Waited { ns, empty_polls }))
@@ -212,7 +209,7 @@ impl LessonClient<'_> {
                 parts.push(Part::Failed(WcStatus(it.status)));
             }
             None => {
-                parts.push(Part::Silence(COMPLETION_LIMIT.as_secs()));
+                parts.push(Part::Silence(CLIENT_COMPLETION_LIMIT.as_secs()));
             }
             _ => {}
         }
@@ -246,7 +243,7 @@ impl LessonClient<'_> {
     ) -> bool {
         let mut parts = Vec::new();
         if let Some(completion) = &observed.completion {
-            parts.push(Part::Call(calls::poll(Some(completion)).of(End::Other)));
+            parts.push(Part::Call(calls::poll(Some(completion)).at(End::Other)));
         }
         let own = objects.bytes();
         let theirs_holds = observed.memory.starts_with(text.as_bytes());
@@ -279,4 +276,92 @@ impl LessonClient<'_> {
     fn recv(&self) -> Result<Message, RunFailure> {
         Ok(self.link.recv(ANSWER_LIMIT, self.stop)?)
     }
+}
+
+/// Time limit for the client's part: a client that makes mistakes waits for errors.
+const CLIENT_LIMIT: Duration = Duration::from_secs(60);
+/// How long after the sender's completion the receive's may come.
+const SERVER_COMPLETION_LIMIT: Duration = Duration::from_secs(2);
+/// Interval of polling the CQ.
+const SERVER_TICK: Duration = Duration::from_micros(200);
+
+/// `wr_id` of the receive that the server posts.
+const RECEIVE_ID: u64 = 2;
+
+/// Serves one lesson.
+///
+/// # Errors
+/// Why it ended early. The caller reports it to the client, unless the link is lost.
+pub(crate) fn serve_lesson(
+    link: &Link,
+    resources: &NodeResources,
+    lesson: &Lesson,
+    stop: &AtomicBool,
+) -> Result<(), RunFailure> {
+    lesson.check().map_err(|reason| RunFailure {
+        bad_input: true,
+        ..RunFailure::new(format!("the server refuses the lesson: {reason}"), None)
+    })?;
+    let profile = lesson.op.profile();
+    let access = if profile.receives { Access::LocalWrite } else { target_access(profile) };
+    let mut states = Vec::new();
+    let mut note_states = |_: Topic, parts: Vec<Part>| {
+        for part in parts {
+            if let Part::States(_, more) = part {
+                states.extend(more);
+            }
+        }
+    };
+    let port = resources.port().clone();
+    let offered = lesson.offered.as_deref();
+    let mut objects =
+        LessonObjects::create(port, lesson, access, offered, false, &mut note_states)?;
+    let ours = objects.endpoints();
+    let theirs = match link.recv(CLIENT_LIMIT, stop)? {
+        Message::Lesson(LessonMessage::Endpoints(theirs)) => theirs,
+        other => return Err(link.unexpected("lesson_endpoints", &other).into()),
+    };
+    link.send(LessonMessage::Endpoints(Box::new(ours.clone())))?;
+    theirs.check(1, 0)?;
+    let connection = Connection::sound(&objects, lesson, &ours, &theirs)?.at_server(lesson.mistake);
+    objects.to_rtr(&connection, lesson.mistake, &mut note_states)?;
+    let receive = if lesson.posts_receive() {
+        Some(objects.post_receive(lesson.length_bytes, RECEIVE_ID)?)
+    } else {
+        None
+    };
+    objects.to_rts(&connection.reliability, &mut note_states)?;
+    let ready = OtherEnd {
+        states,
+        path_mtu_bytes: objects.qp.query()?.path_mtu_bytes,
+        receive,
+        access: access.c_flags().to_owned(),
+        address: objects.memory.address(),
+        memory: objects.bytes(),
+    };
+    link.send(LessonMessage::Ready(Box::new(ready)))?;
+    match link.recv(CLIENT_LIMIT, stop)? {
+        Message::Lesson(LessonMessage::Look) => {}
+        other => return Err(link.unexpected("lesson_look", &other).into()),
+    }
+    let observed = observe(&objects, link, lesson)?;
+    link.send(LessonMessage::Seen(Box::new(observed)))?;
+    Ok(())
+}
+
+/// This end's state after the transfer. Waits for the completion of a receive in a lesson without a mistake.
+fn observe(
+    objects: &LessonObjects,
+    link: &Link,
+    lesson: &Lesson,
+) -> Result<ObservedEnd, RunFailure> {
+    let started = Instant::now();
+    let waits = lesson.posts_receive() && lesson.mistake.is_none();
+    let mut completion = objects.poll()?;
+    while waits && completion.is_none() && started.elapsed() < SERVER_COMPLETION_LIMIT {
+        std::thread::sleep(SERVER_TICK);
+        link.check()?;
+        completion = objects.poll()?;
+    }
+    Ok(ObservedEnd { state: objects.qp.query()?.state, memory: objects.bytes(), completion })
 }
