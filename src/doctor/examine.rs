@@ -5,14 +5,14 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
 
 use machine::threads;
-use node::outcome;
-use node::ports::agree;
-use node::resources::NodeOptions;
+use node::{outcome, ports::agree, resources::NodeOptions};
 use plan::FlowDevice;
-use protocol::examination::NodeExamination;
-use protocol::finding::{Finding, State};
-use protocol::link::Link;
-use protocol::token::Token;
+use protocol::{
+    examination::NodeExamination,
+    finding::{Finding, State},
+    link::Link,
+    token::Token,
+};
 use results::model::{Device, Host, Tool};
 use serde::Serialize;
 use verbs::{Port, PortRequest, Route, VerbsError, select_or_embedded};

@@ -7,22 +7,26 @@ use std::time::Instant;
 
 use node::resources::NodeOptions;
 use plan::Sweep;
-use protocol::clock_offset::ClockOffset;
-use protocol::error::ConnectError;
-use protocol::failure::RunFailure;
-use protocol::finding::{Finding, State};
-use protocol::handshake::{PeerInfo, connect};
-use protocol::link::Link;
-use protocol::token::Token;
-use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use protocol::{
+    PROGRAM_VERSION, PROTOCOL_VERSION,
+    clock_offset::ClockOffset,
+    error::ConnectError,
+    failure::RunFailure,
+    finding::{Finding, State},
+    handshake::{PeerInfo, connect},
+    link::Link,
+    token::Token,
+};
 use results::model::{Device, Failure, Host, ResultFile};
 use serde_json::Value;
 use settings::{Given, Op};
 use verbs::{Gid, Route};
 
-use crate::coordinator::interface::{Ends, Observer, SweepOptions, Target};
-use crate::coordinator::sweep::run_sweep;
-use crate::coordinator::sweeper::SweepOutcome;
+use crate::coordinator::{
+    interface::{Ends, Observer, SweepOptions, Target},
+    sweep::run_sweep,
+    sweeper::SweepOutcome,
+};
 
 /// Clocks farther apart make the logs of both ends hard to compare.
 pub(super) const FAR_NS: i128 = 1_000_000_000;

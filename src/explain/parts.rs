@@ -8,8 +8,10 @@ use node::lesson::{Array, Call, End, Field, Note, Part};
 use protocol::endpoints::QpEndpoint;
 use results::text::printable;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-use verbs::wire::{Packet, Syndrome};
-use verbs::{Gid, RecordedPacket};
+use verbs::{
+    Gid, RecordedPacket,
+    wire::{Packet, Syndrome},
+};
 
 use super::text::{Key, Language, text_of_note};
 

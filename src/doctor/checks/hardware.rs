@@ -5,8 +5,7 @@ use protocol::finding::{Finding, State};
 use verbs::Driver;
 
 use super::Subject;
-use crate::doctor::inventory::DeviceEntry;
-use crate::doctor::machine::Machine;
+use crate::doctor::{inventory::DeviceEntry, machine::Machine};
 
 const WHY_PCIE: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
      a fast adapter stops at half its rate";

@@ -2,16 +2,20 @@
 //! what they do against packet loss.
 
 use machine::device::Lossless;
-use metrics::counters::{Reading, why_loss_is_unknown};
-use metrics::counts_pauses;
+use metrics::{
+    counters::{Reading, why_loss_is_unknown},
+    counts_pauses,
+};
 use protocol::finding::{Finding, State};
 use results::model::PathEventKind;
 use settings::Settings;
 use verbs::{GidType, Transport};
 
 use super::{Subject, port_name};
-use crate::doctor::inventory::{DeviceEntry, PortEntry};
-use crate::doctor::machine::Machine;
+use crate::doctor::{
+    inventory::{DeviceEntry, PortEntry},
+    machine::Machine,
+};
 
 const WHY_PORT: &str = "a QP can connect only on a port that is ACTIVE; a RoCE port is ACTIVE when its network interface \
                    is up and has a link";

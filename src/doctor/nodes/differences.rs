@@ -3,16 +3,20 @@
 use std::collections::BTreeMap;
 
 use machine::host::memory_text;
-use protocol::clock_offset::ClockOffset;
-use protocol::examination::LockedMemory;
-use protocol::finding::{Finding, State};
+use protocol::{
+    clock_offset::ClockOffset,
+    examination::LockedMemory,
+    finding::{Finding, State},
+};
 use results::model::Device;
 use settings::listed;
 use verbs::Gid;
 
 use super::Answer;
-use crate::doctor::inventory::family;
-use crate::doctor::peer::{FAR_NS, WHY_CLOCK, milliseconds};
+use crate::doctor::{
+    inventory::family,
+    peer::{FAR_NS, WHY_CLOCK, milliseconds},
+};
 
 /// A fact of a node.
 pub(super) struct Aspect {

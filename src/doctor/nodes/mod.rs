@@ -12,21 +12,22 @@ use std::time::Duration;
 use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
 use plan::FlowDevice;
-use protocol::clock_offset::ClockOffset;
-use protocol::examination::NodeExamination;
-use protocol::finding::{Finding, State};
-use protocol::handshake::connect;
-use protocol::link::Link;
-use protocol::message::{ExaminationMessage, Message, SessionMessage};
-use protocol::token::Token;
+use protocol::{
+    clock_offset::ClockOffset,
+    examination::NodeExamination,
+    finding::{Finding, State},
+    handshake::connect,
+    link::Link,
+    message::{ExaminationMessage, Message, SessionMessage},
+    token::Token,
+};
 use results::model::{Host, Tool};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::inventory::SCHEMA_VERSION;
 use super::peer::not_reached;
-use crate::coordinator::interface::tool;
-use crate::coordinator::session::at_once;
+use crate::coordinator::{interface::tool, session::at_once};
 
 /// What was found at many nodes and between them.
 #[derive(Serialize)]

@@ -226,12 +226,12 @@ mod tests {
             vendor_error: 0x88,
         };
         let names = |call: &Call| call.came.iter().map(|it| it.name).collect::<Vec<_>>();
-        let call = poll(Some(&seen));
-        assert_eq!(names(&call), ["status", "wr_id", "qp_num", "vendor_err"]);
-        assert_eq!(call.came[0].value, "IBV_WC_REM_ACCESS_ERR (10)");
+        let failed = poll(Some(&seen));
+        assert_eq!(names(&failed), ["status", "wr_id", "qp_num", "vendor_err"]);
+        assert_eq!(failed.came[0].value, "IBV_WC_REM_ACCESS_ERR (10)");
         (seen.status, seen.opcode) = (0, "RECV".into());
-        let call = poll(Some(&seen));
+        let succeeded = poll(Some(&seen));
         let of_success = ["status", "wr_id", "qp_num", "opcode", "byte_len"];
-        assert_eq!(names(&call), of_success);
+        assert_eq!(names(&succeeded), of_success);
     }
 }

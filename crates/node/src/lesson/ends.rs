@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use datapath::{initiator_access, target_access};
 use machine::device;
-use protocol::endpoints::Endpoints;
-use protocol::error::LinkError;
-use protocol::failure::RunFailure;
-use protocol::lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion};
-use protocol::link::Link;
-use protocol::message::{LessonMessage, Message};
-use protocol::mistake::Mistake;
-use protocol::time_limits::ANSWER_LIMIT;
+use protocol::{
+    endpoints::Endpoints,
+    error::LinkError,
+    failure::RunFailure,
+    lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion},
+    link::Link,
+    message::{LessonMessage, Message},
+    mistake::Mistake,
+    time_limits::ANSWER_LIMIT,
+};
 use results::text::printable;
 use verbs::{Access, Driver, Port, WcStatus};
 
@@ -66,12 +68,12 @@ impl LessonClient<'_> {
         if connected.is_ok() {
             objects.to_rts(&connection.reliability, self.tell)?;
         }
-        let other = match self.recv()? {
-            Message::Lesson(LessonMessage::Ready(other)) => *other,
+        let other_end = match self.recv()? {
+            Message::Lesson(LessonMessage::Ready(ready)) => *ready,
             other => return Err(self.link.unexpected("lesson_ready", &other).into()),
         };
-        let address = other.address;
-        self.show_other(other);
+        let address = other_end.address;
+        self.show_other(other_end);
         let error = match (connected, lesson.mistake) {
             (Ok(()), _) => self.transfer(&mut objects, &theirs)?,
             (Err(error), None) => return Err(error.into()),
@@ -251,9 +253,9 @@ impl LessonClient<'_> {
         let theirs = if theirs_holds { text.len() } else { 0 };
         parts.push(self.memory(End::Other, true, address, observed.memory, theirs));
         if self.lesson.op.profile().fetches {
-            let address = objects.memory.address();
+            let own_address = objects.memory.address();
             let shown = if own_holds { text.len() } else { 0 };
-            parts.push(self.memory(End::This, true, address, own, shown));
+            parts.push(self.memory(End::This, true, own_address, own, shown));
         }
         parts.push(Part::States(End::Other, vec![observed.state]));
         (self.tell)(Topic::Look, parts);

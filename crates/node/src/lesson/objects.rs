@@ -6,10 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use datapath::{RemoteMemory, send_opcode};
-use protocol::endpoints::{Endpoints, QpEndpoint};
-use protocol::failure::RunFailure;
-use protocol::lesson_message::{Lesson, PostedReceive, SeenCompletion};
-use protocol::mistake::Mistake;
+use protocol::{
+    endpoints::{Endpoints, QpEndpoint},
+    failure::RunFailure,
+    lesson_message::{Lesson, PostedReceive, SeenCompletion},
+    mistake::Mistake,
+};
 use settings::Op;
 use verbs::{
     Access, Completion, CompletionQueue, Gid, LinkLayer, MemoryRegion, Operation, Path, Port,
