@@ -1,5 +1,5 @@
-//! What this machine and others have: `rocebench devices` prints the inventory, `rocebench doctor` findings as they are made,
-//! with `--nodes` what many nodes say of themselves.
+//! What this machine and others have: `rocebench devices` prints the inventory, `rocebench doctor` findings as they are
+//! made, with `--nodes` what many nodes say of themselves.
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -1,5 +1,6 @@
-//! Who is at either end: this process, with its device, faults, capture and cores, the server at HOST, the servers that are
-//! nodes; and the secret that both ends share, from a flag, a file or the environment, in this order, which is never printed.
+//! Who is at either end: this process, with its device, faults, capture and cores, the server at HOST, the servers that
+//! are nodes; and the secret that both ends share, from a flag, a file or the environment, in this order, which is never
+//! printed.
 
 use std::{
     io::{self, Read as _},

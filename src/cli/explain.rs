@@ -1,5 +1,5 @@
-//! `rocebench explain`, `completions` and `man`: a lesson goes to stdout, through a pager where it is longer than the terminal;
-//! the others are made from the definition of the command line.
+//! `rocebench explain`, `completions` and `man`: a lesson goes to stdout, through a pager where it is longer than the
+//! terminal; the others are made from the definition of the command line.
 
 use std::io;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! `rocebench plot`: what it is asked for, and how it went; the file that says which rack each node is in; pictures in formats
-//! besides SVG, which librsvg's program makes.
+//! `rocebench plot`: what it is asked for, and how it went; the file that says which rack each node is in; pictures in
+//! formats besides SVG, which librsvg's program makes.
 
 use std::{
     collections::{HashMap, HashSet},

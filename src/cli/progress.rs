@@ -1,5 +1,5 @@
-//! What is shown of a sweep while it runs: a live bar at a terminal, one line a run in a file or a pipe; and how long it still
-//! takes.
+//! What is shown of a sweep while it runs: a live bar at a terminal, one line a run in a file or a pipe; and how long it
+//! still takes.
 
 use std::{
     collections::VecDeque,

@@ -1,5 +1,5 @@
-//! `rocebench send`: what is asked for, checked before anything is connected; a bar on a terminal and a line for each file that
-//! is in its place; and how it went.
+//! `rocebench send`: what is asked for, checked before anything is connected; a bar on a terminal and a line for each
+//! file that is in its place; and how it went.
 
 use std::{
     ffi::{OsStr, OsString},

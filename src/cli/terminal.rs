@@ -1,6 +1,6 @@
-//! What a person sees: failures, with their exit codes and hints; text and documents on stdout, text that is longer than the
-//! terminal through a pager; notes on stderr, and diagnostics as loud as `-v` asks for; and what stands behind a stream: a
-//! terminal of some width, which takes colours or not, or a file.
+//! What a person sees: failures, with their exit codes and hints; text and documents on stdout, text that is longer than
+//! the terminal through a pager; notes on stderr, and diagnostics as loud as `-v` asks for; and what stands behind a
+//! stream: a terminal of some width, which takes colours or not, or a file.
 
 use std::{
     env,

@@ -333,8 +333,8 @@ fn flows_are_shown(sweep: &Sweep) -> bool {
     })
 }
 
-/// Each flow, its way and its settings, in lines of 80 columns. Settings beside operation, size, QPs and depth are shown where
-/// they are not the default, by the keys of a file.
+/// Each flow, its way and its settings, in lines of 80 columns. Settings beside operation, size, QPs and depth are shown
+/// where they are not the default, by the keys of a file.
 fn write_flows(sweep: &Sweep, out: &mut impl Write) -> io::Result<()> {
     let nodes = sweep.nodes.names();
     sweep.cases.iter().try_for_each(|case| write_case(case, &nodes, out))
