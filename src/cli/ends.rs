@@ -17,7 +17,7 @@ use crate::{
 };
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Devices, HostPort, Nodes};
-use protocol::{control_socket, token::Token};
+use protocol::{connection, token::Token};
 use verbs::address_of_environment;
 
 /// This end, and the one at HOST, or in this process without HOST.
@@ -223,10 +223,10 @@ fn sound(bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Vec<u8>, Token
 /// Listens on all addresses of both families, or on the one that was asked for.
 pub(super) fn listen(bind: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
     let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match control_socket::listen((bind.unwrap_or(any), port).into()) {
+    match connection::listen((bind.unwrap_or(any), port).into()) {
         // A kernel without IPv6 has IPv4's address for all.
         Err(error) if bind.is_none() && error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {
-            control_socket::listen((Ipv4Addr::UNSPECIFIED, port).into())
+            connection::listen((Ipv4Addr::UNSPECIFIED, port).into())
         }
         other => other,
     }

@@ -14,10 +14,7 @@ use crate::{
     coordinator::session::{LessonOptions, run_lesson},
     explain::{Language, LessonWriter, PAGE, Presentation, Style, Verdict},
 };
-use protocol::{
-    lesson_message::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES},
-    mistake::Mistake,
-};
+use protocol::lesson::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES, Mistake};
 use settings::Op;
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.

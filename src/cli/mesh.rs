@@ -31,7 +31,7 @@ use machine::host;
 use node::server::{ServerLog, ServerOptions};
 use node::session::{Place, serve_rank_0};
 use plan::{HostPort, Nodes};
-use protocol::join_message::Join;
+use protocol::join::Join;
 
 const COMMAND: &str = "mesh";
 

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 use plan::HostPort;
-use protocol::{failure::RunFailure, file_message::ChannelSettings};
+use protocol::{failure::RunFailure, message::ChannelSettings};
 
 /// Longer than a benchmark's, whose figures shall show every loss: a transfer is not to end because a host was busy for
 /// half a second. That a peer is dead the control connection tells sooner.

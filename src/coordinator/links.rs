@@ -9,12 +9,11 @@ use std::time::{Duration, Instant};
 use metrics::Clock;
 use node::needs::EndRoles;
 use plan::{Case, Side};
-use protocol::clock_offset::ClockOffset;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
+use protocol::handshake::ClockOffset;
+use protocol::link::{ANSWER_LIMIT, Patience};
 use protocol::message::{Message, NodeFailure, Progress, RunMessage};
-use protocol::patience::Patience;
-use protocol::time_limits::ANSWER_LIMIT;
 use results::model::NodeClock;
 
 use super::nodes::{Node, failure_of};

@@ -12,12 +12,10 @@ use machine::threads;
 use protocol::error::{ConnectError, LinkError};
 use protocol::failure::RunFailure;
 use protocol::handshake::PeerInfo;
-use protocol::handshakes::{Handshakes, Most};
-use protocol::join::Joining;
-use protocol::join_message::Join;
+use protocol::handshakes::{Handshakes, Most, Newcomer};
+use protocol::join::{Join, Joining};
 use protocol::link::Link;
 use protocol::message::SessionMessage;
-use protocol::newcomer::Newcomer;
 use protocol::token::Token;
 use serde_json::Value;
 

@@ -14,9 +14,9 @@ use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use machine::threads;
 use plan::Case;
 use protocol::failure::RunFailure;
+use protocol::link::{ANSWER_LIMIT, SETUP_LIMIT};
 use protocol::message::{Message, Progress, RunMessage, SetUpMessage, WarmUp};
 use protocol::node_report::NodeReport;
-use protocol::time_limits::{ANSWER_LIMIT, SETUP_LIMIT};
 use results::{model::Run, utc_now};
 use settings::Stop;
 

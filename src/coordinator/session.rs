@@ -14,7 +14,7 @@ use node::server::{Server, ServerOptions};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
 use protocol::handshake::{PeerInfo, connect};
-use protocol::lesson_message::Lesson;
+use protocol::lesson::Lesson;
 use protocol::link::Link;
 use protocol::token::Token;
 use serde_json::Value;

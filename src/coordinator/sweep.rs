@@ -13,7 +13,7 @@ use node::resources::NodeResources;
 use plan::{Case, FlowDevice, NodeRails, Nodes, Sweep};
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use protocol::memory_offer::DeviceKind;
+use protocol::node_report::DeviceKind;
 use results::model::{self, Host, ResultFile, SCHEMA_VERSION};
 use results::text::printable;
 use results::utc_now;

@@ -8,9 +8,8 @@ use machine::threads;
 use node::{outcome, ports::agree, resources::NodeOptions};
 use plan::FlowDevice;
 use protocol::{
-    examination::NodeExamination,
-    finding::{Finding, State},
     link::Link,
+    node_report::{Finding, NodeExamination, State},
     token::Token,
 };
 use results::model::{Device, Host, Tool};

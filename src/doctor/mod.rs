@@ -15,4 +15,4 @@ pub mod text;
 pub use examine::{Examination, Report, examine};
 pub use inventory::{Inventory, SCHEMA_VERSION};
 pub use machine::Machine;
-pub use protocol::finding::{Finding, State};
+pub use protocol::node_report::{Finding, State};

@@ -9,12 +9,11 @@ use node::resources::NodeOptions;
 use plan::Sweep;
 use protocol::{
     PROGRAM_VERSION, PROTOCOL_VERSION,
-    clock_offset::ClockOffset,
     error::ConnectError,
     failure::RunFailure,
-    finding::{Finding, State},
-    handshake::{PeerInfo, connect},
+    handshake::{ClockOffset, PeerInfo, connect},
     link::Link,
+    node_report::{Finding, State},
     token::Token,
 };
 use results::model::{Device, Failure, Host, ResultFile};

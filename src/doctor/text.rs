@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, State};
 
 use super::examine::{ExaminationEvent, Report};
 use super::inventory::{DeviceEntry, Inventory, PortEntry};

@@ -6,7 +6,7 @@ mod parts;
 pub mod text;
 
 use node::lesson::{Begin, End, Event, Outcome, Part, Step, Topic};
-use protocol::mistake::Mistake;
+use protocol::lesson::Mistake;
 use results::text::printable;
 use settings::Op;
 use verbs::{QpState, RecordedPacket};

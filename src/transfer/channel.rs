@@ -13,9 +13,8 @@ use node::resources::NodeResources;
 use protocol::endpoints::{Endpoints, QpEndpoint};
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
-use protocol::file_message::ChannelSettings;
 use protocol::link::Link;
-use protocol::message::Message;
+use protocol::message::{ChannelSettings, Message};
 use settings::Mtu;
 use verbs::{
     Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,

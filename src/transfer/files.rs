@@ -12,9 +12,8 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use protocol::failure::RunFailure;
-use protocol::file_message::FileHello;
 use protocol::link::Link;
-use protocol::message::{FileMessage, Message};
+use protocol::message::{FileHello, FileMessage, Message};
 use results::text::printable;
 use results::whole_file::{Directory, NewFile, TEMPORARY_PREFIX};
 use rustix::fs::{AtFlags, FallocateFlags, FileType, fallocate, fstatvfs, statat};

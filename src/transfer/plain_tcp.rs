@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 
 use node::server::{ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
-use protocol::file_message::{FileAck, TcpAccept, TcpHello};
 use protocol::link::Link;
-use protocol::message::{FileMessage, Message};
+use protocol::message::{FileAck, FileMessage, Message, TcpAccept, TcpHello};
 use protocol::token::{self, NONCE_BYTES, Nonce};
 
 use super::channel::{CHUNK_BYTES, TransferEnd};

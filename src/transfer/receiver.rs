@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 use node::resources::NodeResources;
 use node::server::{FileService, ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
-use protocol::file_message::{FileAccept, FileAck, FileHello};
 use protocol::link::Link;
-use protocol::message::{FileMessage, Message, SessionMessage};
+use protocol::message::{FileAccept, FileAck, FileHello, FileMessage, Message, SessionMessage};
 
 use super::channel::{Channel, ChannelWorker, TransferEnd};
 use super::chunks::{self, FileProgress, ReceiveWindow, WorkerBuffers, peers_reason, run_workers};

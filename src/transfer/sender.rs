@@ -8,10 +8,11 @@ use machine::host;
 use node::ports::open_at_client;
 use node::resources::{NodeOptions, NodeResources};
 use protocol::failure::RunFailure;
-use protocol::file_message::{ChannelHello, ChannelSettings, FileAck, FileFin, FileHello};
 use protocol::handshake::connect;
 use protocol::link::Link;
-use protocol::message::{FileMessage, Message};
+use protocol::message::{
+    ChannelHello, ChannelSettings, FileAck, FileFin, FileHello, FileMessage, Message,
+};
 use protocol::token::Token;
 
 use super::channel::{Channel, ChannelWorker, TransferEnd, check_settings};

@@ -6,7 +6,7 @@ use node::threads::NodeThreads;
 use node::verbs_objects::VerbsObjects;
 use plan::Side;
 use protocol::failure::RunFailure;
-use protocol::memory_offer::{DeviceKind, MemoryOffer};
+use protocol::node_report::{DeviceKind, MemoryOffer};
 use settings::{CallStyle, CqMode, Domains, Op, Settings, Timestamps};
 
 use crate::loopback_node::{Device, case_of, port, small};

@@ -473,7 +473,15 @@ fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
 
 /// The text of the program's source, string literals that go over a line's end made whole.
 fn source() -> String {
-    let text: String = ["src", "crates/report/src", "crates/verbs/src"]
+    let folders = [
+        "src",
+        "crates/node/src",
+        "crates/plan/src",
+        "crates/protocol/src",
+        "crates/report/src",
+        "crates/verbs/src",
+    ];
+    let text: String = folders
         .iter()
         .flat_map(|folder| files(folder, "rs"))
         .map(|path| std::fs::read_to_string(path).unwrap())

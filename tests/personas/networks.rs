@@ -11,7 +11,7 @@ use node::lesson::Event;
 use node::resources::{NodeOptions, PortRequest};
 use node::server::{Server, ServerEvent, ServerOptions};
 use plan::{Nodes, RailsAsked, Sweep};
-use protocol::lesson_message::Lesson;
+use protocol::lesson::Lesson;
 use results::model::ResultFile;
 use rocebench::coordinator::interface::Observer;
 use rocebench::coordinator::interface::{Ends, SweepOptions, Target};

@@ -11,7 +11,7 @@ use plan::{Case, Side, Sweep};
 use protocol::{
     endpoints::QpEndpoint,
     failure::RunFailure,
-    memory_offer::{DeviceKind, MemoryOffer},
+    node_report::{DeviceKind, MemoryOffer},
 };
 use results::model::QpResult;
 use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};

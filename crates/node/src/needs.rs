@@ -3,7 +3,7 @@
 
 use datapath::{Geometry, sends_inline};
 use plan::{Case, Side};
-use protocol::{failure::RunFailure, frame::MAX_FRAME_BYTES, posts::Posts};
+use protocol::{endpoints::Posts, failure::RunFailure, frame::MAX_FRAME_BYTES};
 use settings::{Access, CallStyle, CqMode, Domains, RecvQueue, Service, Settings, Timestamps};
 use verbs::{PortLimits, QpCapacity, Services, VerbsError};
 

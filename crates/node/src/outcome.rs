@@ -10,10 +10,7 @@ use metrics::{
     self, Clock, EMBEDDED_DRIVER, counters::Growth, latency::Recorder, limits::protocol_efficiency,
     steady::drift,
 };
-use protocol::{
-    memory_offer::DeviceKind,
-    node_report::{DeviceCounters, EndReport},
-};
+use protocol::node_report::{DeviceCounters, DeviceKind, EndReport};
 use results::{
     model::{
         Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,

@@ -7,10 +7,9 @@ use plan::Devices;
 use protocol::{
     error::LinkError,
     failure::RunFailure,
-    link::Link,
+    link::{ANSWER_LIMIT, Link},
     message::{ExaminationMessage, Message},
     node_report::NodeFacts,
-    time_limits::ANSWER_LIMIT,
 };
 use verbs::{
     Adapters, LinkLayer, Network, Port, PortRequest, Route, VerbsError, select_or_embedded,

@@ -10,7 +10,7 @@ use metrics::Clock;
 use plan::{Devices, FlowDevice};
 use protocol::{
     failure::RunFailure,
-    memory_offer::{DeviceKind, MemoryOffer},
+    node_report::{DeviceKind, MemoryOffer},
 };
 pub use verbs::{Faults, PortRequest, Route};
 use verbs::{Network, Port, VerbsLibrary, embedded_device, select_or_embedded};

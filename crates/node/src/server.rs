@@ -17,16 +17,15 @@ use machine::threads;
 use perftest::Program;
 use plan::FlowDevice;
 use protocol::{
+    connection::tell_last,
     error::AcceptError,
-    examination::NodeExamination,
-    exchange::tell_last,
     failure::RunFailure,
     handshake::{Accepted, ServerTerms, SlotError, accept},
-    handshakes::{Handshake, Handshakes, Most},
-    lesson_message::Lesson,
+    handshakes::{Handshake, Handshakes, Most, Newcomer},
+    lesson::Lesson,
     link::{Link, Pulse},
     message::{BusyInfo, Message},
-    newcomer::Newcomer,
+    node_report::NodeExamination,
     token::Token,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -410,7 +409,7 @@ mod tests {
         let slot = Slot::new(false);
         let first = address(1);
         let _held = slot.enter(first, &mut newcomer()).unwrap();
-        let long_ago = Instant::now().checked_sub(protocol::newcomer::END_LIMIT).unwrap();
+        let long_ago = Instant::now().checked_sub(protocol::handshakes::END_LIMIT).unwrap();
         let busy = slot.enter(address(2), &mut Newcomer::new(long_ago)).unwrap_err();
         assert!(
             matches!(busy, SlotError::Busy(BusyInfo { client, .. }) if client == first.to_string())

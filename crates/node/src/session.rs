@@ -14,8 +14,7 @@ use protocol::{
     error::{AcceptError, ConnectError, LinkError},
     failure::RunFailure,
     handshake::{Accepted, ServerTerms},
-    join::{JoinError, join},
-    join_message::Join,
+    join::{Join, JoinError, join},
     link::Link,
     message::{
         ExaminationMessage, FileMessage, LessonMessage, Message, PerftestMessage, RunMessage,

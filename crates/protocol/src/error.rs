@@ -1,14 +1,14 @@
-//! What can go wrong on a link, as types. Each text names the operation and the peer; each `hint` says what to do next.
+//! What can go wrong on a link, and why two ends did not become a pair, as types. Each text names the operation and the peer; each `hint` says what to do next.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use machine::threads;
 use thiserror::Error;
 
-pub use crate::handshake_error::{AcceptError, ConnectError, ExchangeError};
-use crate::message::NodeFailure;
+use crate::message::{BusyInfo, NodeFailure};
+use crate::{PROGRAM_VERSION, PROTOCOL_VERSION};
+use machine::threads::{self, ThreadError};
 
 pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on both ends";
 
@@ -109,5 +109,267 @@ impl LinkError {
                 | LinkError::Interrupted { .. }
                 | LinkError::Unsendable { .. }
         )
+    }
+}
+
+/// Why one step of a handshake failed, on either end.
+#[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum ExchangeError {
+    #[error("the other end closed the connection")]
+    Closed,
+    #[error("the handshake was not complete after {seconds:.1} s")]
+    TimedOut { seconds: f64 },
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the other end does not speak rocebench's protocol: {0}")]
+    Frame(#[source] FrameError),
+    #[error("the other end sent `{got}` instead of `{expected}`")]
+    Unexpected { expected: &'static str, got: &'static str },
+    /// A nonce is not 32 bytes of hex, or is this end's own.
+    #[error("the other end sent a bad nonce")]
+    BadNonce,
+    #[error("{operation}: {source}")]
+    Io { operation: &'static str, source: Arc<io::Error> },
+    #[error(
+        "this end speaks protocol {PROTOCOL_VERSION} (rocebench {PROGRAM_VERSION}), \
+         the peer {protocol} ({version})"
+    )]
+    Version { protocol: u32, version: String },
+}
+
+/// Why no session with a server came to be.
+#[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum ConnectError {
+    #[error("resolving {host}: {source}")]
+    Resolve { host: String, source: Arc<io::Error> },
+    #[error("connecting to {address}: {source}")]
+    Unreachable {
+        /// The address tried, the most telling one of several.
+        address: SocketAddr,
+        source: Arc<io::Error>,
+    },
+    /// Resolving and connecting took too long.
+    #[error("connecting to {host} port {port}: no answer within {seconds:.0} s")]
+    NoAnswer { host: String, port: u16, seconds: f64 },
+    #[error("interrupted while connecting to {host}")]
+    Interrupted { host: String },
+    #[error("handshake with {server}: {source}")]
+    Handshake { server: SocketAddr, source: ExchangeError },
+    #[error("{server} requires a token")]
+    TokenRequired { server: SocketAddr },
+    /// A token was given, but the server did not prove that it knows it.
+    #[error("{server} does not know the token")]
+    ServerUnproven { server: SocketAddr },
+    #[error("{server} is busy: it has served {} for {} s", busy.client, busy.since_seconds)]
+    Busy { server: SocketAddr, busy: BusyInfo },
+    #[error(transparent)]
+    Thread(Arc<ThreadError>),
+    #[error("{missing} {} within {seconds:.0} s", if *.is_first { "did not join" } else { "did not come back" })]
+    NotJoined {
+        missing: String,
+        /// One that came and did not prove the token, as it called itself.
+        unproven: Option<String>,
+        /// They have never been there.
+        is_first: bool,
+        seconds: f64,
+        /// Where rank 0 listens.
+        port: u16,
+    },
+    #[error("{server} refused: {}", why.reason)]
+    Refused { server: SocketAddr, why: NodeFailure },
+    #[error("{} of {nodes} nodes are not available: {}", errors.len(), first_of(errors))]
+    Several { errors: Vec<ConnectError>, nodes: usize },
+}
+
+/// Whether an IPv6 address is of one link, and it is not said of which.
+fn lacks_zone(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.ip().is_unicast_link_local() && v6.scope_id() == 0)
+}
+
+const SEE_SERVER: &str = "read the output of `rocebench serve` on the other host";
+
+/// Errors that are told where there are many.
+const MOST_TOLD: usize = 8;
+
+fn first_of(errors: &[ConnectError]) -> String {
+    let told: Vec<String> = errors.iter().take(MOST_TOLD).map(ConnectError::to_string).collect();
+    if errors.len() > MOST_TOLD { told.join("; ") + " …" } else { told.join("; ") }
+}
+
+impl ConnectError {
+    /// The error of so many nodes; `None` where there are none, and a wish to stop before all others.
+    pub fn of_many(mut errors: Vec<ConnectError>, nodes: usize) -> Option<ConnectError> {
+        let interrupt = errors.iter().position(ConnectError::is_interrupt);
+        match (errors.len(), interrupt) {
+            (0, _) => None,
+            (_, Some(at)) => Some(errors.swap_remove(at)),
+            (1, None) => errors.pop(),
+            (_, None) => Some(ConnectError::Several { errors, nodes }),
+        }
+    }
+
+    /// What to do next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            ConnectError::Resolve { host, .. } => {
+                format!("check the spelling of {host}, or give its address")
+            }
+            ConnectError::Unreachable { address, source } => match source.kind() {
+                io::ErrorKind::ConnectionRefused => format!(
+                    "start `rocebench serve` on {}, or name the port it listens on with --port",
+                    address.ip()
+                ),
+                io::ErrorKind::TimedOut => no_answer_hint(address.port()),
+                _ if lacks_zone(address) => format!(
+                    "name the interface too, as in {}%eth0: an fe80 address belongs to one interface",
+                    address.ip()
+                ),
+                _ => format!(
+                    "check the address {} and this host's routes to it",
+                    address.ip()
+                ),
+            },
+            ConnectError::NoAnswer { port, .. } => no_answer_hint(*port),
+            ConnectError::Interrupted { .. } => return None,
+            ConnectError::Handshake { source, .. } => match source {
+                ExchangeError::Interrupted => return None,
+                ExchangeError::Closed => SEE_SERVER.into(),
+                ExchangeError::Io { source, .. } => {
+                    threads::remedy(&**source).unwrap_or(SEE_SERVER).into()
+                }
+                ExchangeError::TimedOut { .. } | ExchangeError::Frame(_) => {
+                    "check that the program behind this port is `rocebench serve`".into()
+                }
+                _ => SAME_VERSION.into(),
+            },
+            ConnectError::TokenRequired { .. } => "give the server's token with --token".into(),
+            ConnectError::ServerUnproven { .. } => {
+                "check that it is the right host, and start `rocebench serve` there with the same --token"
+                    .into()
+            }
+            ConnectError::Busy { .. } => "try again when that sweep has ended".into(),
+            ConnectError::NotJoined {
+                unproven: Some(who),
+                ..
+            } => format!("give all ranks the same --token: {who} came without the right one"),
+            ConnectError::NotJoined {
+                is_first: true,
+                port,
+                ..
+            } => format!(
+                "read these ranks' output, and check that they reach TCP port {port} of rank 0's host"
+            ),
+            ConnectError::NotJoined { .. } => {
+                "read these ranks' output to see why they ended".into()
+            }
+            ConnectError::Thread(_) => threads::REMEDY.into(),
+            ConnectError::Refused { why, .. } => return why.hint.clone(),
+            ConnectError::Several { errors, .. } => return errors.first()?.hint(),
+        })
+    }
+
+    /// Whether the fault is in what was asked for (exit code 2), not in the run (1).
+    pub fn bad_input(&self) -> bool {
+        match self {
+            ConnectError::Several { errors, .. } => errors.iter().any(ConnectError::bad_input),
+            ConnectError::Refused { why, .. } => why.bad_input,
+            ConnectError::Resolve { .. }
+            | ConnectError::TokenRequired { .. }
+            | ConnectError::ServerUnproven { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether this end was asked to stop.
+    pub fn is_interrupt(&self) -> bool {
+        matches!(
+            self,
+            ConnectError::Interrupted { .. }
+                | ConnectError::Handshake { source: ExchangeError::Interrupted, .. }
+        )
+    }
+}
+
+/// Why a server did not take a connection; it goes on with the next one.
+#[derive(Clone, Debug, Error)]
+#[allow(missing_docs)] // The texts say what the fields are.
+pub enum AcceptError {
+    #[error("handshake with {client}: {source}")]
+    Handshake { client: SocketAddr, source: ExchangeError },
+    #[error("{client} does not know the token")]
+    Unproven { client: SocketAddr },
+    #[error("{client} was refused: the server is busy with {}", busy.client)]
+    Busy { client: SocketAddr, busy: BusyInfo },
+    /// The client, to which this end had connected, refused and said why.
+    #[error("{client} refused: {}", why.reason)]
+    Refused { client: SocketAddr, why: NodeFailure },
+    #[error("closed the connection of {client}: the oldest of too many unfinished handshakes")]
+    Crowded { client: SocketAddr },
+    #[error("no resources for the connection of {client}: {source}")]
+    NoRoom { client: SocketAddr, source: Arc<io::Error> },
+    /// The connection was gone before anything could be done with it.
+    #[error("accepting a connection: {source}")]
+    Lost { source: Arc<io::Error> },
+}
+
+impl AcceptError {
+    /// What to do next, if there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            AcceptError::Handshake { source: ExchangeError::Version { .. }, .. } => {
+                Some(SAME_VERSION.into())
+            }
+            AcceptError::Unproven { .. } => Some("give the client this server's --token".into()),
+            AcceptError::Refused { why, .. } => why.hint.clone(),
+            AcceptError::NoRoom { source, .. } => {
+                let of_files = "raise the limit of open files (`ulimit -n`)";
+                Some(threads::remedy(&**source).unwrap_or(of_files).into())
+            }
+            _ => None,
+        }
+    }
+}
+
+fn no_answer_hint(port: u16) -> String {
+    format!("check the address, and that the firewall lets TCP port {port} through")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_one_link_wants_its_interface() {
+        let hint = |address: &str| {
+            let error = ConnectError::Unreachable {
+                address: address.parse().unwrap(),
+                source: Arc::new(io::Error::from_raw_os_error(libc::EINVAL)),
+            };
+            error.hint().unwrap()
+        };
+        assert!(hint("[fe80::1]:18515").contains("as in fe80::1%eth0"));
+        for other in ["[fe80::1%2]:18515", "[2001:db8::1]:18515", "192.0.2.1:18515"] {
+            assert!(hint(other).contains("routes"), "{other}");
+        }
+    }
+
+    #[test]
+    fn ranks_that_are_missing_are_told_by_what_is_known_of_them() {
+        let hint = |unproven: Option<&str>, is_first| {
+            let error = ConnectError::NotJoined {
+                missing: "rank 1".to_owned(),
+                unproven: unproven.map(str::to_owned),
+                is_first,
+                seconds: 60.0,
+                port: 18515,
+            };
+            error.hint().unwrap()
+        };
+        let came = hint(Some("rank 1 (n1)"), true);
+        assert!(came.contains("rank 1 (n1) came") && came.contains("--token"));
+        assert!(hint(None, true).contains("TCP port 18515"));
+        assert!(hint(None, false).contains("why they ended"));
     }
 }

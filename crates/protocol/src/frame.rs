@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use crate::error::FrameError;
-use crate::json_bounds;
 use crate::message::Message;
 use results::text;
 
@@ -127,7 +126,7 @@ impl FrameReader {
 }
 
 fn decode(body: &[u8]) -> Result<Message, FrameError> {
-    json_bounds::check(body)
+    check_bounds(body)
         .map_err(|excess| FrameError::Excessive { what: excess.what, limit: excess.limit })?;
     serde_json::from_slice(&text::cleaned_json(body)).map_err(|error| {
         let reason = short(&error);
@@ -160,6 +159,62 @@ fn truncated(got_bytes: usize, expected_bytes: usize) -> FrameError {
 /// serde's reason may quote what the peer sent: shortened.
 fn short(error: &serde_json::Error) -> String {
     text::printable(&error.to_string(), 160)
+}
+
+/// Objects and arrays within each other; messages of the protocol have 9.
+const MAX_DEPTH: u64 = 24;
+
+/// Objects and arrays: some, and one for so many bytes. The smallest that comes in numbers, a QP in `endpoints`, has
+/// 50.
+const FREE_CONTAINERS: u64 = 1024;
+const BYTES_PER_CONTAINER: u64 = 40;
+
+/// Elements: a number for each of the most QPs that there are, and one for so many bytes.
+const FREE_ELEMENTS: u64 = 128 << 10;
+const BYTES_PER_ELEMENT: u64 = 8;
+
+/// What a text has more of than it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Excess {
+    pub(crate) what: &'static str,
+    pub(crate) limit: u64,
+}
+
+/// Bounds what a JSON text may become in memory before it is parsed: an object of 7 bytes can take a hundred times as
+/// much. The text need not be JSON.
+pub(crate) fn check_bounds(text: &[u8]) -> Result<(), Excess> {
+    let len = text.len() as u64;
+    let most_containers = FREE_CONTAINERS + len / BYTES_PER_CONTAINER;
+    let most_elements = FREE_ELEMENTS + len / BYTES_PER_ELEMENT;
+    let (mut depth, mut containers, mut elements) = (0_u64, 0, 0);
+    let mut bytes = text.iter();
+    let mut in_string = false;
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => in_string = !in_string,
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            _ if in_string => {}
+            b'{' | b'[' => {
+                depth += 1;
+                containers += 1;
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            b',' => elements += 1,
+            _ => {}
+        }
+        for (what, count, limit) in [
+            ("levels of nesting", depth, MAX_DEPTH),
+            ("objects and arrays", containers, most_containers),
+            ("elements", elements, most_elements),
+        ] {
+            if count > limit {
+                return Err(Excess { what, limit });
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::endpoints::Posts;
 use crate::endpoints::{Endpoints, LinkLayer, QpEndpoint};
 use crate::message::{
     BusyInfo, CmListening, Drained, HandshakeMessage, LessonMessage, NodeFailure, PerftestEnd,
     PerftestMessage, RunMessage, SessionMessage, SetUpMessage, SetupArray,
 };
 use crate::node_report::NodeReport;
-use crate::posts::Posts;
 use results::model::WorkerResult;
 use results::text::{MAX_CHARS, printable};
 
@@ -297,4 +297,33 @@ fn a_message_too_large_is_not_encoded() {
     });
     let encoded = encode(&message);
     assert!(matches!(encoded, Err(FrameError::Oversized { .. })));
+}
+
+const LEN: usize = 1 << 20;
+
+fn excess(piece: &str) -> Option<&'static str> {
+    let text = format!("[{}0]", piece.repeat(LEN / piece.len()));
+    check_bounds(text.as_bytes()).err().map(|excess| excess.what)
+}
+
+#[test]
+fn what_takes_far_more_than_its_bytes_is_refused() {
+    assert_eq!(excess("0,"), Some("elements"));
+    assert_eq!(excess(r#"{"":0},"#), Some("objects and arrays"));
+    assert_eq!(excess("[],"), Some("objects and arrays"));
+    assert_eq!(excess("["), Some("levels of nesting"));
+    assert_eq!(excess(r#"{"a":"#), Some("levels of nesting"));
+}
+
+#[test]
+fn what_the_protocol_sends_is_not() {
+    let qp = r#"{"qpn":17,"psn":1,"address":0,"rkey":0,"length":0},"#;
+    assert_eq!(excess(qp), None);
+    assert_eq!(excess("1234567,"), None);
+}
+
+#[test]
+fn text_in_strings_does_not_count() {
+    assert_eq!(excess(r#""{[,\"{[,{[,{[,{[,{[,{[,{[,{[,{[,","#), None);
+    assert_eq!(check_bounds(br#"{"a":"\\","b":[]}"#), Ok(()));
 }

@@ -12,23 +12,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TryRecvError, bounded};
-use verbs::Route;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::connection::{WRITE_TIMEOUT, WriteError, write_frame};
 use crate::error::LinkError;
 use crate::frame::{self};
-use crate::message::{Message, NodeFailure, SessionMessage};
-use crate::patience::Patience;
-use crate::transmit::{WRITE_TIMEOUT, WriteError, write_frame};
-pub use pulse::{Pulse, Signs, has_hung_up};
-pub use shared::{HEARTBEAT_EVERY, SILENCE_LIMIT};
-use shared::{
-    MAX_UNREAD_FRAMES, READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, io_error,
+pub use crate::link_threads::{HEARTBEAT_EVERY, SILENCE_LIMIT};
+use crate::link_threads::{
+    MAX_UNREAD_FRAMES, READ_TIMEOUT, STALL_LIMIT, Shared, TCP_USER_TIMEOUT, Unread, beat_until_end,
+    io_error, read_until_end,
 };
-use threads::{beat_until_end, read_until_end};
-
-mod pulse;
-mod shared;
-mod threads;
+use crate::message::{Message, NodeFailure, SessionMessage};
+use verbs::Route;
 
 /// How often a wait looks at its stop flag.
 const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
@@ -297,4 +292,86 @@ fn configure(stream: &TcpStream) -> io::Result<()> {
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     Ok(machine::threads::spawn(name, body)?)
+}
+
+/// What shows whether a link lives. It keeps the socket open, so it goes with the link.
+#[derive(Clone, Debug)]
+pub struct Pulse(pub(super) Arc<Shared>);
+
+/// What a [`Pulse`] shows at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Signs {
+    /// The peer has said goodbye, or is gone, whether this end has read that yet or not.
+    pub is_ending: bool,
+    /// How often something came from the peer.
+    pub heard: u64,
+}
+
+impl Pulse {
+    pub fn signs(&self) -> Signs {
+        let shared = &*self.0;
+        let has_failed = shared.failure.get().is_some();
+        Signs {
+            is_ending: has_failed
+                || shared.is_parting.load(Ordering::Relaxed)
+                || has_hung_up(&shared.stream),
+            heard: shared.heard.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Whether the other end has closed the connection or is gone; what it sent before may be unread.
+pub fn has_hung_up(stream: &TcpStream) -> bool {
+    let mut sockets = [PollFd::new(stream, PollFlags::RDHUP)];
+    // That the call was interrupted says nothing; whoever asks does so again.
+    poll(&mut sockets, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// How long a peer that lives is waited for: as long as its work moves, which its heart-beats tell. It must not read a
+/// clock.
+pub struct Patience {
+    progress: u64,
+    since: Instant,
+}
+
+impl Patience {
+    /// `progress` is what the peer tells `now`.
+    pub fn new(progress: u64, now: Instant) -> Self {
+        Patience { progress, since: now }
+    }
+
+    /// Whether nothing has moved for `limit`.
+    pub fn is_over(&mut self, progress: u64, now: Instant, limit: Duration) -> bool {
+        if progress != self.progress {
+            *self = Patience::new(progress, now);
+        }
+        now.saturating_duration_since(self.since) >= limit
+    }
+}
+
+/// Longest time for a node to create or connect its objects.
+pub const SETUP_LIMIT: Duration = Duration::from_secs(120);
+
+/// Longest time for a short answer.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_peer_that_moves_is_waited_for_beyond_the_limit() {
+        let start = Instant::now();
+        let mut patience = Patience::new(7, start);
+        for step in 1..20 {
+            let now = start + LIMIT * step * 9 / 10;
+            assert!(!patience.is_over(7 + u64::from(step), now, LIMIT), "{step}");
+        }
+        let moved = start + LIMIT * 19 * 9 / 10;
+        let almost = LIMIT - Duration::from_nanos(1);
+        assert!(!patience.is_over(26, moved + almost, LIMIT));
+        assert!(patience.is_over(26, moved + LIMIT, LIMIT));
+    }
 }

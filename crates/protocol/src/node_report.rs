@@ -1,17 +1,17 @@
 //! What a node tells of itself and of its part of a run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::memory_offer::MemoryOffer;
 use machine::device::Lossless;
 use plan::{FlowDevice, Side};
 use results::model::{
     ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
     Received, WorkerResult,
 };
-use verbs::{Network, PortLimits};
+use verbs::{Network, Port, PortLimits};
 
 /// QPs with their histograms that fit a message beside the rest of it, those of all ends together.
 pub const QPS_OF_A_MESSAGE: usize = 384;
@@ -137,9 +137,154 @@ impl EndReport {
     }
 }
 
+/// Facts of a node that can be compared with other nodes'. What it cannot read, as without root or of another driver, is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeExamination {
+    /// The device, port and GID that it would use.
+    pub device: Option<Device>,
+    /// Why it can use none.
+    pub no_device: Option<String>,
+    /// Cores that its process may use.
+    pub usable_cores: Option<u32>,
+    /// How much memory its process may lock.
+    pub locked_memory: Option<LockedMemory>,
+    /// Whether NTP or PTP keeps its clock.
+    pub clock_is_kept: Option<bool>,
+    /// Means against loss at the device's network interface.
+    pub lossless: Lossless,
+    /// What its own checks found that need no other node.
+    pub findings: Vec<Finding>,
+}
+
+/// A limit of locked memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LockedMemory {
+    /// None, or the process has CAP_IPC_LOCK.
+    Unlimited,
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Whose queues a QP has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceKind {
+    /// The embedded device's. Its memory that is only read takes none.
+    Embedded,
+    /// Those of a kernel driver.
+    System,
+}
+
+impl DeviceKind {
+    /// Whose queues the QPs of an open port have.
+    pub fn new(port: &Port) -> DeviceKind {
+        match port.embedded {
+            Some(_) => DeviceKind::Embedded,
+            None => DeviceKind::System,
+        }
+    }
+}
+
+/// What a node has of memory for a run, as it tells the coordinator.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryOffer {
+    /// By which its needs are counted.
+    pub device: DeviceKind,
+    /// In bytes; `None` where it does not know.
+    pub bytes: Option<u64>,
+    /// What leaves no more: `this machine`, a control group, `--memory`.
+    pub by: String,
+}
+
+/// The state that a check found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// It could not be checked, because root or a program is missing; the finding says which.
+    Unknown,
+    /// It works, but worse than it could, or may fail.
+    Warning,
+    /// It does not work.
+    Broken,
+}
+
+impl State {
+    /// The state's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Ok => "ok",
+            State::Unknown => "unknown",
+            State::Warning => "warning",
+            State::Broken => "broken",
+        }
+    }
+}
+
+/// One check's result.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Finding {
+    /// What was checked, such as `locked memory`; these words do not change between versions.
+    pub check: Cow<'static, str>,
+    /// The checked device, port, interface or operation; `null` for the machine.
+    pub subject: Option<String>,
+    /// Its state.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// Why it matters.
+    pub why: String,
+    /// The command or action that mends it; `null` if nothing needs mending.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    /// A finding about the whole machine.
+    pub fn new(
+        check: &'static str,
+        state: State,
+        found: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Finding {
+        Finding {
+            check: Cow::Borrowed(check),
+            subject: None,
+            state,
+            found: found.into(),
+            why: why.into(),
+            remedy: None,
+        }
+    }
+
+    /// Sets the subject.
+    #[must_use]
+    pub fn of(mut self, subject: impl Into<String>) -> Finding {
+        self.subject = Some(subject.into());
+        self
+    }
+
+    /// Sets the remedy.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The check and its subject.
+    pub fn label(&self) -> String {
+        match &self.subject {
+            Some(subject) => format!("{} {subject}", self.check),
+            None => self.check.to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
     use crate::frame::encode;
     use crate::frame::tests::first;
     use crate::message::{Message, RunMessage};

@@ -10,7 +10,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use plan::{HostPort, Nodes};
-use protocol::mistake::Mistake;
+use protocol::lesson::Mistake;
 use settings::{MemorySize, Mtu, Size};
 
 pub use results::{CompareArgs, GateArgs, PlotArgs, Strict, Switch, UnclearArgs, WhatArgs};

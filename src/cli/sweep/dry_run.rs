@@ -14,7 +14,7 @@ use crate::{
 use node::memory_needs::MemoryNeeds;
 use perftest::{Program, measuring};
 use plan::{Case, Devices, Flow, Goal, Nodes, Searches, Sweep, quick};
-use protocol::memory_offer::DeviceKind;
+use protocol::node_report::DeviceKind;
 use report::observe::format::{alike, cell, counted};
 use results::text::wrapped;
 use settings::{ROWS, Row, Scope, Settings, Takes, differing};

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, State};
 use settings::listed;
 
 use super::Subject;

@@ -1,7 +1,7 @@
 //! Checks adapters and cores: PCIe links and their ordering, NUMA nodes, frequencies and interrupts.
 
 use machine::threads::{CoreList, cores_of_node};
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, State};
 use verbs::Driver;
 
 use super::Subject;

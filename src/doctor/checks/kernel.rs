@@ -1,8 +1,7 @@
 //! What the kernel provides: checks its RDMA core and drivers, the nodes of its devices, memory that may be locked, huge
 //! pages, and versions.
 
-use protocol::examination::LockedMemory;
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, LockedMemory, State};
 use settings::listed;
 
 use super::Subject;

@@ -6,7 +6,7 @@ mod hardware;
 mod kernel;
 mod ports;
 
-use protocol::finding::Finding;
+use protocol::node_report::Finding;
 
 use super::inventory::{DeviceEntry, Inventory, PortEntry};
 use super::machine::Machine;
@@ -85,7 +85,7 @@ pub(super) mod tests {
     pub(super) use super::super::inventory::tests::tree;
     pub(super) use super::super::machine::made_up::Tree;
     use super::*;
-    use protocol::finding::State;
+    use protocol::node_report::State;
 
     /// The findings of a check on a tree, with the devices of its sysfs.
     pub(super) fn findings(tree: &Tree, check: fn(&Subject<'_>) -> Vec<Finding>) -> Vec<Finding> {

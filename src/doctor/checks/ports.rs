@@ -6,7 +6,7 @@ use metrics::{
     counters::{Reading, why_loss_is_unknown},
     counts_pauses,
 };
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, State};
 use results::model::PathEventKind;
 use settings::Settings;
 use verbs::{GidType, Transport};

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use machine::host::memory_text;
 use protocol::{
-    clock_offset::ClockOffset,
-    examination::LockedMemory,
-    finding::{Finding, State},
+    handshake::ClockOffset,
+    node_report::{Finding, LockedMemory, State},
 };
 use results::model::Device;
 use settings::listed;

@@ -13,12 +13,10 @@ use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
 use plan::FlowDevice;
 use protocol::{
-    clock_offset::ClockOffset,
-    examination::NodeExamination,
-    finding::{Finding, State},
-    handshake::connect,
+    handshake::{ClockOffset, connect},
     link::Link,
     message::{ExaminationMessage, Message, SessionMessage},
+    node_report::{Finding, NodeExamination, State},
     token::Token,
 };
 use results::model::{Host, Tool};

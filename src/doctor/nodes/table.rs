@@ -1,7 +1,7 @@
 //! Many nodes as text of 80 columns: what all have in common, a row for each node with what differs, and the findings.
 
 use crate::doctor::text::{counted, finding_text, wrapped};
-use protocol::finding::{Finding, State};
+use protocol::node_report::{Finding, State};
 
 use super::differences::{Spread, named};
 use super::{Clock, NodesReport, Scope};

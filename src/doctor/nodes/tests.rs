@@ -1,8 +1,7 @@
 use std::net::SocketAddr;
 
 use super::*;
-use protocol::examination::LockedMemory;
-use protocol::finding::State;
+use protocol::node_report::{LockedMemory, State};
 use results::model::Device;
 use results::sample::has;
 use serde_json::json;

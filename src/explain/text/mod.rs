@@ -5,7 +5,7 @@ mod en;
 mod zh;
 
 use node::lesson::{Note, Topic};
-use protocol::mistake::Mistake;
+use protocol::lesson::Mistake;
 use settings::{Access, Op};
 use verbs::WcStatus;
 

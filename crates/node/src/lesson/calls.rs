@@ -5,7 +5,7 @@ use verbs::{Access, LinkLayer, MemoryRegion, Port, QpCapacity, Reliability, Verb
 
 use super::objects::{Connection, Transfer};
 use super::{Call, End, Note, Part};
-use protocol::lesson_message::{OtherEnd, PostedReceive, SeenCompletion};
+use protocol::lesson::{OtherEnd, PostedReceive, SeenCompletion};
 use results::text::printable;
 
 fn hex(value: u32) -> String {

@@ -10,11 +10,9 @@ use protocol::{
     endpoints::Endpoints,
     error::LinkError,
     failure::RunFailure,
-    lesson_message::{Lesson, ObservedEnd, OtherEnd, SeenCompletion},
-    link::Link,
+    lesson::{Lesson, Mistake, ObservedEnd, OtherEnd, SeenCompletion},
+    link::{ANSWER_LIMIT, Link},
     message::{LessonMessage, Message},
-    mistake::Mistake,
-    time_limits::ANSWER_LIMIT,
 };
 use results::text::printable;
 use verbs::{Access, Driver, Port, WcStatus};

@@ -8,7 +8,7 @@ mod ends;
 mod objects;
 
 use protocol::endpoints::{Endpoints, EndpointsError};
-use protocol::mistake::Mistake;
+use protocol::lesson::Mistake;
 use settings::Op;
 use verbs::{Operation, QpState, RecordedPacket, VerbsError, WcStatus};
 

@@ -9,8 +9,7 @@ use datapath::{RemoteMemory, send_opcode};
 use protocol::{
     endpoints::{Endpoints, QpEndpoint},
     failure::RunFailure,
-    lesson_message::{Lesson, PostedReceive, SeenCompletion},
-    mistake::Mistake,
+    lesson::{Lesson, Mistake, PostedReceive, SeenCompletion},
 };
 use settings::Op;
 use verbs::{

@@ -6,11 +6,10 @@ use datapath::{Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WorkerRepo
 use metrics::{Clock, latency::digits_for};
 use plan::{Flow, Side};
 use protocol::{
-    endpoints::Endpoints,
+    endpoints::{Endpoints, Posts},
     failure::RunFailure,
     link::Link,
     message::{CmListening, Drained, EndArray},
-    posts::Posts,
 };
 use settings::{ConnectMode, Stop, Timestamps};
 use verbs::{StampClock, cm::CmId};

@@ -21,10 +21,9 @@ use metrics::steady::SteadyDetector;
 use plan::{Case, Flow, Side};
 use protocol::{
     failure::{RunFailure, VERIFY_HINT},
-    link::Link,
+    link::{ANSWER_LIMIT, Link, SETUP_LIMIT},
     message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp},
     node_report::{EndReport, NodeReport, QPS_OF_A_MESSAGE},
-    time_limits::{ANSWER_LIMIT, SETUP_LIMIT},
 };
 use results::model::QpResult;
 use settings::{ConnectMode, Stop, Warmup};

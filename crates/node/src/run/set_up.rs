@@ -18,11 +18,9 @@ use metrics::{
 use plan::Side;
 use protocol::{
     error::LinkError,
-    link::Link,
+    link::{ANSWER_LIMIT, Link, Patience, SETUP_LIMIT},
     message::{Message, Progress, RunMessage, SetUpMessage},
     node_report::SetUpReport,
-    patience::Patience,
-    time_limits::{ANSWER_LIMIT, SETUP_LIMIT},
 };
 use results::model::{ConnectStep, gbit_per_s};
 use settings::Stop;

@@ -7,8 +7,8 @@ use plan::{Case, Side};
 use protocol::{
     endpoints::{Endpoints, QpEndpoint},
     failure::RunFailure,
+    link::SETUP_LIMIT,
     message::{Message, SetUpMessage, SetupArray},
-    time_limits::SETUP_LIMIT,
 };
 use settings::ConnectMode;
 use verbs::{

@@ -1,0 +1,297 @@
+//! The two threads of a link, of which one reads and one sends heart-beats, and what they share with it: the connection,
+//! the first failure, and how long each waits.
+
+use std::io::{self, Read};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
+
+use crate::connection::{WriteError, write_frame};
+use crate::error::{FrameError, LinkError};
+use crate::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use crate::message::{Message, RunMessage, SessionMessage};
+
+/// Time between two heart-beats.
+pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(250);
+
+/// A peer that has been silent for so long is taken for dead. With the grain of the reads and lateness of the
+/// threads a person hears of it within 2 s; a peer whose heart-beat is a second late is still alive.
+pub const SILENCE_LIMIT: Duration = Duration::from_millis(1250);
+
+/// A peer that has taken no byte for so long is taken for dead. Shorter than the silence, because the
+/// first write of a frame may take some bytes and still wait its full time.
+pub(super) const STALL_LIMIT: Duration = Duration::from_millis(1150);
+
+/// One read waits so long: the grain in which silence is measured.
+pub(super) const READ_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// How long the kernel keeps trying to deliver to a host that does not answer. Silence is judged here, by
+/// [`SILENCE_LIMIT`]; this only frees the kernel's socket long after that, also where this process waits for its CPU.
+pub(super) const TCP_USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The protocol is turn by turn, so few messages are ever unread; more is not a peer but a flood.
+pub(super) const MAX_UNREAD_FRAMES: usize = 32;
+
+/// With so many unread, [`RunMessage::Progress`] is dropped, because the next one says more: who has not read for seconds is
+/// an owner that waits for its CPU, not a victim of a flood.
+pub(super) const MOST_BEFORE_PROGRESS: usize = MAX_UNREAD_FRAMES / 2;
+
+pub(super) const MAX_UNREAD_BYTES: usize = 3 * MAX_FRAME_BYTES;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) stream: TcpStream,
+    pub(super) peer: SocketAddr,
+    /// Held while a frame is written, so that frames do not mix.
+    pub(super) writing: Mutex<()>,
+    /// The first thing that ended the link.
+    pub(super) failure: OnceLock<LinkError>,
+    pub(super) unread_bytes: AtomicUsize,
+    /// How often something came from the peer.
+    pub(super) heard: AtomicU64,
+    /// The peer has said goodbye.
+    pub(super) is_parting: AtomicBool,
+    /// How often this end's work has moved.
+    pub(super) progress: AtomicU64,
+    /// How often the peer's has, as its last heart-beat told.
+    pub(super) peer_progress: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) message: Message,
+    pub(super) bytes: usize,
+    pub(super) arrived: Instant,
+}
+
+impl Shared {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ()> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn taken(&self, unread: Unread) -> Message {
+        self.unread_bytes.fetch_sub(unread.bytes, Ordering::Relaxed);
+        unread.message
+    }
+
+    pub(super) fn ended(&self) -> LinkError {
+        self.failure.get().cloned().unwrap_or(LinkError::PeerClosed { peer: self.peer })
+    }
+
+    /// Half a frame may be out: nothing more can be sent, so the link ends. Returns why, which may be
+    /// what the reader found before.
+    pub(super) fn write_failed(&self, error: WriteError) -> LinkError {
+        let failure = match error {
+            WriteError::Stalled(silent) => self.silent(silent),
+            WriteError::Io(error) => self.io_failure("sending to", error),
+        };
+        let failure = self.failure.get_or_init(|| failure).clone();
+        let _ = self.stream.shutdown(Shutdown::Both);
+        failure
+    }
+
+    pub(super) fn silent(&self, silent: Duration) -> LinkError {
+        LinkError::PeerSilent { peer: self.peer, seconds: silent.as_secs_f64() }
+    }
+
+    pub(super) fn io_failure(&self, operation: &'static str, error: io::Error) -> LinkError {
+        match error.kind() {
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected => LinkError::PeerClosed { peer: self.peer },
+            io::ErrorKind::TimedOut => self.silent(TCP_USER_TIMEOUT),
+            _ => io_error(operation, self.peer, error),
+        }
+    }
+
+    pub(super) fn frame_failure(&self, error: FrameError) -> LinkError {
+        match error {
+            FrameError::Closed => LinkError::PeerClosed { peer: self.peer },
+            FrameError::Io(error) => {
+                let error = Arc::try_unwrap(error).unwrap_or_else(|error| error.kind().into());
+                self.io_failure("reading from", error)
+            }
+            source => LinkError::Protocol { peer: self.peer, source },
+        }
+    }
+}
+
+pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Error) -> LinkError {
+    LinkError::Io { operation, peer, source: Arc::new(error) }
+}
+
+pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sender<()>) {
+    let failure = read_messages(shared, &deliver);
+    let peer_may_send_on =
+        matches!(failure, LinkError::Protocol { .. } | LinkError::Aborted { .. });
+    // The owner may tell it why the link ends, and closes it then.
+    let is_silent = matches!(failure, LinkError::PeerSilent { .. });
+    // A failed write may have been recorded first; it is as good a reason.
+    let _ = shared.failure.set(failure);
+    drop(deliver);
+    if peer_may_send_on {
+        discard_until_end(shared);
+    }
+    // Tells a peer that waits for this end to have read everything that it has.
+    if !is_silent {
+        let _ = shared.stream.shutdown(Shutdown::Write);
+    }
+    drop(done);
+}
+
+/// Delivers until something ends the link, and returns what.
+fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
+    let mut reader = FrameReader::new(MAX_FRAME_BYTES);
+    let mut silence = Silence::new(READ_TIMEOUT);
+    loop {
+        let before = Instant::now();
+        let message = match reader.step(&mut &shared.stream) {
+            Ok(Step::Idle) => {
+                let silent = silence.nothing_for(before.elapsed());
+                if silent >= SILENCE_LIMIT {
+                    return shared.silent(silent);
+                }
+                continue;
+            }
+            Ok(Step::Partial) => None,
+            Ok(Step::Frame(message)) => Some(message),
+            Err(error) => return shared.frame_failure(error),
+        };
+        silence.heard();
+        shared.heard.fetch_add(1, Ordering::Relaxed);
+        match message {
+            None => {}
+            Some(Message::Session(SessionMessage::Heartbeat { progress })) => {
+                shared.peer_progress.store(progress, Ordering::Relaxed);
+            }
+            Some(Message::Session(SessionMessage::Abort(why))) => {
+                let peer = shared.peer;
+                return LinkError::Aborted { peer, why };
+            }
+            Some(Message::Run(RunMessage::Progress(_)))
+                if deliver.len() >= MOST_BEFORE_PROGRESS => {}
+            Some(message) => {
+                if matches!(message, Message::Session(SessionMessage::Goodbye)) {
+                    shared.is_parting.store(true, Ordering::Relaxed);
+                }
+                let bytes = reader.message_bytes();
+                let queued = shared.unread_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+                let full = queued > MAX_UNREAD_BYTES
+                    || matches!(
+                        deliver.try_send(Unread { message, bytes, arrived: Instant::now() }),
+                        Err(TrySendError::Full(_))
+                    );
+                if full {
+                    let flood = FrameError::Flood { frames: deliver.len(), bytes: queued };
+                    return shared.frame_failure(flood);
+                }
+            }
+        }
+    }
+}
+
+/// Keeps the receive queue empty until the peer or the owner closes: closing a socket with unread bytes
+/// resets it, and the peer would lose the `Abort` that tells it what it did wrong.
+fn discard_until_end(shared: &Shared) {
+    let mut scrap = vec![0; 16 << 10];
+    loop {
+        match (&shared.stream).read(&mut scrap) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+pub(crate) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
+    while stopped.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
+        let progress = shared.progress.load(Ordering::Relaxed);
+        let Ok(bytes) = frame::encode(&Message::Session(SessionMessage::Heartbeat { progress }))
+        else {
+            return;
+        };
+        // A frame under way is a sign of life itself.
+        let Ok(_guard) = shared.writing.try_lock() else {
+            continue;
+        };
+        match write_frame(&shared.stream, &bytes, STALL_LIMIT) {
+            Ok(()) => {}
+            Err(error @ WriteError::Stalled(_)) => {
+                shared.write_failed(error);
+                return;
+            }
+            // The reader learns the reason; the peer's last words may still be unread.
+            Err(WriteError::Io(_)) => return,
+        }
+    }
+}
+
+/// Adds up the time spent in reads that ended with nothing to read. A read that was cut short by the
+/// scheduler, not by the peer, counts for little: while this host is overloaded or suspended its clock
+/// runs on, but nobody listens, and a peer on the same host cannot speak either.
+#[derive(Debug)]
+pub(crate) struct Silence {
+    cap_per_read: Duration,
+    total: Duration,
+}
+
+impl Silence {
+    /// `read_timeout` is what a read waits; one that took longer counts for at most twice as much.
+    pub(crate) fn new(read_timeout: Duration) -> Self {
+        Silence { cap_per_read: read_timeout * 2, total: Duration::ZERO }
+    }
+
+    /// Bytes came.
+    pub(crate) fn heard(&mut self) {
+        self.total = Duration::ZERO;
+    }
+
+    /// A read ended with nothing to read after this time; returns the silence so far.
+    pub(crate) fn nothing_for(&mut self, elapsed: Duration) -> Duration {
+        self.total += elapsed.min(self.cap_per_read);
+        self.total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::link_threads::Silence;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn the_dead_are_known_within_two_seconds_and_the_late_are_alive() {
+        for read in [READ_TIMEOUT, READ_TIMEOUT * 3 / 2, READ_TIMEOUT * 2] {
+            let mut silence = Silence::new(READ_TIMEOUT);
+            let reads = (1..).find(|_| silence.nothing_for(read) >= SILENCE_LIMIT);
+            let known = read * reads.unwrap();
+            let expected = SECOND + HEARTBEAT_EVERY..2 * SECOND;
+            assert!(expected.contains(&known), "{known:?}");
+        }
+    }
+
+    const TICK: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn empty_reads_add_up_and_bytes_start_afresh() {
+        let mut silence = Silence::new(TICK);
+        silence.nothing_for(TICK);
+        assert_eq!(silence.nothing_for(TICK), TICK * 2);
+        silence.heard();
+        assert_eq!(silence.nothing_for(TICK), TICK);
+    }
+
+    #[test]
+    fn a_suspended_listener_is_no_silent_peer() {
+        let mut silence = Silence::new(TICK);
+        assert_eq!(silence.nothing_for(Duration::from_secs(60)), TICK * 2);
+    }
+}
