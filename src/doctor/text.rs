@@ -253,8 +253,8 @@ mod tests {
     #[test]
     fn what_is_well_takes_one_line_and_the_rest_says_why() {
         let well = Finding::new("port", State::Ok, "ACTIVE", "it must").of("rxe0:1");
-        let line = "ok       port rxe0:1          ACTIVE\n";
-        assert_eq!(finding_text(&well, false, WIDTH), line);
+        let short = "ok       port rxe0:1          ACTIVE\n";
+        assert_eq!(finding_text(&well, false, WIDTH), short);
         assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
         let ill = Finding::new(
             "kernel module",

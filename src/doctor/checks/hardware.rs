@@ -275,7 +275,7 @@ mod tests {
         let device = "sys/class/infiniband/mlx5_0/device";
         tree.add_bytes(&format!("{device}/config"), config);
         let found = findings_with(&tree, check_ordering, |devices| {
-            devices[0].driver = Some(driver.to_owned())
+            devices[0].driver = Some(driver.to_owned());
         });
         (found[0].state, found[0].found.clone())
     }
