@@ -89,8 +89,8 @@ impl<'a> Links<'a> {
 
     /// Sends one message to all nodes.
     pub(crate) fn tell_all(&self, message: impl Into<Message>) -> Result<(), StepFailure> {
-        let message = message.into();
-        self.nodes().try_for_each(|node| node.send(message.clone()))
+        let same: Message = message.into();
+        self.nodes().try_for_each(|node| node.send(same.clone()))
     }
 
     /// Takes an answer from each node: the first message that `take` does not pass over.
