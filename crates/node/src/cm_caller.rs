@@ -243,7 +243,7 @@ impl<R: FnMut(u32, &CmId, u32) -> Result<(), RunFailure>> Dialer<'_, R> {
     fn silence(&self) -> RunFailure {
         let first = self.connections.iter().position(|it| it.step != CmStep::Establish);
         let index = first.unwrap_or(0) as u32;
-        let step = first.map_or(CmStep::Connect, |index| self.connections[index].step);
+        let step = first.map_or(CmStep::Connect, |place| self.connections[place].step);
         let error = CmError::Event {
             step,
             object: format!(

@@ -155,7 +155,7 @@ impl<'a> OpenLoop<'a> {
     }
 
     fn not_posted(&self, load: &Load) -> Option<(NotKeptBy, String)> {
-        let late_with_room = self.sum(|load| load.late_with_room);
+        let late_with_room = self.sum(|worker| worker.late_with_room);
         (late_with_room as f64 > LATE_WITH_ROOM * load.offered as f64).then(|| {
             let text = format!(
                 "{late_with_room} of {} messages were not posted in the window, though their send queues had room",

@@ -387,7 +387,7 @@ impl Windows {
     /// The windows of a run that is over. In a run with a message count all workers have one window, from the start
     /// of the first to the last completion, because they end with their messages.
     pub fn new(flow: &Settings, end: &FlowEnd, clock: &Clock) -> Windows {
-        let seconds = |start, end| clock.ns_between(start, end) as f64 * 1e-9;
+        let seconds = |from, to| clock.ns_between(from, to) as f64 * 1e-9;
         let workers = &end.reports;
         let is_embedded = end.objects.port().embedded.is_some();
         // An open loop's own figures tell what its workers missed. The embedded device's worker does the device's work too, on
@@ -397,7 +397,7 @@ impl Windows {
             Stop::DurationNs(asked_ns) => {
                 let lengths_seconds: Vec<_> = workers
                     .iter()
-                    .map(|worker| worker.window_raw.map(|(start, end)| seconds(start, end)))
+                    .map(|worker| worker.window_raw.map(|(opened, closed)| seconds(opened, closed)))
                     .collect();
                 let unattended = [0, 1].map(|edge: usize| {
                     workers
@@ -418,7 +418,7 @@ impl Windows {
                     .iter()
                     .filter_map(|worker| worker.window_raw)
                     .reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
-                    .map(|(start, end)| seconds(start, end));
+                    .map(|(opened, closed)| seconds(opened, closed));
                 Windows { lengths_seconds: vec![common; workers.len()], doubts: Vec::new() }
             }
         };

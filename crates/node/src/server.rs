@@ -67,7 +67,7 @@ impl Server {
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
         while !stop.load(Ordering::Relaxed) && !(self.options.once && served.get().is_some()) {
-            threads.retain(|thread| !thread.is_finished());
+            threads.retain(|session| !session.is_finished());
             if handshakes.is_full() {
                 thread::sleep(IDLE_TICK);
                 continue;
@@ -105,11 +105,11 @@ impl Server {
                 Ok(thread) => threads.push(thread),
                 Err(error) => {
                     let source = Arc::new(error);
-                    let error = AcceptError::NoRoom { client, source };
+                    let refusal = AcceptError::NoRoom { client, source };
                     if let Ok(same) = same {
-                        tell_last(&same, error.to_string(), error.hint());
+                        tell_last(&same, refusal.to_string(), refusal.hint());
                     }
-                    (self.log)(ServerEvent::Refused { error: &error });
+                    (self.log)(ServerEvent::Refused { error: &refusal });
                     thread::sleep(IDLE_TICK);
                 }
             }

@@ -258,7 +258,7 @@ pub(super) fn facts(
         devices.iter().map(|device| resources.port_of(Some(device))).collect::<Result<_, _>>()?;
     let port = resources.port();
     let used = if named.is_empty() { slice::from_ref(port) } else { &named };
-    let networks = used.iter().flat_map(|port| &port.choice.networks);
+    let networks = used.iter().flat_map(|used_port| &used_port.choice.networks);
     let device = outcome::device(port);
     Ok(NodeFacts {
         lossless: outcome::lossless(port, &device),

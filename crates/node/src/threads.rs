@@ -285,8 +285,8 @@ mod tests {
         starts(&noted, "2 polling workers of rocebench share core 0: ");
         has(&noted, ["--poll event"]);
         // Two workers here and two elsewhere on two cores: each core counts once.
-        let all = [(0, 1), (1, 1), (0, 1), (1, 1)];
-        let noted = sharing_warning(PollMode::Event, &all).unwrap();
+        let workers = [(0, 1), (1, 1), (0, 1), (1, 1)];
+        let noted = sharing_warning(PollMode::Event, &workers).unwrap();
         starts(&noted, "4 workers of rocebench share 2 cores (0-1): ");
         assert!(!noted.contains("--poll"), "{noted}");
     }

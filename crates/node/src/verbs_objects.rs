@@ -53,7 +53,7 @@ pub struct VerbsObjects {
 }
 
 impl VerbsObjects {
-    /// Creates all objects, for `threads` to serve, and brings the QPs to INIT. Calls `alive` from time to time, which
+    /// Creates all objects, for threads of the node to serve, and brings the QPs to INIT. Calls `alive` from time to time, which
     /// may end it.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl VerbsObjects {
         flow: &Settings,
         side: Side,
         numa_node: Option<u32>,
-        threads: &mut NodeThreads,
+        node_threads: &mut NodeThreads,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<VerbsObjects, RunFailure> {
         let roles = EndRoles::new(flow, side);
@@ -87,7 +87,6 @@ impl VerbsObjects {
         {
             fill_for_reads(offered, flow, &sizes);
         }
-        let node_threads = threads;
         let workers = if roles.sends || roles.receives { effective_workers(flow) } else { 0 };
         let threads = node_threads.threads_for(workers);
         let service = service(flow)?;
@@ -102,8 +101,7 @@ impl VerbsObjects {
         let shared_receives = match (&srq, &receives) {
             (Some(srq), Some(memory)) => {
                 let qpns = qps.iter().map(|qp| qp.qpn());
-                let receives = SharedReceives::post(flow, srq, memory.of_qp(0), qpns)?;
-                Some(Arc::new(receives))
+                Some(Arc::new(SharedReceives::post(flow, srq, memory.of_qp(0), qpns)?))
             }
             _ => None,
         };

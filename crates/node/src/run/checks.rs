@@ -421,13 +421,13 @@ mod tests {
         let limit = Duration::from_secs(44);
         let mut flow = Case::sample();
         flow.op = Op::Send.into();
-        let told = |posted, received| {
+        let message = |posted, received| {
             let counts = Counts { posted, completed: posted, received };
             stalled(&flow, counts, limit).message
         };
         let lost = "nothing was received for 44 s after 186 messages, but the sender had sent all: messages are lost";
-        assert_eq!(told(0, 186), lost);
+        assert_eq!(message(0, 186), lost);
         let stuck = "nothing was posted for 44 s after 120 messages: a worker does not run";
-        assert_eq!(told(120, 0), stuck);
+        assert_eq!(message(120, 0), stuck);
     }
 }

@@ -52,13 +52,11 @@ impl CreatedEnd {
         (clock, run): (&Clock, u32),
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<FlowEnd, RunFailure> {
-        let (objects, endpoints) = (&mut self.objects, &peer.endpoints);
+        let (own, endpoints) = (&mut self.objects, &peer.endpoints);
         let qp_contexts = match (self.flow.connect, &self.listener, &peer.listening) {
-            (ConnectMode::Tcp, ..) => objects.connect(endpoints, alive),
-            (ConnectMode::Cm, Some(listener), _) => accept_qps(objects, endpoints, listener, alive),
-            (ConnectMode::Cm, None, Some(listening)) => {
-                dial_qps(objects, endpoints, listening, alive)
-            }
+            (ConnectMode::Tcp, ..) => own.connect(endpoints, alive),
+            (ConnectMode::Cm, Some(listener), _) => accept_qps(own, endpoints, listener, alive),
+            (ConnectMode::Cm, None, Some(listening)) => dial_qps(own, endpoints, listening, alive),
             (ConnectMode::Cm, None, None) => {
                 let text = "the other end does not say where it listens for rdma_cm";
                 Err(RunFailure::new(text, None))

@@ -202,7 +202,7 @@ impl<'a> Run<'a> {
         match (&self.state, message) {
             (State::Prepared, Message::Run(RunMessage::Create)) => self.create()?,
             (State::Created { .. }, Message::Run(RunMessage::Connect(peers))) => {
-                self.connect(&peers)?
+                self.connect(&peers)?;
             }
             (State::Running { .. }, Message::Run(RunMessage::Start)) => return self.start(),
             (State::Running { .. }, Message::Run(RunMessage::Measure)) => return self.count(),
@@ -330,13 +330,13 @@ impl<'a> Run<'a> {
     /// Those of them that serve the flows of a set, behind those of the sets before it: as many as the case has, unless all
     /// its flows have work for fewer.
     fn worker_set(&self, set: u8) -> Range<usize> {
-        let count = |set: u8| {
+        let count = |of_set: u8| {
             let needed: usize = self
                 .case
                 .ends_at(self.node)
                 .filter(|(_, flow, side)| {
                     let roles = EndRoles::new(flow, *side);
-                    flow.worker_set == set && (roles.sends || roles.receives)
+                    flow.worker_set == of_set && (roles.sends || roles.receives)
                 })
                 .map(|(_, flow, _)| effective_workers(flow))
                 .sum();
@@ -482,9 +482,9 @@ impl<'a> Run<'a> {
         let least_raw = clock.raw_after(now_raw, LEAST_LEAD.as_nanos() as u64);
         let opens_raw = clock.raw_after(0, at_ns).max(least_raw);
         if !self.ends.iter().any(FlowEnd::is_timed) {
-            let early = self.wait(|_| clock.raw() >= opens_raw)?;
-            if early.is_some() {
-                return Ok(early);
+            let first = self.wait(|_| clock.raw() >= opens_raw)?;
+            if first.is_some() {
+                return Ok(first);
             }
         }
         for end in &self.ends {
@@ -541,11 +541,11 @@ impl<'a> Run<'a> {
     /// # Errors
     /// As [`Run::wait`]; the first mismatch.
     fn settle(&mut self, peers: &[Drained]) -> Result<Option<Message>, EarlyEnd> {
-        let mut arrivals: Vec<Arrivals> =
+        let mut of_ends: Vec<Arrivals> =
             self.ends.iter().zip(peers).map(|(end, _)| Arrivals::new(end)).collect();
         let early = self.wait(|run| {
             let mut are_over = true;
-            for ((end, peer), arrivals) in run.ends.iter().zip(peers).zip(&mut arrivals) {
+            for ((end, peer), arrivals) in run.ends.iter().zip(peers).zip(&mut of_ends) {
                 // Each is looked at each time, for each has a quiet time of its own.
                 are_over &= arrivals.are_over(end, peer);
             }
@@ -585,8 +585,8 @@ impl<'a> Run<'a> {
                 std::thread::sleep(FLUSH_LIMIT);
             }
         }
-        let reports = pool.map(WorkerPool::finish).transpose()?.unwrap_or_default();
-        for (end, reports) in self.ends.iter_mut().zip(reports) {
+        let of_ends = pool.map(WorkerPool::finish).transpose()?.unwrap_or_default();
+        for (end, reports) in self.ends.iter_mut().zip(of_ends) {
             end.reports = reports;
         }
         Ok(())

@@ -443,12 +443,12 @@ mod tests {
         let failed: Result<(), &str> = times.time(SetupStep::Init, || Err("no"));
         assert_eq!(failed, Err("no"));
         times.time(SetupStep::Exchange, || Ok::<_, ()>(())).unwrap();
-        let told = times.results();
-        let names = told.iter().map(|it| (&*it.step, &*it.per, it.time_ns.count));
+        let steps = times.results();
+        let names = steps.iter().map(|it| (&*it.step, &*it.per, it.time_ns.count));
         let expected =
             [("create", "connection", 2), ("exchange", "round", 1), ("rts", "connection", 1)];
-        assert!(names.eq(expected), "{told:?}");
-        assert_eq!((told[0].time_ns.min, told[0].time_ns.max), (100, 200));
+        assert!(names.eq(expected), "{steps:?}");
+        assert_eq!((steps[0].time_ns.min, steps[0].time_ns.max), (100, 200));
     }
 
     #[test]
