@@ -161,7 +161,9 @@ fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
             gbit_per_s: gbit_per_s(
                 bytes,
                 windows.seconds_for(
-                    end.reports.iter().map(|it| it.qps.get(index).map_or(0, |qp| qp.completed)),
+                    end.reports
+                        .iter()
+                        .map(|worker| worker.qps.get(index).map_or(0, |counts| counts.completed)),
                 ),
             ),
             latency_ns: Recorder::merged(recorders(index))

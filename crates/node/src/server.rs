@@ -66,7 +66,7 @@ impl Server {
         // How the first session ended.
         let served: Arc<OnceLock<Option<RunFailure>>> = Arc::default();
         let mut threads: Vec<thread::JoinHandle<()>> = Vec::new();
-        while !stop.load(Ordering::Relaxed) && !(self.options.once && served.get().is_some()) {
+        while !stop.load(Ordering::Relaxed) && (!self.options.once || served.get().is_none()) {
             threads.retain(|session| !session.is_finished());
             if handshakes.is_full() {
                 thread::sleep(IDLE_TICK);
@@ -313,14 +313,14 @@ impl Slot {
                 Ok(SlotGuard(Arc::clone(self)))
             }
             State::Over => Err(SlotError::Over),
-            State::Held(Holder { client, since, link }) => {
+            State::Held(Holder { client: held_by, since, link }) => {
                 if newcomer.may_wait(link.as_ref().map(Pulse::signs), now) {
                     let waited = self.freed.wait_timeout(state, TICK);
                     drop(waited.unwrap_or_else(PoisonError::into_inner));
                     return Err(SlotError::Ending);
                 }
                 Err(SlotError::Busy(BusyInfo {
-                    client: client.to_string(),
+                    client: held_by.to_string(),
                     since_seconds: since.elapsed().as_secs(),
                 }))
             }

@@ -286,9 +286,9 @@ mod tests {
         has(&noted, ["--poll event"]);
         // Two workers here and two elsewhere on two cores: each core counts once.
         let workers = [(0, 1), (1, 1), (0, 1), (1, 1)];
-        let noted = sharing_warning(PollMode::Event, &workers).unwrap();
-        starts(&noted, "4 workers of rocebench share 2 cores (0-1): ");
-        assert!(!noted.contains("--poll"), "{noted}");
+        let of_events = sharing_warning(PollMode::Event, &workers).unwrap();
+        starts(&of_events, "4 workers of rocebench share 2 cores (0-1): ");
+        assert!(!of_events.contains("--poll"), "{of_events}");
     }
 
     #[test]
@@ -297,8 +297,8 @@ mod tests {
         let locks = CoreLocks::within(folder.path().to_owned());
         let end = || Cores::new(vec![2, 3, 4], locks.clone());
         let (client, server) = (end(), end());
-        let cores = |end: &Cores, count| -> Vec<_> {
-            end.hold(count).iter().map(|held| held.core()).collect()
+        let cores = |held_by: &Cores, count| -> Vec<_> {
+            held_by.hold(count).iter().map(|held| held.core()).collect()
         };
         assert_eq!((cores(&client, 1), cores(&server, 1)), (vec![2], vec![3]));
         let of_more = (cores(&client, 2), cores(&server, 1));
@@ -316,8 +316,8 @@ mod tests {
         let (client, server) = (end(), end());
         assert_eq!(server.without_workers(), [2, 3, 4]);
         client.hold(2);
-        for end in [&client, &server] {
-            assert_eq!(end.without_workers(), [4]);
+        for cores in [&client, &server] {
+            assert_eq!(cores.without_workers(), [4]);
         }
         server.hold(1);
         assert_eq!(client.without_workers(), [2, 3, 4]);

@@ -411,7 +411,8 @@ mod tests {
         flow.timeout = 0;
         assert_eq!(fails_at(&flow, 0), Some(Duration::from_secs(11)));
         let lost = Counts { posted: 8, completed: 0, received: 0 };
-        let hint = |flow: &Settings| stalled(flow, lost, Duration::from_secs(10)).hint.unwrap();
+        let hint =
+            |settings: &Settings| stalled(settings, lost, Duration::from_secs(10)).hint.unwrap();
         assert!(hint(&flow).contains("--timeout 0"));
         assert!(hint(&Case::sample()).contains("--rnr-retry"));
     }
