@@ -178,10 +178,10 @@ impl Endpoints {
         }
         let [own, others] = [self, peer].map(|end| end.gid_bytes().map(|gid| Gid(gid).address()));
         let (own, others) = (own?, others?);
-        let unseen = |[here, there]: [&str; 2], choice| {
+        let unseen = |[near, far]: [&str; 2], choice| {
             Err(EndpointsError::Unseen {
-                here: format!("{here} ({own})"),
-                there: format!("{there} ({others})"),
+                here: format!("{near} ({own})"),
+                there: format!("{far} ({others})"),
                 choice,
             })
         };
@@ -318,8 +318,8 @@ mod tests {
         let of_qps: Vec<&[u32]> = posts.of_qps().collect();
         assert_eq!(of_qps, [[0, 1], [u32::MAX, 7]]);
         for wrong in ["\"AAAA\"", "\"!\"", "[1]"] {
-            let text = format!(r#"{{"positions":1,"packed":{wrong}}}"#);
-            assert!(serde_json::from_str::<Posts>(&text).is_err(), "{wrong}");
+            let refused = format!(r#"{{"positions":1,"packed":{wrong}}}"#);
+            assert!(serde_json::from_str::<Posts>(&refused).is_err(), "{wrong}");
         }
     }
 

@@ -194,8 +194,8 @@ const SEE_SERVER: &str = "read the output of `rocebench serve` on the other host
 const MOST_TOLD: usize = 8;
 
 fn first_of(errors: &[ConnectError]) -> String {
-    let told: Vec<String> = errors.iter().take(MOST_TOLD).map(ConnectError::to_string).collect();
-    if errors.len() > MOST_TOLD { told.join("; ") + " …" } else { told.join("; ") }
+    let first: Vec<String> = errors.iter().take(MOST_TOLD).map(ConnectError::to_string).collect();
+    if errors.len() > MOST_TOLD { first.join("; ") + " …" } else { first.join("; ") }
 }
 
 impl ConnectError {

@@ -166,8 +166,8 @@ impl From<&RunFailure> for NodeFailure {
 }
 
 impl From<NodeFailure> for RunFailure {
-    fn from(told: NodeFailure) -> Self {
-        RunFailure { bad_input: told.bad_input, ..RunFailure::new(told.reason, told.hint) }
+    fn from(failure: NodeFailure) -> Self {
+        RunFailure { bad_input: failure.bad_input, ..RunFailure::new(failure.reason, failure.hint) }
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn what_fails_without_a_completion_ends_a_run_with_its_name() {
-        let told = |event| {
+        let sentence = |event| {
             let failure = RunFailure::from_event(event, "mlx5_0", 64);
             failure.map(|failure| failure.message)
         };
@@ -264,8 +264,8 @@ mod tests {
             (AsyncEvent::DeviceFatal, "mlx5_0 reported a fatal error"),
             (AsyncEvent::PortError { port: 1 }, "port 1 of mlx5_0 went down"),
         ] {
-            assert_eq!(told(event).as_deref(), Some(message));
+            assert_eq!(sentence(event).as_deref(), Some(message));
         }
-        assert_eq!(told(AsyncEvent::SrqLimit { srq: 1 }), None);
+        assert_eq!(sentence(AsyncEvent::SrqLimit { srq: 1 }), None);
     }
 }

@@ -155,7 +155,7 @@ fn any_message() -> impl Strategy<Value = Message> {
             Message::Run(RunMessage::Drained(vec![Drained { sent_messages, posts }]))
         }),
         any::<Vec<u64>>().prop_map(|polls| {
-            let worker = |polls| WorkerResult { polls, ..WorkerResult::default() };
+            let worker = |count| WorkerResult { polls: count, ..WorkerResult::default() };
             Message::Run(RunMessage::Report(Box::new(NodeReport {
                 workers: polls.into_iter().map(worker).collect(),
                 ..NodeReport::default()
@@ -197,7 +197,7 @@ proptest! {
     #[test]
     fn every_text_arrives_printable(text in any::<String>()) {
         let shown = printable(&text, MAX_CHARS);
-        let host = |text: &str| json!({"device": {"name": text}, text: [text]});
+        let host = |name: &str| json!({"device": {"name": name}, name: [name]});
         for message in [
             json!({"type": "session", "body":
                 {"type": "abort", "body": {"reason": text, "hint": text, "bad_input": true}}}),

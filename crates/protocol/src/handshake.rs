@@ -149,9 +149,9 @@ pub(super) fn greet(
         (Some(_), false) => return Err(ConnectError::ServerUnproven { server }),
         _ => {}
     }
-    let mac = token.map(|token| token.prove(Role::Client, &ours, &theirs));
+    let proof = token.map(|token| token.prove(Role::Client, &ours, &theirs));
     let asked_ns = wall_clock_ns();
-    exchange.send(HandshakeMessage::Proof { mac }).map_err(broken)?;
+    exchange.send(HandshakeMessage::Proof { mac: proof }).map_err(broken)?;
     let mut answer = exchange.recv().map_err(broken)?;
     if answer == Message::Handshake(HandshakeMessage::Wait) {
         tracing::warn!("{server}: waiting for the last sweep to end");
@@ -165,8 +165,8 @@ pub(super) fn greet(
         other => return Err(refusal(server, "welcome", other)),
     };
     let clock = match (asked_ns, theirs_ns, wall_clock_ns()) {
-        (Some(asked), Some(theirs), Some(answered)) => {
-            Some(ClockOffset::between(asked, theirs, answered))
+        (Some(asked), Some(read), Some(answered)) => {
+            Some(ClockOffset::between(asked, read, answered))
         }
         _ => None,
     };
@@ -258,10 +258,10 @@ fn admit<G>(
         return Err(AcceptError::Unproven { client });
     }
     let slot = slot(exchange, client, terms.wait_untold, acquire)?;
-    let mac = token.map(|token| token.prove(Role::Server, &theirs, &ours));
+    let proof = token.map(|token| token.prove(Role::Server, &theirs, &ours));
     exchange
         .send(HandshakeMessage::Welcome {
-            mac,
+            mac: proof,
             host: terms.host.clone(),
             receives_files: terms.receives_files,
             clock_ns: wall_clock_ns(),

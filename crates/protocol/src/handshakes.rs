@@ -12,17 +12,17 @@ use crate::link::Signs;
 /// How many there may be: of all addresses, and of one, so that one host cannot keep the others out.
 #[derive(Clone, Copy, Debug)]
 pub struct Most {
-    all: usize,
+    in_total: usize,
     of_one: usize,
 }
 
 impl Most {
     /// Of a server that has one client at a time.
-    pub const SERVER: Most = Most { all: 32, of_one: 8 };
+    pub const SERVER: Most = Most { in_total: 32, of_one: 8 };
 
     /// Where so many are awaited, which may all be on one host.
     pub fn awaited(count: usize) -> Most {
-        Most { all: Most::SERVER.all + count, of_one: Most::SERVER.of_one + count }
+        Most { in_total: Most::SERVER.in_total + count, of_one: Most::SERVER.of_one + count }
     }
 }
 
@@ -50,7 +50,7 @@ impl Entry {
 /// One of them; it counts until this is dropped.
 #[derive(Debug)]
 pub struct Handshake {
-    all: Arc<Handshakes>,
+    of_port: Arc<Handshakes>,
     entry: Arc<Entry>,
 }
 
@@ -62,7 +62,7 @@ impl Handshakes {
     /// Whether no more can be taken now, not even for an older one: there are as many again that were ended and whose threads
     /// are about to see it.
     pub fn is_full(&self) -> bool {
-        self.lock().len() >= 2 * self.most.all
+        self.lock().len() >= 2 * self.most.in_total
     }
 
     /// Takes a connection from `client`; where there are too many of its host, or in all, the oldest of them is ended.
@@ -77,9 +77,9 @@ impl Handshakes {
         });
         let mut entries = self.lock();
         end_oldest(entries.iter().filter(|other| other.host == entry.host), self.most.of_one);
-        end_oldest(entries.iter(), self.most.all);
+        end_oldest(entries.iter(), self.most.in_total);
         entries.push(Arc::clone(&entry));
-        Ok(Handshake { all: Arc::clone(self), entry })
+        Ok(Handshake { of_port: Arc::clone(self), entry })
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
@@ -107,7 +107,7 @@ impl Handshake {
 
 impl Drop for Handshake {
     fn drop(&mut self) {
-        let mut entries = self.all.lock();
+        let mut entries = self.of_port.lock();
         entries.retain(|entry| !Arc::ptr_eq(entry, &self.entry));
     }
 }
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn many_hosts_end_the_oldest_of_all() {
-        let Most { all: most_of_all, .. } = Most::SERVER;
+        let Most { in_total: most_of_all, .. } = Most::SERVER;
         let all = Handshakes::new(Most::SERVER);
         let of = |index: usize| connection(&all, &format!("2001:db8:0:{index:x}::1"));
         let most: Vec<_> = (0..most_of_all).map(of).collect();

@@ -160,10 +160,10 @@ impl Link {
     /// Ends the sessions of these links, and waits until their peers are free for the next, which they say by closing: 2 s
     /// at most. A peer ends the session by itself if the word does not arrive.
     pub fn part<'l>(links: impl IntoIterator<Item = &'l Link>, stop: &AtomicBool) {
-        let told: Vec<&Link> =
+        let parting: Vec<&Link> =
             links.into_iter().filter(|link| link.send(SessionMessage::Goodbye).is_ok()).collect();
         let began = Instant::now();
-        for link in told {
+        for link in parting {
             let _ = link.recv(PARTING.saturating_sub(began.elapsed()), stop);
         }
     }

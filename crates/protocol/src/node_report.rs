@@ -375,8 +375,8 @@ mod tests {
             assert_eq!(kept, QPS_OF_A_MESSAGE.min(qps as usize));
             let report = NodeReport { ends: vec![end], ..NodeReport::default() };
             encode(&Message::Run(RunMessage::Report(Box::new(report)))).unwrap();
-            for rest in rest.chunks(QPS_OF_A_MESSAGE) {
-                encode(&Message::Run(RunMessage::Qps(rest.to_vec()))).unwrap();
+            for part in rest.chunks(QPS_OF_A_MESSAGE) {
+                encode(&Message::Run(RunMessage::Qps(part.to_vec()))).unwrap();
             }
         }
     }
