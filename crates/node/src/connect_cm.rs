@@ -1,5 +1,5 @@
 //! `--connect cm`: connects the QPs of a flow through rdma_cm. The target listens and tells where
-//! ([`CmListening`](protocol::message::CmListening)). The initiator requests one connection per QP, several at a
+//! ([`CmListening`]). The initiator requests one connection per QP, several at a
 //! time; the private data of each request names the run and the QP. Callers do the QPs' transitions; memory addresses
 //! and all else go over the control connections.
 

@@ -333,10 +333,10 @@ fn last_word(error: &AcceptError) -> Option<Message> {
             ExchangeError::Interrupted => abort("the server is shutting down"),
             // It was framed as the protocol does.
             ExchangeError::Frame(
-                error @ (FrameError::NotJson { .. }
+                unreadable @ (FrameError::NotJson { .. }
                 | FrameError::NotMessage { .. }
                 | FrameError::Excessive { .. }),
-            ) => abort(&error.to_string()),
+            ) => abort(&unreadable.to_string()),
             // Nothing that speaks another protocol would understand it, and `challenge` has told a client
             // of another version.
             _ => None,

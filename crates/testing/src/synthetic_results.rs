@@ -285,7 +285,8 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
     let config = config(settings);
     let runs = runs_of(maxima, |maximum| {
         let messages = offered_rate.messages_per_second(bytes);
-        let share = offered_rate.share().or(messages.map(|rate| rate / maximum)).unwrap();
+        let share =
+            offered_rate.share().or(messages.map(|per_second| per_second / maximum)).unwrap();
         let (late, overloaded) = (qps > 8 && share > 0.9, share >= 1.0);
         let offered = maximum * share;
         let achieved = if overloaded { maximum * 0.985 } else { offered };

@@ -134,10 +134,10 @@ fn open_loops_of_which_nothing_changed_seldom_call_a_regression() {
         [setup(&[0.5], 10, 2_000), setup(&[0.9], 5, 2_000), setup(&[0.3, 0.7, 0.95], 5, 1_000)]
     {
         for spread in [0.0, 0.02] {
-            let setup = open_loop::Setup { spread, ..quiet.clone() };
-            let found = open_loop::found(&setup, EXPERIMENTS, 7);
+            let scattered = open_loop::Setup { spread, ..quiet.clone() };
+            let found = open_loop::found(&scattered, EXPERIMENTS, 7);
             // As above: 9 or more of 100 at 3 % have a chance of 1 in 300.
-            assert!(found <= 8, "{setup:?}: {found}");
+            assert!(found <= 8, "{scattered:?}: {found}");
         }
     }
     let slower = open_loop::Setup { spread: 0.01, slower: 0.1, ..setup(&[0.8], 5, 5_000) };
