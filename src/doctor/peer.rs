@@ -389,7 +389,7 @@ fn transfer_remedy(failure: Failure) -> String {
 }
 
 fn transfer_finding(op: Op, state: State, found: String) -> Finding {
-    Finding::new("transfer", state, found, WHY_TRANSFER).of(op.name())
+    Finding::new("transfer", state, found, WHY_TRANSFER).about(op.name())
 }
 
 fn not_begun(error: &RunFailure) -> Finding {

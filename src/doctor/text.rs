@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn what_is_well_takes_one_line_and_the_rest_says_why() {
-        let well = Finding::new("port", State::Ok, "ACTIVE", "it must").of("rxe0:1");
+        let well = Finding::new("port", State::Ok, "ACTIVE", "it must").about("rxe0:1");
         let short = "ok       port rxe0:1          ACTIVE\n";
         assert_eq!(finding_text(&well, false, WIDTH), short);
         assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
@@ -262,7 +262,7 @@ mod tests {
             "mlx5_core drives 2 PCI functions, and mlx5_ib is not loaded",
             "the Ethernet driver alone gives no RDMA device, and so on and on until the line is full",
         )
-        .of("mlx5_ib")
+        .about("mlx5_ib")
         .remedy("sudo modprobe mlx5_ib");
         let text = finding_text(&ill, false, WIDTH);
         insta::assert_snapshot!(text);

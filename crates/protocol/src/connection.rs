@@ -38,13 +38,7 @@ impl<'a> Exchange<'a> {
         limit: Duration,
         stop: &'a AtomicBool,
     ) -> Result<Self, ExchangeError> {
-        let configure = || {
-            stream.set_nonblocking(false)?;
-            stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(READ_TIMEOUT))?;
-            stream.set_write_timeout(Some(WRITE_TIMEOUT))
-        };
-        configure().map_err(|error| io_error("configuring the connection", error))?;
+        configure(&stream).map_err(|error| io_error("configuring the connection", error))?;
         let reader = FrameReader::new(MAX_HANDSHAKE_BYTES);
         Ok(Exchange { stream, reader, started: Instant::now(), limit, stop })
     }
@@ -106,6 +100,13 @@ impl<'a> Exchange<'a> {
     fn timed_out(&self) -> ExchangeError {
         ExchangeError::TimedOut { seconds: self.limit.as_secs_f64() }
     }
+}
+
+fn configure(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(READ_TIMEOUT))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))
 }
 
 /// Tells why there is nothing more to come on a connection, and ends it.
@@ -204,7 +205,7 @@ pub(crate) fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpSt
     Ok(socket.into())
 }
 
-/// Listens.
+/// Binds to `address` and listens. Segments of accepted connections are small, as those of dialled ones are.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = made(&address)?;
     socket.set_reuse_address(true)?;
@@ -228,7 +229,7 @@ pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 pub(crate) enum WriteError {
     /// The other end took nothing for this long.
     Stalled(Duration),
-    /// The operating system refused.
+    /// A `write` failed with an error of the operating system, such as a reset connection.
     Io(io::Error),
 }
 

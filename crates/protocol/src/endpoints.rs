@@ -27,7 +27,6 @@ pub struct Endpoints {
     pub gid: String,
     /// What datagrams to the QPs must have as their Q_Key; 0 where they take none.
     pub qkey: u32,
-    /// What the port is.
     pub link_layer: LinkLayer,
     /// One entry a QP, in QP order.
     pub qps: Vec<QpEndpoint>,
@@ -41,7 +40,7 @@ pub enum LinkLayer {
     RoceV1,
     /// RoCE v2: addressed by GID, which is an IP address.
     RoceV2,
-    /// InfiniBand: addressed by LID.
+    /// InfiniBand: addressed by LID within a subnet.
     Infiniband,
 }
 
@@ -67,28 +66,27 @@ impl LinkLayer {
 /// One QP and the memory that its peer may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QpEndpoint {
-    /// QP number, 24 bits.
+    /// QP number at the end that sent this, 24 bits.
     pub qpn: u32,
     /// First PSN that this QP sends, 24 bits.
     pub psn: u32,
     /// Start of the memory, as the device takes it; 0 if none is accessible.
     pub address: u64,
-    /// Its remote key.
+    /// Remote key of the memory; 0 if none is accessible.
     pub rkey: u32,
-    /// Its length in bytes.
+    /// Length of the memory, in bytes; 0 if none is accessible.
     pub length: u64,
 }
 
 /// What is wrong with the connection array that a peer sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum EndpointsError {
     #[error("the peer sent {got} QPs instead of {expected}")]
     Count { expected: u32, got: usize },
     #[error("the peer's QP {index} has {field} {value:#x}, which is not a 24-bit number")]
     Not24Bits {
         index: usize,
-        /// `QPN` or `PSN`.
+        /// The field of the peer's QP: `QPN` or `PSN`.
         field: &'static str,
         value: u32,
     },
@@ -98,7 +96,7 @@ pub enum EndpointsError {
     )]
     Memory {
         index: usize,
-        /// Start of the memory.
+        /// Start of the memory, as the peer sent it.
         address: u64,
         length: u64,
         /// Bytes that the case accesses.
@@ -122,7 +120,7 @@ pub enum EndpointsError {
 }
 
 impl EndpointsError {
-    /// What to do next.
+    /// What the user should change, for the line below the error.
     pub fn hint(&self) -> String {
         match self {
             EndpointsError::Kinds => {
@@ -277,7 +275,7 @@ mod tests {
     #[test]
     fn ports_whose_packets_the_other_does_not_see_are_refused_with_what_to_change() {
         use LinkLayer::{Infiniband, RoceV1, RoceV2};
-        let of = |(link_layer, gid): (LinkLayer, &str)| Endpoints {
+        let port = |(link_layer, gid): (LinkLayer, &str)| Endpoints {
             mtu_bytes: 1024,
             max_rd_atomic: 1,
             lid: 0,
@@ -297,7 +295,7 @@ mod tests {
             ((RoceV1, v6), (RoceV2, v6), Some("RoCE v1 (fd00::9), the peer's is RoCE v2")),
             ((RoceV2, v4), (Infiniband, v6), Some("an InfiniBand port")),
         ] {
-            let fits = of(here).fits(&of(there));
+            let fits = port(here).fits(&port(there));
             let Some(says) = says else {
                 fits.unwrap();
                 continue;

@@ -14,7 +14,6 @@ pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on 
 
 /// A frame that could not be read or written.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum FrameError {
     /// The stream ended between two frames.
     #[error("the connection was closed")]
@@ -47,7 +46,6 @@ pub enum FrameError {
 
 /// Why an established link cannot go on, or why one wait on it ended.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum LinkError {
     #[error("{peer} closed the connection")]
     PeerClosed { peer: SocketAddr },
@@ -114,7 +112,6 @@ impl LinkError {
 
 /// Why one step of a handshake failed, on either end.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ExchangeError {
     #[error("the other end closed the connection")]
     Closed,
@@ -140,7 +137,6 @@ pub enum ExchangeError {
 
 /// Why no session with a server came to be.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConnectError {
     #[error("resolving {host}: {source}")]
     Resolve { host: String, source: Arc<io::Error> },
@@ -174,7 +170,7 @@ pub enum ConnectError {
         /// They have never been there.
         is_first: bool,
         seconds: f64,
-        /// Where rank 0 listens.
+        /// TCP port at which rank 0 listens.
         port: u16,
     },
     #[error("{server} refused: {}", why.reason)]
@@ -294,7 +290,6 @@ impl ConnectError {
 
 /// Why a server did not take a connection; it goes on with the next one.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum AcceptError {
     #[error("handshake with {client}: {source}")]
     Handshake { client: SocketAddr, source: ExchangeError },

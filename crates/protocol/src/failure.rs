@@ -15,9 +15,9 @@ use crate::message::{NodeFailure, SessionMessage};
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct RunFailure {
-    /// What happened.
+    /// What happened, as one sentence without a full stop.
     pub message: String,
-    /// What to try.
+    /// What the user should try next; `None` where nothing is known to help.
     pub hint: Option<String>,
     /// The request is at fault: exit code 2.
     pub bad_input: bool,
@@ -116,7 +116,7 @@ impl RunFailure {
         ))
     }
 
-    /// A failed verbs call.
+    /// A verbs call that failed at this end, with the hint for its error.
     pub fn from_verbs(error: &VerbsError) -> Self {
         // So the embedded device says that it has no thread: calls that would wait do not fail by it.
         let has_no_thread = matches!(error, VerbsError::Call { source, .. } if source.raw_os_error() == Some(libc::EAGAIN));

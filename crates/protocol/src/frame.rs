@@ -36,10 +36,10 @@ pub fn encode(message: &Message) -> Result<Vec<u8>, FrameError> {
     Ok(bytes)
 }
 
-/// What one read brought.
+/// What a call of [`FrameReader::step`] brought.
 #[derive(Debug)]
 pub enum Step {
-    /// A whole message.
+    /// A message whose last byte has come.
     Frame(Message),
     /// Bytes, but no whole message yet.
     Partial,

@@ -28,11 +28,11 @@ const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 /// What is known about the other end after a handshake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerInfo {
-    /// Its address.
+    /// The other end's address on the control connection.
     pub address: SocketAddr,
-    /// Its program version.
+    /// Version of the rocebench that runs there, such as `0.1.0`.
     pub version: String,
-    /// Facts about its host.
+    /// Facts about its host, as it sent them: not checked.
     pub host: Value,
     /// Whether it is a server that was started to receive files.
     pub receives_files: bool,
@@ -73,7 +73,7 @@ impl ServerTerms {
 pub enum SlotError {
     /// The session that has it ends: ask again.
     Ending,
-    /// Another client has it.
+    /// Another client has the server, and goes on.
     Busy(BusyInfo),
     /// There are no more sessions.
     Over,
@@ -82,9 +82,8 @@ pub enum SlotError {
 /// A client that the server has taken. The slot is given back when the guard is dropped.
 #[derive(Debug)]
 pub struct Accepted<G> {
-    /// The connection.
+    /// The connection to the client, with its threads started.
     pub link: Link,
-    /// Who it is.
     pub peer: PeerInfo,
     /// What `acquire` returned: the session slot.
     pub slot: G,
@@ -220,7 +219,8 @@ pub(super) fn accept_on<G>(
     }
 }
 
-/// The server's messages.
+/// The server's messages, up to and with the client's `introduce`; returns the session slot and what the client told
+/// of itself.
 fn admit<G>(
     exchange: &mut Exchange<'_>,
     client: SocketAddr,

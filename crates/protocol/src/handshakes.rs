@@ -26,7 +26,7 @@ impl Most {
     }
 }
 
-/// All of one port.
+/// The connections to one port whose handshakes are not over, oldest first.
 #[derive(Debug)]
 pub struct Handshakes {
     most: Most,
@@ -36,7 +36,7 @@ pub struct Handshakes {
 #[derive(Debug)]
 struct Entry {
     host: IpAddr,
-    /// To end it by.
+    /// The connection itself, to be shut down when another needs the room.
     stream: TcpStream,
     is_ended: AtomicBool,
 }

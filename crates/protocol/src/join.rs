@@ -23,7 +23,6 @@ const DIAL_LIMIT: Duration = Duration::from_secs(3);
 
 /// Why a rank has not joined.
 #[derive(Clone, Debug, thiserror::Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum JoinError {
     /// Rank 0 was not reached.
     #[error(transparent)]
@@ -78,7 +77,7 @@ fn dial_any(
 pub struct Joining<'a> {
     exchange: Exchange<'a>,
     address: SocketAddr,
-    /// What it told.
+    /// What the node said of itself; nothing of it is checked yet.
     pub join: Join,
 }
 
@@ -139,15 +138,15 @@ fn refuse(mut exchange: Exchange<'_>, why: &RunFailure) {
 /// What a rank tells of itself. Rank 0 compares it with its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
-    /// [`PROTOCOL_VERSION`] of the rank.
+    /// The [`PROTOCOL_VERSION`] that the rank speaks.
     pub protocol: u32,
     /// Program version of the rank.
     pub version: String,
-    /// Its number, from 0.
+    /// Number of the rank in its job, 0 to `ranks` - 1.
     pub rank: u32,
     /// How many ranks its launcher told it of.
     pub ranks: u32,
-    /// Its host.
+    /// Name of the rank's host.
     pub host: String,
     /// Its options, as `--flag=value` in the order of their definition, without those that are a rank's own.
     pub options: Vec<String>,
@@ -166,7 +165,7 @@ impl Join {
         }
     }
 
-    /// `rank 3 (node4)`.
+    /// Rank and host, as messages name them: `rank 3 (node4)`.
     pub fn who(&self) -> String {
         format!("rank {} ({})", self.rank, self.host)
     }
@@ -205,9 +204,9 @@ impl Join {
                 format!("rank {} is on `{}`, which is not a host name", self.rank, self.host);
             return Some((text, "give its host a name of letters, digits, `-` and `.`"));
         }
-        let lacks = |of: &[String], other: &[String]| {
+        let lacks = |one: &[String], other: &[String]| {
             let lacking: Vec<&str> =
-                other.iter().filter(|option| !of.contains(option)).map(String::as_str).collect();
+                other.iter().filter(|option| !one.contains(option)).map(String::as_str).collect();
             if lacking.is_empty() { "none of them".to_owned() } else { lacking.join(" ") }
         };
         (self.options != own.options).then(|| {

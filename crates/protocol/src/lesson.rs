@@ -14,13 +14,12 @@ pub const BETWEEN_MTUS_BYTES: usize = 500;
 /// What is done. Both ends derive all their settings from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lesson {
-    /// The operation.
     pub op: Op,
     /// What goes wrong on purpose.
     pub mistake: Option<Mistake>,
-    /// Bytes of the message.
+    /// Length of the message, 1 to [`MOST_BYTES`] bytes.
     pub length_bytes: u32,
-    /// Path MTU asked for.
+    /// Path MTU for both ends: 256, 512, 1024, 2048 or 4096 bytes; `None` for the largest that both ports have.
     pub mtu_bytes: Option<u32>,
     /// READ: what the other end's memory is to hold.
     pub offered: Option<String>,
@@ -103,9 +102,9 @@ pub struct OtherEnd {
     pub receive: Option<PostedReceive>,
     /// The flags of its memory's registration, as C code.
     pub access: String,
-    /// Where its memory is.
+    /// Virtual address at which its memory begins.
     pub address: u64,
-    /// What that holds.
+    /// All bytes of its memory before the transfer.
     pub memory: Vec<u8>,
 }
 
@@ -114,7 +113,7 @@ pub struct OtherEnd {
 pub struct PostedReceive {
     /// Comes back in its completion.
     pub wr_id: u64,
-    /// Where its buffer is.
+    /// Virtual address of its buffer.
     pub address: u64,
     /// Length of its buffer, in bytes.
     pub length_bytes: u32,
@@ -127,26 +126,26 @@ pub struct PostedReceive {
 pub struct ObservedEnd {
     /// The state that its QP tells now.
     pub state: QpState,
-    /// Its memory.
+    /// All bytes of its memory after the transfer.
     pub memory: Vec<u8>,
-    /// What its CQ held.
+    /// The completion in its CQ; `None` if there was none.
     pub completion: Option<SeenCompletion>,
 }
 
 /// A completion that was polled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenCompletion {
-    /// Of the work request.
+    /// The `wr_id` of the work request that completed.
     pub wr_id: u64,
-    /// `enum ibv_wc_status`.
+    /// A value of `enum ibv_wc_status`; 0 is success.
     pub status: u32,
     /// `RECV` and so on; empty for one that failed.
     pub opcode: String,
     /// Bytes received; 0 where that says nothing.
     pub byte_len: u32,
-    /// The QP.
+    /// Number of the QP at which it completed.
     pub qpn: u32,
-    /// The vendor's error code.
+    /// The vendor's code for the error; each vendor has its own.
     pub vendor_error: u32,
 }
 

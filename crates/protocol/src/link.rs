@@ -51,8 +51,8 @@ impl Link {
     /// # Errors
     /// [`LinkError::Io`] if the socket's options cannot be set or a thread cannot be started.
     pub fn new(stream: TcpStream, peer: SocketAddr) -> Result<Self, LinkError> {
-        let fail = |operation| move |error| io_error(operation, peer, error);
-        configure(&stream).map_err(fail("configuring the connection to"))?;
+        configure(&stream)
+            .map_err(|error| io_error("configuring the connection to", peer, error))?;
         let shared = Arc::new(Shared {
             stream,
             peer,
@@ -75,17 +75,16 @@ impl Link {
             threads: Vec::new(),
         };
         let for_reader = Arc::clone(&shared);
-        let read = move || read_until_end(&for_reader, deliver, done);
-        let beat = move || beat_until_end(&shared, &stopped);
-        let spawning = fail("starting a thread for the connection to");
         // Pushed one by one: should the second fail, dropping the link ends the first.
-        let started = spawn("control-read", read).and_then(|read| {
-            link.threads.push(read);
-            link.threads.push(spawn("control-beat", beat)?);
-            Ok(())
-        });
-        if let Err(error) = started {
-            let error = spawning(error);
+        let started = spawn("control-read", move || read_until_end(&for_reader, deliver, done))
+            .and_then(|reader| {
+                link.threads.push(reader);
+                let heart = spawn("control-beat", move || beat_until_end(&shared, &stopped))?;
+                link.threads.push(heart);
+                Ok(())
+            });
+        if let Err(source) = started {
+            let error = io_error("starting a thread for the connection to", peer, source);
             // The other end has a link by now, and would wonder.
             let why = NodeFailure::new(error.to_string(), error.hint());
             let _ = link.send(SessionMessage::Abort(why));
@@ -94,7 +93,7 @@ impl Link {
         Ok(link)
     }
 
-    /// The other end's address.
+    /// The other end's address, as given to [`Link::new`].
     pub fn peer(&self) -> SocketAddr {
         self.shared.peer
     }
@@ -132,9 +131,9 @@ impl Link {
     ///
     /// # Errors
     /// Why the link ended, or [`LinkError::Unsendable`] if the message is too large.
-    pub fn send(&self, message: impl Into<Message>) -> Result<(), LinkError> {
+    pub fn send(&self, content: impl Into<Message>) -> Result<(), LinkError> {
         let shared = &*self.shared;
-        let message = message.into();
+        let message = content.into();
         let bytes = frame::encode(&message).map_err(|source| LinkError::Unsendable {
             peer: shared.peer,
             kind: message.kind(),

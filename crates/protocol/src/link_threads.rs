@@ -14,7 +14,7 @@ use crate::error::{FrameError, LinkError};
 use crate::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
 use crate::message::{Message, RunMessage, SessionMessage};
 
-/// Time between two heart-beats.
+/// Time between two heart-beats, which both ends send.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_millis(250);
 
 /// A peer that has been silent for so long is taken for dead. With the grain of the reads and lateness of the
@@ -247,7 +247,7 @@ impl Silence {
         Silence { cap_per_read: read_timeout * 2, total: Duration::ZERO }
     }
 
-    /// Bytes came.
+    /// Bytes have come: the silence starts at zero again.
     pub(crate) fn heard(&mut self) {
         self.total = Duration::ZERO;
     }

@@ -54,7 +54,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// Its name in errors.
+    /// The message's name in errors, such as `hello` or `set_up_begin`.
     pub fn kind(&self) -> &'static str {
         self.into()
     }
@@ -67,18 +67,18 @@ impl Message {
 pub enum HandshakeMessage {
     /// The first word of a node that has connected to its coordinator, which then speaks as the client.
     Join(Box<Join>),
-    /// Client's first word.
+    /// Client to server: the first word after connecting.
     Hello {
-        /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the client.
+        /// The [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) that the client speaks.
         protocol: u32,
         /// Program version of the client.
         version: String,
         /// 32 random bytes in hex.
         nonce: String,
     },
-    /// Server's answer to `Hello`.
+    /// Server to client: the answer to `hello`.
     Challenge {
-        /// [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) of the server.
+        /// The [`PROTOCOL_VERSION`](crate::PROTOCOL_VERSION) that the server speaks.
         protocol: u32,
         /// Program version of the server.
         version: String,
@@ -141,7 +141,7 @@ pub enum ExaminationMessage {
         /// The device to examine; the server's own without.
         device: Option<FlowDevice>,
     },
-    /// What came of it.
+    /// Server to client: the answer to `examine`.
     Examined(Box<NodeExamination>),
     /// Coordinator to node: what can your device do, and what memory is there?
     AskLimits {
@@ -155,7 +155,7 @@ pub enum ExaminationMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rails: Option<Devices>,
     },
-    /// This.
+    /// Node to coordinator: the answer to `ask_limits`.
     Limits(Box<NodeFacts>),
 }
 
@@ -181,7 +181,7 @@ pub enum RunMessage {
     Create,
     /// They are created: the QPs and memory of each end, in the order of the case's flows.
     Created {
-        /// Of each end.
+        /// The array of each end at the node.
         arrays: Vec<EndArray>,
         /// What a person should know of the cores of its workers.
         note: Option<String>,
@@ -192,7 +192,7 @@ pub enum RunMessage {
     Ready,
     /// Coordinator to node: start the traffic (the warm-up).
     Start,
-    /// The warm-up is over.
+    /// Node to coordinator: the warm-up is over.
     Warm(WarmUp),
     /// Coordinator to node: count messages from the next one on, where messages are counted; the node's answer is the same.
     Measure,
@@ -234,7 +234,7 @@ pub enum RunMessage {
     },
     /// The run failed at the node, which waits for `finish`.
     Failed(Box<NodeFailure>),
-    /// What the node measured.
+    /// Node to coordinator: what the node measured; the answer to `finish`.
     Report(Box<NodeReport>),
     /// Coordinator to node: QPs of an end of a flow from this one on, which the report left out.
     AskQps {
@@ -243,7 +243,7 @@ pub enum RunMessage {
         /// Index of the first QP.
         from: u32,
     },
-    /// These.
+    /// Node to coordinator: as many of them as fit a message.
     Qps(Vec<QpResult>),
     /// Coordinator to node: it has the whole report.
     RunDone,
@@ -258,7 +258,7 @@ pub enum SetUpMessage {
     Begin,
     /// Node to coordinator: a phase of measuring set-ups begins.
     Phase {
-        /// Its name.
+        /// The phase's name, for the line that shows progress.
         name: String,
         /// How long it is expected to take, in milliseconds.
         expected_ms: Option<u64>,
@@ -283,14 +283,14 @@ pub enum PerftestMessage {
         /// The programs that the sweep will ask for.
         programs: Vec<Program>,
     },
-    /// It could.
+    /// Node to coordinator: it could; else it sends `abort`.
     Checked {
         /// The version that its perftest tells.
         version: Option<String>,
     },
     /// Coordinator to node: start perftest's server for this.
     Start(Box<Job>),
-    /// perftest's server listens.
+    /// Node to coordinator: perftest's server listens.
     Started {
         /// On this TCP port of the address that the control connection goes to.
         port: u16,
@@ -345,7 +345,7 @@ pub enum FileMessage {
 pub struct EndArray {
     /// Number of the flow in the whole case.
     pub flow: u32,
-    /// Which end.
+    /// The end whose QPs these are.
     pub side: Side,
     /// Its port, QPs and memory.
     pub endpoints: Endpoints,
@@ -367,9 +367,9 @@ pub struct WarmUp {
 pub struct Progress {
     /// Since the phase began, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Messages completed in it.
+    /// Messages completed since the phase began.
     pub messages: u64,
-    /// Payload bytes of them.
+    /// Payload bytes of these messages.
     pub bytes: u64,
     /// Messages that are posted and not completed.
     pub outstanding: u64,
@@ -415,10 +415,10 @@ pub struct SetupArray {
     pub held_ns: u64,
 }
 
-/// Who has the server.
+/// The session that has the server, for a client that is sent away.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BusyInfo {
-    /// The client's address.
+    /// Address of the client that has it.
     pub client: String,
     /// How long it has had it, in seconds.
     pub since_seconds: u64,
@@ -433,10 +433,10 @@ pub struct Drained {
     pub posts: Option<Posts>,
 }
 
-/// How perftest's server ended.
+/// How perftest's server ended, as the node tells the coordinator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PerftestEnd {
-    /// By itself and well.
+    /// It ended by itself, with exit status 0.
     pub success: bool,
     /// Its exit status in words, or why it was not started.
     pub status: String,
@@ -450,7 +450,7 @@ pub struct FileHello {
     /// Its name, one component; on the wire `file_name`, which comes as it was sent.
     #[serde(rename = "file_name")]
     pub name: String,
-    /// Its size in bytes.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
     /// A file of that name may be overwritten.
     pub force: bool,
@@ -458,10 +458,9 @@ pub struct FileHello {
     pub channel: Option<ChannelHello>,
 }
 
-/// How chunks are written.
+/// How the chunks of all files of a session are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelHello {
-    /// How.
     pub settings: ChannelSettings,
     /// The sender's QPs; none of its memory is accessible.
     pub endpoints: Endpoints,
@@ -470,7 +469,7 @@ pub struct ChannelHello {
 /// What both ends must have alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelSettings {
-    /// QPs.
+    /// QPs over which chunks go, at each end.
     pub qps: u32,
     /// Bytes of a chunk; a file's last may have less.
     pub chunk_bytes: u32,
@@ -478,9 +477,9 @@ pub struct ChannelSettings {
     pub window: u32,
     /// Path MTU in bytes; `None` is the largest that both ports have.
     pub mtu_bytes: Option<u32>,
-    /// Local ACK timeout exponent.
+    /// Local ACK timeout as verbs take it, 0 to 31: 4.096 µs times 2 to its power; 0 waits for ever.
     pub timeout: u8,
-    /// Retries after a timeout.
+    /// Retries after a timeout before the QP fails, 0 to 7.
     pub retry_cnt: u8,
 }
 
@@ -511,7 +510,7 @@ pub struct TcpHello {
     /// Its name, for what a person reads.
     #[serde(rename = "file_name")]
     pub name: String,
-    /// Its size in bytes.
+    /// Size of the file, in bytes.
     pub size_bytes: u64,
     /// Bytes of a chunk of the checksum.
     pub chunk_bytes: u32,

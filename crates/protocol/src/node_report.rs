@@ -19,11 +19,11 @@ pub const QPS_OF_A_MESSAGE: usize = 384;
 /// What a node has for the runs of a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeFacts {
-    /// Its device.
+    /// The device, port and GID that its runs use.
     pub device: Device,
     /// What that and its port can do.
     pub limits: PortLimits,
-    /// Memory for a run.
+    /// Memory that it may use in a run.
     pub memory: MemoryOffer,
     /// Means against loss at its network interface.
     pub lossless: Lossless,
@@ -46,7 +46,7 @@ pub struct NodeReport {
     pub devices: Vec<Device>,
     /// Each end of a flow at this node, in the order of `created`.
     pub ends: Vec<EndReport>,
-    /// Its worker threads.
+    /// What each of its worker threads did in its window.
     pub workers: Vec<WorkerResult>,
     /// What its devices' counters grew by in its window.
     pub counters: Option<DeviceCounters>,
@@ -67,9 +67,9 @@ pub struct NodeReport {
 pub struct EndReport {
     /// Number of the flow in the whole case.
     pub flow: u32,
-    /// Which end.
+    /// The end at this node.
     pub side: Side,
-    /// Path MTU in use.
+    /// Path MTU of its QPs, in bytes.
     pub mtu_bytes: u32,
     /// READs outstanding on one QP.
     pub outstanding_reads: u8,
@@ -77,9 +77,9 @@ pub struct EndReport {
     pub sent: Option<FlowResult>,
     /// When the window of that opened and closed, by the node's clock in nanoseconds.
     pub window_ns: Option<(u64, u64)>,
-    /// What it received.
+    /// What it received in its own window; `None` if it posts no receives.
     pub received: Option<Received>,
-    /// Its receives.
+    /// Its receive queues and their memory; `None` if it posts no receives.
     pub receive_queues: Option<ReceiveQueues>,
     /// Errors that its workers met.
     pub errors: u64,
@@ -97,22 +97,22 @@ pub struct DeviceCounters {
     /// By how much each counter grew; `None` where that is not known. Those of another device than the node's own have
     /// its name and a colon before theirs.
     pub grown: BTreeMap<String, Option<u64>>,
-    /// What that means.
+    /// What the counters that grew mean for packets on the path.
     pub events: Vec<PathEvent>,
 }
 
 /// Set-ups that a node measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetUpReport {
-    /// The window had begun.
+    /// Whether the window had begun; without it the coordinator leaves the rest out.
     pub is_measured: bool,
-    /// Whole rounds in it.
+    /// Rounds that began and ended in the window.
     pub rounds: u64,
     /// From the first round's beginning to the last one's end.
     pub seconds: f64,
-    /// Of each round.
+    /// Set-up time of a round, in nanoseconds: from its begin until both ends have all its QPs in RTS.
     pub setup_ns: Option<Latency>,
-    /// Times of each step.
+    /// Times of each step at this node, in nanoseconds.
     pub steps: Vec<ConnectStep>,
     /// Requests that rdma_cm rejected as stale.
     pub stale_rejections: u64,
@@ -162,7 +162,7 @@ pub struct NodeExamination {
 pub enum LockedMemory {
     /// None, or the process has CAP_IPC_LOCK.
     Unlimited,
-    /// So many bytes.
+    /// At most so many bytes: RLIMIT_MEMLOCK.
     Bytes(u64),
 }
 
@@ -201,18 +201,18 @@ pub struct MemoryOffer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// As it should be.
+    /// It is as it should be.
     Ok,
     /// It could not be checked, because root or a program is missing; the finding says which.
     Unknown,
     /// It works, but worse than it could, or may fail.
     Warning,
-    /// It does not work.
+    /// It does not work at all.
     Broken,
 }
 
 impl State {
-    /// The state's name.
+    /// The state in lower case, as in JSON.
     pub fn name(self) -> &'static str {
         match self {
             State::Ok => "ok",
@@ -223,18 +223,17 @@ impl State {
     }
 }
 
-/// One check's result.
+/// What one check found, and what mends it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
     /// What was checked, such as `locked memory`; these words do not change between versions.
     pub check: Cow<'static, str>,
     /// The checked device, port, interface or operation; `null` for the machine.
     pub subject: Option<String>,
-    /// Its state.
     pub state: State,
-    /// What was found.
+    /// What was found, in words: `ACTIVE`.
     pub found: String,
-    /// Why it matters.
+    /// Why it matters, as a sentence for the user.
     pub why: String,
     /// The command or action that mends it; `null` if nothing needs mending.
     pub remedy: Option<String>,
@@ -258,14 +257,14 @@ impl Finding {
         }
     }
 
-    /// Sets the subject.
+    /// Says which device, port, interface or operation the finding is about.
     #[must_use]
-    pub fn of(mut self, subject: impl Into<String>) -> Finding {
+    pub fn about(mut self, subject: impl Into<String>) -> Finding {
         self.subject = Some(subject.into());
         self
     }
 
-    /// Sets the remedy.
+    /// Says which command or action mends it.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
         self.remedy = Some(remedy.into());

@@ -9,24 +9,23 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use thiserror::Error;
 
-/// Bytes of a nonce.
+/// Length of a nonce, in bytes.
 pub const NONCE_BYTES: usize = 32;
 
-/// A number used once.
+/// Random bytes of one end, used for one handshake.
 pub type Nonce = [u8; NONCE_BYTES];
 
-/// Which end proves.
+/// The end that sends a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The end that connected.
+    /// The end that opened the connection.
     Client,
-    /// The end that accepted.
+    /// The end that accepted the connection.
     Server,
 }
 
 /// Why a token or a nonce could not be had.
 #[derive(Debug, Error)]
-#[allow(missing_docs)] // The texts say what the fields are.
 pub enum TokenError {
     #[error("the token is empty; give --token at least one character")]
     Empty,
@@ -43,11 +42,11 @@ pub struct Token {
 impl Token {
     /// The key is the text's UTF-8 bytes.
     pub fn new(text: impl AsRef<[u8]>) -> Result<Self, TokenError> {
-        let text = text.as_ref();
-        if text.is_empty() {
+        let key = text.as_ref();
+        if key.is_empty() {
             return Err(TokenError::Empty);
         }
-        let keyed = Hmac::new_from_slice(text).map_err(|_| TokenError::Unusable)?;
+        let keyed = Hmac::new_from_slice(key).map_err(|_| TokenError::Unusable)?;
         Ok(Token { keyed })
     }
 
@@ -78,7 +77,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// A fresh nonce.
+/// Draws a nonce from the system's random numbers.
 pub fn nonce() -> Result<Nonce, std::io::Error> {
     let mut nonce = [0; NONCE_BYTES];
     getrandom::fill(&mut nonce).map_err(|error| match error.raw_os_error() {
@@ -88,20 +87,20 @@ pub fn nonce() -> Result<Nonce, std::io::Error> {
     Ok(nonce)
 }
 
-/// Lower-case hex.
+/// Writes two lower-case hex digits a byte.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Exactly `N` bytes from hex, in either case; `None` if the text is anything else.
 pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let text = text.as_bytes();
-    if text.len() != N * 2 {
+    let digits = text.as_bytes();
+    if digits.len() != N * 2 {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
     Some(bytes)

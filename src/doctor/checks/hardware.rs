@@ -62,7 +62,7 @@ fn judge_link(device: &DeviceEntry) -> Option<Finding> {
 }
 
 fn link_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
-    Finding::new("PCIe", state, found, WHY_PCIE).of(&device.name)
+    Finding::new("PCIe", state, found, WHY_PCIE).about(&device.name)
 }
 
 /// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
@@ -126,7 +126,7 @@ fn judge_ordering(machine: &Machine, device: &DeviceEntry) -> Finding {
 }
 
 fn ordering_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
-    Finding::new("PCIe ordering", state, found, WHY_ORDERING).of(&device.name)
+    Finding::new("PCIe ordering", state, found, WHY_ORDERING).about(&device.name)
 }
 
 /// Whether the system leaves the device's relaxed ordering on; `None` where that cannot be read, as without root.
@@ -147,7 +147,7 @@ const WHY_NUMA: &str = "a core and memory on another socket than the adapter cos
 
 /// Checks that this process may run on the adapters' NUMA nodes.
 pub(super) fn check_numa(subject: &Subject<'_>) -> Vec<Finding> {
-    subject.adapters().map(|device| judge_numa(subject, device).of(&device.name)).collect()
+    subject.adapters().map(|device| judge_numa(subject, device).about(&device.name)).collect()
 }
 
 fn judge_numa(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {

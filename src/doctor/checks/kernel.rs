@@ -82,7 +82,7 @@ pub(super) fn check_drivers(subject: &Subject<'_>) -> Vec<Finding> {
                 format!("{driver} drives {cards} PCI functions, but {module} is not loaded"),
                 "the Ethernet driver alone gives no RDMA device",
             );
-            findings.push(finding.of(module).remedy(format!("sudo modprobe {module}")));
+            findings.push(finding.about(module).remedy(format!("sudo modprobe {module}")));
         }
     }
     findings
@@ -145,7 +145,7 @@ pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
                 "there is no /dev/infiniband/rdma_cm",
                 "many RDMA programs connect with rdma_cm, which needs it; rocebench does so only with --connect cm",
             )
-            .of("rdma_cm")
+            .about("rdma_cm")
             .remedy(
                 "sudo modprobe rdma_ucm; in a container, start it with --device=/dev/infiniband",
             ),

@@ -64,7 +64,7 @@ fn judge_port(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Findi
 }
 
 fn port_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("port", state, found, WHY_PORT).of(port_name(device, port))
+    Finding::new("port", state, found, WHY_PORT).about(port_name(device, port))
 }
 
 const WHY_GIDS: &str = "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both \
@@ -105,7 +105,7 @@ fn judge_gids(device: &DeviceEntry, port: &PortEntry) -> Finding {
 }
 
 fn gid_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("GIDs", state, found, WHY_GIDS).of(port_name(device, port))
+    Finding::new("GIDs", state, found, WHY_GIDS).about(port_name(device, port))
 }
 
 /// The most bytes that a RoCE v2 packet adds to its payload in terms of the interface's MTU: IPv6 40, UDP 8, BTH 12,
@@ -166,7 +166,7 @@ fn raise_mtu(netdev: &str, bytes: u32) -> String {
 }
 
 fn mtu_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("MTU", state, found, WHY_MTU).of(port_name(device, port))
+    Finding::new("MTU", state, found, WHY_MTU).about(port_name(device, port))
 }
 
 const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, which costs much throughput and tail \
@@ -229,7 +229,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
 }
 
 fn loss_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("lost packets", state, found, WHY_LOSS).of(port_name(device, port))
+    Finding::new("lost packets", state, found, WHY_LOSS).about(port_name(device, port))
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
@@ -293,7 +293,7 @@ fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: 
 }
 
 fn pause_finding(netdev: &str, state: State, found: String) -> Finding {
-    Finding::new("flow control", state, found, WHY_PAUSE).of(netdev)
+    Finding::new("flow control", state, found, WHY_PAUSE).about(netdev)
 }
 
 fn listed_numbers(numbers: &[u8]) -> String {
