@@ -103,6 +103,21 @@ fn one_that_joins_twice_ends_the_job() {
 }
 
 #[test]
+fn one_whose_first_connection_was_closed_may_join_again() {
+    for _ in 0..50 {
+        let ranks = open(2, None);
+        let terms = ServerTerms::new(None, json!({}));
+        let first = join(&["127.0.0.1".to_owned()], ranks.port, &rank(1, 2), &terms, &GO_ON);
+        drop(first.ok().unwrap());
+        let second = joins(&ranks, rank(1, 2), None);
+        gathered(&ranks).unwrap();
+        let links = ranks.take(&GO_ON).ok().unwrap();
+        links[0].0.send(SessionMessage::Goodbye).unwrap();
+        assert_eq!(second.recv().unwrap(), "goodbye");
+    }
+}
+
+#[test]
 fn one_of_another_job_ends_this_one() {
     let mut without_options = rank(2, 3);
     without_options.options.clear();

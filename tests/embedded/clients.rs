@@ -4,9 +4,13 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
 use protocol::PROTOCOL_VERSION;
+use protocol::lesson::Lesson;
+use protocol::message::{ExaminationMessage, FileMessage, LessonMessage, Message, TcpHello};
 use serde_json::json;
+use settings::Op;
 
 use crate::hostile::challenge;
+use crate::stage::Stage;
 use testing::program::{Program, Server, Signal, call};
 use testing::sessions::{Proxy, Sender, Step, Wire, case};
 
@@ -43,10 +47,31 @@ fn who_comes_when_a_client_has_just_closed_is_served() {
     server.end();
 }
 
-/// The next client is started as soon as `end` has ended one that measures.
+#[test]
+fn who_comes_when_a_lesson_a_file_or_an_examination_was_cut_off_is_served() {
+    let stage = Stage::new("");
+    let lesson = Lesson::new(Op::Send, None, None, "hello");
+    let file = TcpHello { name: "a".to_owned(), size_bytes: 5, chunk_bytes: 4096 };
+    for message in [
+        Message::from(LessonMessage::Prepare(Box::new(lesson))),
+        FileMessage::TcpHello(file).into(),
+        ExaminationMessage::Examine { device: None }.into(),
+    ] {
+        let message = serde_json::to_value(message).unwrap();
+        for _ in 0..50 {
+            let mut session = Wire::session(&stage.server.name);
+            session.send(&message);
+            session.close();
+        }
+    }
+    stage.server.serves_the_next();
+}
+
+/// The next client is started as soon as `end` has ended one that measures: `SESSIONS` times, 3 by default.
 fn next_of_one_that(end: impl Fn(&Program)) {
     let server = Server::embedded("-d soft0");
-    for _ in 0..3 {
+    let sessions = std::env::var("SESSIONS").map_or(3, |text| text.parse().unwrap());
+    for _ in 0..sessions {
         let client = server.call(LONG).start();
         client.has_moved(0, "measure", 0);
         end(&client);
