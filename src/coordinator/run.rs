@@ -40,7 +40,7 @@ const GRACE: Duration = Duration::from_millis(1500);
 
 /// What is learnt on the way, kept if the run ends early.
 #[derive(Default)]
-struct Notes {
+struct RunFacts {
     /// All nodes have workers, and so reports.
     is_running: bool,
     warm_up: WarmUp,
@@ -64,17 +64,17 @@ pub(crate) fn run(
     let blank = begun(number);
     let members = &members(case, nodes);
     let links = Links { members, stop };
-    let mut notes = Notes::default();
+    let mut facts = RunFacts::default();
     let driven = connect(links, case, number, observer).and_then(|()| {
-        notes.is_running = true;
-        drive(links, case, observer, &mut notes)
+        facts.is_running = true;
+        drive(links, case, observer, &mut facts)
     });
     let mut failure = driven.err().map(StepFailure::failure);
     if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
         observer.failed(failure);
     }
-    let reports = if notes.is_running { finish(links, &notes, &mut failure) } else { Vec::new() };
-    let Notes { warm_up, clocks, .. } = notes;
+    let reports = if facts.is_running { finish(links, &facts, &mut failure) } else { Vec::new() };
+    let RunFacts { warm_up, clocks, .. } = facts;
     let learnt = Learnt { warm_up, clocks };
     assemble(nodes, members, case, blank, &learnt, reports, failure)
 }
@@ -150,15 +150,15 @@ fn drive(
     links: Links<'_>,
     case: &Case,
     observer: &mut dyn Observer,
-    notes: &mut Notes,
+    facts: &mut RunFacts,
 ) -> Result<(), StepFailure> {
     let counted = matches!(case.stop(), Stop::MessagesPerQp(_));
     if case.is_set_up() {
         relay_set_ups(links, observer)?;
-        return come_to_rest(links, case, observer, notes);
+        return come_to_rest(links, case, observer, facts);
     }
     if !case.warmup.longest().is_zero() {
-        notes.warm_up = warm_up(links, case, observer)?;
+        facts.warm_up = warm_up(links, case, observer)?;
         if counted {
             drain(links, case, observer)?;
         }
@@ -167,8 +167,8 @@ fn drive(
         Message::Run(RunMessage::Measure) => Ok(Some(())),
         other => Err(other),
     })?;
-    notes.clocks = Clocks::ask(links)?;
-    match measure(links, case, &notes.clocks, observer) {
+    facts.clocks = Clocks::ask(links)?;
+    match measure(links, case, &facts.clocks, observer) {
         Ok(measured) => {
             let empty = measured
                 .iter()
@@ -177,11 +177,11 @@ fn drive(
                 .map(|(measured, _)| *measured)
                 .find(|(messages, _)| *messages == 0);
             match empty {
-                None => come_to_rest(links, case, observer, notes),
+                None => come_to_rest(links, case, observer, facts),
                 // The session goes on where the nodes soon come to rest; a long drain would be for nothing.
                 Some((_, seconds)) => {
                     let grace = Grace::begin();
-                    match come_to_rest(links.until(grace.over()), case, observer, notes) {
+                    match come_to_rest(links.until(grace.over()), case, observer, facts) {
                         Err(StepFailure::Interrupted) => Err(nothing_completed(seconds).into()),
                         done => done,
                     }
@@ -191,7 +191,7 @@ fn drive(
         // Asked to stop: all nodes still come to rest, so that what was sent is accounted for.
         Err(StepFailure::Interrupted) => {
             let grace = Grace::begin();
-            let _ = come_to_rest(links.until(grace.over()), case, observer, notes);
+            let _ = come_to_rest(links.until(grace.over()), case, observer, facts);
             Err(StepFailure::Interrupted)
         }
         Err(broken) => Err(broken),
@@ -261,10 +261,10 @@ fn come_to_rest(
     links: Links<'_>,
     case: &Case,
     observer: &mut dyn Observer,
-    notes: &mut Notes,
+    facts: &mut RunFacts,
 ) -> Result<(), StepFailure> {
     drain(links, case, observer)?;
-    notes.is_at_rest = true;
+    facts.is_at_rest = true;
     Ok(())
 }
 
@@ -310,10 +310,10 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
 /// nothing else has their figures.
 fn finish(
     links: Links<'_>,
-    notes: &Notes,
+    facts: &RunFacts,
     failure: &mut Option<RunFailure>,
 ) -> Vec<(usize, NodeReport)> {
-    let flush = !notes.is_at_rest;
+    let flush = !facts.is_at_rest;
     for member in links.members {
         // A link that is lost has no report either.
         let _ = member.node.send(RunMessage::Finish { flush });

@@ -74,12 +74,12 @@ impl Report {
 }
 
 /// Collects the findings, and reports each to a listener.
-struct Notes<'a> {
+struct ReportBuilder<'a> {
     report: Report,
     tell: &'a mut dyn FnMut(ExaminationEvent<'_>),
 }
 
-impl Notes<'_> {
+impl ReportBuilder<'_> {
     fn section(&mut self, text: &str) {
         (self.tell)(ExaminationEvent::Section(text));
     }
@@ -110,7 +110,7 @@ pub fn examine(
         Some(name) => inventory.keep_only(name),
         None => false,
     };
-    let mut notes = Notes {
+    let mut builder = ReportBuilder {
         report: Report {
             schema_version: SCHEMA_VERSION,
             tool: tool(),
@@ -124,8 +124,8 @@ pub fn examine(
         tell,
     };
     let name = inventory.host.hostname.clone();
-    notes.section(&format!("this machine, {name}"));
-    notes.add(checks::run_all(&Subject {
+    builder.section(&format!("this machine, {name}"));
+    builder.add(checks::run_all(&Subject {
         machine: &examination.machine,
         inventory: &inventory,
         control_port: examination.port,
@@ -134,18 +134,18 @@ pub fn examine(
     match &examination.host {
         None => {
             let device = device_used(&inventory.choice, inventory.no_choice.as_ref());
-            notes.add([device]);
-            notes.add(inventory.choice.as_ref().map(services));
-            notes.add(inventory.choice.as_ref().map(extended_verbs));
-            notes.report.choice = inventory.choice;
-            if notes.report.choice.is_some() {
-                notes.section("transfers between two ends on this machine");
-                transfers(examination, Target::Local, &mut notes, stop);
+            builder.add([device]);
+            builder.add(inventory.choice.as_ref().map(services));
+            builder.add(inventory.choice.as_ref().map(extended_verbs));
+            builder.report.choice = inventory.choice;
+            if builder.report.choice.is_some() {
+                builder.section("transfers between two ends on this machine");
+                transfers(examination, Target::Local, &mut builder, stop);
             }
         }
-        Some(host) => other_end(examination, host, &mut notes, stop),
+        Some(host) => other_end(examination, host, &mut builder, stop),
     }
-    Ok(notes.report)
+    Ok(builder.report)
 }
 
 /// `host:port`, with an IPv6 address in brackets.
@@ -153,35 +153,40 @@ fn target_text(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-fn other_end(examination: &Examination, host: &str, notes: &mut Notes<'_>, stop: &AtomicBool) {
-    notes.section(&format!("the other end, {}", target_text(host, examination.port)));
-    let facts = serde_json::to_value(&notes.report.host).unwrap_or_default();
+fn other_end(
+    examination: &Examination,
+    host: &str,
+    builder: &mut ReportBuilder<'_>,
+    stop: &AtomicBool,
+) {
+    builder.section(&format!("the other end, {}", target_text(host, examination.port)));
+    let facts = serde_json::to_value(&builder.report.host).unwrap_or_default();
     let token = examination.token.as_ref();
     let reached = match peer::reach(host, examination.port, token, &facts, stop) {
         Ok(reached) => reached,
         Err(unreached) => {
-            notes.report.interrupted = unreached.interrupted;
-            notes.add([unreached.finding]);
+            builder.report.interrupted = unreached.interrupted;
+            builder.add([unreached.finding]);
             return;
         }
     };
-    notes.add(reached.findings);
+    builder.add(reached.findings);
     let (choice, no_choice) =
         match choose(&examination.resources, &reached.link, reached.route, stop) {
             Ok(choice) => (Some(choice), None),
             Err(error) => (None, Some(NoChoice::from(error))),
         };
     Link::part([&reached.link], stop);
-    notes.add([device_used(&choice, no_choice.as_ref())]);
-    notes.add(choice.as_ref().map(services));
-    notes.add(choice.as_ref().map(extended_verbs));
-    notes.report.choice = choice;
-    if notes.report.choice.is_none() {
+    builder.add([device_used(&choice, no_choice.as_ref())]);
+    builder.add(choice.as_ref().map(services));
+    builder.add(choice.as_ref().map(extended_verbs));
+    builder.report.choice = choice;
+    if builder.report.choice.is_none() {
         return;
     }
-    notes.section("transfers with it");
+    builder.section("transfers with it");
     let target = Target::Remote(host.to_owned(), examination.port);
-    transfers(examination, target, notes, stop);
+    transfers(examination, target, builder, stop);
 }
 
 /// The choice of a run with the other end.
@@ -256,7 +261,12 @@ fn extended_verbs(choice: &Choice) -> Finding {
     Finding::new("extended verbs", State::Ok, found, WHY_EXTENDED)
 }
 
-fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, stop: &AtomicBool) {
+fn transfers(
+    examination: &Examination,
+    target: Target,
+    builder: &mut ReportBuilder<'_>,
+    stop: &AtomicBool,
+) {
     let is_remote = matches!(target, Target::Remote(..));
     let transfer = TransferCheck {
         target,
@@ -265,10 +275,10 @@ fn transfers(examination: &Examination, target: Target, notes: &mut Notes<'_>, s
         stop,
     };
     let done = transfer.run();
-    notes.report.interrupted |= done.interrupted;
-    notes.add(done.findings);
+    builder.report.interrupted |= done.interrupted;
+    builder.add(done.findings);
     if let (true, Some(result)) = (is_remote, &done.result) {
-        notes.add(peer::path_mtu(result, done.full_packets_passed));
+        builder.add(peer::path_mtu(result, done.full_packets_passed));
     }
 }
 

@@ -56,11 +56,11 @@ impl Cluster {
 
     /// Names of the jobs that run.
     pub fn jobs(&self) -> Vec<String> {
-        let told = String::from_utf8(
+        let reported = String::from_utf8(
             self.command("squeue").args(["-h", "-o", "%A"]).output().unwrap().stdout,
         )
         .unwrap();
-        told.split_whitespace().map(str::to_owned).collect()
+        reported.split_whitespace().map(str::to_owned).collect()
     }
 
     fn conf(&self) -> PathBuf {

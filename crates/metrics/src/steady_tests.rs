@@ -249,10 +249,10 @@ fn windows_that_rise_or_fall_are_marked() {
 
 #[test]
 fn a_drift_is_told_with_its_size() {
-    let told = |rate: &dyn Fn(f64) -> f64| drift(&window(100, rate)).map(|it| it.to_string());
-    let fell = told(&|at| 1.06 - 0.12 * at);
+    let drift_text = |rate: &dyn Fn(f64) -> f64| drift(&window(100, rate)).map(|it| it.to_string());
+    let fell = drift_text(&|at| 1.06 - 0.12 * at);
     assert_eq!(fell.unwrap(), "throughput fell by 12 % through the window");
-    let rose = told(&|at| if at < 0.5 { 0.9 } else { 1.1 });
+    let rose = drift_text(&|at| if at < 0.5 { 0.9 } else { 1.1 });
     let says = "throughput rose by 20 % from the first half of the window to the second";
     assert_eq!(rose.unwrap(), says);
 }

@@ -305,8 +305,8 @@ mod tests {
         };
         assert_eq!(check("ud", "1K"), Ok(()));
         assert_eq!(check("uc", "4K"), Ok(()));
-        let told = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, but the case needs 1025";
-        assert_eq!(check("ud", "1025"), Err(told.to_owned()));
+        let message = "soft1 can do at most 1024 bytes in one datagram, by its port's MTU, but the case needs 1025";
+        assert_eq!(check("ud", "1025"), Err(message.to_owned()));
     }
 
     /// mlx5 paces raw packets alone.
@@ -324,8 +324,9 @@ mod tests {
         };
         let flow = Settings::from([("rate", "10Gb"), ("pace", "device")]);
         let error = check_flow(&limits, &flow, Side::Initiator).unwrap_err();
-        let told = "mlx5_0 has no rate limit for QPs with this --service, as --pace device needs";
-        assert_eq!(error.to_string(), told);
+        let message =
+            "mlx5_0 has no rate limit for QPs with this --service, as --pace device needs";
+        assert_eq!(error.to_string(), message);
         assert!(error.hint().unwrap().contains("--pace worker"));
     }
 
@@ -342,8 +343,8 @@ mod tests {
             checked.map_err(|error| (error.to_string(), error.hint()))
         };
         assert_eq!(check("rc"), Ok(()));
-        let (told, hint) = check("uc").unwrap_err();
-        assert_eq!(told, "bnxt_re0 has no UC QPs");
+        let (message, hint) = check("uc").unwrap_err();
+        assert_eq!(message, "bnxt_re0 has no UC QPs");
         assert_eq!(hint.as_deref(), Some("use --service rc"));
     }
 }

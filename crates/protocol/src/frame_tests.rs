@@ -92,8 +92,8 @@ fn any_qp() -> impl Strategy<Value = QpEndpoint> {
 
 fn any_endpoints() -> impl Strategy<Value = Endpoints> {
     let numbers = any::<(u32, u8, u16, u32, bool)>();
-    let all = (numbers, text(), prop::collection::vec(any_qp(), 0..5));
-    all.prop_map(|((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
+    let parts = (numbers, text(), prop::collection::vec(any_qp(), 0..5));
+    parts.prop_map(|((mtu_bytes, max_rd_atomic, lid, qkey, ethernet), gid, qps)| Endpoints {
         mtu_bytes,
         max_rd_atomic,
         lid,

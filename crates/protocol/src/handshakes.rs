@@ -158,24 +158,24 @@ mod tests {
     use super::*;
 
     /// A connection, the client's end of it, and its place.
-    fn connection(all: &Arc<Handshakes>, from: &str) -> (TcpStream, Handshake) {
+    fn connection(handshakes: &Arc<Handshakes>, from: &str) -> (TcpStream, Handshake) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
         let from = SocketAddr::new(from.parse().unwrap(), 1);
-        (client, all.take(&server, from).unwrap())
+        (client, handshakes.take(&server, from).unwrap())
     }
 
-    fn ended(all: &[(TcpStream, Handshake)]) -> Vec<bool> {
-        all.iter().map(|(_, it)| it.is_ended()).collect()
+    fn ended(handshakes: &[(TcpStream, Handshake)]) -> Vec<bool> {
+        handshakes.iter().map(|(_, it)| it.is_ended()).collect()
     }
 
     #[test]
     fn one_host_ends_its_own_oldest() {
         let Most { of_one, .. } = Most::SERVER;
-        let all = Handshakes::new(Most::SERVER);
-        let other = connection(&all, "192.0.2.1");
-        let of_mine = || connection(&all, "192.0.2.2");
+        let handshakes = Handshakes::new(Most::SERVER);
+        let other = connection(&handshakes, "192.0.2.1");
+        let of_mine = || connection(&handshakes, "192.0.2.2");
         let mut mine: Vec<_> = (0..of_one).map(|_| of_mine()).collect();
         assert_eq!(ended(&mine), vec![false; of_one]);
         mine.push(of_mine());
@@ -187,15 +187,15 @@ mod tests {
     #[test]
     fn many_hosts_end_the_oldest_of_all() {
         let Most { in_total: most_of_all, .. } = Most::SERVER;
-        let all = Handshakes::new(Most::SERVER);
-        let of = |index: usize| connection(&all, &format!("2001:db8:0:{index:x}::1"));
+        let handshakes = Handshakes::new(Most::SERVER);
+        let of = |index: usize| connection(&handshakes, &format!("2001:db8:0:{index:x}::1"));
         let most: Vec<_> = (0..most_of_all).map(of).collect();
-        assert!(!ended(&most).contains(&true) && !all.is_full());
+        assert!(!ended(&most).contains(&true) && !handshakes.is_full());
         let more: Vec<_> = (most_of_all..2 * most_of_all).map(of).collect();
         assert_eq!(ended(&most), vec![true; most_of_all]);
-        assert!(!ended(&more).contains(&true) && all.is_full());
+        assert!(!ended(&more).contains(&true) && handshakes.is_full());
         drop(most);
-        assert!(!all.is_full());
+        assert!(!handshakes.is_full());
     }
 
     #[test]

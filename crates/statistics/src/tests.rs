@@ -45,9 +45,9 @@ fn p(questions: &[Made]) -> Vec<f64> {
 #[test]
 fn a_clear_question_stays_clear_among_two_hundred() {
     let mut rng = Rng::with_seed(1);
-    let mut all = vec![made(&mut rng, 5, 20.0)];
-    all.extend((0..200).map(|_| made(&mut rng, 5, 0.0)));
-    let found = p(&all);
+    let mut questions = vec![made(&mut rng, 5, 20.0)];
+    questions.extend((0..200).map(|_| made(&mut rng, 5, 0.0)));
+    let found = p(&questions);
     assert!((found[0] - 1.0 / 252.0).abs() < 1e-9, "{}", found[0]);
     assert!(found[1..].iter().all(|p| *p > 0.02));
 }
@@ -55,8 +55,8 @@ fn a_clear_question_stays_clear_among_two_hundred() {
 #[test]
 fn what_all_of_them_show_is_found_in_all_of_them() {
     let mut rng = Rng::with_seed(2);
-    let all: Vec<Made> = (0..126).map(|n| made(&mut rng, 5, 8.0 + f64::from(n))).collect();
-    let found = p(&all);
+    let questions: Vec<Made> = (0..126).map(|n| made(&mut rng, 5, 8.0 + f64::from(n))).collect();
+    let found = p(&questions);
     assert!(found.iter().all(|p| *p < 0.03), "{found:?}");
 }
 
@@ -78,15 +78,16 @@ fn without_a_change_the_least_p_is_small_as_seldom_as_it_says() {
         let comparisons = 400;
         let few = (0..comparisons)
             .filter(|_| {
-                let mut all: Vec<Made> = (0..8).map(|_| made(&mut rng, launches, 0.0)).collect();
+                let mut questions: Vec<Made> =
+                    (0..8).map(|_| made(&mut rng, launches, 0.0)).collect();
                 // One that two launches lack, and some that were measured in others.
                 for side in 0..2 {
-                    all[0].units[side].remove(1);
-                    all[0].logs[side].remove(1);
+                    questions[0].units[side].remove(1);
+                    questions[0].logs[side].remove(1);
                 }
-                all[6].block = 1;
-                all[7].block = 1;
-                p(&all).into_iter().fold(1.0, f64::min) <= 0.05
+                questions[6].block = 1;
+                questions[7].block = 1;
+                p(&questions).into_iter().fold(1.0, f64::min) <= 0.05
             })
             .count();
         assert!(few <= 34, "{launches}: {few} of {comparisons}");
@@ -96,9 +97,9 @@ fn without_a_change_the_least_p_is_small_as_seldom_as_it_says() {
 #[test]
 fn what_chance_reaches_grows_with_the_questions() {
     let mut rng = Rng::with_seed(5);
-    let all: Vec<Made> = (0..50).map(|_| made(&mut rng, 8, 0.0)).collect();
+    let questions: Vec<Made> = (0..50).map(|_| made(&mut rng, 8, 0.0)).collect();
     let reached = |count: usize| {
-        critical(&series(&all[..count]), 3, 0.03, &mut PermutationsBySize::default())
+        critical(&series(&questions[..count]), 3, 0.03, &mut PermutationsBySize::default())
     };
     assert_eq!(reached(0), None);
     assert!(reached(1).unwrap() < reached(50).unwrap());
@@ -139,7 +140,7 @@ fn scaled(by: f64) -> [f64; 10] {
 }
 
 /// So many cases with so many runs a side; the new side's are `by` times as large.
-fn all(cases: usize, runs: usize, by: f64, then: impl Fn(&mut Vec<Question<'_>>)) -> Judgement {
+fn judged(cases: usize, runs: usize, by: f64, then: impl Fn(&mut Vec<Question<'_>>)) -> Judgement {
     let new = scaled(by);
     let mut questions =
         (0..cases).map(|case| question(case, &BASE[..runs], &new[..runs])).collect();
@@ -192,7 +193,7 @@ fn too_few_say_how_many_are_needed() {
 #[test]
 fn however_many_cases_are_slower_and_however_much_they_are_found() {
     for slower in [0.95, 0.9, 0.5, 0.1] {
-        let judgement = all(18, 5, slower, |_| ());
+        let judgement = judged(18, 5, slower, |_| ());
         assert_eq!(words(&judgement), [Verdict::Worse; 18], "{slower}");
         assert_eq!(judgement.over_all.len(), 1, "one metric is pooled");
         let (pooled, answer) = &judgement.over_all[0];
@@ -220,7 +221,7 @@ fn what_single_cases_hide_is_found_over_all() {
 
 #[test]
 fn a_case_that_a_launch_lacks_counts_in_the_others() {
-    let judgement = all(4, 6, 0.9, |questions| {
+    let judgement = judged(4, 6, 0.9, |questions| {
         questions[2].base = Figures { units: &UNITS[1..6], values: &BASE[1..6] };
     });
     assert_eq!(words(&judgement), [Verdict::Worse; 4]);
@@ -231,7 +232,7 @@ fn a_case_that_a_launch_lacks_counts_in_the_others() {
 
 #[test]
 fn cases_of_other_launches_are_judged_too_but_not_pooled_with_these() {
-    let judgement = all(3, 6, 0.9, |questions| {
+    let judgement = judged(3, 6, 0.9, |questions| {
         questions[2].base.units = &UNITS[6..12];
         questions[2].new.units = &UNITS[6..12];
     });
@@ -241,11 +242,11 @@ fn cases_of_other_launches_are_judged_too_but_not_pooled_with_these() {
 
 #[test]
 fn the_reach_tells_what_can_be_settled_before_anything_is_found() {
-    let quiet = all(20, 5, 1.0, |_| ());
+    let quiet = judged(20, 5, 1.0, |_| ());
     let (by_case, over_all) = (quiet.reach_by_case, quiet.reach_over_all);
     assert_eq!((by_case.questions, by_case.settled), (20, 20));
     assert_eq!((over_all.questions, over_all.settled), (1, 1));
-    let few = all(20, 3, 0.5, |_| ());
+    let few = judged(20, 3, 0.5, |_| ());
     let (few_by_case, few_over_all) = (few.reach_by_case, few.reach_over_all);
     assert_eq!((few_over_all.settled, few_over_all.needed), (0, Some(5)));
     assert_eq!((few_by_case.settled, few_by_case.needed), (0, Some(4)));

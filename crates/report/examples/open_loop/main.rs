@@ -100,8 +100,8 @@ fn open_loops(files: &[&str]) -> Result<Vec<Measured>, String> {
 
 /// The open loop in this file.
 fn only_open_loop(file: &str) -> Result<Measured, String> {
-    let mut all = open_loops(&[file])?;
-    match (all.pop(), all.len()) {
+    let mut loops = open_loops(&[file])?;
+    match (loops.pop(), loops.len()) {
         (Some(only), 0) => Ok(only),
         _ => Err(format!("{file} has more than one run")),
     }

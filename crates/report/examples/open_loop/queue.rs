@@ -9,7 +9,7 @@ use queueing::Md1;
 const MEAN_WITHIN: f64 = 5.0;
 const P99_WITHIN: f64 = 10.0;
 
-/// Prints a row a run. What else than waiting a message takes is as in `idle`, where none waits, and independent of its wait:
+/// Prints a row a run. What else than waiting a message takes is as in `idle`, where none messages, and independent of its wait:
 /// so the mean wait is the mean latency less that of `idle`, and p99 is compared with that of the sum of both.
 pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
     let service_us = number(service_us, "SERVICE_US")?;
@@ -70,11 +70,11 @@ pub fn table(service_us: &str, idle: &str, files: &[&str]) -> Checked {
 /// The latency in microseconds that a share of `quantile` does not exceed: a wait and, independent of it, what a message
 /// takes that does not wait.
 fn quantile_of_sum(queue: &Md1, service_us: f64, rest: &Histogram<u64>, quantile: f64) -> f64 {
-    let all = rest.len() as f64;
+    let messages = rest.len() as f64;
     let at_most = |latency_us: f64| -> f64 {
         let of_value = |value_ns: u64, count: u64| {
             let wait = (latency_us - value_ns as f64 / 1e3) / service_us;
-            queue.wait_at_most(wait) * count as f64 / all
+            queue.wait_at_most(wait) * count as f64 / messages
         };
         rest.iter_recorded().map(|it| of_value(it.value_iterated_to(), it.count_at_value())).sum()
     };

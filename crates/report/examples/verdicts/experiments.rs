@@ -133,14 +133,14 @@ pub fn questions<'a, const N: usize>(
 /// One run's deviation in each metric, in units of its spread, for the better.
 fn deviations(noise: Noise, rng: &mut Rng) -> [f64; METRICS] {
     let run = noise.draw(rng);
-    let mut all = [0.0; METRICS];
-    for deviation in &mut all {
+    let mut sums = [0.0; METRICS];
+    for deviation in &mut sums {
         let is_shared = rng.f64() < SHARED;
         *deviation = if is_shared { run } else { noise.draw(rng) };
     }
     // Messages of one size: the rate is the bandwidth in another unit.
-    all[1] = all[0];
-    all
+    sums[1] = sums[0];
+    sums
 }
 
 fn mixed(one: &[f64; METRICS], part: f64, other: &[f64; METRICS], rest: f64) -> [f64; METRICS] {

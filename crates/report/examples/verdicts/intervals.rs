@@ -48,8 +48,8 @@ pub fn tables(experiments: usize, promises: &mut Promises) {
                 percent(cell.equal, experiments),
                 percent(cell.falsely_equal, experiments),
             );
-            let all = MORE * experiments;
-            promises.at_least("the interval holds the truth", cell.held, all, 0.94);
+            let total = MORE * experiments;
+            promises.at_least("the interval holds the truth", cell.held, total, 0.94);
             promises.at_most("called equal falsely", cell.falsely_equal, experiments, 0.05);
         }
     }

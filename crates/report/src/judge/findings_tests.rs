@@ -33,8 +33,8 @@ fn of_qps(points: &[(&str, f64)]) -> ResultFile {
     cases(points.iter().map(|(qps, rate)| case(&[("qps", qps)], &[*rate; 3])).collect())
 }
 
-fn of(all: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
-    findings(&[&cases(all.into())])
+fn of(series: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
+    findings(&[&cases(series.into())])
 }
 
 /// The best cases by a metric: their range, how many they are of how many, and their names.
@@ -124,12 +124,12 @@ fn curves_fall_grow_and_have_two_points() {
         ("1:20 4:10", Falls, "1 QP", "4 QPs"),
         ("1:10 4:20", Grows, "1 QP", "4 QPs"),
     ] {
-        let all: Vec<_> = points
+        let series: Vec<_> = points
             .split(' ')
             .map(|point| point.split_once(':').unwrap())
             .map(|(qps, rate)| (qps, rate.parse().unwrap()))
             .collect();
-        let found = shape_of(&findings(&[&of_qps(&all)]));
+        let found = shape_of(&findings(&[&of_qps(&series)]));
         let found = (found.0, &*found.1, &*found.2);
         assert_eq!(found, (shape, from, to), "{points}");
     }
@@ -184,10 +184,15 @@ fn what_looks_wrong_is_found_with_its_case() {
     let found = |change: &dyn Fn(&mut Run)| {
         let problems = wrong(change);
         assert_eq!(problems.len(), 1, "{problems:?}");
-        let it = &problems[0];
-        let of = if it.kind == Scatter { 2 } else { 6 };
-        assert_eq!((it.count, it.of, &*it.case), (1, of, "qps1"), "{}", it.kind);
-        (it.kind, (it.most * 1e3).round() / 1e3)
+        let problem = &problems[0];
+        let of = if problem.kind == Scatter { 2 } else { 6 };
+        assert_eq!(
+            (problem.count, problem.of, &*problem.case),
+            (1, of, "qps1"),
+            "{}",
+            problem.kind
+        );
+        (problem.kind, (problem.most * 1e3).round() / 1e3)
     };
     for (change, expected) in [
         ("complete=false", (Failed, 0.0)),

@@ -46,8 +46,8 @@ fn gates(noise: Noise, spread: f64, slower: f64) -> Ended {
                 }
             }
             let words = verdicts(&questions, looks.part(launches));
-            let mut all = words.over_all.iter().chain(&words.by_case);
-            let regressed = all.any(|it| *it == Verdict::Worse);
+            let mut verdicts = words.over_all.iter().chain(&words.by_case);
+            let regressed = verdicts.any(|it| *it == Verdict::Worse);
             let clear = !words.by_case.contains(&Verdict::Unclear);
             if regressed || clear || launches == last {
                 ended.regressed += usize::from(regressed);
