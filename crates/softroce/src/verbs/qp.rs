@@ -36,7 +36,7 @@ pub(super) struct Qp {
     /// Requests being collected, if the QP was created with operations for `ibv_wr_*`.
     pub(super) builder: Option<Builder>,
     /// The attributes set by `modify_qp`. This lock comes before all of the transport, whose callbacks must not take it
-    /// (see `transport/core.rs`).
+    /// (see `transport/device.rs`).
     pub(super) attributes: Lock<ibv_qp_attr>,
     pub(super) cap: ibv_qp_cap,
     pub(super) signal_all: bool,

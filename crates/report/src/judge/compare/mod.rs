@@ -348,7 +348,7 @@ fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observatio
 /// Launches a side below which there are no turns to speak of.
 const LEAST_LAUNCHES: usize = 3;
 
-/// The largest lead. `tests/in_turns.rs` shows that drifts then pass for a change in 5 experiments of 100 at most.
+/// The largest lead. `tests/known_truth/in_turns.rs` shows that drifts then pass for a change in 5 experiments of 100 at most.
 const MOST_LEAD: f64 = 1.0 / 3.0;
 
 fn lead([base, new]: [f64; 2]) -> f64 {
