@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use results::json;
 use results::model::ResultFile;
-use results::sample_mesh::{Mesh, Slow};
+use results::sample::mesh::{Mesh, Slow};
 use testing::synthetic_results::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.

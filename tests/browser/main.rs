@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use chromium::{Browser, Tab};
 use results::json;
-use results::sample_mesh::{Mesh, Slow};
+use results::sample::mesh::{Mesh, Slow};
 use serde_json::{Value, json};
 use testing::synthetic_results::Synthetic;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use results::sample_mesh::Mesh;
+use results::sample::mesh::Mesh;
 use serde_json::{Value, json};
 use testing::synthetic_results::Synthetic;
 

@@ -6,7 +6,7 @@ use crate::{Ran, has, run_in};
 use results::contradiction;
 use results::json;
 use results::model::ResultFile;
-use results::sample_mesh::{Mesh, Slow};
+use results::sample::mesh::{Mesh, Slow};
 use tempfile::{TempDir, tempdir};
 use testing::synthetic_results::Synthetic;
 

@@ -16,5 +16,3 @@ pub use model::{ResultFile, SCHEMA_VERSION, utc_now};
 mod extreme_tests;
 #[cfg(any(test, feature = "samples"))]
 pub mod sample;
-#[cfg(any(test, feature = "samples"))]
-pub mod sample_mesh;

@@ -1,6 +1,8 @@
 //! A result with something in every kind of field, for tests of this crate and of those that show results.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // only tests call it
 
+pub mod mesh;
+
 use hdrhistogram::Histogram;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +11,6 @@ use settings::Settings;
 
 use crate::load::Loaded;
 use crate::model::*;
-pub use crate::sample_mesh as mesh;
 
 /// Two cases: a one-directional SEND and an interrupted bidirectional WRITE.
 pub fn result() -> ResultFile {

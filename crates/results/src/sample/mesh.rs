@@ -317,7 +317,7 @@ impl Mesh {
     }
 }
 
-pub(super) fn sweep(argument: &str) -> ResultFile {
+pub(crate) fn sweep(argument: &str) -> ResultFile {
     ResultFile {
         schema_version: SCHEMA_VERSION,
         tool: Tool {
