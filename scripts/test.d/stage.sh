@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Stages: each is a process group of its own; what it leaves running is found, ended and counted as its failure. Sourced by
-# scripts/test and scripts/flakes. Must not know what the stages are.
+# scripts/test and scripts/flakes.
 
 child='' failed=() summary=()
 clock() { printf '%02d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }

@@ -1,4 +1,4 @@
-// What a picture says of itself: its charts, their axes, and the values of their lines. It must not know how they are shown.
+// What a picture says of itself: its charts, their axes, and the values of their lines.
 
 // Values have three digits, or as many as a step between two of them needs.
 function figure(value, step) {

@@ -1,4 +1,4 @@
-// Tables, paper and links. They must not know pictures.
+// Tables, paper and links.
 
 // Sorting: a header becomes a button; figures are compared as figures, and what was not measured comes last.
 function value(row, column) {

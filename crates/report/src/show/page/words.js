@@ -1,4 +1,4 @@
-// Words that choose, and rows that have them all. They must not know what is chosen.
+// Words that choose, and rows that have them all.
 
 function wordsOf(input) { return input.value.toLowerCase().split(/\s+/).filter(Boolean); }
 
