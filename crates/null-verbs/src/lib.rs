@@ -29,5 +29,5 @@ pub use verbs::{
     create_cq, create_qp, create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_comp_channel,
     destroy_cq, destroy_qp, destroy_srq, get_async_event, get_cq_event, modify_qp,
     modify_qp_udp_sport, modify_srq, open_device, qp_to_qp_ex, query_device, query_gid_ex,
-    query_port, query_port_speed, query_qp, reg_mr,
+    query_port, query_port_speed, query_qp, reg_dmabuf_mr, reg_mr,
 };

@@ -193,6 +193,24 @@ pub unsafe extern "C" fn reg_mr(
     })
 }
 
+/// `ibv_reg_dmabuf_mr(3)`, for memory that is never touched: on `null0` alone. EOPNOTSUPP elsewhere.
+pub unsafe extern "C" fn reg_dmabuf_mr(
+    pd: *mut ibv_pd,
+    _offset: u64,
+    length: usize,
+    _iova: u64,
+    _descriptor: c_int,
+    _access: c_int,
+) -> *mut ibv_mr {
+    // SAFETY: a live protection domain of an open context.
+    pointer_or_errno(unsafe {
+        match engine((*pd).context) {
+            Engine::Null => Ok(null::reg_mr(pd, null_mut(), length)),
+            Engine::Loopback => Err(libc::EOPNOTSUPP),
+        }
+    })
+}
+
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live MR, made by `reg_mr` of either device.
     unsafe {

@@ -73,6 +73,7 @@ export! { verbs;
     ibv_reg_mr = reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr;
     ibv_reg_mr_iova = reg_mr_iova(pd: *mut ibv_pd, address: *mut c_void, length: usize, iova: u64, access: c_int) -> *mut ibv_mr;
     ibv_reg_mr_iova2 = reg_mr_iova2(pd: *mut ibv_pd, address: *mut c_void, length: usize, iova: u64, access: c_uint) -> *mut ibv_mr;
+    ibv_reg_dmabuf_mr = reg_dmabuf_mr(pd: *mut ibv_pd, offset: u64, length: usize, iova: u64, descriptor: c_int, access: c_int) -> *mut ibv_mr;
     ibv_dereg_mr = dereg_mr(mr: *mut ibv_mr) -> c_int;
     ibv_create_comp_channel = create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel;
     ibv_destroy_comp_channel = destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
@@ -135,7 +136,6 @@ export! { rdmacm;
 
 refuse! {
     ibv_rereg_mr -> c_int = -1;
-    ibv_reg_dmabuf_mr -> *mut c_void = null_mut();
     ibv_reg_mr_ex -> *mut c_void = null_mut();
     ibv_alloc_dmah -> *mut c_void = null_mut();
     ibv_dealloc_dmah -> c_int = libc::EOPNOTSUPP;

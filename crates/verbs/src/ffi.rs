@@ -51,6 +51,28 @@ pub(super) unsafe extern "C" fn reg_mr(
     unsafe { ibv_reg_mr_iova2(pd, address, length, iova, access.cast_unsigned()) }
 }
 
+/// `ibv_reg_dmabuf_mr(3)`, of a libibverbs that has it (verbs 1.12, January 2021).
+pub(super) unsafe extern "C" fn reg_dmabuf_mr(
+    pd: *mut ibv_pd,
+    offset: u64,
+    length: usize,
+    iova: u64,
+    descriptor: c_int,
+    access: c_int,
+) -> *mut ibv_mr {
+    type Function = unsafe extern "C" fn(*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr;
+    // SAFETY: a name with its zero, looked up in what the process has loaded.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ibv_reg_dmabuf_mr".as_ptr()) };
+    if found.is_null() {
+        return without_function();
+    }
+    // SAFETY: libibverbs' function of this name has this type; the arguments are forwarded as they came.
+    unsafe {
+        let function = std::mem::transmute::<*mut c_void, Function>(found);
+        function(pd, offset, length, iova, descriptor, access)
+    }
+}
+
 /// `mlx5dv_modify_qp_udp_sport(3)`; EOPNOTSUPP where it is missing, and for QPs of other providers.
 pub(super) unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, port: u16) -> c_int {
     type Function = unsafe extern "C" fn(*mut ibv_qp, u16) -> c_int;

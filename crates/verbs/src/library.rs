@@ -82,6 +82,8 @@ functions! { $
     dealloc_pd, rdma_sys::ibv_dealloc_pd, (*mut ibv_pd) -> c_int;
     /// The macro of verbs.h, which takes optional access flags too: a library or kernel without them drops them.
     reg_mr, ffi::reg_mr, (*mut ibv_pd, *mut c_void, usize, c_int) -> *mut ibv_mr;
+    /// PD, offset, length, address in requests, descriptor, access. EOPNOTSUPP where libibverbs is older.
+    reg_dmabuf_mr, ffi::reg_dmabuf_mr, (*mut ibv_pd, u64, usize, u64, c_int, c_int) -> *mut ibv_mr;
     dereg_mr, rdma_sys::ibv_dereg_mr, (*mut ibv_mr) -> c_int;
     create_comp_channel, rdma_sys::ibv_create_comp_channel, (*mut ibv_context) -> *mut ibv_comp_channel;
     destroy_comp_channel, rdma_sys::ibv_destroy_comp_channel, (*mut ibv_comp_channel) -> c_int;

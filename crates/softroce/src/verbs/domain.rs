@@ -19,6 +19,7 @@ use rdma_sys::{
 };
 
 use super::context::Context;
+use super::dmabuf::MappedDescriptor;
 use super::errno::{code, memory_error, pointer_or_errno, refuse, zero_or_error};
 use super::object::{Behind, Use, Users};
 use crate::transport::{Access, Nic, PdId, Region};
@@ -114,18 +115,21 @@ pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
 struct Mr {
     nic: Arc<Nic>,
     _domain: Use,
+    /// Memory that goes with the region.
+    _mapped: Option<MappedDescriptor>,
 }
 
 impl Behind<ibv_mr> for Mr {}
 
 /// # Safety
 /// `pd` is live; the memory stays until [`dereg_mr`].
-unsafe fn register(
+pub(super) unsafe fn register(
     pd: *mut ibv_pd,
     address: *mut c_void,
     length: usize,
     iova: u64,
     flags: u32,
+    mapped: Option<MappedDescriptor>,
 ) -> Result<*mut ibv_mr, c_int> {
     let access = access(flags)?;
     if length == 0 || iova.checked_add(length as u64).is_none() {
@@ -148,7 +152,7 @@ unsafe fn register(
     let key = unsafe { nic.register(region) }.map_err(memory_error)?;
     let verbs = ibv_mr { context, pd, addr: address, length, handle: key, lkey: key, rkey: key };
     let _domain = domain.users.begin();
-    Ok(Mr { nic, _domain }.lend(verbs))
+    Ok(Mr { nic, _domain, _mapped: mapped }.lend(verbs))
 }
 
 /// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
@@ -165,7 +169,7 @@ pub unsafe extern "C" fn reg_mr(
 ) -> *mut ibv_mr {
     let iova = address.addr() as u64;
     // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned(), None) })
 }
 
 /// `ibv_reg_mr_iova(3)`: peers address the region from `iova`.
@@ -180,7 +184,7 @@ pub unsafe extern "C" fn reg_mr_iova(
     access: c_int,
 ) -> *mut ibv_mr {
     // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned()) })
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned(), None) })
 }
 
 /// `ibv_reg_mr_iova2`, which the macro `ibv_reg_mr(3)` calls if its flags may include optional ones.
@@ -195,7 +199,7 @@ pub unsafe extern "C" fn reg_mr_iova2(
     access: c_uint,
 ) -> *mut ibv_mr {
     // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access) })
+    pointer_or_errno(unsafe { register(pd, address, length, iova, access, None) })
 }
 
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {

@@ -14,6 +14,7 @@
 pub(crate) mod context;
 mod cq;
 pub(crate) mod device;
+mod dmabuf;
 mod domain;
 pub(crate) mod errno;
 pub(crate) mod gid;
@@ -32,6 +33,7 @@ pub use device::{
     AddressError, address_of_environment, free_device_list, get_device_guid, get_device_index,
     get_device_list, get_device_name,
 };
+pub use dmabuf::reg_dmabuf_mr;
 pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use errno::refuse;
 pub use gid::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};

@@ -163,6 +163,50 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
     }
 }
 
+/// A memfd stands for a dmabuf that programs can map: what lies in it at the offset is what the region has, at its own
+/// addresses; a pipe stands for one that they cannot.
+#[test]
+fn memory_of_a_descriptor_is_mapped_where_that_is_possible() {
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+
+    let (mut one, other) = two_ends();
+    let memory = rustix::fs::memfd_create("memory", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let file = std::fs::File::from(memory);
+    file.set_len(8192).unwrap();
+    let (iova, offset) = (0x7000_0000_u64, 4096 + 100);
+    // SAFETY: a live domain.
+    let register = |descriptor, offset, length, access| unsafe {
+        verbs::reg_dmabuf_mr(other.pd.raw, offset, length, iova, descriptor, access)
+    };
+    let fd = file.as_raw_fd();
+    for (descriptor, offset, length, access, expected) in [
+        (fd, 0, 0, 1, EINVAL),
+        (fd, 4096, 4097, 1, EINVAL),
+        (fd, u64::MAX, 1, 1, EINVAL),
+        (fd, 0, 64, 2, EINVAL),
+        (fd, 0, 64, 0x40, libc::EOPNOTSUPP),
+        (-1, 0, 64, 1, libc::EBADF),
+    ] {
+        refused(register(descriptor, offset, length, access), expected);
+    }
+    // A folder has a size and cannot be mapped, as memory of most GPUs.
+    let folder = std::fs::File::open("/").unwrap();
+    refused(register(folder.as_raw_fd(), 0, 1, 0), libc::EOPNOTSUPP);
+    let region = Owned::new(register(fd, offset, 1000, 7), verbs::dereg_mr);
+    assert_eq!((region.length, region.addr as u64), (1000, offset));
+    one.buffer[..8].copy_from_slice(b"in there");
+    let (qp, _peer) = pair(&one, &other, RC);
+    let mut sge = one.sge(0, 8);
+    let mut wr = send_wr(WRITE, &mut sge);
+    wr.wr.rdma = rdma_t { remote_addr: iova + 5, rkey: region.rkey };
+    assert_eq!(qp.post(&mut wr), 0);
+    one.succeeds();
+    let mut bytes = [0; 10];
+    file.read_exact_at(&mut bytes, offset + 4).unwrap();
+    assert_eq!(&bytes, b"\0in there\0");
+}
+
 #[test]
 fn cqs_have_limits_and_are_busy_under_qps() {
     let end = one_end();

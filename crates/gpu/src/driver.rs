@@ -1,0 +1,219 @@
+//! GPUs of both makers: what is asked of a maker's library, and a GPU of it.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+use crate::cuda::Cuda;
+use crate::rocm::Rocm;
+use crate::{GpuError, GpuMemory};
+
+/// Whose library it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Maker {
+    /// NVIDIA's: `libcuda.so.1`.
+    Cuda,
+    /// AMD's: `libamdhip64.so` and `libhsa-runtime64.so.1`.
+    Rocm,
+}
+
+impl Maker {
+    /// Both.
+    pub const ALL: [Maker; 2] = [Maker::Cuda, Maker::Rocm];
+
+    /// Its word in names of GPUs: `cuda`, `rocm`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Maker::Cuda => "cuda",
+            Maker::Rocm => "rocm",
+        }
+    }
+
+    /// Its library, opened and initialised by the first call.
+    pub(crate) fn driver(self) -> Result<&'static dyn Driver, GpuError> {
+        static CUDA: OnceLock<Cuda> = OnceLock::new();
+        static ROCM: OnceLock<Rocm> = OnceLock::new();
+        // Two threads may both open it; the second one's functions are the same.
+        match self {
+            Maker::Cuda => match CUDA.get() {
+                Some(driver) => Ok(driver),
+                None => Cuda::open().map(|driver| CUDA.get_or_init(|| driver) as &dyn Driver),
+            },
+            Maker::Rocm => match ROCM.get() {
+                Some(driver) => Ok(driver),
+                None => Rocm::open().map(|driver| ROCM.get_or_init(|| driver) as &dyn Driver),
+            },
+        }
+    }
+
+    /// All GPUs that its library shows.
+    ///
+    /// # Errors
+    /// No library, or one that cannot be initialised.
+    pub fn gpus(self) -> Result<Vec<Gpu>, GpuError> {
+        let count = self.driver()?.count()?;
+        (0..count).map(|ordinal| Gpu::new(self, ordinal)).collect()
+    }
+
+    /// The version of its driver, as people write it.
+    ///
+    /// # Errors
+    /// As for [`Maker::gpus`].
+    pub fn version(self) -> Result<String, GpuError> {
+        self.driver()?.version()
+    }
+}
+
+impl fmt::Display for Maker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Maker::Cuda => "CUDA",
+            Maker::Rocm => "ROCm",
+        })
+    }
+}
+
+/// A GPU of this machine.
+#[derive(Clone, Copy)]
+pub struct Gpu {
+    pub(crate) driver: &'static dyn Driver,
+    maker: Maker,
+    ordinal: u32,
+    /// What the driver calls it: a context of CUDA, the ordinal of ROCm.
+    pub(crate) handle: usize,
+}
+
+impl Gpu {
+    /// GPU `ordinal` of this maker.
+    ///
+    /// # Errors
+    /// No library, no such GPU, or a GPU that cannot be opened.
+    pub fn new(maker: Maker, ordinal: u32) -> Result<Gpu, GpuError> {
+        let driver = maker.driver()?;
+        let count = driver.count()?;
+        if ordinal >= count {
+            let gpu = format!("{}:{ordinal}", maker.word());
+            return Err(GpuError::NoSuchGpu { maker, gpu, count });
+        }
+        Ok(Gpu { driver, maker, ordinal, handle: driver.open_gpu(ordinal)? })
+    }
+
+    pub fn maker(&self) -> Maker {
+        self.maker
+    }
+
+    /// Its number among the maker's GPUs.
+    pub fn ordinal(&self) -> u32 {
+        self.ordinal
+    }
+
+    /// Its product name.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn name(&self) -> Result<String, GpuError> {
+        self.driver.name(self.ordinal)
+    }
+
+    /// Its PCI address as sysfs writes it: `0000:65:00.0`.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn pci_address(&self) -> Result<String, GpuError> {
+        self.driver.pci_address(self.ordinal)
+    }
+
+    /// Whether it has no memory of its own but uses the machine's.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn is_integrated(&self) -> Result<bool, GpuError> {
+        self.driver.is_integrated(self.ordinal)
+    }
+
+    /// Whether the driver says that it exports memory as dmabufs.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn exports_dmabufs(&self) -> Result<bool, GpuError> {
+        self.driver.exports_dmabufs(self.ordinal)
+    }
+
+    /// Free bytes of its memory, and all.
+    ///
+    /// # Errors
+    /// The failed call.
+    pub fn free_and_total_bytes(&self) -> Result<(u64, u64), GpuError> {
+        self.driver.free_and_total_bytes(self.handle)
+    }
+
+    /// Allocates zeroed memory of at least `length_bytes`.
+    ///
+    /// # Errors
+    /// The failed call: out of memory.
+    pub fn allocate(&self, length_bytes: usize) -> Result<GpuMemory, GpuError> {
+        GpuMemory::new(*self, length_bytes)
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.maker.word(), self.ordinal)
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What is asked of a maker's library. `gpu` is what `open_gpu` returned; addresses are the GPU's, in memory that was allocated
+/// there. All calls may come from any thread.
+pub(crate) trait Driver: Send + Sync {
+    fn version(&self) -> Result<String, GpuError>;
+    fn count(&self) -> Result<u32, GpuError>;
+    fn name(&self, ordinal: u32) -> Result<String, GpuError>;
+    fn pci_address(&self, ordinal: u32) -> Result<String, GpuError>;
+    fn is_integrated(&self, ordinal: u32) -> Result<bool, GpuError>;
+    fn exports_dmabufs(&self, ordinal: u32) -> Result<bool, GpuError>;
+    fn open_gpu(&self, ordinal: u32) -> Result<usize, GpuError>;
+    fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError>;
+    fn allocate(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError>;
+    /// Frees what `allocate` returned.
+    ///
+    /// # Safety
+    /// Nothing uses the memory any more.
+    unsafe fn free(&self, gpu: usize, address: u64) -> Result<(), GpuError>;
+    /// First byte and length of the allocation in which `address` lies.
+    fn range_of(&self, gpu: usize, address: u64) -> Result<(u64, usize), GpuError>;
+    /// Exports this range, which begins and ends on the host's page boundaries; with the offset of its first byte in the
+    /// dmabuf.
+    fn export(
+        &self,
+        gpu: usize,
+        start: u64,
+        length_bytes: usize,
+    ) -> Result<(OwnedFd, u64), GpuError>;
+    /// Copies into the GPU's memory; the bytes are there when it returns.
+    ///
+    /// # Safety
+    /// The range is allocated.
+    unsafe fn copy_in(&self, gpu: usize, address: u64, bytes: &[u8]) -> Result<(), GpuError>;
+    /// Copies from the GPU's memory.
+    ///
+    /// # Safety
+    /// The range is allocated.
+    unsafe fn copy_out(&self, gpu: usize, address: u64, into: &mut [u8]) -> Result<(), GpuError>;
+    /// Sets each byte.
+    ///
+    /// # Safety
+    /// The range is allocated.
+    unsafe fn fill(
+        &self,
+        gpu: usize,
+        address: u64,
+        byte: u8,
+        length_bytes: usize,
+    ) -> Result<(), GpuError>;
+}

@@ -1,0 +1,264 @@
+//! AMD's GPUs: memory by HIP, its export by the HSA runtime below it. Declarations follow hip_runtime_api.h and
+//! hsa_ext_amd.h.
+
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use crate::driver::Driver;
+use crate::library::{Library, functions};
+use crate::{GpuError, Maker};
+
+functions! { Functions {
+    init = c"hipInit" (c_uint) -> c_int;
+    driver_version = c"hipDriverGetVersion" (*mut c_int) -> c_int;
+    error_name = c"hipGetErrorName" (c_int) -> *const c_char;
+    device_count = c"hipGetDeviceCount" (*mut c_int) -> c_int;
+    device_name = c"hipDeviceGetName" (*mut c_char, c_int, c_int) -> c_int;
+    device_pci_bus_id = c"hipDeviceGetPCIBusId" (*mut c_char, c_int, c_int) -> c_int;
+    device_attribute = c"hipDeviceGetAttribute" (*mut c_int, c_int, c_int) -> c_int;
+    set_device = c"hipSetDevice" (c_int) -> c_int;
+    synchronize = c"hipDeviceSynchronize" () -> c_int;
+    memory_info = c"hipMemGetInfo" (*mut usize, *mut usize) -> c_int;
+    allocate = c"hipMalloc" (*mut *mut c_void, usize) -> c_int;
+    free = c"hipFree" (*mut c_void) -> c_int;
+    address_range = c"hipMemGetAddressRange" (*mut *mut c_void, *mut usize, *mut c_void) -> c_int;
+    copy = c"hipMemcpy" (*mut c_void, *const c_void, usize, c_int) -> c_int;
+    fill = c"hipMemset" (*mut c_void, c_int, usize) -> c_int;
+} }
+
+functions! { Exports {
+    export = c"hsa_amd_portable_export_dmabuf" (*const c_void, usize, *mut c_int, *mut u64) -> c_int;
+    status_text = c"hsa_status_string" (c_int, *mut *const c_char) -> c_int;
+} }
+
+/// `hipDeviceAttributeIntegrated`.
+const INTEGRATED: c_int = 16;
+const HOST_TO_DEVICE: c_int = 1;
+const DEVICE_TO_HOST: c_int = 2;
+
+pub(crate) struct Rocm {
+    functions: Functions,
+    /// `None` where the HSA runtime has no export, which came with ROCm 5.5.
+    exports: Option<Exports>,
+}
+
+impl Rocm {
+    pub(crate) fn open() -> Result<Rocm, GpuError> {
+        let files =
+            [c"libamdhip64.so", c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5"];
+        let hip = Library::open(Maker::Rocm, "libamdhip64.so", &files)?;
+        let files = [c"libhsa-runtime64.so.1"];
+        let hsa = Library::open(Maker::Rocm, "libhsa-runtime64.so.1", &files);
+        let exports = hsa.and_then(|library| Exports::load(&library)).ok();
+        let rocm = Rocm { functions: Functions::load(&hip)?, exports };
+        // SAFETY: the one value that flags have.
+        let code = unsafe { (rocm.functions.init)(0) };
+        rocm.check("hipInit", code, || "this machine".to_owned())?;
+        Ok(rocm)
+    }
+
+    fn check(
+        &self,
+        function: &'static str,
+        code: c_int,
+        object: impl Fn() -> String,
+    ) -> Result<(), GpuError> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: it returns a string that lives for ever, for every code.
+        let name = unsafe { text((self.functions.error_name)(code)) };
+        Err(GpuError::Call { maker: Maker::Rocm, function, object: object(), code, name })
+    }
+
+    /// Makes it the GPU of this thread.
+    fn enter(&self, gpu: usize) -> Result<(), GpuError> {
+        // SAFETY: a number, which is checked there.
+        let code = unsafe { (self.functions.set_device)(gpu as c_int) };
+        self.check("hipSetDevice", code, || format!("rocm:{gpu}"))
+    }
+
+    fn device_text(
+        &self,
+        ordinal: u32,
+        function: &'static str,
+        call: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int,
+    ) -> Result<String, GpuError> {
+        let mut buffer: [c_char; 256] = [0; 256];
+        // SAFETY: the buffer has this length, and stays terminated: the last byte is not given away.
+        let code = unsafe { call(buffer.as_mut_ptr(), 255, ordinal.cast_signed()) };
+        self.check(function, code, || format!("rocm:{ordinal}"))?;
+        // SAFETY: a terminated string, as above.
+        Ok(unsafe { text(buffer.as_ptr()) })
+    }
+}
+
+/// # Safety
+/// `text` is null or a C string.
+unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return "an unknown error".to_owned();
+    }
+    // SAFETY: as the caller says.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+impl Driver for Rocm {
+    fn version(&self) -> Result<String, GpuError> {
+        let mut version = 0;
+        // SAFETY: it writes one number.
+        let code = unsafe { (self.functions.driver_version)(&raw mut version) };
+        self.check("hipDriverGetVersion", code, || "this machine".to_owned())?;
+        Ok(format!("HIP {}.{}", version / 10_000_000, version / 100_000 % 100))
+    }
+
+    fn count(&self) -> Result<u32, GpuError> {
+        let mut count = 0;
+        // SAFETY: it writes one number.
+        let code = unsafe { (self.functions.device_count)(&raw mut count) };
+        self.check("hipGetDeviceCount", code, || "this machine".to_owned())?;
+        Ok(u32::try_from(count).unwrap_or(0))
+    }
+
+    fn name(&self, ordinal: u32) -> Result<String, GpuError> {
+        self.device_text(ordinal, "hipDeviceGetName", self.functions.device_name)
+    }
+
+    fn pci_address(&self, ordinal: u32) -> Result<String, GpuError> {
+        let address =
+            self.device_text(ordinal, "hipDeviceGetPCIBusId", self.functions.device_pci_bus_id)?;
+        Ok(address.to_ascii_lowercase())
+    }
+
+    fn is_integrated(&self, ordinal: u32) -> Result<bool, GpuError> {
+        let mut value = 0;
+        // SAFETY: an attribute of a GPU's number; both are checked there.
+        let code = unsafe {
+            (self.functions.device_attribute)(&raw mut value, INTEGRATED, ordinal.cast_signed())
+        };
+        self.check("hipDeviceGetAttribute", code, || format!("rocm:{ordinal}"))?;
+        Ok(value != 0)
+    }
+
+    fn exports_dmabufs(&self, _: u32) -> Result<bool, GpuError> {
+        Ok(self.exports.is_some())
+    }
+
+    fn open_gpu(&self, ordinal: u32) -> Result<usize, GpuError> {
+        self.enter(ordinal as usize).map(|()| ordinal as usize)
+    }
+
+    fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError> {
+        self.enter(gpu)?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: it writes two numbers.
+        let code = unsafe { (self.functions.memory_info)(&raw mut free, &raw mut total) };
+        self.check("hipMemGetInfo", code, || format!("rocm:{gpu}"))?;
+        Ok((free as u64, total as u64))
+    }
+
+    fn allocate(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError> {
+        self.enter(gpu)?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: it writes one address.
+        let code = unsafe { (self.functions.allocate)(&raw mut address, length_bytes) };
+        self.check("hipMalloc", code, || format!("{length_bytes} bytes"))?;
+        Ok(address as u64)
+    }
+
+    unsafe fn free(&self, gpu: usize, address: u64) -> Result<(), GpuError> {
+        self.enter(gpu)?;
+        // SAFETY: as the caller says.
+        let code = unsafe { (self.functions.free)(address as *mut c_void) };
+        self.check("hipFree", code, || format!("{address:#x}"))
+    }
+
+    fn range_of(&self, gpu: usize, address: u64) -> Result<(u64, usize), GpuError> {
+        self.enter(gpu)?;
+        let (mut base, mut length) = (std::ptr::null_mut(), 0);
+        // SAFETY: it writes an address and a length.
+        let code = unsafe {
+            let inside = address as *mut c_void;
+            (self.functions.address_range)(&raw mut base, &raw mut length, inside)
+        };
+        self.check("hipMemGetAddressRange", code, || format!("{address:#x}"))?;
+        Ok((base as u64, length))
+    }
+
+    fn export(
+        &self,
+        _: usize,
+        start: u64,
+        length_bytes: usize,
+    ) -> Result<(OwnedFd, u64), GpuError> {
+        const FUNCTION: &str = "hsa_amd_portable_export_dmabuf";
+        let exports = self
+            .exports
+            .as_ref()
+            .ok_or(GpuError::NoFunction { library: "libhsa-runtime64.so.1", function: FUNCTION })?;
+        let (mut descriptor, mut offset) = (-1, 0);
+        // SAFETY: it writes a descriptor and an offset.
+        let code = unsafe {
+            let start = start as *const c_void;
+            (exports.export)(start, length_bytes, &raw mut descriptor, &raw mut offset)
+        };
+        if code != 0 {
+            let mut name = std::ptr::null();
+            // SAFETY: it sets `name` to a string that lives for ever, or leaves it.
+            let name = unsafe {
+                (exports.status_text)(code, &raw mut name);
+                text(name)
+            };
+            let object = format!("{length_bytes} bytes");
+            return Err(GpuError::Call {
+                maker: Maker::Rocm,
+                function: FUNCTION,
+                object,
+                code,
+                name,
+            });
+        }
+        // SAFETY: a new descriptor, which belongs to the caller.
+        Ok((unsafe { OwnedFd::from_raw_fd(descriptor) }, offset))
+    }
+
+    unsafe fn copy_in(&self, gpu: usize, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        self.enter(gpu)?;
+        // SAFETY: as the caller says.
+        let (code, synced) = unsafe {
+            let (target, source) = (address as *mut c_void, bytes.as_ptr().cast());
+            let code = (self.functions.copy)(target, source, bytes.len(), HOST_TO_DEVICE);
+            (code, (self.functions.synchronize)())
+        };
+        self.check("hipMemcpy", code, || format!("{} bytes", bytes.len()))?;
+        self.check("hipDeviceSynchronize", synced, || format!("rocm:{gpu}"))
+    }
+
+    unsafe fn copy_out(&self, gpu: usize, address: u64, into: &mut [u8]) -> Result<(), GpuError> {
+        self.enter(gpu)?;
+        // SAFETY: as the caller says.
+        let code = unsafe {
+            let (target, source) = (into.as_mut_ptr().cast(), address as *const c_void);
+            (self.functions.copy)(target, source, into.len(), DEVICE_TO_HOST)
+        };
+        self.check("hipMemcpy", code, || format!("{} bytes", into.len()))
+    }
+
+    unsafe fn fill(
+        &self,
+        gpu: usize,
+        address: u64,
+        byte: u8,
+        length_bytes: usize,
+    ) -> Result<(), GpuError> {
+        self.enter(gpu)?;
+        // SAFETY: as the caller says.
+        let (code, synced) = unsafe {
+            let target = address as *mut c_void;
+            let code = (self.functions.fill)(target, byte.into(), length_bytes);
+            (code, (self.functions.synchronize)())
+        };
+        self.check("hipMemset", code, || format!("{length_bytes} bytes"))?;
+        self.check("hipDeviceSynchronize", synced, || format!("rocm:{gpu}"))
+    }
+}
