@@ -21,7 +21,7 @@ use plan::{
 use report::{
     judge::{
         compare::{Comparison, Options, compare},
-        findings::{Finding, ProblemKind, findings},
+        findings::findings,
     },
     observe::Observed,
     show::{
@@ -37,7 +37,6 @@ use report::{
             rows::{Sides, of_patterns},
             sections,
         },
-        sentences::sentence,
     },
 };
 use results::{
@@ -144,14 +143,14 @@ fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure>
 fn headlines(files: &[&ResultFile]) -> Vec<String> {
     findings(files)
         .into_iter()
-        .filter(|finding| match finding {
-            Finding::Scaling { .. } | Finding::SlowRail(_) | Finding::RailsDiffer(_) => true,
-            Finding::Wrong(problem) => problem.kind != ProblemKind::Unreliable,
-            _ => false,
-        })
-        .map(|finding| sentence(&finding))
+        .filter(|finding| !OF_TILES.contains(&finding.id))
+        .map(|finding| finding.text)
         .collect()
 }
+
+/// Findings that the tiles have.
+const OF_TILES: [&str; 5] =
+    ["best", "no_clear_winner", "few_runs", "nothing_wrong", "unreliable_runs"];
 
 fn nothing_to_draw(files: &[&ResultFile], cases: usize) -> Failure {
     if files.iter().any(|file| Observed::of_file(file).any(|it| it.counted().next().is_some())) {

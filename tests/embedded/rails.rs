@@ -47,11 +47,11 @@ fn the_slow_rail_is_named_and_fails_below() {
     let findings = ended.json()["findings"].as_array().unwrap();
     let slow = findings
         .iter()
-        .find(|it| it["finding"] == "slow_rail")
+        .find(|it| it["id"] == "slow_rail")
         .unwrap_or_else(|| panic!("{findings:?}"));
-    let ends = slow["ends"].as_array().unwrap().iter();
+    let ends = slow["subject"]["rails"].as_array().unwrap().iter();
     assert!(ends.clone().all(|end| end[1] == "soft2"), "{slow}");
-    assert_eq!((ends.len(), &slow["rails"]), (2, &4.into()));
+    assert_eq!((ends.len(), &slow["data"]["rails"]), (2, &4.into()));
     ended.shows(&["Rail soft2 is slow", "forward, 4 rails"]);
 }
 

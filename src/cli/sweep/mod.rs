@@ -12,8 +12,8 @@ use crate::{
     coordinator::{ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome},
 };
 use report::{
-    judge::threshold,
-    show::{in_turns::factor_text, sentences::failing},
+    judge::threshold::{failing, judge},
+    show::in_turns::factor_text,
 };
 use results::model::{BesideAttacker, CaseResult, LoadSearch, SearchEnd, TrialOutcome};
 
@@ -103,7 +103,7 @@ fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<String> {
     let demands = &plan.output.demands;
     let mut unmet = Vec::new();
     if !demands.are_none()
-        && let Some(flows) = failing(&threshold::judge(&outcome.result, demands))
+        && let Some(flows) = failing(&judge(&outcome.result, demands))
     {
         unmet.push(format!("{demands}: {flows}"));
     }

@@ -21,10 +21,11 @@ use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
     judge::{
-        findings::{Finding, Findings},
+        finding::Finding,
+        findings::Findings,
         threshold::Demands,
     },
-    show::{Table, in_turns, mesh, sentences::sentence},
+    show::{Table, in_turns, mesh},
 };
 use results::{
     journal::Journal,
@@ -111,8 +112,7 @@ impl Output {
         if !are_kept {
             written.extend(journal.as_deref());
         }
-        let mut problems = findings.all_findings();
-        problems.retain(Finding::is_wrong);
+        let problems: Vec<&Finding> = findings.iter().filter(|it| it.is_problem()).collect();
         let mut out: Box<dyn Write> = match self.documents.on_stdout {
             Some(_) => Box::new(io::stderr()),
             None => Box::new(io::stdout()),
@@ -120,7 +120,7 @@ impl Output {
         let only_problems = self.only_problems;
         self.rows.show(|table| {
             if only_problems {
-                return problems.iter().try_for_each(|it| writeln!(out, "{}", sentence(it)));
+                return problems.iter().try_for_each(|it| writeln!(out, "{}", it.text));
             }
             in_turns::write_against_perftest(result, &mut out)?;
             in_turns::write_beside_attackers(result, &mut out)?;

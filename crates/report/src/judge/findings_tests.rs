@@ -1,11 +1,18 @@
-use super::*;
-use Metric::{ConnectionsPerS, GbitPerS, P99Ns};
+//! Every finding once, from made-up results whose truth is known: what it is about, its figures, and the only place where its
+//! words are asserted.
 
+use std::fmt::Write as _;
+
+use super::*;
 use results::model::{
-    CaseConfig, Connect, Delivery, DoubtKind, FlowResult, Latency, LoadVerdict, PathEvent,
-    PathEventKind, Totals,
+    CaseConfig, Connect, Delivery, DoubtKind, FlowConfig, FlowResult, Latency, LoadVerdict,
+    PathEvent, PathEventKind, Totals,
 };
-use results::sample::{self, cases, doubt, fairness, load_of, names, qp_timeline};
+use results::sample::mesh::{Mesh as Network, Slow};
+use results::sample::{self, cases, doubt, fairness, load_of, qp_timeline, with};
+use serde_json::Value;
+
+use crate::observe::format::exact;
 
 /// A case with a run for each throughput in Gb/s; p99 in µs is ten times as much.
 fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
@@ -17,279 +24,375 @@ fn case(flags: &[(&str, &str)], gbit_per_s: &[f64]) -> CaseResult {
         ..FlowResult::default()
     };
     let words = flags.iter().map(|(flag, text)| format!("{flag}{text}"));
+    let numbered = (1..).zip(gbit_per_s);
     CaseResult {
         id: words.collect::<Vec<_>>().join("-"),
         config: CaseConfig::from(settings),
         ..sample::case(
-            (1..)
-                .zip(gbit_per_s)
-                .map(|(number, rate)| Run { run: number, ..sample::run(vec![flow(*rate)]) })
-                .collect(),
+            numbered.map(|(run, rate)| Run { run, ..sample::run(vec![flow(*rate)]) }).collect(),
         )
     }
 }
 
-fn of_qps(points: &[(&str, f64)]) -> ResultFile {
-    cases(points.iter().map(|(qps, rate)| case(&[("qps", qps)], &[*rate; 3])).collect())
+/// Cases by their QPs, each with three runs: `1:10 4:20`.
+fn by_qps(points: &str) -> ResultFile {
+    let points = points.split(' ').filter_map(|point| point.split_once(':'));
+    cases(points.map(|(qps, rate)| case(&[("qps", qps)], &[rate.parse().unwrap(); 3])).collect())
 }
 
-fn of(series: impl Into<Vec<CaseResult>>) -> Vec<Finding> {
-    findings(&[&cases(series.into())])
+/// Cases by their CQs.
+fn by_cqs(modes: &[(&str, &[f64])]) -> ResultFile {
+    cases(modes.iter().map(|(mode, rates)| case(&[("cq", mode)], rates)).collect())
 }
 
-/// The best cases by a metric: their range, how many they are of how many, and their names.
-#[track_caller]
-fn has_best(
-    findings: &[Finding],
-    metric: Metric,
-    [low, high]: [f64; 2],
-    [cases, of_cases]: [usize; 2],
-    of: &[&str],
-) {
-    let best = Finding::Best { metric, low, high, cases, of_cases, names: names(of) };
-    assert!(findings.contains(&best), "{findings:?}");
-}
-
-fn shape_of(findings: &[Finding]) -> (Shape, String, String, String) {
-    let found = findings.iter().find_map(|finding| match finding {
-        Finding::Scaling { shape, from, to, of, .. } => {
-            Some((*shape, from.0.clone(), to.0.clone(), of.clone()))
-        }
-        _ => None,
-    });
-    found.unwrap()
-}
-
-#[test]
-fn a_sweep_has_best_cases_a_curve_and_nothing_wrong() {
-    let file = of_qps(&[("1", 10.0), ("4", 20.0), ("16", 30.0), ("64", 30.2)]);
-    let report = findings(&[&file]);
-    let of = ["16 QPs", "64 QPs"];
-    has_best(&report, GbitPerS, [30.0, 30.2], [2, 4], &of);
-    has_best(&report, P99Ns, [1e5; 2], [1, 4], &["1 QP"]);
-    let [until, end] = ["16 QPs", "64 QPs"].map(str::to_owned);
-    let curve = (Shape::GrowsUntil, until, end, String::new());
-    assert_eq!(shape_of(&report), curve);
-    assert_eq!(report.last(), Some(&Finding::NothingWrong { runs: 12 }));
-}
-
-#[test]
-fn differences_that_may_be_chance_make_no_best_case() {
-    let case_of = |cq, rates: &[f64]| case(&[("cq", cq)], rates);
-    let (low, high) = (case_of("shared", &[10.0]), case_of("per-qp", &[10.5]));
-    let single = of([low, high, case_of("per-worker", &[9.7])]);
-    has_best(&single, GbitPerS, [9.7, 10.5], [3, 3], &[]);
-    let chance = vec![(GbitPerS, 0.09), (P99Ns, 0.3)];
-    let few = single.iter().find_map(|it| match it {
-        Finding::FewRuns { chance: found } => Some(found.clone()),
-        _ => None,
-    });
-    let rounded =
-        few.unwrap().into_iter().map(|(metric, share)| (metric, (share * 1e6).round() / 1e6));
-    assert!(rounded.eq(chance));
-    // With runs that agree the same difference is one.
-    let cases = [("shared", 10.0), ("per-qp", 10.5)];
-    let sure = of(cases.map(|(cq, rate)| case_of(cq, &[rate, rate, rate * 1.001])));
-    has_best(&sure, GbitPerS, [10.5; 2], [1, 2], &["CQ per-qp"]);
-}
-
-/// Cases that chance may explain, but that are more than a fifth apart, are not equal.
-#[test]
-fn runs_that_scatter_have_no_winner() {
-    let report = of([("1", 1.441), ("4", 9.0), ("16", 32.83)]
-        .map(|(qps, rate)| case(&[("qps", qps)], &[rate, rate * 20.0, rate / 20.0])));
-    let none = Finding::NoClearWinner { metric: GbitPerS, low: 1.441, high: 32.83, cases: 3 };
-    assert_eq!(report[0], none);
-}
-
-#[test]
-fn many_equal_cases_are_told_by_what_they_share() {
-    let case_of = |qps, size, rate| case(&[("qps", qps), ("size", size)], &[rate; 3]);
-    let report = of(["1", "4", "16"]
-        .map(|qps| [case_of(qps, "64", 1.0), case_of(qps, "64K", 20.0)])
-        .concat());
-    has_best(&report, GbitPerS, [20.0; 2], [3, 6], &["64 KiB"]);
-    let (shape, _, _, of) = shape_of(&report);
-    assert_eq!((shape, &*of), (Shape::Level, "64 KiB"));
-}
-
-#[test]
-fn curves_fall_grow_and_have_two_points() {
-    use Shape::{Falls, Grows, Highest, HighestThenFalls, StillGrows};
-    for (points, shape, from, to) in [
-        ("1:10 4:20 16:12", HighestThenFalls, "4 QPs", "16 QPs"),
-        ("1:10 4:20 16:40", StillGrows, "4 QPs", "16 QPs"),
-        ("1:100 4:40 16:80", Highest, "1 QP", "16 QPs"),
-        ("1:60 4:100 16:60 64:100.5", Highest, "64 QPs", "64 QPs"),
-        ("1:20 4:10", Falls, "1 QP", "4 QPs"),
-        ("1:10 4:20", Grows, "1 QP", "4 QPs"),
-    ] {
-        let series: Vec<_> = points
-            .split(' ')
-            .map(|point| point.split_once(':').unwrap())
-            .map(|(qps, rate)| (qps, rate.parse().unwrap()))
-            .collect();
-        let found = shape_of(&findings(&[&of_qps(&series)]));
-        let found = (found.0, &*found.1, &*found.2);
-        assert_eq!(found, (shape, from, to), "{points}");
-    }
-}
-
-#[test]
-fn set_ups_are_compared_by_their_rate() {
-    let set_up = |qps: &str, rate: f64| {
-        let mut case = case(&[("op", "connect"), ("qps", qps)], &[1.0; 3]);
+fn set_ups() -> ResultFile {
+    let mut file = by_qps("1:1 16:1");
+    for (case, rate) in file.cases.iter_mut().zip([100.0, 400.0]) {
+        case.config.settings.op = "connect".parse().unwrap();
         for run in &mut case.runs {
-            run.connect =
-                Some(Connect { connections_per_second: Some(rate), ..Connect::default() });
+            let rate = Some(rate);
+            run.connect = Some(Connect { connections_per_second: rate, ..Connect::default() });
         }
-        case
-    };
-    let report = of([set_up("1", 100.0), set_up("16", 400.0)]);
-    has_best(&report, ConnectionsPerS, [400.0; 2], [1, 2], &["16 QPs"]);
-    assert_eq!(shape_of(&report).0, Shape::Grows);
-}
-
-#[test]
-fn results_of_other_devices_are_not_compared() {
-    let file = of_qps(&[("1", 10.0), ("4", 20.0)]);
-    let mut other = file.clone();
-    // The same twice is pooled.
-    let pooled = findings(&[&file, &other]);
-    assert_eq!(pooled.last(), Some(&Finding::NothingWrong { runs: 12 }));
-    other.nodes.push(Default::default());
-    assert_eq!(findings(&[&file, &other]), []);
-}
-
-/// The problems of a sweep of two cases after a change of its first run.
-fn wrong(change: impl FnOnce(&mut Run)) -> Vec<Problem> {
-    let mut file = of_qps(&[("1", 10.0), ("4", 20.0)]);
-    change(&mut file.cases[0].runs[0]);
-    findings(&[&file])
-        .into_iter()
-        .filter_map(|it| match it {
-            Finding::Wrong(problem) => Some(problem),
-            _ => None,
-        })
-        .collect()
-}
-
-fn event(kind: PathEventKind) -> PathEvent {
-    PathEvent { node: String::new(), kind, count: 7, counters: Vec::new() }
-}
-
-#[test]
-fn what_looks_wrong_is_found_with_its_case() {
-    use ProblemKind::*;
-    let found = |change: &dyn Fn(&mut Run)| {
-        let problems = wrong(change);
-        assert_eq!(problems.len(), 1, "{problems:?}");
-        let problem = &problems[0];
-        let of = if problem.kind == Scatter { 2 } else { 6 };
-        assert_eq!(
-            (problem.count, problem.of, &*problem.case),
-            (1, of, "qps1"),
-            "{}",
-            problem.kind
-        );
-        (problem.kind, (problem.most * 1e3).round() / 1e3)
-    };
-    for (change, expected) in [
-        ("complete=false", (Failed, 0.0)),
-        ("flows/0/totals/errors=1", (Failed, 0.0)),
-        ("flows/0/window/warmup_steady=false", (NotSettled, 0.0)),
-        (
-            r#"flows/0/received={"messages":2,"bytes":0,"window_seconds":null}"#,
-            (ReceiverDisagrees, 0.0),
-        ),
-        (
-            r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2,"starved":[]}"#,
-            (Uneven, 0.61),
-        ),
-        (
-            r#"flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]}"#,
-            (Starved, 0.108),
-        ),
-        ("flows/0/totals/gbit_per_s=12.0", (Scatter, 0.2)),
-    ] {
-        let change_run = |run: &mut Run| *run = sample::with(run, change);
-        assert_eq!(found(&change_run), expected, "{change}");
     }
-    let lost =
-        Delivery { lost_share: 0.031, goodput_gbit_per_s: Some(10.0), ..Delivery::default() };
-    let lose = |run: &mut Run| run.flows[0].delivery = Some(lost.clone());
-    assert_eq!(found(&lose), (MessagesLost, 0.031));
-    let overload = |run: &mut Run| run.flows[0].load = load_of(LoadVerdict::Overloaded);
-    assert_eq!(found(&overload), (Overloaded, 0.0));
-    let stalled = |rows: std::ops::Range<usize>| {
-        move |run: &mut Run| {
-            let mut messages = vec![vec![100; 25]; 4];
-            messages[rows.clone()].iter_mut().for_each(|qp| qp[10..13].fill(0));
-            run.flows[0].qp_timeline = qp_timeline(0.04, messages);
-        }
-    };
-    assert_eq!(found(&stalled(2..3)), (Stalled, 0.12));
-    let events = [PathEventKind::Resent, PathEventKind::Congestion].map(event);
-    let resent = wrong(|run| run.path_events = events.to_vec());
-    assert_eq!(resent[0].kind, PacketsLost);
-    assert_eq!(resent[0].counts, [("sent again".to_owned(), 7)]);
-    let even = fairness(0.95, 0.5, 2.0);
-    assert_eq!(wrong(|run| run.flows[0].fairness = even.clone()), []);
-    assert_eq!(wrong(stalled(0..4)), []);
-    let stopped = wrong(|run| (run.complete, run.interrupted) = (false, true));
-    assert_eq!(stopped, []);
-    let mut shares = case(&[("qps", "4"), ("qp-weights", "1:90,3:10")], &[10.0]);
-    shares.runs[0].flows[0].fairness = fairness(0.3, 0.5, 2.0);
-    assert_eq!(of([shares]), [], "uneven shares were asked for");
+    file
 }
 
-/// The gravest first, each kind once.
-#[test]
-fn problems_come_by_their_gravity() {
-    let found = wrong(|run| {
-        run.path_events = vec![event(PathEventKind::Resent)];
+/// What the settings of cases say.
+fn sweeps() -> Vec<(&'static str, ResultFile)> {
+    let by_size = |qps| {
+        [("64", 1.0), ("64K", 20.0)]
+            .map(|(size, rate)| case(&[("qps", qps), ("size", size)], &[rate; 3]))
+    };
+    let scattered = [("1", 1.441), ("4", 9.0), ("16", 32.83)]
+        .map(|(qps, rate)| case(&[("qps", qps)], &[rate, rate * 20.0, rate / 20.0]));
+    let pairs = Network::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
+    let mut beside_pairs = by_qps("1:10 4:20");
+    beside_pairs.cases.extend(pairs.cases);
+    vec![
+        ("no case", cases(Vec::new())),
+        ("one case", by_qps("1:10")),
+        ("grows until", by_qps("1:10 4:20 16:30 64:30.2")),
+        ("level", by_qps("1:10 4:10 16:10")),
+        ("still grows", by_qps("1:10 4:20 16:40")),
+        ("highest, then falls", by_qps("1:10 4:20 16:12")),
+        ("highest at an end", by_qps("1:100 4:40 16:80")),
+        ("highest twice", by_qps("1:60 4:100 16:60 64:100.5")),
+        ("two points fall", by_qps("1:20 4:10")),
+        ("two points grow", by_qps("1:10 4:20")),
+        ("two points are level", by_qps("1:10 4:10")),
+        (
+            "single runs within 9 %",
+            by_cqs(&[("shared", &[10.0]), ("per-qp", &[10.5]), ("per-worker", &[9.7])]),
+        ),
+        (
+            "the same difference of runs that agree",
+            by_cqs(&[("shared", &[10.0; 3]), ("per-qp", &[10.5, 10.5, 10.51])]),
+        ),
+        ("runs that scatter", cases(scattered.to_vec())),
+        (
+            "several equal cases have their size in common",
+            cases(["1", "4", "16"].map(by_size).concat()),
+        ),
+        ("three of four have nothing in common", by_cqs_and_qps()),
+        ("set-ups", set_ups()),
+        ("a slow node beside a sweep", beside_pairs),
+    ]
+}
+
+fn by_cqs_and_qps() -> ResultFile {
+    let at = |cq, qps, rate| case(&[("cq", cq), ("qps", qps)], &[rate; 3]);
+    let [shared, per_qp] = ["shared", "per-qp"];
+    cases(vec![
+        at(shared, "1", 1.0),
+        at(shared, "4", 20.0),
+        at(per_qp, "1", 20.0),
+        at(per_qp, "4", 20.0),
+    ])
+}
+
+/// A case of three runs, of which the first is changed.
+fn changed(change: impl FnOnce(&mut Run)) -> ResultFile {
+    let mut file = by_qps("4:10");
+    change(&mut file.cases[0].runs[0]);
+    file
+}
+
+fn with_events(kinds: &[PathEventKind]) -> ResultFile {
+    let event = |kind: &PathEventKind| PathEvent {
+        node: String::new(),
+        kind: *kind,
+        count: 7,
+        counters: Vec::new(),
+    };
+    changed(|run| run.path_events = kinds.iter().map(event).collect())
+}
+
+/// A run in which these of four QPs stand still for 120 ms.
+fn stalled(qps: std::ops::Range<usize>) -> ResultFile {
+    let mut messages = vec![vec![100; 25]; 4];
+    messages[qps].iter_mut().for_each(|qp| qp[10..13].fill(0));
+    changed(|run| run.flows[0].qp_timeline = qp_timeline(0.04, messages))
+}
+
+/// What looks wrong in runs.
+fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
+    use PathEventKind::{Congestion, ReceiverNotReady, Resent};
+    let at = |change: &str| changed(|run| *run = with(run, change));
+    let starved = r#"flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]}"#;
+    let lost = |lost_share| {
+        let goodput_gbit_per_s = Some(10.0);
+        let delivery = Delivery { lost_share, goodput_gbit_per_s, ..Delivery::default() };
+        changed(|run| run.flows[0].delivery = Some(delivery))
+    };
+    let mut shared = sample::result();
+    shared.cases.truncate(1);
+    shared.cases[0].runs[0].nodes[0].workers[0].core_shared_with = Some(1);
+    let mut weighted = changed(|run| run.flows[0].fairness = fairness(0.3, 0.5, 2.0));
+    weighted.cases[0].config.settings.qp_weights = "1:90,3:10".parse().ok();
+    let doubts = |kinds: &[DoubtKind]| {
+        let doubts = kinds.iter().copied().map(doubt).collect();
+        changed(|run| run.flows[0].window.doubts = doubts)
+    };
+    let several = changed(|run| {
+        run.path_events =
+            with_events(&[Resent]).cases[0].runs[0].path_events.clone();
         run.flows[0].window.warmup_steady = Some(false);
         run.flows[0].fairness = fairness(0.61, 0.5, 2.0);
-        let (missed, drift) = (doubt(DoubtKind::EdgeMissed), doubt(DoubtKind::Drift));
-        run.flows[0].window.doubts = vec![missed.clone(), missed, drift];
+        run.flows[0].window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift].map(doubt).to_vec();
     });
-    let kinds: Vec<ProblemKind> = found.iter().map(|problem| problem.kind).collect();
-    let expected = [
-        ProblemKind::Unreliable,
-        ProblemKind::PacketsLost,
-        ProblemKind::NotSettled,
-        ProblemKind::Uneven,
-        ProblemKind::Drift,
-    ];
-    assert_eq!(kinds, expected);
-    assert_eq!(found[0].counts, [("edge missed".to_owned(), 1)]);
+    vec![
+        ("a run is not complete", at("complete=false")),
+        (
+            "a run failed with a hint",
+            at(r#"complete=false; failure={"message":"","hint":"start it."}"#),
+        ),
+        ("a message failed", at("flows/0/totals/errors=1")),
+        ("the user stopped a run", at("complete=false; interrupted=true")),
+        ("a run is in doubt", doubts(&[DoubtKind::EdgeMissed, DoubtKind::EdgeMissed])),
+        (
+            "more was offered than served",
+            changed(|run| run.flows[0].load = load_of(LoadVerdict::Overloaded)),
+        ),
+        (
+            "the receiver counted another rate",
+            at(r#"flows/0/received={"messages":2,"bytes":0,"window_seconds":null}"#),
+        ),
+        ("lost messages", lost(0.031)),
+        ("few lost messages", lost(0.00001)),
+        ("packets sent again; congestion is none", with_events(&[Resent, Congestion])),
+        ("no receive was posted; what followed is none", with_events(&[ReceiverNotReady, Resent])),
+        ("the warm-up was too short", at("flows/0/window/warmup_steady=false")),
+        ("one QP stands still", stalled(2..3)),
+        ("all QPs stand still", stalled(0..4)),
+        ("a starved QP", at(starved)),
+        (
+            "uneven QPs",
+            at(r#"flows/0/fairness={"jain":0.61,"min_share":0.5,"max_share":2,"starved":[]}"#),
+        ),
+        ("nearly even QPs", changed(|run| run.flows[0].fairness = fairness(0.95, 0.5, 2.0))),
+        ("uneven shares that were asked for", weighted),
+        ("workers share a core", shared),
+        ("throughput drifts", doubts(&[DoubtKind::Drift])),
+        ("runs scatter", at("flows/0/totals/gbit_per_s=12.0")),
+        ("several problems, the gravest first", several),
+    ]
 }
 
-#[test]
-fn a_single_case_has_a_finding_only_where_something_is_wrong() {
-    let mut file = of_qps(&[("1", 10.0)]);
-    assert!(findings(&[&file]).is_empty() && findings(&[]).is_empty());
-    file.cases[0].runs[0].complete = false;
-    assert!(findings(&[&file])[0].is_wrong());
+/// A case with a flow over each rail, of which each run moved so much in Gb/s.
+fn over_rails(runs: &[&[f64]]) -> ResultFile {
+    let mut file = sample::result();
+    file.cases.truncate(1);
+    let case = &mut file.cases[0];
+    case.config.settings.signal_every = 1;
+    let (config, run) = (case.config.flows[0].clone(), case.runs[0].clone());
+    case.config.flows = (0..runs[0].len())
+        .map(|rail| FlowConfig {
+            name: format!("forward@mlx5_{rail}"),
+            from_device: Some(format!("mlx5_{rail}")),
+            to_device: Some(format!("mlx5_{rail}")),
+            ..config.clone()
+        })
+        .collect();
+    case.runs = runs
+        .iter()
+        .map(|figures| {
+            let flows = case.config.flows.iter().zip(*figures).map(|(config, rate)| {
+                let mut flow = FlowResult { name: config.name.clone(), ..run.flows[0].clone() };
+                flow.totals.gbit_per_s = Some(*rate);
+                flow
+            });
+            Run { flows: flows.collect(), ..run.clone() }
+        })
+        .collect();
+    file
 }
 
-/// A slow node is found in the runs of a pattern, and then something is wrong.
-#[test]
-fn a_slow_node_is_a_finding() {
-    use crate::judge::mesh::{NodesFinding, Part};
-    use results::sample::mesh::{Mesh, Slow};
-    let mut file = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
-    let cases = of_qps(&[("1", 10.0), ("4", 20.0)]).cases;
-    file.cases.extend(cases);
-    let findings = Findings::new(&file);
-    let none = |finding: &Finding| matches!(finding, Finding::NothingWrong { .. });
-    assert!(!findings.findings.iter().any(none));
-    let slow = findings.all_findings().into_iter().find_map(|it| match it {
-        Finding::Nodes { case, finding: NodesFinding::Slow(slow) } => {
-            Some((case, slow.part, slow.nodes))
+fn rails() -> Vec<(&'static str, ResultFile)> {
+    let mut renamed = over_rails(&[&[98.0, 97.0, 49.0, 99.0]]);
+    for flow in &mut renamed.cases[0].config.flows {
+        flow.to_device = flow.to_device.as_ref().map(|name| name.replace("mlx5", "rocep"));
+    }
+    let same: &[f64] = &[98.0, 97.0, 90.0];
+    vec![
+        ("a slow rail, with both ends", over_rails(&[&[98.0, 97.0, 49.0, 99.0]])),
+        ("ends with two names", renamed),
+        (
+            "two slow rails do not hide each other",
+            over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]),
+        ),
+        ("of two rails none is known to be usual", over_rails(&[&[98.0, 70.0]])),
+        ("one rail", over_rails(&[&[50.0]])),
+        ("rails that scatter", over_rails(&[&[98.0, 92.0, 95.0, 99.0]])),
+        (
+            "another rail is slow in each run",
+            over_rails(&[&[98.0, 70.0, 97.0], &[75.0, 98.0, 97.0], &[98.0, 97.0, 70.0]]),
+        ),
+        ("8 % in three runs", over_rails(&[same; 3])),
+        ("8 % in one run", over_rails(&[same])),
+    ]
+}
+
+/// Changes each run of a file.
+fn each_run(mut file: ResultFile, change: impl FnMut(&mut Run)) -> ResultFile {
+    file.cases.iter_mut().flat_map(|case| &mut case.runs).for_each(change);
+    file
+}
+
+fn doubting(nodes: usize, is_doubtful: fn(&str, &str) -> bool) -> ResultFile {
+    each_run(Network::quiet(nodes).pairs(), |run| {
+        for flow in run.flows.iter_mut().filter(|flow| is_doubtful(&flow.from, &flow.to)) {
+            flow.window.doubts = vec![doubt(DoubtKind::EdgeMissed)];
         }
-        _ => None,
+    })
+}
+
+/// Pairs of so many nodes, at which packets are sent again in the runs of some flows.
+fn losing(nodes: usize, is_losing: fn(&str, &str) -> bool) -> ResultFile {
+    each_run(Network::quiet(nodes).runs(3).pairs(), |run| {
+        let lossy = run.flows.iter().filter(|flow| is_losing(&flow.from, &flow.to));
+        let event = |node: &String| PathEvent {
+            node: node.clone(),
+            kind: PathEventKind::Resent,
+            count: 3,
+            counters: Vec::new(),
+        };
+        run.path_events = lossy.map(|flow| event(&flow.from)).collect();
+    })
+}
+
+const LOSSY: [(&str, &str); 7] = [
+    ("node1", "node9"),
+    ("node2", "node10"),
+    ("node3", "node11"),
+    ("node4", "node12"),
+    ("node5", "node13"),
+    ("node6", "node14"),
+    ("node7", "node15"),
+];
+
+/// What the runs of patterns say of nodes.
+fn meshes() -> Vec<(&'static str, ResultFile)> {
+    let slow_sender = Network::quiet(8).with(Slow::Sends(3, 0.5));
+    let both_ways = Network::quiet(8).with(Slow::Sends(0, 0.5)).with(Slow::Receives(0, 0.75));
+    let path = |nodes| Network::quiet(nodes).with(Slow::Pair(2, 3, 0.33));
+    let paths =
+        (0..7).fold(Network::quiet(16), |mesh, node| mesh.with(Slow::Pair(node, node + 8, 0.4)));
+    let without_cpu = each_run(both_ways.pairs(), |run| {
+        for node in run.nodes.iter_mut().filter(|node| node.name == "node1") {
+            node.workers[0].cpu_seconds = Some(0.52);
+        }
     });
-    let case = "write-pairs, 14 rounds".to_owned();
-    assert_eq!(slow, Some((case, Part::Sends, names(&["node4"]))));
+    let mut sleeping = without_cpu.clone();
+    for case in &mut sleeping.cases {
+        case.config.settings.poll = settings::PollMode::Event;
+    }
+    let mut looped = path(8).ring();
+    looped.cases[0].config.settings.pattern = Some(settings::Pattern::Loop);
+    let mut outcast = Network::quiet(9).with(Slow::Sends(3, 0.6)).incast(&[8]);
+    outcast.cases[0].config.settings.pattern = "outcast".parse().ok();
+    for flow in &mut outcast.cases[0].config.flows {
+        std::mem::swap(&mut flow.from, &mut flow.to);
+    }
+    for flow in &mut outcast.cases[0].runs[0].flows {
+        std::mem::swap(&mut flow.from, &mut flow.to);
+    }
+    let few_slow = (1..7).fold(Network::quiet(8), |mesh, to| mesh.with(Slow::Pair(0, to, 0.5)));
+    let mut begun = Network::quiet(4).pairs();
+    begun.cases.truncate(4);
+    let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
+    let fan = Network::new(9).with(Slow::Sends(3, 0.6));
+    let open = |slow| Network::quiet(8).with(slow).flag("rate", "20%").pairs();
+    vec![
+        ("all are alike", Network::new(8).pairs()),
+        ("all are alike in an open loop", Network::new(4).flag("rate", "20%").pairs()),
+        ("all scatter", Network::new(8).noise(0.3).runs(1).pairs()),
+        ("two nodes", Network::quiet(2).pairs()),
+        ("two nodes that differ", Network::quiet(2).with(Slow::Pair(0, 1, 0.5)).pairs()),
+        ("a slow sender", slow_sender.pairs()),
+        ("a slow sender of some flows", few_slow.pairs()),
+        ("a slow receiver", Network::quiet(8).with(Slow::Receives(6, 0.59)).pairs()),
+        ("a node reads slowly", slow_sender.clone().flag("op", "read").pairs()),
+        ("a node is slow both ways", both_ways.pairs()),
+        ("its workers were kept from their cores", without_cpu),
+        ("its workers sleep", sleeping),
+        ("messages from a node are late", open(Slow::Sends(2, 0.2))),
+        ("messages to a node are late", open(Slow::Receives(2, 0.6))),
+        ("a slow path", path(8).pairs()),
+        ("a slow path of a ring", path(8).ring()),
+        ("a slow loop", looped),
+        ("seven slow paths", paths.pairs()),
+        ("a slow path of an outcast", outcast),
+        ("a lossy path", losing(8, |from, to| (from, to) == ("node2", "node5"))),
+        ("seven lossy paths", losing(16, |from, to| LOSSY.contains(&(from, to)))),
+        ("a lossy sender", losing(8, |from, _| from == "node3")),
+        ("a lossy receiver", losing(8, |_, to| to == "node3")),
+        ("a lossy node", losing(8, |from, to| from == "node3" || to == "node3")),
+        ("flows failed", Network::quiet(4).failing(gone).pairs()),
+        ("a flow is doubtful", doubting(4, |from, to| (from, to) == ("node1", "node4"))),
+        ("a node's flows are doubtful", doubting(4, |from, _| from == "node2")),
+        ("flows did not start", begun),
+        ("an incast that falls and is uneven", fan.incast(&[8, 1, 2, 4])),
+        ("an even incast", Network::quiet(9).incast(&[8])),
+    ]
+}
+
+#[test]
+fn each_finding_has_its_subject_its_figures_and_its_words() {
+    let mut text = String::new();
+    for (truth, file) in
+        sweeps().into_iter().chain(problems_of_runs()).chain(rails()).chain(meshes())
+    {
+        writeln!(text, "# {truth}").unwrap();
+        for finding in Findings::new(&file).iter() {
+            let mark = if finding.is_problem() { "!" } else { "-" };
+            let subject = serde_json::to_string(&finding.subject).unwrap().replace('"', "");
+            let data: Vec<String> = finding
+                .data
+                .iter()
+                .map(|(name, value)| format!("{name} {}", short(value)))
+                .collect();
+            writeln!(text, "{mark} {} {subject} {}", finding.id, data.join(", ")).unwrap();
+            writeln!(text, "  {}", finding.text).unwrap();
+        }
+    }
+    insta::assert_snapshot!(text);
+}
+
+fn short(value: &Value) -> String {
+    match value {
+        Value::Number(number) if number.is_f64() => exact(number.as_f64().unwrap()),
+        Value::Array(values) => values.iter().map(short).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// The same cases in two files are pooled, but not those of other nodes.
+#[test]
+fn results_of_other_nodes_are_not_compared() {
+    let file = by_qps("1:10 4:20");
+    let mut other = file.clone();
+    let pooled = findings(&[&file, &other]).pop().unwrap();
+    assert_eq!((pooled.id, &pooled.data["runs"]), (NOTHING_WRONG, &12.into()));
+    other.nodes.push(Default::default());
+    assert_eq!(findings(&[&file, &other]), []);
 }

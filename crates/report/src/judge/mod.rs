@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub(crate) mod evenness;
+pub mod finding;
 pub mod findings;
 pub mod mesh;
 mod problems;

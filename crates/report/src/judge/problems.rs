@@ -1,141 +1,56 @@
 //! What looks wrong in runs: failures, windows that do not count, losses, throughput that does not settle, QPs that are served
 //! unevenly, rails that are slower than others of their node. The gravest comes first.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use serde::Serialize;
-use settings::names;
+use settings::listed;
 
 use super::evenness::{OverTime, WRONG_BELOW};
+use super::finding::{COUNT, Finding, OF, QpId, Subject, figure, than};
 use super::mesh::{groups, title};
+use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
 use crate::observe::{Metric, Observed, Spread};
 use results::model::{
-    CaseResult, DoubtKind, FlowConfig, FlowResult, LoadVerdict, PathEvent, PathEventKind,
-    ResultFile, Run, StarvedQp,
+    CLIENT, CaseResult, DoubtKind, FlowConfig, FlowResult, LoadVerdict, PathEvent, PathEventKind,
+    ResultFile, Run, SERVER, StarvedQp,
 };
 use statistics::{LEAST_OBSERVATIONS, median};
 
 /// A QP that stands still for so long while others move may wait for a retransmission.
 const LONG_STALL_SECONDS: f64 = 0.1;
 
-names! {
-    /// What may look wrong, the gravest first.
-    #[derive(PartialOrd, Ord, Serialize)]
-    #[serde(rename_all = "snake_case")]
-    ProblemKind {
-        Failed = "failed runs",
-        /// Runs' rates are in doubt: they count nowhere.
-        Unreliable = "unreliable runs",
-        /// More was offered than was served.
-        Overloaded = "overload",
-        /// The receiver counted another rate than the sender.
-        ReceiverDisagrees = "receivers that disagree",
-        /// Messages of UC or UD did not come.
-        MessagesLost = "lost messages",
-        /// Packets were lost or late.
-        PacketsLost = "lost packets",
-        /// A receiver had no receive posted.
-        ReceiverNotReady = "receivers that were not ready",
-        /// Throughput did not settle before the window.
-        NotSettled = "throughput that did not settle",
-        /// A QP stood still while others moved.
-        Stalled = "QPs that stood still",
-        /// A QP got less than half of its share, and not by chance.
-        Starved = "starved QPs",
-        Uneven = "uneven QPs",
-        CoresShared = "shared cores",
-        /// Throughput rose or fell through the window.
-        Drift = "drift",
-        /// Runs of one case differ by more than single runs may.
-        Scatter = "scatter between runs",
-    }
-}
+/// Each finds one thing that is wrong in runs, the gravest first.
+const OF_RUNS: &[fn(&[Ran<'_>]) -> Option<Finding>] = &[
+    failed,
+    unreliable,
+    overload,
+    receivers_that_disagree,
+    lost_messages,
+    lost_packets,
+    receivers_not_ready,
+    not_settled,
+    stalled_qps,
+    starved_qps,
+    uneven_qps,
+    shared_cores,
+    drift,
+];
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Problem {
-    pub kind: ProblemKind,
-    /// In so many runs; of a scatter, cases.
-    pub count: usize,
-    pub of: usize,
-    /// The case of the first of them; of a scatter, of the worst.
-    pub case: String,
-    /// How grave it is: the largest share of messages lost, the longest stall in seconds, the least share of a QP and the least Jain's index, the largest
-    /// scatter as a share; 0 where nothing is measured.
-    pub most: f64,
-    /// What was counted, by name: doubts, events on the path; of a starved QP its index and its QPN.
-    pub counts: Vec<(String, u64)>,
-    /// What helps, as far as the runs say it: the first hint of those that failed, the remedy of what spoilt most; else empty.
-    #[serde(skip)]
-    pub hint: String,
+/// What looks wrong, the gravest first.
+pub(super) fn problems(results: &[&ResultFile]) -> Vec<Finding> {
+    let runs = runs(results);
+    OF_RUNS
+        .iter()
+        .filter_map(|find| find(&runs))
+        .chain(scatter(results))
+        .chain(results.iter().flat_map(|result| slow_rails(result)))
+        .collect()
 }
 
 pub(super) type Ran<'a> = (&'a CaseResult, &'a Run);
-
-/// How grave something is in a run: `None` where it is not there, 0 where nothing is measured.
-fn gravity(kind: ProblemKind, case: &CaseResult, run: &Run) -> Option<f64> {
-    let flows = run.flows.iter();
-    match kind {
-        ProblemKind::Failed => unmeasured(matches!(standing::of_run(run), Standing::Bad(_))),
-        ProblemKind::Unreliable => {
-            unmeasured(matches!(standing::of_run(run), Standing::Doubtful(_)))
-        }
-        ProblemKind::Overloaded => any_flow(run, |flow| {
-            let verdict = flow.load.as_ref().map(|load| load.verdict);
-            verdict == Some(LoadVerdict::Overloaded)
-        }),
-        ProblemKind::ReceiverDisagrees => any_flow(run, |flow| flow.received_otherwise().is_some()),
-        ProblemKind::MessagesLost => flows
-            .filter_map(|flow| Some(flow.delivery.as_ref()?.lost_share))
-            .reduce(f64::max)
-            .filter(|share| *share > 0.0),
-        ProblemKind::PacketsLost => unmeasured(losses(run).next().is_some()),
-        ProblemKind::ReceiverNotReady => unmeasured(run.path_events.iter().any(is_not_ready)),
-        ProblemKind::NotSettled => any_flow(run, |flow| flow.window.warmup_steady == Some(false)),
-        ProblemKind::Stalled => case
-            .flows()
-            .filter_map(|flow| OverTime::new(flow.result(run)?, &flow.settings))
-            .map(|flow| flow.longest_alone_seconds())
-            .reduce(f64::max)
-            .filter(|it| *it >= LONG_STALL_SECONDS),
-        ProblemKind::Starved => starved(run).map(|qp| qp.share).reduce(f64::min),
-        ProblemKind::Uneven => {
-            // Shares that were asked for are uneven on purpose.
-            let are_asked = case.flows().any(|flow| flow.settings.qp_weights.is_some());
-            let least =
-                flows.filter_map(|flow| Some(flow.fairness.as_ref()?.jain)).reduce(f64::min);
-            least.filter(|jain| *jain < WRONG_BELOW && !are_asked)
-        }
-        ProblemKind::CoresShared => {
-            let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
-            unmeasured(
-                workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0)),
-            )
-        }
-        ProblemKind::Drift => any_flow(run, |flow| flow.window.has_doubt(DoubtKind::Drift)),
-        // Of no single run.
-        ProblemKind::Scatter => None,
-    }
-}
-
-/// How grave something is of which there is no measure.
-fn unmeasured(is_there: bool) -> Option<f64> {
-    is_there.then_some(0.0)
-}
-
-fn any_flow(run: &Run, is_affected: fn(&FlowResult) -> bool) -> Option<f64> {
-    unmeasured(run.flows.iter().any(is_affected))
-}
-
-/// What looks wrong, the gravest first.
-pub(super) fn problems(results: &[&ResultFile]) -> Vec<Problem> {
-    let runs = runs(results);
-    ProblemKind::ALL
-        .iter()
-        .filter_map(|kind| problem(*kind, &runs))
-        .chain(scattering(results))
-        .collect()
-}
 
 pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     let runs = results
@@ -146,66 +61,148 @@ pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     runs.filter(|(_, run)| !run.interrupted).collect()
 }
 
-fn problem<'a>(kind: ProblemKind, runs: &[Ran<'a>]) -> Option<Problem> {
-    let found: Vec<(&CaseResult, &Run, f64)> = runs
-        .iter()
-        .filter_map(|(case, run)| Some((*case, *run, gravity(kind, case, run)?)))
-        .collect();
-    let (case, ..) = found.first()?;
-    let most = found.iter().map(|(.., most)| *most).reduce(match kind {
-        ProblemKind::Starved | ProblemKind::Uneven => f64::min,
-        _ => f64::max,
-    });
-    let (counts, hint) = details(kind, found.iter().map(|(_, run, _)| *run));
-    Some(Problem {
-        kind,
-        count: found.len(),
-        of: runs.len(),
-        case: case.id.clone(),
-        most: most?,
-        counts,
-        hint,
-    })
+/// Runs in which something is wrong; written as `2 of 6 runs`.
+struct Affected<'a> {
+    /// Each with how grave it is there.
+    runs: Vec<(&'a CaseResult, &'a Run, f64)>,
+    of: usize,
 }
 
-/// What was counted in these runs, by name, and what they say helps.
-fn details<'a>(
-    kind: ProblemKind,
-    runs: impl Iterator<Item = &'a Run>,
-) -> (Vec<(String, u64)>, String) {
-    let mut counts: Vec<(String, u64)> = Vec::new();
-    let mut hint = String::new();
-    match kind {
-        ProblemKind::Failed => {
-            let mut hints = runs.filter_map(|run| run.failure.as_ref()?.hint.clone());
-            hint = hints.next().unwrap_or_default();
-        }
-        ProblemKind::Unreliable => {
-            let left_out = LeftOut::new(runs.map(standing::of_run));
-            let doubts = left_out.doubtful.iter();
-            counts.extend(doubts.clone().map(|(it, count)| (it.name().to_owned(), *count as u64)));
-            let worst = doubts.max_by_key(|(doubt, count)| (**count, std::cmp::Reverse(**doubt)));
-            hint = worst
-                .map(|(doubt, _)| standing::reason(*doubt))
-                .map_or_else(String::new, |it| format!("{}. {}", it.cause, it.remedy));
-        }
-        ProblemKind::PacketsLost => {
-            let mut sums: BTreeMap<PathEventKind, u64> = BTreeMap::new();
-            for event in runs.flat_map(losses) {
-                let sum = sums.entry(event.kind).or_default();
-                *sum = sum.saturating_add(event.count);
-            }
-            counts.extend(sums.iter().map(|(event, sum)| (event.words().to_owned(), *sum)));
-        }
-        ProblemKind::Starved => {
-            let least =
-                runs.flat_map(starved).min_by(|one, other| one.share.total_cmp(&other.share));
-            let names = least.map(|qp| [("QP", qp.index), ("QPN", qp.qpn)]).into_iter().flatten();
-            counts.extend(names.map(|(name, number)| (name.to_owned(), u64::from(number))));
-        }
-        _ => {}
+impl<'a> Affected<'a> {
+    /// Those that have a gravity; `None` where none has.
+    fn with_gravity(
+        runs: &[Ran<'a>],
+        gravity: impl Fn(&CaseResult, &Run) -> Option<f64>,
+    ) -> Option<Affected<'a>> {
+        let affected: Vec<_> = runs
+            .iter()
+            .filter_map(|(case, run)| Some((*case, *run, gravity(case, run)?)))
+            .collect();
+        (!affected.is_empty()).then_some(Affected { runs: affected, of: runs.len() })
     }
-    (counts, hint)
+
+    fn new(runs: &[Ran<'a>], is_wrong: impl Fn(&Run) -> bool) -> Option<Affected<'a>> {
+        Affected::with_gravity(runs, |_, run| is_wrong(run).then_some(0.0))
+    }
+
+    fn with_flow(runs: &[Ran<'a>], is_wrong: fn(&FlowResult) -> bool) -> Option<Affected<'a>> {
+        Affected::new(runs, |run| run.flows.iter().any(is_wrong))
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().map(|(_, run, _)| *run)
+    }
+
+    fn gravities(&self) -> impl Iterator<Item = f64> {
+        self.runs.iter().map(|(.., gravity)| *gravity)
+    }
+
+    fn most(&self) -> f64 {
+        self.gravities().fold(0.0, f64::max)
+    }
+
+    fn least(&self) -> f64 {
+        self.gravities().fold(f64::INFINITY, f64::min)
+    }
+
+    /// What is wrong, with the first case of it, and what helps, as far as that is known.
+    fn problem(&self, id: &'static str, what: String, remedy: &str) -> Finding {
+        let case = self.runs.first().map_or("", |(case, ..)| &case.id);
+        let count = self.runs.len();
+        let first = if count == 1 { "" } else { "first " };
+        problem(id, [count, self.of], case, format!("{what} ({first}{case})"), remedy)
+    }
+}
+
+impl fmt::Display for Affected<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.runs.len(), counted(self.of, "run"))
+    }
+}
+
+fn problem(
+    id: &'static str,
+    [count, of]: [usize; 2],
+    case: &str,
+    what: String,
+    remedy: &str,
+) -> Finding {
+    let text = match remedy.trim_end_matches('.') {
+        "" => what + ".",
+        remedy => format!("{what}. {remedy}."),
+    };
+    Finding::problem(id, Subject::case(case), text).with(COUNT, count).with(OF, of)
+}
+
+/// A name as a key of JSON: `edge_missed`.
+fn key(name: &str) -> String {
+    name.to_lowercase().replace(' ', "_")
+}
+
+fn failed(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| matches!(standing::of_run(run), Standing::Bad(_)))?;
+    let hint = bad.runs().find_map(|run| run.failure.as_ref()?.hint.as_deref());
+    Some(bad.problem("failed_runs", format!("{bad} failed"), hint.unwrap_or_default()))
+}
+
+/// Runs whose rates are in doubt count nowhere.
+fn unreliable(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| matches!(standing::of_run(run), Standing::Doubtful(_)))?;
+    let doubts = LeftOut::new(bad.runs().map(standing::of_run)).doubtful;
+    let (worst, _) = doubts.iter().max_by_key(|(doubt, count)| (**count, Reverse(**doubt)))?;
+    let reason = standing::reason(*worst);
+    let are = if bad.runs.len() == 1 { "is" } else { "are" };
+    let what = format!("{bad} {are} unreliable: {}", reason.short);
+    let finding = bad.problem("unreliable_runs", what, reason.remedy);
+    Some(
+        doubts
+            .iter()
+            .fold(finding, |finding, (doubt, count)| finding.with(key(doubt.name()), *count)),
+    )
+}
+
+fn overload(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_flow(runs, |flow| flow.verdict() == Some(LoadVerdict::Overloaded))?;
+    let what = format!("{bad} served less than was offered");
+    Some(bad.problem("overload", what, "Lower --rate, or use more QPs"))
+}
+
+fn receivers_that_disagree(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_flow(runs, |flow| flow.received_otherwise().is_some())?;
+    let what = format!("Sender and receiver disagree by more than 2 % in {bad}");
+    Some(bad.problem("receivers_that_disagree", what, "Measure longer (-D)"))
+}
+
+/// Messages of UC or UD that did not come.
+fn lost_messages(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_gravity(runs, |_, run| {
+        let deliveries = run.flows.iter().filter_map(|flow| flow.delivery.as_ref());
+        let share = deliveries.map(|delivery| delivery.lost_share).reduce(f64::max);
+        share.filter(|share| *share > 0.0)
+    })?;
+    let most = match bad.most() * 100.0 {
+        ..0.01 => "less than 0.01".to_owned(),
+        most => format!("up to {most:.2}"),
+    };
+    let what = format!("{bad} lost messages, {most} %");
+    let remedy = "Post more receives (--rx-depth), or lower --rate";
+    Some(bad.problem("lost_messages", what, remedy).with("lost_share", bad.most()))
+}
+
+fn lost_packets(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| losses(run).next().is_some())?;
+    let mut sums: BTreeMap<PathEventKind, u64> = BTreeMap::new();
+    for event in bad.runs().flat_map(losses) {
+        let sum = sums.entry(event.kind).or_default();
+        *sum = sum.saturating_add(event.count);
+    }
+    let counts: Vec<String> =
+        sums.iter().map(|(kind, sum)| format!("{sum} {}", kind.words())).collect();
+    let what = format!("{bad} lost packets or had late ones: {}", counts.join(", "));
+    let remedy =
+        "Look for a link with errors and for switches without flow control (rocebench doctor)";
+    let finding = bad.problem("lost_packets", what, remedy);
+    Some(sums.iter().fold(finding, |finding, (kind, sum)| finding.with(key(kind.name()), *sum)))
 }
 
 /// Packets that were lost or late, without what followed from a receiver that had no receive posted: packets that were behind
@@ -224,14 +221,81 @@ fn is_not_ready(event: &PathEvent) -> bool {
     event.count > 0 && event.kind == PathEventKind::ReceiverNotReady
 }
 
+fn receivers_not_ready(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| run.path_events.iter().any(is_not_ready))?;
+    let what = format!("{bad} found no receive posted at the receiver");
+    Some(bad.problem("receivers_not_ready", what, "Post more receives (--rx-depth)"))
+}
+
+fn not_settled(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_flow(runs, |flow| flow.window.warmup_steady == Some(false))?;
+    let what = format!("Throughput did not settle in the warm-up of {bad}");
+    Some(bad.problem("not_settled", what, "Measure longer (-D)"))
+}
+
+/// QPs that stood still while others moved.
+fn stalled_qps(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_gravity(runs, |case, run| {
+        case.flows()
+            .filter_map(|flow| OverTime::new(flow.result(run)?, &flow.settings))
+            .map(|flow| flow.longest_alone_seconds())
+            .reduce(f64::max)
+            .filter(|seconds| *seconds >= LONG_STALL_SECONDS)
+    })?;
+    let milliseconds = bad.most() * 1e3;
+    let what = format!(
+        "{bad} had a QP that stood still while others moved, for up to {milliseconds:.0} ms"
+    );
+    Some(bad.problem("stalled_qps", what, "").with("stall_seconds", bad.most()))
+}
+
+/// QPs that got less than half of their share, and not by chance.
+fn starved_qps(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| starved(run).next().is_some())?;
+    let least = bad.runs().flat_map(starved).min_by(|one, two| one.share.total_cmp(&two.share))?;
+    let StarvedQp { index, qpn, share } = *least;
+    let what = format!("{bad} starved a QP: QP {index}, QPN {qpn} got {share:.2} of its share");
+    let mut finding = bad.problem("starved_qps", what, "").with("share", share);
+    finding.subject.qp = Some(QpId { index, qpn });
+    Some(finding)
+}
+
 fn starved(run: &Run) -> impl Iterator<Item = &StarvedQp> {
     run.flows.iter().filter_map(|flow| flow.fairness.as_ref()).flat_map(|it| &it.starved)
 }
 
+fn uneven_qps(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_gravity(runs, |case, run| {
+        // Shares that were asked for are uneven on purpose.
+        let are_weighted = case.flows().any(|flow| flow.settings.qp_weights.is_some());
+        let fairness = run.flows.iter().filter_map(|flow| flow.fairness.as_ref());
+        let least = fairness.map(|fairness| fairness.jain).reduce(f64::min);
+        least.filter(|jain| *jain < WRONG_BELOW && !are_weighted)
+    })?;
+    let what = format!("{bad} served QPs unevenly: Jain's index down to {:.2}", bad.least());
+    Some(bad.problem("uneven_qps", what, "").with(Metric::Fairness.name(), bad.least()))
+}
+
+fn shared_cores(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::new(runs, |run| {
+        let mut workers = run.nodes.iter().flat_map(|node| &node.workers);
+        workers.any(|worker| worker.core_shared_with.is_some_and(|others| others > 0))
+    })?;
+    let remedy = "Use fewer --workers, or name --cores";
+    Some(bad.problem("shared_cores", format!("Workers shared cores in {bad}"), remedy))
+}
+
+/// Throughput rose or fell through the window.
+fn drift(runs: &[Ran<'_>]) -> Option<Finding> {
+    let bad = Affected::with_flow(runs, |flow| flow.window.has_doubt(DoubtKind::Drift))?;
+    let what = format!("Throughput drifted in {bad}");
+    Some(bad.problem("drift", what, standing::reason(DoubtKind::Drift).remedy))
+}
+
 /// Cases whose runs differ by more than single runs may.
-fn scattering(results: &[&ResultFile]) -> Option<Problem> {
+fn scatter(results: &[&ResultFile]) -> Option<Finding> {
     let cases = results.iter().flat_map(|result| &result.cases);
-    let found: Vec<(f64, &CaseResult)> = cases
+    let scattering: Vec<(f64, &CaseResult)> = cases
         .clone()
         .filter_map(|case| -> Option<(f64, &CaseResult)> {
             let spread = Observed::of_case(case).next()?.spread(Metric::GbitPerS)?;
@@ -240,32 +304,71 @@ fn scattering(results: &[&ResultFile]) -> Option<Problem> {
             (is_wide && !are_few(spread.count)).then_some((scatter, case))
         })
         .collect();
-    let worst = found.iter().max_by(|(one, _), (other, _)| one.total_cmp(other));
-    let (most, worst) = worst?;
-    Some(Problem {
-        kind: ProblemKind::Scatter,
-        count: found.len(),
-        of: cases.count(),
-        case: worst.id.clone(),
-        most: *most,
-        counts: Vec::new(),
-        hint: String::new(),
-    })
+    let (most, worst) = scattering.iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    let (count, of, case) = (scattering.len(), cases.count(), &worst.id);
+    let (cases, percent) = (counted(of, "case"), most * 100.0);
+    let first = if count == 1 { "" } else { "most " };
+    let what = format!(
+        "Runs of {count} of {cases} scatter in throughput by up to {percent:.0} % ({first}{case})"
+    );
+    let remedy = "Measure longer (-D) and more often (--runs)";
+    Some(problem("scatter_between_runs", [count, of], case, what, remedy).with("scatter", *most))
 }
 
 /// A rail that is slower than the others of its node.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SlowRail {
-    /// The case, or the rounds of a case.
-    pub case: String,
-    pub metric: Metric,
+struct SlowRail<'a> {
     /// The node and the rail; of flows that all go between the same two rails both ends.
-    pub ends: Vec<(String, String)>,
+    ends: Vec<(String, String)>,
     /// The median over its flows.
-    pub value: f64,
+    value: f64,
     /// The median over the flows of the node's other rails.
-    pub usual: f64,
-    pub rails: usize,
+    usual: f64,
+    /// Rails of its node.
+    rails: usize,
+    flows: &'a BTreeSet<(usize, usize)>,
+}
+
+impl SlowRail<'_> {
+    fn finding(self, case: &str, metric: Metric) -> Finding {
+        let (name, others) = (self.name(), self.rails.saturating_sub(1));
+        let [value, usual] = [self.value, self.usual].map(|value| figure(metric, value));
+        let than = than(metric, self.value / self.usual);
+        let (id, text) = if self.rails > 2 {
+            (
+                "slow_rail",
+                format!(
+                    "Rail {name} is slow: {value}, {than} the median {usual} of the other {others} ({case}). Look at its \
+                     ports, cable and PCIe slots."
+                ),
+            )
+        } else {
+            (
+                "rails_differ",
+                format!(
+                    "Rails differ: {name} has {value}, {than} the other, {usual} ({case}). Look at both: two rails do not \
+                     show which is normal."
+                ),
+            )
+        };
+        let subject = Subject { rails: self.ends, ..Subject::case(case) };
+        Finding::problem(id, subject, text)
+            .with(metric.name(), self.value)
+            .with(format!("usual_{}", metric.name()), self.usual)
+            .with("rails", self.rails)
+    }
+
+    /// The rail, with its nodes where they are others than client and server, or call it differently.
+    fn name(&self) -> String {
+        match &self.ends[..] {
+            [(node, one), (_, two)] if one == two && [CLIENT, SERVER].contains(&&**node) => {
+                one.clone()
+            }
+            ends => {
+                let names = ends.iter().map(|(node, name)| format!("{name} of {node}"));
+                listed(&names.collect::<Vec<_>>())
+            }
+        }
+    }
 }
 
 /// An end of flows at a rail: the node, whether they go to it, and the rail.
@@ -282,11 +385,11 @@ struct Moved {
 }
 
 /// The rails of a result that are slower than others of their node.
-pub(super) fn slow_rails(result: &ResultFile) -> Vec<SlowRail> {
+fn slow_rails(result: &ResultFile) -> Vec<Finding> {
     groups(result).into_iter().flat_map(|cases| of_cases(&cases)).collect()
 }
 
-fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
+fn of_cases(cases: &[&CaseResult]) -> Vec<Finding> {
     let metric = if cases.first().is_some_and(|case| case.config.is_closed_loop()) {
         Metric::GbitPerS
     } else {
@@ -299,33 +402,31 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<SlowRail> {
         }
     }
     let sides: BTreeSet<(&String, bool)> = ends.keys().map(|(node, to, _)| (node, *to)).collect();
-    let mut found: Vec<(SlowRail, &BTreeSet<(usize, usize)>)> = Vec::new();
+    let mut found: Vec<SlowRail<'_>> = Vec::new();
     for side in sides {
         let rails: Vec<(&End, &Moved)> =
             ends.iter().filter(|((node, to, _), _)| (node, *to) == side).collect();
         for ((node, _, rail), moved, usual) in slow_ones(&rails, metric) {
             let end = (node.clone(), rail.clone());
             // With no other flows it is not known at which end the cause is.
-            if let Some((same, _)) = found.iter_mut().find(|(_, flows)| **flows == moved.flows) {
+            if let Some(same) = found.iter_mut().find(|other| *other.flows == moved.flows) {
                 same.ends.push(end);
                 continue;
             }
             // It is slow in both directions.
-            if found.iter().any(|(other, _)| other.ends.contains(&end)) {
+            if found.iter().any(|other| other.ends.contains(&end)) {
                 continue;
             }
-            let slow = SlowRail {
-                case: title(cases),
-                metric,
+            found.push(SlowRail {
                 ends: vec![end],
                 value: median(&moved.figures).unwrap_or(usual),
                 usual,
                 rails: rails.len(),
-            };
-            found.push((slow, &moved.flows));
+                flows: &moved.flows,
+            });
         }
     }
-    found.into_iter().map(|(slow, _)| slow).collect()
+    found.into_iter().map(|slow| slow.finding(&title(cases), metric)).collect()
 }
 
 /// Adds what the flows of a run moved to the rails at their ends.
@@ -449,83 +550,6 @@ pub(super) fn of_few_runs(metric: Metric) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::findings::{Finding, Findings};
-    use results::model::{CLIENT, SERVER};
-    use results::sample;
-
-    /// A case with a flow over each rail, of which each run moved so much in Gb/s.
-    fn over_rails(runs: &[&[f64]]) -> ResultFile {
-        let mut file = sample::result();
-        file.cases.truncate(1);
-        let case = &mut file.cases[0];
-        let (config, run) = (case.config.flows[0].clone(), case.runs[0].clone());
-        let rails = 0..runs[0].len();
-        let over = |rail: usize, name: &str| format!("{name}@mlx5_{rail}");
-        case.config.flows = rails
-            .map(|rail| FlowConfig {
-                name: over(rail, "forward"),
-                from_device: Some(format!("mlx5_{rail}")),
-                to_device: Some(format!("mlx5_{rail}")),
-                ..config.clone()
-            })
-            .collect();
-        case.runs = runs
-            .iter()
-            .map(|figures| {
-                let mut run = run.clone();
-                let flow = run.flows[0].clone();
-                run.flows = figures
-                    .iter()
-                    .enumerate()
-                    .map(|(rail, gbit_per_s)| {
-                        let mut flow = flow.clone();
-                        flow.name = over(rail, "forward");
-                        flow.totals.gbit_per_s = Some(*gbit_per_s);
-                        flow
-                    })
-                    .collect();
-                run
-            })
-            .collect();
-        file
-    }
-
-    fn names(file: &ResultFile) -> Vec<String> {
-        slow_rails(file).into_iter().map(|it| it.ends[0].1.clone()).collect()
-    }
-
-    #[test]
-    fn the_rail_that_is_slower_than_the_others_is_told_with_both_of_its_ends() {
-        let file = over_rails(&[&[98.0, 97.0, 49.0, 99.0]]);
-        let found = slow_rails(&file);
-        let ends = [CLIENT, SERVER].map(|node| (node.to_owned(), "mlx5_2".to_owned()));
-        assert_eq!((found.len(), &found[0].ends[..]), (1, &ends[..]));
-        assert_eq!((found[0].value, found[0].usual, found[0].rails), (49.0, 98.0, 4));
-        let findings = Findings::new(&file).findings;
-        assert!(findings.iter().any(|it| matches!(it, Finding::SlowRail(_)) && it.is_wrong()));
-        // Several do not hide each other.
-        let eight = over_rails(&[&[98.0, 97.0, 49.0, 99.0, 98.0, 97.0, 45.0, 99.0]]);
-        assert_eq!(names(&eight), ["mlx5_6", "mlx5_2"]);
-    }
-
-    #[test]
-    fn what_runs_scatter_makes_no_slow_rail() {
-        let few: [&[f64]; 3] = [&[98.0, 92.0, 95.0, 99.0], &[98.0, 70.0], &[50.0]];
-        let found = few.map(|run| names(&over_rails(&[run])).len());
-        assert_eq!(found, [0, 1, 0]);
-        let both_ways =
-            over_rails(&[&[98.0, 70.0, 97.0], &[75.0, 98.0, 97.0], &[98.0, 97.0, 70.0]]);
-        assert_eq!(names(&both_ways).len(), 0);
-        let same: &[f64] = &[98.0, 97.0, 90.0];
-        assert_eq!(names(&over_rails(&[same; 3])), ["mlx5_2"]);
-        assert_eq!(names(&over_rails(&[same])).len(), 0);
-    }
-
-    #[test]
-    fn of_two_rails_none_is_known_to_be_usual() {
-        let findings = Findings::new(&over_rails(&[&[98.0, 70.0]])).findings;
-        assert!(matches!(&findings[..], [Finding::RailsDiffer(_)]), "{findings:?}");
-    }
 
     fn may_equal(one: &[f64], other: &[f64]) -> bool {
         let [one, other] = [one, other].map(|it| Figures::new(Metric::GbitPerS, it).unwrap());

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use settings::{Settings, TimeSpan, names};
 
 use super::mesh::{groups, title};
-use crate::observe::{Metric, standing};
+use crate::observe::{Metric, format::plural, standing};
 use results::model::{CaseResult, FlowConfig, FlowResult, ResultFile, Run};
 use statistics::median;
 
@@ -28,37 +28,8 @@ pub struct Judged {
     pub name: String,
     /// Payload throughput in 10^9 bits a second, over UC and UD of what was received, the median over the runs that count; `None` where none does.
     pub gbit_per_s: Option<f64>,
-    /// Why it has not passed; empty where it has.
-    pub failures: Vec<Failure>,
-}
-
-/// Why a flow has not passed.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
-    /// No run of it counts.
-    NoRun,
-    /// There is no flow that could be judged.
-    NoFlow,
-    /// No other flow has its settings, so there is no median.
-    NoMedian,
-    /// A figure is not known.
-    NotKnown {
-        metric: Metric,
-        /// It was measured, but of too little.
-        has_samples: bool,
-    },
-    /// A condition is true, by the median over the runs that count.
-    True {
-        metric: Metric,
-        /// The figure, in the metric's unit.
-        figure: f64,
-        /// How it lies to the limit.
-        relation: Relation,
-        /// The limit, in the metric's unit.
-        limit: f64,
-        /// Of which share, 0 to 1, of the flows' median that is.
-        of_median: Option<f64>,
-    },
+    /// Why it has not passed, in words; `None` where it has.
+    pub failure: Option<String>,
 }
 
 /// A flow with the runs that count; of set-up, which is none, with the runs alone.
@@ -83,7 +54,7 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
                 judged.push(Judged {
                     name: "flows".to_owned(),
                     gbit_per_s: None,
-                    failures: vec![Failure::NoFlow],
+                    failure: Some("no flow has a throughput to judge".to_owned()),
                 });
             }
             Suite { title: title(&cases), cases, flows: judged }
@@ -176,14 +147,15 @@ impl Measured<'_> {
             None => !self.runs.is_empty(),
         };
         let about_it = demands.conditions().filter(|it| self.is_asked(it.metric));
+        let failures: Vec<String> = if has_figure {
+            about_it.filter_map(|it| self.failure(it, usual)).collect()
+        } else {
+            vec!["no run counts".to_owned()]
+        };
         Judged {
             name: self.name.to_owned(),
             gbit_per_s,
-            failures: if has_figure {
-                about_it.filter_map(|it| self.failure(it, usual)).collect()
-            } else {
-                vec![Failure::NoRun]
-            },
+            failure: (!failures.is_empty()).then(|| failures.join(", and ")),
         }
     }
 
@@ -195,36 +167,75 @@ impl Measured<'_> {
         }
     }
 
-    /// Why a condition makes it fail; `None` where it does not.
-    fn failure(&self, condition: &Condition, usual: &Usual<'_>) -> Option<Failure> {
-        let metric = condition.metric;
+    /// Why a condition makes it fail, in words; `None` where it does not.
+    fn failure(&self, condition: &Condition, usual: &Usual<'_>) -> Option<String> {
+        let (metric, relation) = (condition.metric, condition.relation);
         let Some(figure) = self.median(metric) else {
-            let mut runs = self.runs.iter();
-            return Some(Failure::NotKnown {
-                metric,
-                has_samples: runs.any(|(run, flow)| metric.has_samples(run, *flow)),
-            });
+            return Some(self.unknown(metric));
         };
-        let (limit, of_median) = match condition.limit {
-            Limit::Value(limit) => (limit, None),
+        let (limit, of) = match condition.limit {
+            Limit::Value(limit) => (limit, String::new()),
             Limit::OfMedian(share) => {
                 let settings = self.settings.as_ref();
                 let alike = usual.iter().find(|(known, _)| Some(*known) == settings);
                 let Some(middle) = alike.and_then(|(_, middle)| *middle) else {
-                    return Some(Failure::NoMedian);
+                    let text = "no other flow has the same settings, so there is no median: give Gb or %link";
+                    return Some(text.to_owned());
                 };
-                (share * middle, Some(share))
+                let percent = (share * 1e6).round() / 1e4;
+                (share * middle, format!(" ({percent} % of the median)"))
             }
         };
-        let relation = condition.relation;
-        relation.holds(figure, limit).then_some(Failure::True {
-            metric,
-            figure,
-            relation,
-            limit,
-            of_median,
-        })
+        if !relation.holds(figure, limit) {
+            return None;
+        }
+        let [shown, most] = [figure, limit].map(|value| metric.text(value));
+        let differs_in_later_digits = shown == most && figure != limit;
+        let shown = if differs_in_later_digits { figure.to_string() } else { shown };
+        let what = match metric {
+            Metric::PercentOfLimit => format!("{shown} of its link's limit"),
+            metric => format!("{} {shown}", metric.short_name()),
+        };
+        Some(format!("{what}, {} {most}{of}", relation.words()))
     }
+
+    /// Why a figure of it is not known.
+    fn unknown(&self, metric: Metric) -> String {
+        let name = metric.short_name();
+        let timed = if metric.is_of_setup() { "rounds" } else { "messages" };
+        if metric == Metric::PercentOfLimit {
+            "its link speed is unknown: give Gb or %median".to_owned()
+        } else if self.runs.iter().any(|(run, flow)| metric.has_samples(run, *flow)) {
+            format!("{name} is unknown: too few {timed} were timed; measure more (-D, -n)")
+        } else {
+            format!("{name} was not measured")
+        }
+    }
+}
+
+/// Flows that a sentence names.
+const MOST_FLOWS: usize = 5;
+
+/// The flows that failed, in one sentence; `None` if all passed.
+pub fn failing(suites: &[Suite<'_>]) -> Option<String> {
+    let flows: usize = suites.iter().map(|suite| suite.flows.len()).sum();
+    let mut failed = Vec::new();
+    for suite in suites {
+        let title = if suites.len() == 1 { String::new() } else { format!("{}, ", suite.title) };
+        failed.extend(
+            suite.flows.iter().filter_map(|flow| {
+                Some(format!("{title}{}: {}", flow.name, flow.failure.as_ref()?))
+            }),
+        );
+    }
+    let count = failed.len();
+    let verb = if count == 1 { "fails" } else { "fail" };
+    if count > MOST_FLOWS {
+        failed.truncate(MOST_FLOWS);
+        failed.push(format!("and {} more", count - MOST_FLOWS));
+    }
+    let (noun, named) = (plural(flows, "flow"), failed.join("; "));
+    (count > 0).then(|| format!("{count} of {flows} {noun} {verb}: {named}"))
 }
 
 /// What each flow must keep.
@@ -288,6 +299,16 @@ impl Relation {
             Relation::AtLeast => figure >= limit,
             Relation::Below => figure < limit,
             Relation::Above => figure > limit,
+        }
+    }
+
+    /// How a figure lies to a limit of which this is true.
+    fn words(self) -> &'static str {
+        match self {
+            Relation::AtMost => "not above",
+            Relation::AtLeast => "not below",
+            Relation::Below => "below",
+            Relation::Above => "above",
         }
     }
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::show::sentences::failing;
 use results::model::Delivery;
 use results::sample::mesh::{Mesh, Slow};
 use results::sample::{has, rows, starts};

@@ -7,8 +7,7 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::judge::findings::{Finding, Findings};
-use crate::show::sentences::{remedy, sentence};
+use crate::judge::{finding::Finding, findings::Findings};
 
 /// Writes the document: a result and what it says.
 ///
@@ -16,29 +15,12 @@ use crate::show::sentences::{remedy, sentence};
 /// The stream's.
 pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> io::Result<()> {
     #[derive(Serialize)]
-    struct Explained<'a> {
-        #[serde(flatten)]
-        finding: &'a Finding,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        remedy: Option<&'a str>,
-        sentence: String,
-    }
-    #[derive(Serialize)]
     struct Document<'a> {
         #[serde(flatten)]
         result: &'a ResultFile,
-        findings: Vec<Explained<'a>>,
+        findings: Vec<&'a Finding>,
     }
-    let findings = report.all_findings();
-    let explained = findings.iter().map(|finding| Explained {
-        finding,
-        remedy: match finding {
-            Finding::Wrong(problem) => Some(remedy(problem)),
-            _ => None,
-        },
-        sentence: sentence(finding),
-    });
-    let document = Document { result, findings: explained.collect() };
+    let document = Document { result, findings: report.iter().collect() };
     serde_json::to_writer_pretty(&mut out, &document)?;
     writeln!(out)
 }
@@ -47,18 +29,30 @@ pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> 
 pub fn schema() -> Schema {
     let mut schema = results::json::schema();
     let findings = json!({
-        "description": "What the figures say, as in the sentences below a table; nothing reads it back.",
+        "description": "What the figures say, in the words below a table; nothing reads it back.",
         "type": "array",
         "items": {
             "type": "object",
             "properties": {
-                "finding": {
-                    "description": "Which kind: `best`, `no_clear_winner`, `few_runs`, `scaling`, `slow_rail`, `rails_differ`, `wrong`, `nothing_wrong`; of nodes `no_figure`, `slow`, `more_slow`, `rest`, `fan`.",
+                "id": {
+                    "description": "Which kind it is, such as `best`, `lost_packets` or `slow_path`.",
                     "type": "string"
                 },
-                "sentence": { "description": "Its words.", "type": "string" }
+                "severity": {
+                    "description": "`problem` where something is to be done about it, else `note`.",
+                    "enum": ["note", "problem"]
+                },
+                "subject": {
+                    "description": "What it is about, as far as it is about that: `cases`, `nodes` (one, or both ends of a path), `flows`, `rails` (each a node and its rail), `qp`.",
+                    "type": "object"
+                },
+                "text": { "description": "What it says.", "type": "string" },
+                "data": {
+                    "description": "Its figures by name; names end in the unit.",
+                    "type": "object"
+                }
             },
-            "required": ["finding", "sentence"]
+            "required": ["id", "severity", "subject", "text", "data"]
         }
     });
     let properties = schema.get_mut("properties");
@@ -116,16 +110,11 @@ mod tests {
             assert_eq!(read(&path).unwrap(), result);
         }
         let mesh = Mesh::quiet(8).with(Slow::Sends(3, 0.5)).pairs();
-        for (result, key, value, of) in [
-            (sample::open_loop(), "kind", "unreliable", ("count", json!(1))),
-            (mesh, "finding", "slow", ("case", json!("write-pairs, 14 rounds"))),
-        ] {
-            let text = sample::text(|out| write_to(&result, &Findings::new(&result), out));
-            let document: Value = serde_json::from_str(&text).unwrap();
-            let mut findings = document["findings"].as_array().unwrap().iter();
-            let found = findings.find(|it| it[key] == value).unwrap();
-            assert_eq!(found[of.0], of.1);
-            assert!(found["sentence"].is_string());
-        }
+        let text = sample::text(|out| write_to(&mesh, &Findings::new(&mesh), out));
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let finding = &document["findings"][0];
+        let subject = json!({ "cases": ["write-pairs, 14 rounds"], "nodes": ["node4"] });
+        assert_eq!((&finding["id"], &finding["subject"]), (&json!("slow_sender"), &subject));
+        assert_eq!((&finding["data"]["flows"], finding["text"].is_string()), (&json!(7), true));
     }
 }

@@ -14,7 +14,6 @@ use crate::judge::{
     threshold::{Demands, Judged, Suite, judge},
 };
 use crate::observe::standing::{self, Standing};
-use crate::show::sentences::{of_flow, sentence};
 
 /// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
 /// property of it.
@@ -28,18 +27,19 @@ pub fn write(
     out: impl Write,
 ) -> io::Result<()> {
     let mut suites = Vec::new();
-    let findings = report.all_findings();
     for judged in judge(file, demands) {
         let mut suite = test_suite(&judged, demands);
         for (option, value) in demands.options() {
             suite.note(option, [value]);
         }
-        let own = findings.iter().filter(|finding| {
-            let mut names = judged.cases.iter().map(|case| case.id.as_str());
-            let case = finding.case();
-            case.is_some_and(|case| case == judged.title || names.any(|name| name == case))
+        let ids: Vec<&str> = judged.cases.iter().map(|case| case.id.as_str()).collect();
+        let own = report.iter().filter(|finding| {
+            finding.case().is_some_and(|case| case == judged.title || ids.contains(&case))
         });
-        suite.note("finding", own.map(sentence));
+        for finding in own {
+            suite.note("finding", [&finding.text]);
+            suite.note("finding.json", [serde_json::to_string(finding)?]);
+        }
         suites.push(suite);
     }
     write_document("rocebench", &suites, out)
@@ -64,7 +64,7 @@ fn test_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
 
 /// Where nothing is demanded a flow without a figure does not fail: the runs that failed do.
 fn flow_test(class: &str, flow: &Judged, is_demanded: bool) -> TestCase {
-    let outcome = match of_flow(&flow.failures) {
+    let outcome = match flow.failure.clone() {
         Some(failure) if is_demanded => Outcome::Failure(failure),
         Some(failure) => Outcome::Skipped(failure),
         None => Outcome::Passed,
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(names.len(), 2, "{names:?}");
         let failure = "bandwidth 4.705 Gb/s, below 8.469 Gb/s (90 % of the median), and bandwidth 4.705 Gb/s, below 5.000 Gb/s";
         let property = "\"fail-if\" value=\"gbit&lt;5\"";
-        let finding = "name=\"finding\" value=\"node3&gt;node2 is slow: 4.705 Gb/s, 50 % less";
+        let finding = "{&quot;id&quot;:&quot;slow_path&quot;,";
         has(xml, [failure, property, finding, "node4 did not answer"]);
     }
 

@@ -6,11 +6,14 @@ use std::io::{self, Write};
 use results::text::wrapped;
 
 use crate::judge::{
+    finding::Finding,
     findings::Findings,
-    mesh::{Cell, Matrix, NodesFinding, Outlier, Place},
+    mesh::{Cell, Matrix, Outlier, Place},
 };
-use crate::observe::{Metric, format::NOT_MEASURED};
-use crate::show::sentences::{number, of_nodes};
+use crate::observe::{
+    Metric,
+    format::{NOT_MEASURED, exact},
+};
 
 const COLUMNS: usize = 80;
 /// Flows of a pattern with few of them that are listed, all or the slowest.
@@ -44,15 +47,14 @@ pub fn write(report: &Findings, out: &mut dyn Write) -> io::Result<()> {
         }
         write_all(out, &mesh.findings)?;
     }
-    for fan in &report.fans {
+    if !report.fans.is_empty() {
         writeln!(out)?;
-        write_all(out, &[NodesFinding::Fan(fan.clone())])?;
     }
-    Ok(())
+    write_all(out, &report.fans)
 }
 
-fn write_all(out: &mut dyn Write, findings: &[NodesFinding]) -> io::Result<()> {
-    let mut lines = findings.iter().flat_map(|it| wrapped(&of_nodes(it), COLUMNS));
+fn write_all(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
+    let mut lines = findings.iter().flat_map(|finding| wrapped(&finding.text, COLUMNS));
     lines.try_for_each(|line| writeln!(out, "{line}"))
 }
 
@@ -81,7 +83,7 @@ fn picture(matrix: &Matrix, outliers: &[Outlier]) -> Vec<String> {
 }
 
 fn figure_or_missing(value: Option<f64>, quantity: Metric) -> String {
-    value.map_or_else(|| NOT_MEASURED.to_owned(), |it| number(quantity, it))
+    value.map_or_else(|| NOT_MEASURED.to_owned(), |it| exact(quantity.in_column(it)))
 }
 
 /// Marks a figure that a sentence names.

@@ -10,8 +10,14 @@ use results::{
 
 use super::*;
 
+/// What is written, with the findings' ids in place of their words.
 fn text(file: &ResultFile) -> String {
-    results::sample::text(|out| write(&Findings::new(file), out))
+    let mut report = Findings::new(file);
+    let of_meshes = report.meshes.iter_mut().flat_map(|mesh| &mut mesh.findings);
+    for finding in of_meshes.chain(&mut report.fans) {
+        finding.text = finding.id.to_owned();
+    }
+    results::sample::text(|out| write(&report, out))
 }
 
 fn snapshot(name: &str, file: &ResultFile) {

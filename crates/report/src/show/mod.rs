@@ -9,7 +9,6 @@ pub mod junit;
 pub mod mesh;
 pub mod page;
 pub mod plot;
-pub mod sentences;
 pub mod terminal;
 
 pub use terminal::Table;

@@ -15,11 +15,11 @@ use statistics::median;
 
 use crate::judge::{
     compare::{Options, compare},
-    threshold::{Condition, Demands, judge},
+    threshold::{Condition, Demands, failing, judge},
 };
 use crate::observe::Metric;
 use crate::show::plot::figure::Cell;
-use crate::show::{Table, csv, page::tables, sentences::failing};
+use crate::show::{Table, csv, page::tables};
 
 /// A run with all figures, and whether they count.
 fn runs() -> impl Strategy<Value = (Run, bool)> {

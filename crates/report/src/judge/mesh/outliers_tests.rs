@@ -20,7 +20,7 @@ fn with_events(runs: u32, of: impl Fn(&str, &str) -> Vec<(usize, PathEventKind)>
             .collect();
     }
     let mesh = mesh::Mesh::of_file(&file).remove(0);
-    let wrong = mesh.findings.iter().filter(|it| it.is_wrong()).count();
+    let wrong = mesh.findings.iter().filter(|it| it.is_problem()).count();
     assert_eq!((mesh.outliers.len(), wrong), (0, mesh.lossy.len()));
     // Doubts of rates are none of losses.
     for flow in file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)

@@ -16,13 +16,15 @@ use results::{
 };
 use settings::{Pattern, Settings};
 
-use crate::judge::findings::Findings;
+use crate::judge::{
+    finding::{COUNT, Finding, OF},
+    findings::Findings,
+};
 use crate::observe::{
     Metric,
     format::counted,
     standing::{self, LeftOut, Standing},
 };
-use crate::show::sentences;
 
 /// Writes rows as runs finish.
 pub struct Table<W> {
@@ -137,8 +139,7 @@ impl<W: Write> Table<W> {
         for note in notes::notes(result) {
             self.paragraph(Mark::Plain, &note)?;
         }
-        for (is_wrong, text) in sentences::short(&report.findings) {
-            let mark = if is_wrong { Mark::Doubtful } else { Mark::Good };
+        for (mark, text) in in_short(&report.findings) {
             self.paragraph(mark, &text)?;
         }
         let left_out =
@@ -219,6 +220,30 @@ fn bracketed(mut line: String, figures: &str) -> String {
     line += &figures[..start];
     line.pop();
     format!("{line}({})", &figures[start..])
+}
+
+/// Findings in a few sentences: the notes, the gravest problem, and the names of the other problems.
+fn in_short(findings: &[Finding]) -> Vec<(Mark, String)> {
+    let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
+        findings.iter().partition(|finding| finding.is_problem());
+    let mut sentences: Vec<(Mark, String)> =
+        notes.iter().map(|note| (Mark::Good, note.text.clone())).collect();
+    if let Some((gravest, others)) = problems.split_first() {
+        sentences.push((Mark::Doubtful, gravest.text.clone()));
+        let names: Vec<String> = others.iter().map(|problem| name(problem)).collect();
+        if !names.is_empty() {
+            sentences.push((Mark::Doubtful, format!("Also: {}.", names.join("; "))));
+        }
+    }
+    sentences
+}
+
+/// `drift (2 of 6)`; the whole sentence of what is not counted.
+fn name(finding: &Finding) -> String {
+    match [COUNT, OF].map(|key| finding.data.get(key)) {
+        [Some(count), Some(of)] => format!("{} ({count} of {of})", finding.id.replace('_', " ")),
+        _ => finding.text.trim_end_matches('.').to_owned(),
+    }
 }
 
 /// Names of files, those of one stem as one: `a.json, .csv`.

@@ -175,7 +175,7 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
       3 trials of 1 s: 2 kept it, 1 broke it
     send queues were full; latency includes the wait for them:
       write-shared-q2-64B-Q1-R95%: 40.0 % of messages waited, 1.500 s summed over QPs; 5000 of 2280000 were never sent
-    1 of 4 runs is unreliable: schedule not kept (write-shared-q2-64B-Q1-R80%). Messages were posted late. Use more --workers on cores of their own (--cores), or lower --rate.
+    1 of 4 runs is unreliable: messages posted late (write-shared-q2-64B-Q1-R80%). Use more --workers on cores of their own (--cores), or lower --rate.
     Also: overload (1 of 4).
     4 cases, 4 runs; 1 does not count (1 schedule not kept)
     ");

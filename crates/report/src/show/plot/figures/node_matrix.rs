@@ -6,7 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use results::{load::Loaded, model::ResultFile};
 
-use crate::judge::mesh::{Cell, Matrix, Mesh, NodesFinding, Outlier, Place};
+use crate::judge::{
+    finding::Finding,
+    mesh::{Cell, Matrix, Mesh, Outlier, Place},
+};
 use crate::observe::Metric;
 use crate::show::plot::{
     draw::{palette::DIVERGING, text},
@@ -21,7 +24,7 @@ pub(super) struct Subject<'a> {
     /// The nodes' names, in the order in which they are drawn.
     pub(super) names: Names,
     pub(super) outliers: Vec<Outlier>,
-    pub(super) findings: Vec<NodesFinding>,
+    pub(super) findings: Vec<Finding>,
     /// Its difference from the other matrices.
     pub(super) apart: String,
     pub(super) subtitle: String,

@@ -4,7 +4,7 @@
 use results::load::Loaded;
 use settings::{Pattern, Settings};
 
-use crate::judge::mesh::{Fan, Matrix, NodesFinding};
+use crate::judge::mesh::{Matrix, fans};
 use crate::observe::Metric;
 use crate::show::plot::{
     draw::{
@@ -21,7 +21,6 @@ use crate::show::plot::{
     spec::unit,
     specs,
 };
-use crate::show::sentences::of_nodes;
 
 pub use super::node_matrix::Racks;
 
@@ -61,19 +60,10 @@ pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nod
 /// What a matrix says; of one among others with its title.
 fn sentences(subject: &Subject<'_>, is_one: bool) -> Vec<String> {
     let matrix = &subject.matrix;
-    let mut fans = Fan::of_file(&subject.loaded.result).into_iter();
-    let fan = fans.find(|fan| {
-        let mut points = fan.points.iter();
-        points.any(|point| matrix.cases.contains(&point.case))
-    });
+    let mut of_fans = fans(&subject.loaded.result);
+    of_fans.retain(|finding| finding.case() == Some(&matrix.title));
     let title = if is_one { String::new() } else { format!("{}: ", matrix.title) };
-    let fan_finding = fan.map(NodesFinding::Fan);
-    subject
-        .findings
-        .iter()
-        .chain(&fan_finding)
-        .map(|finding| title.clone() + &of_nodes(finding))
-        .collect()
+    subject.findings.iter().chain(&of_fans).map(|finding| title.clone() + &finding.text).collect()
 }
 
 fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {

@@ -1,0 +1,130 @@
+//! One thing that results say: its words for people and its figures for programs, both written where it is found. Whoever
+//! shows it prints the words; whoever reads it goes by its id.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::observe::{Metric, format::exact};
+
+/// One thing that results say.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which kind it is: `slow_path`.
+    pub id: &'static str,
+    pub severity: Severity,
+    pub subject: Subject,
+    /// What it says, in a sentence or two.
+    pub text: String,
+    /// Its figures, by name; names end in the unit.
+    pub data: Map<String, Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Good to know.
+    Note,
+    /// Something is to be done about it.
+    Problem,
+}
+
+/// What a finding is about; what is empty says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Subject {
+    /// Ids of cases, or the title of the rounds of a case. Of runs, that of the first of them; of a scatter, that of the worst.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cases: Vec<String>,
+    /// The node, or both ends of a path.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<String>,
+    /// Nodes, each with a rail of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rails: Vec<(String, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub qp: Option<QpId>,
+}
+
+/// A QP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct QpId {
+    /// Its index in its flow, from 0.
+    pub index: u32,
+    pub qpn: u32,
+}
+
+impl Subject {
+    /// A case, or the rounds of one.
+    pub fn case(name: &str) -> Subject {
+        Subject { cases: vec![name.to_owned()], ..Subject::default() }
+    }
+}
+
+impl Finding {
+    pub(super) fn note(id: &'static str, subject: Subject, text: String) -> Finding {
+        Finding { id, severity: Severity::Note, subject, text, data: Map::new() }
+    }
+
+    pub(super) fn problem(id: &'static str, subject: Subject, text: String) -> Finding {
+        Finding { severity: Severity::Problem, ..Finding::note(id, subject, text) }
+    }
+
+    /// With a figure; its name ends in its unit.
+    #[must_use]
+    pub(super) fn with(mut self, name: impl Into<String>, figure: impl Into<Value>) -> Finding {
+        self.data.insert(name.into(), figure.into());
+        self
+    }
+
+    /// Whether something is to be done about it.
+    pub fn is_problem(&self) -> bool {
+        self.severity == Severity::Problem
+    }
+
+    /// The case, or the rounds of a case, at which it stands: the last that it is about.
+    pub fn case(&self) -> Option<&str> {
+        self.subject.cases.last().map(String::as_str)
+    }
+}
+
+/// How many runs, or cases, are affected.
+pub const COUNT: &str = "affected";
+/// Of how many.
+pub const OF: &str = "of";
+
+/// A figure without its unit, as columns have it, latency in microseconds: `9.410`.
+pub(super) fn number(metric: Metric, value: f64) -> String {
+    exact(metric.in_column(value))
+}
+
+/// Numbers with the unit of their metric: `4.700 of 9.400 Gb/s`, `p50 31.200 of 10.100 µs`.
+pub(super) fn with_unit(metric: Metric, numbers: &str) -> String {
+    match metric.unit() {
+        "ns" => format!("{} {numbers} µs", metric.short_name()),
+        unit => format!("{numbers} {unit}"),
+    }
+}
+
+/// `9.410 Gb/s`, `p50 12.30 µs`.
+pub(super) fn figure(metric: Metric, value: f64) -> String {
+    with_unit(metric, &number(metric, value))
+}
+
+/// A share in percent: two digits that count.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share.abs() * 100.0;
+    let digits = usize::from(percent < 9.95);
+    format!("{percent:.digits$} %")
+}
+
+/// How a figure compares with the usual one, by their ratio: `41 % less than`, `3.1 times as long as`.
+pub(super) fn than(metric: Metric, ratio: f64) -> String {
+    if metric.higher_is_better() {
+        format!("{} less than", percent(1.0 - ratio))
+    } else if ratio < 2.0 {
+        format!("{} longer than", percent(ratio - 1.0))
+    } else {
+        format!("{ratio:.1} times as long as")
+    }
+}
