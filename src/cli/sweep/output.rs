@@ -20,11 +20,7 @@ use crate::{
 use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
-    judge::{
-        finding::Finding,
-        findings::Findings,
-        threshold::Demands,
-    },
+    judge::{finding::Finding, findings::Findings, threshold::Demands},
     show::{Table, in_turns, mesh},
 };
 use results::{

@@ -154,8 +154,7 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         changed(|run| run.flows[0].window.doubts = doubts)
     };
     let several = changed(|run| {
-        run.path_events =
-            with_events(&[Resent]).cases[0].runs[0].path_events.clone();
+        run.path_events = with_events(&[Resent]).cases[0].runs[0].path_events.clone();
         run.flows[0].window.warmup_steady = Some(false);
         run.flows[0].fairness = fairness(0.61, 0.5, 2.0);
         run.flows[0].window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift].map(doubt).to_vec();
