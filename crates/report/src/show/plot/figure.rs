@@ -94,7 +94,21 @@ impl Cell {
     }
 }
 
+/// A column: its name, and what it has of a row.
+pub(crate) type CellsOf<'c, R> = (&'c str, &'c dyn Fn(&R) -> Cell);
+
 impl Table {
+    /// A row for each of `rows`.
+    pub(crate) fn from_rows<R>(
+        caption: impl Into<String>,
+        rows: impl IntoIterator<Item = R>,
+        columns: &[CellsOf<'_, R>],
+    ) -> Table {
+        let cells =
+            rows.into_iter().map(|row| columns.iter().map(|(_, cell)| cell(&row)).collect());
+        Table::new(caption, columns.iter().map(|(name, _)| *name), cells)
+    }
+
     /// Rows below names; columns without words are of figures.
     pub(crate) fn new<N: Into<String>>(
         caption: impl Into<String>,

@@ -21,7 +21,7 @@ use crate::observe::{
 use crate::show::plot::{
     figure::{Figure, Section},
     figures::{
-        comparison, heat_map,
+        comparison,
         nodes::{self, Nodes, Racks},
         queue_pairs, timeline, trend,
     },
@@ -157,7 +157,7 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
         "two cases that differ in QPs only, or QPs that are served unevenly",
         "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
          index: 1 is even).",
-        [lines, heat_map::figures(sums.new), shares.figures].concat(),
+        [lines, specs::MAP_OF_QPS.figures(sums), shares.figures].concat(),
     );
     Section { sentences: shares.sentences, ..own }
 }

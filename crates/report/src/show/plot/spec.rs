@@ -1,15 +1,17 @@
-//! A figure of lines as a value: which flows, over what, which metrics. Flows become lines and charts, and the table
-//! beside them is made of the same rows.
+//! A figure of flows as a value: which flows, over what, which metrics. Flows become lines, or cells of a map, and charts,
+//! and the table beside them is made of the same rows.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::observe::{Metric, Spread};
 use crate::show::plot::{
     draw::{
         Key, KeyMark, Scale, Unit,
-        palette::{INK, SeriesStyle, style},
+        palette::{INK, MAP, SeriesStyle, style},
         text,
     },
     figure::{Cell, Figure, Picture, Table},
-    marks::{self, Axis, Chart, Mark, Point, Series},
+    marks::{self, Axis, Chart, Mark, Matrix, MatrixCell, Point, Series, Shade, Shades},
     rows::{
         Sample, Sides,
         case_settings::Setting,
@@ -59,6 +61,8 @@ pub(crate) enum Y {
     Rate,
     /// Percentiles of latency, each with its dashes; the last has markers.
     Percentiles(&'static [Metric]),
+    /// A map with a row for each number of a setting: a metric as a part of the best of its column.
+    OfBest(&'static str, Metric),
 }
 
 /// A figure that a flow is held against.
@@ -110,7 +114,7 @@ impl X {
 impl Y {
     pub(crate) fn metrics(&self, rate: Metric) -> Vec<Metric> {
         match self {
-            Y::Linear(metric) | Y::Log(metric) => vec![*metric],
+            Y::Linear(metric) | Y::Log(metric) | Y::OfBest(_, metric) => vec![*metric],
             Y::Rate => vec![rate],
             Y::Percentiles(metrics) => metrics.to_vec(),
         }
@@ -140,6 +144,9 @@ impl Spec {
         rate: Metric,
         extra: Vec<Mark>,
     ) -> Option<Chart> {
+        if let Y::OfBest(rows, metric) = y {
+            return map(group, Setting::from_flag(rows), *metric);
+        }
         let metrics = y.metrics(rate);
         let count = metrics.len();
         let own: Vec<Series> = metrics
@@ -177,7 +184,7 @@ impl Spec {
             .fold(most, f64::max);
         let (scale, log) = match y {
             Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
-            Y::Log(_) | Y::Percentiles(_) => (Scale::log10(least, most).widened(0.06), " (log)"),
+            _ => (Scale::log10(least, most).widened(0.06), " (log)"),
         };
         let metric = *metrics.last()?;
         let title = match (metric.unit(), &self.x) {
@@ -305,6 +312,85 @@ impl Spec {
     }
 }
 
+const NOT_MEASURED: &str = "not measured";
+/// Least and most width of a cell of a map of parts, and its height.
+const CELL_PX: (f64, f64, f64) = (30.0, 64.0, 22.0);
+/// The first of its colours on which words have the ground's colour.
+const DARK_STEP: usize = 6;
+
+fn parts_of_best() -> Shades {
+    let shades = MAP.into_iter().enumerate().map(|(step, colour)| {
+        let up_to = (step + 1) as f64 / MAP.len() as f64;
+        let words = if step == 0 { "up to " } else { "" };
+        Shade::new(up_to, colour, step >= DARK_STEP, format!("{words}{:.0} %", up_to * 100.0))
+    });
+    Shades(shades.collect())
+}
+
+/// The largest median of a metric at a place, if it is above 0.
+fn best_at(group: &Group<'_>, place: f64, metric: Metric) -> Option<f64> {
+    let points = group.lines.iter().flat_map(|line| &line.points).filter(|point| point.0 == place);
+    let medians = points.filter_map(|(_, sample)| sample.observed.median(metric));
+    medians.reduce(f64::max).filter(|best| *best > 0.0)
+}
+
+/// The best of the lines' medians by place and by number of the rows' setting, each as a part of the best of its place;
+/// `None` where no place has two.
+fn map(group: &Group<'_>, rows: Setting, metric: Metric) -> Option<Chart> {
+    let number = |sample: &Sample<'_>| rows.number(&sample.observed.flow.settings);
+    let samples = group.lines.iter().flat_map(|line| &line.points);
+    let mut numbers: Vec<f64> = samples.filter_map(|(_, sample)| number(sample)).collect();
+    numbers.sort_by(|one, other| other.total_cmp(one));
+    numbers.dedup();
+    let mut parts: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
+    let places = group.places();
+    for (column, place) in places.iter().enumerate() {
+        let Some(best) = best_at(group, *place, metric) else {
+            continue;
+        };
+        for (_, sample) in
+            group.lines.iter().flat_map(|line| &line.points).filter(|it| it.0 == *place)
+        {
+            let row = numbers.iter().position(|own| Some(*own) == number(sample))?;
+            if let Some(value) = sample.observed.median(metric).filter(|value| *value > 0.0) {
+                let cell = parts.entry((row, column)).or_default();
+                *cell = (cell.0.max(value / best), cell.1.max(value));
+            }
+        }
+    }
+    let columns: BTreeSet<usize> = parts.keys().map(|(_, column)| *column).collect();
+    if columns.len() == parts.len() {
+        return None;
+    }
+    let [sizes, counts] = [
+        places.iter().map(|place| text::bytes(*place as u64)).collect::<Vec<_>>(),
+        numbers.iter().map(|number| text::fixed(*number, 0)).collect(),
+    ];
+    let shades = parts_of_best();
+    let matrix = Matrix {
+        x: Axis::columns("size", sizes.clone()),
+        y: Axis::rows(rows.name(), counts.clone()),
+        shades: &shades,
+        cell_px: CELL_PX,
+    };
+    let chart = matrix.chart(|row, column| {
+        let cell = parts.get(&(row, column));
+        let percent = cell.map_or(0.0, |(part, _)| part * 100.0);
+        // A digit after the point below ten.
+        let digits = usize::from(percent < 9.95);
+        let place = format!("{} {}, {}", counts[row], rows.name(), sizes[column]);
+        Some(MatrixCell {
+            part: cell.map(|(part, _)| *part),
+            text: format!("{percent:.digits$}"),
+            hint: match cell {
+                Some((_, value)) => format!("{place}: {percent:.1} %, {}", metric.text(*value)),
+                None => format!("{place}: {NOT_MEASURED}"),
+            },
+        })
+    });
+    Some(Chart { heading: group.heading.clone(), ..chart })
+}
+
 /// The medians of a line's cases at their places, and what does not count.
 pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     let points = line.points.iter();
@@ -390,16 +476,18 @@ impl Spec {
 
     pub(crate) fn groups<'a>(&self, sides: Sides<'a>) -> Groups<'a> {
         let axis = self.x.setting();
+        let mut apart: Vec<Setting> = self.apart.iter().map(|it| Setting::from_flag(it)).collect();
+        apart.extend(self.is_map().then_some(Setting::Device));
         let rule = Rule {
             axis,
             place: &|sample| match self.x {
                 X::Percentile => Some(0.0),
                 _ => axis.number(&sample.observed.flow.settings),
             },
-            apart: self.apart,
+            apart: &apart,
             most_lines: self.most_lines,
             most_charts: MOST_CHARTS / self.y.len().max(1),
-            least_places: self.x.least_places(),
+            least_places: if self.is_map() { 1 } else { self.x.least_places() },
         };
         grouped((self.rows)(sides), &rule)
     }
@@ -429,12 +517,14 @@ impl Spec {
         let spread = has_spread.then(|| {
             "Points are medians of the runs, whiskers their lowest and highest.".to_owned()
         });
+        let map = self
+            .is_map()
+            .then(|| "100 % is the best of a column; a cell has the best of its cases.".to_owned());
         let picture = Picture {
-            subtitle: groups.subtitle(self.x.setting()),
             keys: self.keys(groups, &charts, rate),
             charts,
-            notes: spread.into_iter().chain(groups.notes.clone()).collect(),
             tables,
+            ..groups.picture([spread, map])
         };
         Some(picture.named(
             self.id,
@@ -444,6 +534,9 @@ impl Spec {
     }
 
     fn keys(&self, groups: &Groups<'_>, charts: &[Chart], rate: Metric) -> Vec<Key> {
+        if self.is_map() {
+            return parts_of_best().keys(charts, NOT_MEASURED);
+        }
         let mut keys = marks::keys_of_charts(charts, &groups.names);
         for metrics in self.y.iter().map(|y| y.metrics(rate)).filter(|it| it.len() > 1) {
             // Colours distinguish lines, and dashes percentiles.
@@ -468,9 +561,14 @@ impl Spec {
         keys
     }
 
+    fn is_map(&self) -> bool {
+        self.y.iter().any(|y| matches!(y, Y::OfBest(..)))
+    }
+
     fn has_figures(&self, chart: &Chart) -> bool {
-        let has_dots = chart.marks.iter().any(|mark| matches!(mark, Mark::Dot(_)));
-        has_dots || chart.series().any(|it| it.figures() >= self.x.least_places())
+        let mut marks = chart.marks.iter();
+        let has_own = marks.any(|mark| matches!(mark, Mark::Dot(_) | Mark::Tiles(_)));
+        has_own || chart.series().any(|it| it.figures() >= self.x.least_places())
     }
 
     fn table(&self, groups: &Groups<'_>, drawn: &[Metric], rate: Metric) -> Table {
@@ -497,11 +595,13 @@ impl Spec {
             names.extend([metric.column().0, "lowest", "highest"].iter().take(figures));
         }
         names.extend(self.beside.iter().map(|it| it.name));
+        names.extend(self.is_map().then_some("of the best (%)"));
         let axis = self.x.setting();
         let mut rows = Vec::new();
-        for (name, (place, sample)) in groups
-            .named_lines()
-            .flat_map(|(name, line)| line.points.iter().map(move |point| (name.clone(), point)))
+        for (group, name, (place, sample)) in
+            groups.named_lines().flat_map(|(group, name, line)| {
+                line.points.iter().map(move |point| (group, name.clone(), point))
+            })
         {
             let mut row = vec![Cell::text(name)];
             row.extend(match self.x {
@@ -517,6 +617,11 @@ impl Spec {
             }
             let beside = self.beside.iter().map(|it| (it.of)(sample));
             row.extend(beside.map(|it| Cell::number(it, 3)));
+            if self.is_map() {
+                let best = best_at(group, *place, shown[0]);
+                let part = sample.observed.median(shown[0]).zip(best).map(|(it, best)| it / best);
+                row.push(Cell::number(part.map(|part| part * 100.0), 1));
+            }
             rows.push(row);
         }
         Table::new("Medians of the runs that count", names, rows)

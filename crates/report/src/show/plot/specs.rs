@@ -1,11 +1,13 @@
 //! Figures of lines, each a value. A new one is a value here and its line in `sections`. Then what latency against
 //! load and set-ups have of their own.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use results::model::{
     Connect, ConnectStep, Latency, LatencyLimit, LoadSearch, LoadVerdict, PerftestPair, SearchEnd,
     TrialOutcome,
 };
-use settings::Settings;
+use settings::{ROWS, Settings};
 
 use crate::observe::{
     Metric, Spread,
@@ -48,6 +50,45 @@ pub const RATE_BY_QPS: Spec = Spec {
     apart: &["size"],
     ..Spec::USUAL
 };
+
+/// What more QPs bring at each size.
+pub const MAP_OF_QPS: Spec = Spec {
+    id: "heat-map",
+    title: "Effect of more QPs at each size (%)",
+    caption: "Each cell: the best case’s Gb/s as a percentage of the best number of QPs at that size.",
+    rows: |sides| with_other_qps(sides),
+    x: X::Setting("size", "size (B)", Unit::Plain),
+    y: &[Y::OfBest("qps", Metric::GbitPerS)],
+    apart: &["op", "cq"],
+    most_lines: usize::MAX,
+    ..Spec::USUAL
+};
+
+/// Closed loops of the new side that differ from another one in QPs, and in what follows from them: one that was measured
+/// with another send depth only says nothing about QPs. What many nodes move together is no share of a link.
+fn with_other_qps(sides: Sides<'_>) -> Vec<Sample<'_>> {
+    let mut samples = Sample::closed_loops(sides.new);
+    samples.retain(|it| {
+        let settings = &it.observed.flow.settings;
+        settings.pattern.is_none() && settings.size_mix.is_none()
+    });
+    let mut qps: BTreeMap<Vec<String>, BTreeSet<u32>> = BTreeMap::new();
+    for sample in &samples {
+        qps.entry(but_for_qps(sample)).or_default().insert(sample.observed.flow.settings.qps);
+    }
+    samples.retain(|sample| qps.get(&but_for_qps(sample)).is_some_and(|qps| qps.len() > 1));
+    samples
+}
+
+fn but_for_qps(sample: &Sample<'_>) -> Vec<String> {
+    let rows = ROWS.iter().filter(|row| {
+        let follows = row.may_follow && row.flag != "tx-depth";
+        !follows && !row.may_differ && row.flag != "qps"
+    });
+    let settings = &sample.observed.flow.settings;
+    let device = sample.value(Setting::Device).words.clone();
+    rows.map(|row| row.text(settings)).chain([device]).collect()
+}
 
 pub const RATE_BY_WORKERS: Spec = Spec {
     id: "rate-by-workers",
@@ -266,7 +307,7 @@ fn of_searches(line: &Line<'_>, name: &str, style: SeriesStyle, rate: Metric) ->
         marks.extend(search.limits.iter().map(|limit| {
             Mark::Rule(Rule {
                 style: SeriesStyle::of_rule(0),
-                y: limit.below_ns as f64,
+                at: limit.below_ns as f64,
                 label: limit_words(limit),
                 ..Rule::default()
             })
@@ -348,63 +389,48 @@ fn search_words(search: &LoadSearch, rate: Metric, factor: f64) -> String {
 
 /// The searches, and their trials in the order in which they ran.
 fn search_tables(groups: &Groups<'_>) -> Vec<Table> {
-    let (mut searches, mut trials) = (Vec::new(), Vec::new());
-    for (name, line) in groups.named_lines() {
-        for (_, search) in searches_of(line) {
-            let (lower, upper) = (search.lower_per_second, search.upper_per_second);
-            let percent = lower.map(|load| load / search.maximum_per_second * 100.0);
-            searches.push(vec![
-                Cell::text(&name),
-                Cell::text(request_words(search)),
-                Cell::number(lower, 0),
-                Cell::number(upper, 0),
-                Cell::number(percent, 1),
-                Cell::Text(match &search.note {
-                    Some(note) => format!("{}: {note}", search.end),
-                    None => search.end.name().to_owned(),
-                }),
-            ]);
-            trials.extend(search.trials.iter().map(|trial| {
-                vec![
-                    Cell::text(&name),
-                    Cell::text(&search.asked),
-                    Cell::number(trial.asked_per_second, 0),
-                    Cell::number(trial.achieved_per_second, 0),
-                    Cell::number(trial.seconds, 2),
-                    in_us(trial.p50_ns),
-                    in_us(trial.p99_ns),
-                    in_us(trial.p99_9_ns),
-                    in_us(trial.lateness_p99_ns),
-                    Cell::text(trial.outcome.name()),
-                ]
-            }));
-        }
-    }
-    let bounds = [
-        "Line",
-        "Searched for",
-        "kept up to (msg/s)",
-        "broken from (msg/s)",
-        "kept, of the closed loop (%)",
-        "End",
-    ];
-    let of_trials = [
-        "Line",
-        "Searched for",
-        "offered (msg/s)",
-        "achieved (msg/s)",
-        "window (s)",
-        "p50 (µs)",
-        "p99 (µs)",
-        "p99.9 (µs)",
-        "late p99 (µs)",
-        "Outcome",
-    ];
-    let tables = [
-        Table::new("Searches for the highest load", bounds, searches),
-        Table::new("Trials of the searches", of_trials, trials),
-    ];
-    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+    let searches: Vec<(String, &LoadSearch)> = groups
+        .named_lines()
+        .flat_map(|(_, name, line)| searches_of(line).map(move |(_, it)| (name.clone(), it)))
+        .collect();
+    let trials = searches.iter().flat_map(|(name, search)| {
+        search.trials.iter().map(move |trial| (name, &search.asked, trial))
+    });
+    let bounds = Table::from_rows(
+        "Searches for the highest load",
+        &searches,
+        &[
+            ("Line", &|(name, _)| Cell::text(name)),
+            ("Searched for", &|(_, search)| Cell::text(request_words(search))),
+            ("kept up to (msg/s)", &|(_, search)| Cell::number(search.lower_per_second, 0)),
+            ("broken from (msg/s)", &|(_, search)| Cell::number(search.upper_per_second, 0)),
+            ("kept, of the closed loop (%)", &|(_, search)| {
+                let lower = search.lower_per_second;
+                Cell::number(lower.map(|load| load / search.maximum_per_second * 100.0), 1)
+            }),
+            ("End", &|(_, search)| match &search.note {
+                Some(note) => Cell::Text(format!("{}: {note}", search.end)),
+                None => Cell::text(search.end.name()),
+            }),
+        ],
+    );
+    let of_trials = Table::from_rows(
+        "Trials of the searches",
+        trials,
+        &[
+            ("Line", &|(name, ..)| Cell::text(*name)),
+            ("Searched for", &|(_, asked, _)| Cell::text(*asked)),
+            ("offered (msg/s)", &|(.., trial)| Cell::number(trial.asked_per_second, 0)),
+            ("achieved (msg/s)", &|(.., trial)| Cell::number(trial.achieved_per_second, 0)),
+            ("window (s)", &|(.., trial)| Cell::number(trial.seconds, 2)),
+            ("p50 (µs)", &|(.., trial)| in_us(trial.p50_ns)),
+            ("p99 (µs)", &|(.., trial)| in_us(trial.p99_ns)),
+            ("p99.9 (µs)", &|(.., trial)| in_us(trial.p99_9_ns)),
+            ("late p99 (µs)", &|(.., trial)| in_us(trial.lateness_p99_ns)),
+            ("Outcome", &|(.., trial)| Cell::text(trial.outcome.name())),
+        ],
+    );
+    [bounds, of_trials].into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
 fn in_us(ns: Option<u64>) -> Cell {
@@ -443,35 +469,27 @@ fn steps_figure(groups: &Groups<'_>) -> Option<Figure> {
     let steps = each_once(groups.samples().flat_map(step_names));
     let cases: Vec<(String, &Sample<'_>)> = groups
         .named_lines()
-        .flat_map(|(name, line)| {
-            line.points
-                .iter()
-                .map(|(qps, sample)| {
-                    let qps = counted(*qps as usize, "QP");
-                    (format!("{name}, {qps}"), sample)
-                })
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|(_, name, line)| line.points.iter().map(move |point| (name.clone(), point)))
+        .map(|(name, (qps, it))| (format!("{name}, {}", counted(*qps as usize, "QP")), it))
         .collect();
     let drawn: Vec<_> = cases
         .iter()
         .filter(|(_, sample)| steps.iter().any(|step| time_ns(sample, step) > 0.0))
         .take(MOST_BARS)
         .collect();
-    drawn.first()?;
-    let (mut bars, mut longest) = (Vec::new(), 1.0_f64);
-    for (row, (name, sample)) in drawn.iter().enumerate() {
+    let mut bars: Vec<Tile> = Vec::new();
+    for (y, (name, sample)) in (0..).map(|row| -f64::from(row)).zip(&drawn) {
         let mut from = 0.0;
         for (number, step) in steps.iter().enumerate() {
             let to = from + time_ns(sample, step);
             let fill = Fill::Plain(style(number).colour);
             let hint = format!("{name}: {step} {}", text::time(to - from));
-            bars.push(Tile { height: BAR, ..Tile::new(-(row as f64), (from, to), fill, hint) });
+            bars.push(Tile { height: BAR, ..Tile::new(y, (from, to), fill, hint) });
             from = to;
         }
         bars.last_mut()?.behind = text::time(from);
-        longest = longest.max(from);
     }
+    let longest = bars.iter().map(|bar| bar.ends.1).reduce(f64::max)?.max(1.0);
     let keys =
         steps.iter().enumerate().map(|(index, step)| Key::new(KeyMark::Area, style(index), step));
     let x = Scale::from_zero(longest * 1.2);
@@ -479,11 +497,10 @@ fn steps_figure(groups: &Groups<'_>) -> Option<Figure> {
     let y = Axis::rows("", drawn.iter().map(|(name, _)| name.clone()));
     let more = (drawn.len() < cases.len()).then(|| "More are in the table.".to_owned());
     let picture = Picture {
-        subtitle: groups.subtitle(Setting::from_flag("qps")),
         keys: keys.collect(),
         charts: vec![Chart::of_rows(ROW_PX, x, y, vec![Mark::Tiles(bars)])],
-        notes: more.into_iter().collect(),
         tables: vec![steps_table(&cases)],
+        ..groups.picture([more])
     };
     Some(picture.named("set-up-steps", "Steps of a connection’s set-up", STEPS_CAPTION))
 }
@@ -523,27 +540,35 @@ type StepsOf = fn(&Connect) -> &Vec<ConnectStep>;
 
 fn steps_table(cases: &[(String, &Sample<'_>)]) -> Table {
     let ends: [(&str, StepsOf); 2] = [("own", |it| &it.steps), ("other", |it| &it.peer_steps)];
-    let mut rows = Vec::new();
-    for (name, sample) in cases {
-        for (end, steps_of) in ends {
-            for step in connect(sample).map_or(&[][..], |connect| steps_of(connect)) {
-                let figures: [fn(&Latency) -> Option<f64>; 2] =
-                    [|time| Some(time.mean), |time| time.p99.map(|ns| ns as f64)];
-                let mut row = [name, end, &step.step, &step.per].map(Cell::text).to_vec();
-                row.extend(figures.map(|figure| {
-                    let median = sample.observed.median_of(|run| {
-                        let steps = steps_of(run.connect.as_ref()?);
-                        let same = steps.iter().find(|it| it.step == step.step)?;
-                        Some(figure(&same.time_ns)? / 1e3)
-                    });
-                    Cell::number(median, 2)
-                }));
-                rows.push(row);
-            }
-        }
-    }
-    let names = ["Line", "end", "step", "timed once a", "mean (µs)", "p99 (µs)"];
-    Table::new("Steps of set-up: medians of the runs that count", names, rows)
+    let rows = cases.iter().flat_map(|(name, sample)| {
+        ends.into_iter().flat_map(move |(end, steps_of)| {
+            let steps = connect(sample).map_or(&[][..], |connect| steps_of(connect));
+            steps.iter().map(move |step| (name, *sample, (end, steps_of), step))
+        })
+    });
+    let median = |sample: &Sample<'_>, steps_of: StepsOf, step: &str, of: fn(&Latency) -> f64| {
+        let median = sample.observed.median_of(|run| {
+            let steps = steps_of(run.connect.as_ref()?);
+            Some(of(&steps.iter().find(|it| it.step == step)?.time_ns) / 1e3)
+        });
+        Cell::number(median, 2)
+    };
+    Table::from_rows(
+        "Steps of set-up: medians of the runs that count",
+        rows,
+        &[
+            ("Line", &|(name, ..)| Cell::text(*name)),
+            ("end", &|(_, _, (end, _), _)| Cell::text(*end)),
+            ("step", &|(.., step)| Cell::text(&step.step)),
+            ("timed once a", &|(.., step)| Cell::text(&step.per)),
+            ("mean (µs)", &|(_, sample, (_, of), step)| {
+                median(sample, *of, &step.step, |time| time.mean)
+            }),
+            ("p99 (µs)", &|(_, sample, (_, of), step)| {
+                median(sample, *of, &step.step, |time| time.p99.map_or(f64::NAN, |ns| ns as f64))
+            }),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::show::plot::{
         palette::{BETTER, GRID, INK, MUTED, Marker, SeriesStyle, WORSE},
     },
     figure::{Cell, Figure, Picture, Table},
-    marks::{Axis, Band, Chart, Dot, Fill, Mark, Tile, Upright},
+    marks::{Axis, Band, Chart, Dot, Fill, Mark, Rule, Tile},
 };
 
 const MOST_ROWS: usize = 24;
@@ -151,7 +151,7 @@ fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
     }
     let x = Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain);
     let y = Axis::rows("", rows.iter().map(|row| row.case.clone()));
-    let below = [band, Mark::Upright(Upright { x: 1.0 }), Mark::Tiles(intervals)];
+    let below = [band, Mark::Rule(Rule::upright(1.0)), Mark::Tiles(intervals)];
     Chart::of_rows(ROW_PX, x, y, below.into_iter().chain(dots).collect())
 }
 

@@ -1,8 +1,7 @@
 //! Figures that are more than lines over an axis, one kind a file.
 
 pub(crate) mod comparison;
-pub(crate) mod heat_map;
-mod node_matrix;
+mod node_names;
 pub mod nodes;
 pub(crate) mod queue_pairs;
 pub(crate) mod timeline;

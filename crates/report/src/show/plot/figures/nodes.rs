@@ -1,28 +1,32 @@
 //! Figures of many nodes: maps of who moved how much to whom, coloured by how far a cell is from the median of all,
 //! strips of nodes, and curves over how many send at once.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use results::load::Loaded;
 use settings::{Pattern, Settings};
 
-use crate::judge::mesh::{Matrix, fans};
+use crate::judge::{
+    finding::Finding,
+    mesh::{Matrix as MeshMatrix, Mesh, Outlier, Place, fans},
+};
 use crate::observe::Metric;
 use crate::show::plot::{
     draw::{
         Key, KeyMark, Scale,
-        palette::{INK, Marker, SERIES, SeriesStyle, WORSE, style},
+        palette::{DIVERGING, INK, Marker, SERIES, SeriesStyle, WORSE, style},
+        text,
     },
     figure::{Cell, Figure, Picture, Table},
-    figures::{
-        heat_map::Shade,
-        node_matrix::{Norm, Subject, shades, words},
-    },
-    marks::{Axis, Chart, Dot, Fill, Mark, Rule, Tile},
-    rows::case_settings::Setting,
+    figures::node_names::{Names, Order, Rack},
+    marks::{Axis, Chart, Dot, Fill, Mark, Matrix, MatrixCell, Rule, Shade, Shades, Tile},
+    rows::{Sample, case_settings::Setting},
     spec::unit,
     specs,
 };
 
-pub use super::node_matrix::Racks;
+pub use super::node_names::Racks;
 
 const MOST_MATRICES: usize = 2;
 
@@ -70,8 +74,9 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
     // In an open loop all have the rate that they were offered.
     let is_closed = subject.matrix.settings.is_closed_loop();
     let quantity = if is_closed { Metric::GbitPerS } else { Metric::P99Ns };
-    let is_map = is_worth_a_map(subject);
-    let has_late = is_map && is_closed && subject.has_slow(Metric::P99Ns);
+    // Else it shows no more than the nodes' medians do.
+    let is_map = subject.matrix.cells.len() >= 2 * subject.matrix.nodes.len().max(2);
+    let has_late = is_map && is_closed && subject.slow(Metric::P99Ns).next().is_some();
     let drawn = [
         is_map.then(|| map_figure(subject, quantity, format!("nodes-map-{number}"))),
         has_late.then(|| map_figure(subject, Metric::P99Ns, format!("nodes-p99-map-{number}"))),
@@ -81,12 +86,12 @@ fn of_subject(subject: &Subject<'_>, number: usize) -> Vec<Figure> {
 }
 
 /// The matrices of all files, the newest file first; of equal ones the newest, and of a fan that with the most nodes.
-fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
+fn matrices(results: &[Loaded]) -> Vec<(&Loaded, MeshMatrix)> {
     let mut newest: Vec<&Loaded> = results.iter().collect();
     newest.sort_by(|one, other| other.result.started_at.cmp(&one.result.started_at));
-    let mut matrices: Vec<(&Loaded, Matrix)> = Vec::new();
+    let mut matrices: Vec<(&Loaded, MeshMatrix)> = Vec::new();
     for loaded in newest {
-        for matrix in without_smaller_fans(Matrix::of_file(&loaded.result)) {
+        for matrix in without_smaller_fans(MeshMatrix::of_file(&loaded.result)) {
             let has_figures = matrix.cells.iter().any(|cell| !cell.runs.is_empty());
             let has_newer = matrices
                 .iter()
@@ -99,8 +104,8 @@ fn matrices(results: &[Loaded]) -> Vec<(&Loaded, Matrix)> {
     matrices
 }
 
-fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
-    let mut kept: Vec<Matrix> = Vec::new();
+fn without_smaller_fans(matrices: Vec<MeshMatrix>) -> Vec<MeshMatrix> {
+    let mut kept: Vec<MeshMatrix> = Vec::new();
     for matrix in matrices {
         let is_fan = matches!(matrix.pattern, Pattern::Incast(_) | Pattern::Outcast(_));
         let alike = kept
@@ -117,6 +122,125 @@ fn without_smaller_fans(matrices: Vec<Matrix>) -> Vec<Matrix> {
 
 fn but_for_fan(settings: &Settings) -> Settings {
     Settings { fan_in: None, fan_out: None, ..settings.clone() }
+}
+
+/// A matrix that is drawn.
+struct Subject<'a> {
+    loaded: &'a Loaded,
+    /// Its nodes are in the order in which they are drawn.
+    matrix: MeshMatrix,
+    racks: Vec<Rack>,
+    names: Names,
+    outliers: Vec<Outlier>,
+    findings: Vec<Finding>,
+    /// Its difference from the other matrices.
+    apart: String,
+}
+
+impl<'a> Subject<'a> {
+    fn new(loaded: &'a Loaded, mut matrix: MeshMatrix, racks: &Racks) -> Subject<'a> {
+        let order = Order::new(&matrix.nodes, &loaded.result, racks);
+        let mut places = vec![0; order.nodes.len()];
+        for (place, index) in order.nodes.iter().enumerate() {
+            places[*index] = place;
+        }
+        matrix.nodes = order.nodes.iter().map(|index| matrix.nodes[*index].clone()).collect();
+        matrix.cpu = order.nodes.iter().map(|index| matrix.cpu[*index]).collect();
+        for cell in &mut matrix.cells {
+            (cell.from, cell.to) = (places[cell.from], places[cell.to]);
+        }
+        matrix.cells.sort_by_key(|cell| (cell.from, cell.to));
+        let Mesh { matrix, outliers, findings, .. } = Mesh::new(matrix);
+        let names: Vec<&str> = matrix.nodes.iter().map(String::as_str).collect();
+        let names = Names::new(&names);
+        Subject {
+            loaded,
+            names,
+            racks: order.racks,
+            outliers,
+            findings,
+            matrix,
+            apart: String::new(),
+        }
+    }
+
+    /// The racks as parts of an axis on which nodes are 1 apart.
+    fn parts(&self) -> impl Iterator<Item = (f64, f64, String)> {
+        self.racks.iter().map(|rack| {
+            let from = rack.start as f64 - 0.5;
+            (from, from + rack.len as f64, rack.name.clone())
+        })
+    }
+
+    /// What is slow by throughput, or by latency: rows and columns of a map.
+    fn slow(&self, quantity: Metric) -> impl Iterator<Item = [Range<usize>; 2]> {
+        let is_rate = quantity.higher_is_better();
+        let outliers = self.outliers.iter();
+        let of_kind = outliers.filter(move |it| it.quantity.higher_is_better() == is_rate);
+        of_kind.flat_map(|outlier| {
+            let whole = 0..self.matrix.nodes.len();
+            let one = |node: usize| node..node + 1;
+            let from = |node| [one(node), whole.clone()];
+            let to = |node| [whole.clone(), one(node)];
+            match outlier.place {
+                Place::Node(node) => vec![from(node), to(node)],
+                Place::From(node) => vec![from(node)],
+                Place::To(node) => vec![to(node)],
+                Place::Path(from, to) => vec![[one(from), one(to)]],
+            }
+        })
+    }
+
+    /// Of one side, rows or columns, the places whose names stand out.
+    fn marked(&self, quantity: Metric, side: usize) -> BTreeSet<usize> {
+        self.slow(quantity)
+            .map(|block| block[side].clone())
+            .filter(|it| it.len() == 1)
+            .map(|it| it.start)
+            .collect()
+    }
+
+    fn picture(&self) -> Picture {
+        Picture { subtitle: subtitle(self.loaded, &self.matrix), ..Picture::default() }
+    }
+
+    fn title(&self, what: &str) -> String {
+        let count = self.matrix.nodes.len();
+        let pattern = self.matrix.pattern.word();
+        let title = format!("{what}: {pattern}, {count} nodes");
+        match self.apart.as_str() {
+            "" => title,
+            apart => format!("{title}, {apart}"),
+        }
+    }
+}
+
+/// The settings of a matrix as words, of those settings that have some.
+fn words(loaded: &Loaded, matrix: &MeshMatrix) -> Vec<(Setting, String)> {
+    let id = matrix.cases.first();
+    let case = loaded.result.cases.iter().find(|case| Some(&case.id) == id);
+    let Some(flow) = case.and_then(|case| case.flows().next()) else {
+        return Vec::new();
+    };
+    let sample = Sample::new(loaded, flow, false);
+    Setting::each()
+        .into_iter()
+        .filter(|setting| ![Setting::Flow, Setting::Side].contains(setting))
+        .map(|setting| (setting, sample.value(setting).words.clone()))
+        .filter(|(_, words)| !words.is_empty())
+        .collect()
+}
+
+fn subtitle(loaded: &Loaded, matrix: &MeshMatrix) -> String {
+    let words = words(loaded, matrix).into_iter().map(|(_, words)| words);
+    let runs: BTreeSet<usize> = matrix.cells.iter().map(|it| it.runs.len() + it.lost).collect();
+    let runs = match (runs.first(), runs.last()) {
+        (Some(1), Some(1)) => "1 run a flow".to_owned(),
+        (Some(least), Some(most)) if least == most => format!("{most} runs a flow"),
+        (Some(least), Some(most)) => format!("{least} to {most} runs a flow"),
+        _ => String::new(),
+    };
+    words.chain([runs]).collect::<Vec<_>>().join("\u{a0}· ")
 }
 
 /// Says of each what it does not share with all others.
@@ -143,206 +267,101 @@ const MOST_SINGLE: usize = 64;
 const WORST_ROWS: usize = 100;
 const UNKNOWN: &str = "no run that counts";
 
-/// Whether a map shows more than the nodes' medians do.
-fn is_worth_a_map(subject: &Subject<'_>) -> bool {
-    subject.matrix.cells.len() >= 2 * subject.matrix.nodes.len().max(2)
-}
-
 /// The map of a quantity; `None` where no flow has it.
 fn map_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
-    let map = Map {
-        subject,
-        quantity,
-        count: subject.matrix.nodes.len(),
-        norm: Norm::around(subject.matrix.median(quantity), quantity)?,
+    let matrix = &subject.matrix;
+    let norm = Norm::around(matrix.median(quantity), quantity)?;
+    let is_single = matrix.nodes.len() <= MOST_SINGLE;
+    let shades = shades(quantity);
+    let parts = subject.parts().map(|(begin, end, name)| (-begin, -end, name));
+    let [y, x] = ["from", "to"].map(|end| (subject.names.title(end), subject.names.labels.clone()));
+    let map = Matrix {
+        y: Axis {
+            marked: subject.marked(quantity, 0),
+            parts: parts.collect(),
+            ..Axis::rows(y.0, y.1)
+        },
+        x: Axis {
+            marked: subject.marked(quantity, 1),
+            parts: subject.parts().collect(),
+            ..Axis::columns(x.0, x.1)
+        },
+        shades: &shades,
+        cell_px: (0.0, MOST_CELL_PX.0, MOST_CELL_PX.1.min(ROWS_PX / matrix.nodes.len() as f64)),
     };
-    let (what, shades) = (quantity.title(), shades(quantity));
-    let tiles = map.tiles(&shades);
-    let mut keys = Shade::keys(&shades);
-    if tiles.iter().any(|tile| tile.fill == Fill::Hatched) {
-        keys.push(Key::new(KeyMark::Hatched, SeriesStyle::default(), UNKNOWN));
-    }
-    let picture = Picture {
-        subtitle: subject.subtitle.clone(),
-        keys,
-        charts: vec![map.chart(tiles)],
-        notes: vec![format!(
-            "Share of the median, {}: worse is orange, better is blue.",
-            map.norm.with_unit(map.norm.median)
-        )],
-        tables: vec![map.table()],
-    };
-    Some(picture.named(
-        id,
-        subject.title(&format!("{what} from node to node ({})", map.norm.unit)),
-        CAPTION,
-    ))
-}
-
-struct Map<'m> {
-    subject: &'m Subject<'m>,
-    quantity: Metric,
-    count: usize,
-    norm: Norm,
-}
-
-impl Map<'_> {
-    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
-        let count = self.count;
-        (0..count).flat_map(move |row| (0..count).map(move |column| (row, column)))
-    }
-
-    fn value(&self, row: usize, column: usize) -> Option<f64> {
-        let cell = self.subject.cell(row, column)?;
-        cell.figures.of(self.quantity).filter(|it| it.is_finite())
-    }
-
-    fn hint(&self, row: usize, column: usize) -> String {
-        let [from, to] = [row, column].map(|place| self.subject.name(place));
-        let lost = self.subject.cell(row, column).map_or(0, |cell| cell.lost);
-        let lost = match lost {
+    let mut chart = map.chart(|from, to| {
+        let value = value(matrix, quantity, from, to);
+        let lost = match matrix.cell(from, to).map_or(0, |cell| cell.lost) {
             0 => String::new(),
             1 => "; 1 run does not count".to_owned(),
             many => format!("; {many} runs do not count"),
         };
-        let value = (self.value(row, column))
-            .map_or(UNKNOWN.to_owned(), |value| self.norm.with_share(value));
-        format!("{from} to {to}: {value}{lost}")
-    }
-
-    fn tiles(&self, shades: &[Shade]) -> Vec<Tile> {
-        let is_single = self.count <= MOST_SINGLE;
-        self.places()
-            .filter(|it| self.subject.has(it.0, it.1))
-            .map(|(row, column)| {
-                let value =
-                    self.value(row, column).map(|it| (it, Shade::at(shades, self.norm.share(it))));
-                let fill = value.map_or(Fill::Hatched, |(_, shade)| Fill::Plain(shade.colour));
-                let hint = if is_single { self.hint(row, column) } else { String::new() };
-                let text = value.filter(|_| is_single);
-                Tile {
-                    within: text.map(|(figure, shade)| (self.norm.plain(figure), shade.ink)),
-                    ..block((row, 1), (column, 1), fill, hint)
-                }
-            })
-            .collect()
-    }
-
-    /// The cells, with frames around what is slow.
-    fn chart(&self, tiles: Vec<Tile>) -> Chart {
-        let subject = self.subject;
-        let marks = subject.marks(self.quantity);
-        let [y_title, x_title] = ["from", "to"].map(|what| subject.names.title(what));
-        let labels = &subject.names.labels;
-        let flipped = subject.order.parts().map(|(begin, end, name)| (-begin, -end, name));
-        let y = Axis {
-            marked: marks.rows(),
-            parts: flipped.collect(),
-            ..Axis::rows(y_title, labels.clone())
-        };
-        let x = Axis {
-            marked: marks.columns(),
-            parts: subject.order.parts().collect(),
-            ..Axis::columns(x_title, labels.clone())
-        };
-        let (line, frame) = ((0, self.count), Fill::Frame(INK));
-        let from = marks.from.iter().map(|row| block((*row, 1), line, frame, ""));
-        let to = marks.to.iter().map(|column| block(line, (*column, 1), frame, ""));
-        let paths =
-            marks.paths.iter().map(|(row, column)| block((*row, 1), (*column, 1), frame, ""));
-        let frames = Mark::Tiles(from.chain(to).chain(paths).collect());
-        let row_px = MOST_CELL_PX.1.min(ROWS_PX / self.count as f64);
-        let width_px = (0.0, MOST_CELL_PX.0);
-        Chart::of_cells(width_px, row_px, (x, y), vec![Mark::Tiles(tiles), frames])
-    }
-
-    fn table(&self) -> Table {
-        let typical = self.norm.median / self.norm.divisor;
-        let digits = (2.0 - typical.abs().max(1e-6).log10().floor()).clamp(0.0, 6.0) as usize;
-        let unit = self.norm.unit;
-        if self.count <= MOST_SINGLE {
-            let names = (0..self.count).map(|place| self.subject.name(place));
-            return Table::new(
-                format!("Medians over the runs that count, in {unit}: rows are from, columns to"),
-                ["from"].into_iter().chain(names),
-                (0..self.count).map(|from| {
-                    let to = 0..self.count;
-                    let values = to.map(|to| self.value(from, to));
-                    let cells =
-                        values.map(|it| Cell::number(it.map(|it| it / self.norm.divisor), digits));
-                    [Cell::text(self.subject.name(from))].into_iter().chain(cells).collect()
-                }),
-            );
-        }
-        let mut worst: Vec<(usize, usize, f64)> = self
-            .places()
-            .filter_map(|(row, column)| Some((row, column, self.value(row, column)?)))
-            .collect();
-        worst.sort_by(|one, other| {
-            if self.quantity.higher_is_better() {
-                one.2.total_cmp(&other.2)
-            } else {
-                other.2.total_cmp(&one.2)
-            }
-        });
-        let rows = worst.into_iter().take(WORST_ROWS).map(|(from, to, value)| {
-            vec![
-                Cell::text(self.subject.name(from)),
-                Cell::text(self.subject.name(to)),
-                Cell::Number(value / self.norm.divisor, digits),
-                Cell::Number(self.norm.share(value) * 100.0, 1),
-            ]
-        });
-        let count = self.subject.matrix.cells.len();
-        Table::new(
-            format!("The worst {WORST_ROWS} of {count} cells; the CSV file has all"),
-            ["from", "to", unit, "of the median (%)"],
-            rows,
-        )
-    }
-}
-
-/// Some rows and columns, each from its first one.
-fn block(
-    rows: (usize, usize),
-    columns: (usize, usize),
-    fill: Fill,
-    hint: impl Into<String>,
-) -> Tile {
-    let [(row, height), (column, width)] = [rows, columns].map(|it| (it.0 as f64, it.1 as f64));
-    let ends = (column - 0.5, column - 0.5 + width);
-    Tile { height, ..Tile::new(0.5 - row - height / 2.0, ends, fill, hint) }
-}
-
-/// The strip of a quantity; `None` where no flow has it.
-fn strip_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
-    let norm = Norm::around(subject.matrix.median(quantity), quantity)?;
-    let strip = Strip::new(subject, quantity, norm);
-    let what = quantity.title();
-    let sides = strip.sides.iter().map(|side| Key::new(KeyMark::Marker, side.style, side.label()));
-    let rule = Key::new(KeyMark::Line, SeriesStyle::of_rule(1), "median of all flows");
+        let words = value.map_or(UNKNOWN.to_owned(), |value| norm.with_share(value));
+        let hint = format!("{} to {}: {words}{lost}", matrix.name(from), matrix.name(to));
+        matrix.has(from, to).then(|| MatrixCell {
+            part: value.map(|value| norm.share(value)),
+            text: value.map(|value| norm.plain(value)).unwrap_or_default(),
+            hint: if is_single { hint } else { String::new() },
+        })
+    });
+    let frames = subject
+        .slow(quantity)
+        .map(|[rows, columns]| Tile::block(rows, columns, Fill::Frame(INK), ""));
+    chart.marks.push(Mark::Tiles(frames.collect()));
     let picture = Picture {
-        subtitle: subject.subtitle.clone(),
-        keys: sides.chain([rule]).collect(),
-        charts: vec![strip.chart()],
-        tables: vec![strip.table()],
-        ..Picture::default()
+        keys: shades.keys(std::slice::from_ref(&chart), UNKNOWN),
+        charts: vec![chart],
+        notes: vec![format!(
+            "Share of the median, {}: worse is orange, better is blue.",
+            norm.with_unit(norm.median)
+        )],
+        tables: vec![map_table(matrix, quantity, &norm)],
+        ..subject.picture()
     };
-    Some(picture.named(
-        id,
-        subject.title(&format!("{what} of each node ({})", strip.norm.unit)),
-        "Medians of each node: of the flows that it posts, and of the flows to it.",
-    ))
+    let what = format!("{} from node to node ({})", quantity.title(), norm.unit);
+    Some(picture.named(id, subject.title(&what), CAPTION))
 }
 
-struct Strip<'s> {
-    subject: &'s Subject<'s>,
-    quantity: Metric,
-    norm: Norm,
-    /// By place of the order.
-    sides: [Side; 2],
+fn value(matrix: &MeshMatrix, quantity: Metric, from: usize, to: usize) -> Option<f64> {
+    matrix.cell(from, to)?.figures.of(quantity).filter(|it| it.is_finite())
 }
 
+fn map_table(matrix: &MeshMatrix, quantity: Metric, norm: &Norm) -> Table {
+    let typical = norm.median / norm.divisor;
+    let digits = (2.0 - typical.abs().max(1e-6).log10().floor()).clamp(0.0, 6.0) as usize;
+    let (unit, count) = (norm.unit, matrix.nodes.len());
+    let figure = |value: Option<f64>| Cell::number(value.map(|it| it / norm.divisor), digits);
+    if count <= MOST_SINGLE {
+        let names = ["from"].into_iter().chain(matrix.nodes.iter().map(String::as_str));
+        let rows = (0..count).map(|from| {
+            let cells = (0..count).map(|to| figure(value(matrix, quantity, from, to)));
+            [Cell::text(matrix.name(from))].into_iter().chain(cells).collect()
+        });
+        let caption =
+            format!("Medians over the runs that count, in {unit}: rows are from, columns to");
+        return Table::new(caption, names, rows);
+    }
+    let cells = matrix.cells.iter();
+    let mut worst: Vec<(usize, usize, f64)> = cells
+        .filter_map(|cell| Some((cell.from, cell.to, value(matrix, quantity, cell.from, cell.to)?)))
+        .collect();
+    worst.sort_by(|one, other| one.2.total_cmp(&other.2));
+    if !quantity.higher_is_better() {
+        worst.reverse();
+    }
+    Table::from_rows(
+        format!("The worst {WORST_ROWS} of {} cells; the CSV file has all", matrix.cells.len()),
+        worst.into_iter().take(WORST_ROWS),
+        &[
+            ("from", &|it| Cell::text(matrix.name(it.0))),
+            ("to", &|it| Cell::text(matrix.name(it.1))),
+            (unit, &|it| figure(Some(it.2))),
+            ("of the median (%)", &|it| Cell::number(norm.share(it.2) * 100.0, 1)),
+        ],
+    )
+}
+
+/// The flows that nodes post, or those to them.
 struct Side {
     name: &'static str,
     style: SeriesStyle,
@@ -352,110 +371,199 @@ struct Side {
 }
 
 impl Side {
-    fn label(&self) -> String {
-        format!("median of the flows {}", self.name)
-    }
-
-    fn median(&self, place: usize) -> Option<f64> {
-        self.medians.get(place).copied().flatten()
-    }
-}
-
-impl Strip<'_> {
-    fn new<'s>(subject: &'s Subject<'s>, quantity: Metric, norm: Norm) -> Strip<'s> {
-        let matrix = &subject.matrix;
-        let [from, to] = [matrix.sending(quantity), matrix.receiving(quantity)].map(|medians| {
-            let order = subject.order.nodes.iter();
-            order.map(|index| medians.get(*index).copied().flatten()).collect()
-        });
-        let up = SeriesStyle { marker: Marker::Up, ..style(0) };
-        let ring = SeriesStyle { colour: SERIES[1], hollow: true, ..style(0) };
-        Strip {
-            subject,
-            quantity,
-            norm,
-            sides: [
-                Side { name: "from the node", style: up, beside: -0.15, medians: from },
-                Side { name: "to the node", style: ring, beside: 0.15, medians: to },
-            ],
-        }
-    }
-
-    fn chart(&self) -> Chart {
-        let subject = self.subject;
-        let largest = (self.sides.iter())
-            .flat_map(|side| side.medians.iter().flatten())
-            .copied()
-            .fold(self.norm.median, f64::max);
-        let x = Axis {
-            parts: subject.order.parts().collect(),
-            ..Axis::columns(subject.names.title("node"), subject.names.labels.clone())
-        };
-        let y = Scale::from_zero(largest);
-        let y = Axis::new(self.quantity.axis(), y, unit(self.quantity));
-        let rule = Mark::Rule(Rule {
-            style: SeriesStyle::of_rule(1),
-            y: self.norm.median,
-            ..Rule::default()
-        });
-        let count = subject.matrix.nodes.len();
-        let dots = (self.sides.iter())
-            .flat_map(|side| (0..count).filter_map(|place| self.dot(side, place)));
-        // What is slow.
-        let marks = subject.marks(self.quantity);
-        let slow = self.sides.iter().zip([("from", marks.from), ("to", marks.to)]).flat_map(
-            |(side, (end, places))| {
-                places
-                    .into_iter()
-                    .filter_map(|place| {
-                        let (dot, name) = (self.dot(side, place)?, subject.name(place));
-                        Some(Dot {
-                            style: SeriesStyle { colour: WORSE, ..side.style },
-                            ring: Some(false),
-                            hint: format!("{name} is named above"),
-                            label: format!("{end} {name}"),
-                            ..dot
-                        })
-                    })
-                    .collect::<Vec<_>>()
-            },
-        );
-        let drawn = [rule].into_iter().chain(dots.chain(slow).map(Mark::Dot));
-        Chart::new(x, y, drawn.collect())
-    }
-
-    fn dot(&self, side: &Side, place: usize) -> Option<Dot> {
-        let value = side.median(place)?;
-        let (node, label) = (self.subject.name(place), side.label());
+    /// The marker of a node.
+    fn dot(&self, subject: &Subject<'_>, place: usize, norm: &Norm) -> Option<Dot> {
+        let value = self.medians.get(place).copied().flatten()?;
+        let name = format!("median of the flows {} the node", self.name);
         Some(Dot {
-            name: side.label(),
-            at: (place as f64 + side.beside, value),
-            style: side.style,
-            hint: format!("{node}: {label} {}", self.norm.with_share(value)),
+            at: (place as f64 + self.beside, value),
+            style: self.style,
+            hint: format!("{}: {name} {}", subject.matrix.name(place), norm.with_share(value)),
+            name,
             ..Dot::default()
         })
     }
+}
 
-    fn table(&self) -> Table {
-        let subject = self.subject;
-        let racks = &subject.order.racks;
-        let mut names = vec!["node".to_owned()];
-        names.extend((!racks.is_empty()).then(|| "rack".to_owned()));
-        for side in &self.sides {
-            names.push(format!("{} ({})", side.name, self.norm.unit));
-            names.push("of the median (%)".to_owned());
-        }
-        let rows = (0..subject.matrix.nodes.len()).map(|place| {
-            let mut row = vec![Cell::text(subject.name(place))];
-            let rack = racks.iter().find(|it| (it.start..it.start + it.len).contains(&place));
-            row.extend(rack.map(|rack| Cell::text(&rack.name)));
-            for side in &self.sides {
-                let value = side.median(place);
-                row.push(Cell::number(value.map(|it| it / self.norm.divisor), 3));
-                row.push(Cell::number(value.map(|it| self.norm.share(it) * 100.0), 1));
+/// The strip of a quantity; `None` where no flow has it.
+fn strip_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Figure> {
+    let matrix = &subject.matrix;
+    let norm = Norm::around(matrix.median(quantity), quantity)?;
+    let up = SeriesStyle { marker: Marker::Up, ..style(0) };
+    let ring = SeriesStyle { colour: SERIES[1], hollow: true, ..style(0) };
+    let sides = [
+        Side { name: "from", style: up, beside: -0.15, medians: matrix.sending(quantity) },
+        Side { name: "to", style: ring, beside: 0.15, medians: matrix.receiving(quantity) },
+    ];
+    let count = matrix.nodes.len();
+    let dots =
+        sides.iter().flat_map(|side| (0..count).filter_map(|it| side.dot(subject, it, &norm)));
+    let slow = sides.iter().enumerate().flat_map(|(number, side)| {
+        let whole = subject.slow(quantity).filter(move |block| block[1 - number].len() == count);
+        whole
+            .filter_map(|block| {
+                let place = block[number].start;
+                let name = matrix.name(place);
+                Some(Dot {
+                    style: SeriesStyle { colour: WORSE, ..side.style },
+                    ring: Some(false),
+                    hint: format!("{name} is named above"),
+                    label: format!("{} {name}", side.name),
+                    ..side.dot(subject, place, &norm)?
+                })
+            })
+            .collect::<Vec<_>>()
+    });
+    let dots: Vec<Dot> = dots.chain(slow).collect();
+    let largest = dots.iter().map(|dot| dot.at.1).fold(norm.median, f64::max);
+    let x = Axis {
+        parts: subject.parts().collect(),
+        ..Axis::columns(subject.names.title("node"), subject.names.labels.clone())
+    };
+    let y = Axis::new(quantity.axis(), Scale::from_zero(largest), unit(quantity));
+    let rule = Rule { style: SeriesStyle::of_rule(1), at: norm.median, ..Rule::default() };
+    let marks = std::iter::once(Mark::Rule(rule)).chain(dots.into_iter().map(Mark::Dot));
+    let keys = sides.iter().map(|side| {
+        let label = format!("median of the flows {} the node", side.name);
+        Key::new(KeyMark::Marker, side.style, label)
+    });
+    let median = Key::new(KeyMark::Line, SeriesStyle::of_rule(1), "median of all flows");
+    let picture = Picture {
+        keys: keys.chain([median]).collect(),
+        charts: vec![Chart::new(x, y, marks.collect())],
+        tables: vec![strip_table(subject, &sides, &norm)],
+        ..subject.picture()
+    };
+    Some(picture.named(
+        id,
+        subject.title(&format!("{} of each node ({})", quantity.title(), norm.unit)),
+        "Medians of each node: of the flows that it posts, and of the flows to it.",
+    ))
+}
+
+fn strip_table(subject: &Subject<'_>, sides: &[Side; 2], norm: &Norm) -> Table {
+    let figure = |side: &Side, place: usize| {
+        Cell::number(side.medians[place].map(|it| it / norm.divisor), 3)
+    };
+    let part = |side: &Side, place: usize| {
+        Cell::number(side.medians[place].map(|it| norm.share(it) * 100.0), 1)
+    };
+    let rack = |place: usize| {
+        let mut racks = subject.racks.iter();
+        let rack = racks.find(|it| (it.start..it.start + it.len).contains(&place));
+        rack.map_or(Cell::Missing, |rack| Cell::text(&rack.name))
+    };
+    let [from, to] = ["from", "to"].map(|end| format!("{end} the node ({})", norm.unit));
+    let part_of_median = "of the median (%)";
+    let mut table = Table::from_rows(
+        "Medians of each node over its peers",
+        0..subject.matrix.nodes.len(),
+        &[
+            ("node", &|place| Cell::text(subject.matrix.name(*place))),
+            ("rack", &|place| rack(*place)),
+            (&from, &|place| figure(&sides[0], *place)),
+            (part_of_median, &|place| part(&sides[0], *place)),
+            (&to, &|place| figure(&sides[1], *place)),
+            (part_of_median, &|place| part(&sides[1], *place)),
+        ],
+    );
+    if subject.racks.is_empty() {
+        table.columns.remove(1);
+        table.rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
+    table
+}
+
+/// Figures over the median at which a colour ends and the next begins, in percent. 100 is the median.
+const BANDWIDTH: [u32; 8] = [50, 75, 90, 95, 98, 102, 105, 110];
+/// Latencies scatter more, and there is no end to how long they can be.
+const LATENCY: [u32; 8] = [67, 80, 90, 110, 125, 150, 200, 400];
+/// Colours on which text has the ground's colour instead of the ink's.
+const DARK_STEPS: usize = 3;
+
+fn shades(quantity: Metric) -> Shades {
+    let is_rate = quantity.higher_is_better();
+    let ends = if is_rate { BANDWIDTH } else { LATENCY };
+    let shades = (0..=ends.len()).map(|at| {
+        // The first colour is the worst.
+        let step = if is_rate { at } else { ends.len() - at };
+        let (from, to) = (at.checked_sub(1).map(|at| ends[at]), ends.get(at));
+        let label = match (from, to) {
+            (Some(from), Some(to)) => format!("{from} to {to} %"),
+            (Some(from), None) => format!("above {from} %"),
+            (None, to) => format!("below {} %", to.unwrap_or(&0)),
+        };
+        let up_to = to.map_or(f64::INFINITY, |end| f64::from(*end) / 100.0);
+        Shade::new(up_to, DIVERGING[step], step < DARK_STEPS, label)
+    });
+    Shades(shades.collect())
+}
+
+/// How the figures of a quantity are written: all in one unit, and as shares of their median.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Norm {
+    unit: &'static str,
+    /// What a figure is divided by to be in it.
+    divisor: f64,
+    median: f64,
+}
+
+impl Norm {
+    /// `None` without a median to compare with.
+    fn around(figure: Option<f64>, quantity: Metric) -> Option<Norm> {
+        let median = figure.filter(|figure| figure.is_finite() && *figure > 0.0)?;
+        let (unit, divisor) = match quantity.unit() {
+            "ns" => {
+                let unit = text::time_unit(median);
+                (unit.name, unit.ns)
             }
-            row
-        });
-        Table::new("Medians of each node over its peers", names, rows)
+            unit => (unit, 1.0),
+        };
+        Some(Norm { unit, divisor, median })
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        value / self.median
+    }
+
+    fn plain(&self, value: f64) -> String {
+        text::short(value / self.divisor)
+    }
+
+    fn with_unit(&self, value: f64) -> String {
+        format!("{}\u{a0}{}", self.plain(value), self.unit)
+    }
+
+    fn with_share(&self, value: f64) -> String {
+        let (value, percent) = (self.with_unit(value), self.share(value) * 100.0);
+        format!("{value}, {percent:.1}\u{a0}% of the median")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::plot::draw::palette::wcag::contrast;
+
+    #[test]
+    fn worse_is_a_lower_step_whichever_way_is_worse() {
+        let steps = |quantity, values: [f64; 7]| {
+            let norm = Norm::around(Some(10.0), quantity).unwrap();
+            let shades = shades(quantity);
+            for Shade { colour, ink, label, .. } in &shades.0 {
+                assert!(contrast(colour.light, ink.light) >= 4.5, "{label}");
+                assert!(contrast(colour.dark, ink.dark) >= 4.5, "{label}");
+            }
+            values
+                .map(|value| shades.at(norm.share(value)).colour)
+                .map(|colour| DIVERGING.iter().position(|it| *it == colour).unwrap())
+        };
+        let rates = [0.0, 6.0, 9.7, 10.0, 10.1, 10.3, 99.0];
+        assert_eq!(steps(Metric::GbitPerS, rates), [0, 1, 4, 5, 5, 6, 8]);
+        let times = [99.0, 21.0, 11.5, 10.0, 9.5, 8.5, 1.0];
+        assert_eq!(steps(Metric::P99Ns, times), [0, 1, 4, 5, 5, 6, 8]);
+        for missing in [None, Some(0.0), Some(f64::NAN)] {
+            assert_eq!(Norm::around(missing, Metric::P99Ns), None);
+        }
     }
 }

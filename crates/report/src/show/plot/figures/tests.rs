@@ -2,6 +2,7 @@
 
 mod launches;
 mod loads;
+mod maps;
 mod meshes;
 mod qps;
 
@@ -35,7 +36,7 @@ const KINDS: [(&str, Maker); 13] = [
     ("qp-time", |it| queue_pairs::over_time_figures(it)),
     ("trend", |it| trend::figures(it)),
     ("shares", |it| queue_pairs::shares(it).figures),
-    ("heat-map", heat_map::figures),
+    ("heat-map", |it| specs::MAP_OF_QPS.figures(it)),
     ("latency", |it| {
         let (base, new) = it.split_at(it.len() / 2);
         specs::LATENCY.figures(Sides { new, base })

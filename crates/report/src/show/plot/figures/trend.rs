@@ -13,11 +13,11 @@ use crate::show::plot::{
         text,
     },
     figure::{Cell, Figure, Picture, Table},
-    marks::{self, Axis, Chart, Dot, Mark, Series, Upright},
+    marks::{self, Axis, Chart, Dot, Mark, Rule, Series},
     rows::{
         Sample, Sides,
         case_settings::{Setting, minute, revision},
-        groups::{Group, Groups, Line, Rule, grouped},
+        groups::{self, Group, Groups, Line, grouped},
     },
     spec::{extent, heading, over_places, unit},
 };
@@ -35,21 +35,21 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let Some(moments) = moments(new) else {
         return Vec::new();
     };
-    let rule = Rule {
+    let rule = groups::Rule {
         axis: Setting::Files,
         place: &|sample| moments.place(sample.loaded),
-        apart: &["size"],
+        apart: &[Setting::from_flag("size")],
         most_lines: 6,
         // Those are drawn that stepped.
         most_charts: usize::MAX,
         least_places: 2,
     };
     // The base is a file as others are here.
-    let groups = grouped(Sample::of_sides(new.into()), &rule);
-    let trends = groups.groups.iter().flat_map(|group| {
-        Metric::ALL.iter().filter_map(|metric| Trend::new(&groups, group, *metric))
+    let lines = grouped(Sample::of_sides(new.into()), &rule);
+    let trends = lines.groups.iter().flat_map(|group| {
+        Metric::ALL.iter().filter_map(|metric| Trend::new(&lines, group, *metric))
     });
-    figure(&groups, trends.collect(), &moments).into_iter().collect()
+    figure(&lines, trends.collect(), &moments).into_iter().collect()
 }
 
 struct Trend<'l> {
@@ -94,49 +94,48 @@ impl<'l> Trend<'l> {
     fn chart(&self, moments: &Moments<'_>) -> Option<Chart> {
         let own = self.lines.iter().map(|(series, ..)| series);
         let (least, most) = extent(own.clone())?;
-        let changes = moments.changes().map(|(x, _)| Mark::Upright(Upright { x }));
-        let rings = self.lines.iter().flat_map(|(series, line, steps)| {
-            line.points
-                .iter()
-                .zip(steps)
-                .filter_map(|((place, _), step)| ring(&series.name, *place, (*step)?, self.metric))
+        let changes = moments.changes().map(|(x, _)| Mark::Rule(Rule::upright(x)));
+        let rings = self.rows().filter_map(|(series, place, _, step)| {
+            ring(&series.name, place, (*step)?, self.metric).map(Mark::Dot)
         });
-        let lines = own.cloned().map(Mark::Line);
+        let x = Axis::named(moments.axis_title, moments.scale(), moments.ticks());
         let y = scale(self.metric, least, most);
-        let x = Axis::named(moments.axis_title(), moments.scale(), moments.ticks());
         let y = Axis::new(self.metric.axis(), y, unit(self.metric));
-        let marks = changes.chain(lines).chain(rings.map(Mark::Dot));
+        let marks = changes.chain(own.cloned().map(Mark::Line)).chain(rings);
         Some(Chart { heading: self.heading.clone(), ..Chart::new(x, y, marks.collect()) })
     }
 
+    /// Each line's cases with their places and steps.
+    fn rows(&self) -> impl Iterator<Item = (&Series, f64, &Sample<'l>, &Option<Step>)> {
+        self.lines.iter().flat_map(|(series, line, steps)| {
+            let cases = line.points.iter().zip(steps);
+            cases.map(move |((place, sample), step)| (series, *place, sample, step))
+        })
+    }
+
     fn table(&self) -> Table {
-        let mut rows = Vec::new();
-        for (series, line, steps) in &self.lines {
-            for ((_, sample), step) in line.points.iter().zip(steps) {
-                let file = &sample.loaded.result;
-                let mut row = vec![
-                    Cell::text(&series.name),
-                    Cell::text(minute(&file.started_at)),
-                    revision(file).map_or(Cell::Missing, Cell::Text),
-                    sample.runs_cell(),
-                ];
-                row.extend(Cell::of_spread(self.metric, sample.spread(self.metric)));
-                row.push(step.map_or(Cell::Missing, |step| Cell::Text(step.words(self.metric))));
-                rows.push(row);
-            }
-        }
-        let names = [
-            "Line",
-            "Begun (UTC)",
-            "Revision",
-            "Runs",
-            self.metric.column().0,
-            "lowest",
-            "highest",
-            "Against the previous file",
-        ];
-        let caption = format!("{}: medians of the runs that count", self.heading);
-        Table::new(caption, names, rows)
+        let spread = |sample: &Sample<'_>, at: usize| {
+            let [median, low, high] = Cell::of_spread(self.metric, sample.spread(self.metric));
+            [median, low, high].into_iter().nth(at).unwrap_or(Cell::Missing)
+        };
+        Table::from_rows(
+            format!("{}: medians of the runs that count", self.heading),
+            self.rows(),
+            &[
+                ("Line", &|(series, ..)| Cell::text(&series.name)),
+                ("Begun (UTC)", &|(_, _, it, _)| Cell::text(minute(&it.loaded.result.started_at))),
+                ("Revision", &|(_, _, it, _)| {
+                    revision(&it.loaded.result).map_or(Cell::Missing, Cell::Text)
+                }),
+                ("Runs", &|(_, _, it, _)| it.runs_cell()),
+                (self.metric.column().0, &|(_, _, it, _)| spread(it, 0)),
+                ("lowest", &|(_, _, it, _)| spread(it, 1)),
+                ("highest", &|(_, _, it, _)| spread(it, 2)),
+                ("Against the previous file", &|(_, _, _, step)| {
+                    step.map_or(Cell::Missing, |step| Cell::Text(step.words(self.metric)))
+                }),
+            ],
+        )
     }
 }
 
@@ -173,9 +172,8 @@ fn figure(
     let charts: Vec<Chart> = trends.iter().filter_map(|trend| trend.chart(moments)).collect();
     charts.first()?;
     let revisions: Vec<String> = moments.changes().map(|(_, revision)| revision).collect();
-    let change = SeriesStyle::of_rule(0).with_dash("2 4");
     let keys = [
-        Key::new(KeyMark::Line, change, "git revision changed"),
+        Key::new(KeyMark::Line, SeriesStyle::of_rule(2), "git revision changed"),
         Key::new(KeyMark::Marker, step_style(true), "step to better"),
         Key::new(KeyMark::Marker, step_style(false), "step to worse"),
     ];
@@ -190,15 +188,13 @@ fn figure(
         (!revisions.is_empty())
             .then(|| format!("Revisions from left to right: {}.", revisions.join(", "))),
     ];
-    let notes = own_notes.into_iter().flatten().chain(groups.notes.clone()).collect();
     let picture = Picture {
-        subtitle: groups.subtitle(Setting::Files),
         keys: [marks::keys_of_charts(&charts, &groups.names), keys.into()].concat(),
         charts,
-        notes,
         tables: trends.iter().map(Trend::table).collect(),
+        ..groups.picture(own_notes)
     };
-    Some(picture.named("trend-of-metrics", format!("Trend over {}", moments.kind()), CAPTION))
+    Some(picture.named("trend-of-metrics", format!("Trend over {}", moments.kind), CAPTION))
 }
 
 /// Whether the metric says something of the system: the throughput of an open loop is what was offered.
@@ -285,17 +281,13 @@ fn change_in_percent(ratio: f64) -> String {
     format!("{sign}{}\u{a0}%", text::fixed(change, 1))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Order {
-    Days,
-    Minutes,
-    Revisions,
-}
-
-#[derive(Debug)]
+/// Where files are on the axis, in the order of their places.
 struct Moments<'a> {
-    order: Order,
     files: Vec<(f64, &'a Loaded)>,
+    /// What the axis is of, in a word and in its title.
+    kind: &'static str,
+    axis_title: &'static str,
+    label: fn(&Loaded) -> String,
 }
 
 fn begun(loaded: &Loaded) -> Option<OffsetDateTime> {
@@ -316,52 +308,32 @@ fn moments(results: &[Loaded]) -> Option<Moments<'_>> {
         return None;
     }
     let revisions = each_once(files.iter().map(|(loaded, _)| revision_of(loaded)));
-    let order = match (first.date() == last.date(), revisions.len()) {
-        (false, _) => Order::Days,
-        (true, 1) => Order::Minutes,
-        (true, _) => Order::Revisions,
-    };
-    // Within a revision files stand side by side, in the order in which they were made.
-    if order == Order::Revisions {
+    let is_of_days = first.date() != last.date();
+    let (kind, axis_title, label): (_, _, fn(&Loaded) -> String) = if is_of_days {
+        ("time", "begun on (UTC)", |it| minute(&it.result.started_at).chars().take(10).collect())
+    } else if revisions.len() == 1 {
+        let title = "begun at (UTC), files side by side";
+        ("time", title, |it| minute(&it.result.started_at).chars().skip(11).collect())
+    } else {
+        // Within a revision files stand side by side, in the order in which they were made.
         files.sort_by_key(|(loaded, _)| {
             let own = revision_of(loaded);
             revisions.iter().position(|other| *other == own)
         });
-    }
-    let places = files
-        .into_iter()
-        .enumerate()
-        .map(|(index, (loaded, at))| {
-            let place = match order {
-                // Files of the same second stay apart and in order.
-                Order::Days => (at - first).as_seconds_f64() + index as f64 * 1e-3,
-                _ => index as f64,
-            };
-            (place, loaded)
-        })
-        .collect();
-    Some(Moments { order, files: places })
+        ("revisions", "git revision, files side by side in order of time", revision_of)
+    };
+    let places = (0_u32..).map(f64::from).zip(files).map(|(index, (loaded, at))| {
+        // Files of the same second stay apart and in order.
+        let of_days = (at - first).as_seconds_f64() + index * 1e-3;
+        (if is_of_days { of_days } else { index }, loaded)
+    });
+    Some(Moments { files: places.collect(), kind, axis_title, label })
 }
 
 impl Moments<'_> {
     fn place(&self, loaded: &Loaded) -> Option<f64> {
         let found = self.files.iter().find(|file| file.1.path == loaded.path);
         found.map(|file| file.0)
-    }
-
-    fn kind(&self) -> &'static str {
-        match self.order {
-            Order::Revisions => "revisions",
-            _ => "time",
-        }
-    }
-
-    fn axis_title(&self) -> &'static str {
-        match self.order {
-            Order::Revisions => "git revision, files side by side in order of time",
-            Order::Days => "begun on (UTC)",
-            Order::Minutes => "begun at (UTC), files side by side",
-        }
     }
 
     fn scale(&self) -> Scale {
@@ -374,12 +346,7 @@ impl Moments<'_> {
     fn ticks(&self) -> Vec<Tick> {
         let mut ticks: Vec<Tick> = Vec::new();
         for (value, loaded) in &self.files {
-            let minute = minute(&loaded.result.started_at);
-            let label = match self.order {
-                Order::Revisions => revision_of(loaded),
-                Order::Days => minute.chars().take(10).collect(),
-                Order::Minutes => minute.chars().skip(11).collect(),
-            };
+            let label = (self.label)(loaded);
             if ticks.last().is_none_or(|last| last.label != label) {
                 ticks.push(Tick { value: *value, label });
             }
@@ -434,7 +401,7 @@ mod tests {
             files.each_ref().map(|file| moments.place(file).map(|place| (place / 86400.0).round()));
         assert_eq!(places, [Some(2.0), Some(0.0), Some(3.0), None]);
         assert_eq!(moments.changes().count(), 1);
-        assert_eq!(moments.kind(), "time");
+        assert_eq!(moments.kind, "time");
     }
 
     #[test]

@@ -58,6 +58,11 @@ impl Axis {
         axis
     }
 
+    /// The places that have names; none of an axis of figures.
+    pub(crate) fn names(&self) -> &[Tick] {
+        self.ticks.as_deref().unwrap_or_default()
+    }
+
     /// So many ticks or fewer until they fit; those with names always do.
     fn ticks_that(&self, mut wanted: usize, fit: impl Fn(&[Tick]) -> bool) -> Vec<Tick> {
         if let Some(ticks) = &self.ticks {
@@ -96,7 +101,7 @@ impl Axis {
 
     /// What the names of a vertical axis take at both sides of a chart.
     pub(super) fn names_px(&self) -> f64 {
-        let ticks = self.ticks.as_deref().unwrap_or_default();
+        let ticks = self.names();
         (0..ticks.len()).map(|at| self.label_width(ticks, at)).fold(0.0, f64::max)
             + GAP
             + 10.0

@@ -2,6 +2,7 @@
 //! charts of one figure beside each other, each under its own heading.
 
 mod axis;
+mod matrix;
 mod shapes;
 
 use crate::show::plot::{
@@ -14,7 +15,8 @@ use crate::show::plot::{
 };
 
 pub use axis::{Axis, AxisFrame};
-pub use shapes::{Area, Band, Dot, Fill, Point, Rule, Series, Tile, Upright};
+pub(crate) use matrix::{Matrix, MatrixCell, Shade, Shades};
+pub use shapes::{Band, Dot, Fill, Point, Rule, Series, Tile};
 
 /// The part of a chart's width that a name at a line's end takes at most.
 const LABEL_PART: f64 = 0.35;
@@ -24,9 +26,7 @@ pub enum Mark {
     /// Points, joined where nothing is missing between them.
     Line(Series),
     Rule(Rule),
-    Upright(Upright),
     Band(Band),
-    Area(Area),
     Dot(Dot),
     Tiles(Vec<Tile>),
 }
@@ -44,7 +44,7 @@ impl Mark {
     /// Its figure, if the axis is to have it.
     pub(crate) fn y(&self) -> Option<f64> {
         match self {
-            Mark::Rule(rule) => Some(rule.y),
+            Mark::Rule(rule) => Some(rule.at),
             Mark::Dot(dot) => Some(dot.at.1),
             _ => None,
         }
@@ -78,7 +78,7 @@ impl Chart {
 
     /// A chart of rows with names, each so high, over the whole width.
     pub fn of_rows(row_px: f64, x: Axis, y: Axis, marks: Vec<Mark>) -> Chart {
-        let rows = y.ticks.as_ref().map_or(0, Vec::len);
+        let rows = y.names().len();
         Chart {
             width_px: (f64::INFINITY, f64::INFINITY),
             height_px: Some(rows as f64 * row_px + axis::around(&x)),
@@ -93,7 +93,7 @@ impl Chart {
         (x, y): (Axis, Axis),
         marks: Vec<Mark>,
     ) -> Chart {
-        let columns = x.ticks.as_ref().map_or(0, Vec::len) as f64;
+        let columns = x.names().len() as f64;
         let names_px = y.names_px();
         Chart {
             width_px: (names_px + columns * least_px, names_px + columns * most_px),
@@ -108,9 +108,7 @@ impl Chart {
             match mark {
                 Mark::Line(series) => series.draw(canvas, &frame),
                 Mark::Rule(rule) => rule.draw(canvas, &frame),
-                Mark::Upright(upright) => upright.draw(canvas, &frame),
                 Mark::Band(band) => band.draw(canvas, &frame),
-                Mark::Area(between) => between.draw(canvas, &frame),
                 Mark::Dot(dot) => dot.draw(canvas, &frame),
                 Mark::Tiles(tiles) => Tile::draw_all(tiles, canvas, &frame),
             }
@@ -170,8 +168,9 @@ impl Chart {
                 _ => {}
             }
         }
-        let is_labelled = self.series().any(|series| !series.labels.is_empty());
-        for series in self.series().filter(|_| !is_labelled) {
+        // A line alone needs no name.
+        let is_named = self.series().count() > 1 && self.series().all(|it| it.labels.is_empty());
+        for series in self.series().filter(|_| is_named) {
             let name = &series.name;
             let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
             let end = series.points.iter().filter_map(|it| it.place(frame)).next_back();

@@ -1,11 +1,13 @@
-//! What stands between two axes: lines, in which a gap is what is missing; bands, areas and upright lines; single
+//! What stands between two axes: lines, in which a gap is what is missing; rules and bands to hold them against; single
 //! points with words; and tiles, such as the cells of a map, bars, and intervals.
+
+use std::ops::Range;
 
 use crate::show::plot::{
     draw::{
         Anchor, Canvas, Labels, Paint, Rect, Style,
         canvas::hatch,
-        palette::{Colour, GROUND, MUTED, Marker, RULE, SeriesStyle},
+        palette::{Colour, GROUND, MUTED, Marker, SeriesStyle},
         text::{self, SMALL_PX, width_px},
     },
     marks::axis::AxisFrame,
@@ -45,6 +47,8 @@ pub struct Series {
     pub markers: bool,
     /// Words at its points; none where empty.
     pub labels: Vec<String>,
+    /// Intervals are one area of this style instead of whiskers.
+    pub area: Option<SeriesStyle>,
 }
 
 /// A line across the chart to hold others against.
@@ -52,25 +56,36 @@ pub struct Series {
 pub struct Rule {
     pub name: String,
     pub style: SeriesStyle,
-    /// Where it crosses the vertical axis.
-    pub y: f64,
+    /// Where it crosses the vertical axis, or the horizontal one if it is upright.
+    pub at: f64,
+    pub is_upright: bool,
     /// Words at its beginning; none where empty.
     pub label: String,
 }
 
 impl Rule {
+    /// A dotted line from the top to the bottom.
+    pub fn upright(x: f64) -> Rule {
+        Rule { at: x, style: SeriesStyle::of_rule(2), is_upright: true, ..Rule::default() }
+    }
+
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        if let Some(y) = frame.y(self.y)
-            && frame.contains((frame.plot.x, y))
-        {
+        let plot = &frame.plot;
+        let ends = if self.is_upright {
+            frame.x(self.at).map(|x| [(x, plot.y - 6.0), (x, plot.bottom())])
+        } else {
+            let y = frame.y(self.at).filter(|y| frame.contains((plot.x, *y)));
+            y.map(|y| [(plot.x, y), (plot.right(), y)])
+        };
+        if let Some([from, to]) = ends {
             let paint = Paint::line(self.style.colour, 1.5).dashed(self.style.dash);
-            canvas.line((frame.plot.x, y), (frame.plot.right(), y), paint);
+            canvas.line(from, to, paint);
         }
     }
 
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
         let style = Style { colour: MUTED, ..Style::default() };
-        if let (Some(y), false) = (frame.y(self.y), self.label.is_empty()) {
+        if let (Some(y), false) = (frame.y(self.at), self.label.is_empty()) {
             let x = frame.plot.x + 8.0;
             let _ = labels.at(canvas, (x, y - 5.0), &self.label, style)
                 || labels.at(canvas, (x, y + 15.0), &self.label, style);
@@ -115,6 +130,15 @@ impl Series {
 
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let places: Vec<_> = self.points.iter().map(|it| it.place(frame)).collect();
+        if let Some(area) = self.area {
+            let ends = |of: fn((f64, f64)) -> f64| {
+                let points = self.points.iter();
+                points.filter_map(move |it| frame.place(it.x, of(it.interval?)))
+            };
+            let lower: Vec<_> = ends(|it| it.0).collect();
+            let outline: Vec<_> = ends(|it| it.1).chain(lower.into_iter().rev()).collect();
+            canvas.polygon(&outline, Paint::area(area.colour).see_through(0.5));
+        }
         let paint = Paint::line(self.style.colour, self.style.width()).dashed(self.style.dash);
         for stretch in places.split(Option::is_none) {
             let corners: Vec<_> = stretch.iter().flatten().copied().collect();
@@ -131,7 +155,7 @@ impl Series {
             .filter_map(|(point, place)| Some((point, place?)))
             .collect();
         for &(point, (x, _)) in &placed {
-            if let Some(interval) = point.interval {
+            if let (Some(interval), None) = (point.interval, self.area) {
                 self.whisker(canvas, frame, x, interval);
             }
         }
@@ -220,19 +244,6 @@ pub struct Band {
     pub hint: String,
 }
 
-/// What lies between the least and the most at each place.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Area {
-    pub style: SeriesStyle,
-    /// The place on the horizontal axis, and the least and the most there.
-    pub points: Vec<(f64, f64, f64)>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Upright {
-    pub x: f64,
-}
-
 impl Band {
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let (Some(from), Some(to)) = (frame.x(self.ends.0), frame.x(self.ends.1)) else {
@@ -247,25 +258,6 @@ impl Band {
         };
         let paint = Paint::area(self.style.colour).see_through(self.transparency);
         canvas.rect(rect, paint, Some(&self.hint));
-    }
-}
-
-impl Area {
-    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        let points = self.points.iter();
-        let above = points.clone().filter_map(|it| frame.place(it.0, it.2));
-        let below = points.rev().filter_map(|it| frame.place(it.0, it.1));
-        let outline: Vec<_> = above.chain(below).collect();
-        canvas.polygon(&outline, Paint::area(self.style.colour).see_through(0.5));
-    }
-}
-
-impl Upright {
-    pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        if let Some(x) = frame.x(self.x) {
-            let (top, bottom) = ((x, frame.plot.y - 6.0), (x, frame.plot.bottom()));
-            canvas.line(top, bottom, Paint::line(RULE, 1.5).dashed("2 4"));
-        }
     }
 }
 
@@ -344,6 +336,19 @@ impl Tile {
     /// The whole height of a row.
     pub fn new(y: f64, ends: (f64, f64), fill: Fill, hint: impl Into<String>) -> Tile {
         Tile { y, height: 1.0, ends, fill, hint: hint.into(), within: None, behind: String::new() }
+    }
+
+    /// Some rows and columns of a map.
+    pub(crate) fn block(
+        rows: Range<usize>,
+        columns: Range<usize>,
+        fill: Fill,
+        hint: impl Into<String>,
+    ) -> Tile {
+        let [top, bottom, left, right] =
+            [rows.start, rows.end, columns.start, columns.end].map(|it| it as f64 - 0.5);
+        let height = bottom - top;
+        Tile { height, ..Tile::new(-f64::midpoint(top, bottom), (left, right), fill, hint) }
     }
 
     fn rect(&self, frame: &AxisFrame) -> Option<Rect> {

@@ -3,7 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::show::plot::draw::{Scale, Sheet, Tick, Unit, Width, palette, tests::faults};
+use crate::show::plot::draw::{
+    Scale, Sheet, Tick, Unit, Width,
+    palette::{self, SeriesStyle},
+    tests::faults,
+};
 
 fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
     let min = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -30,9 +34,10 @@ fn drawn(
     let mut sheet = Sheet::new(&text(0), &text(1), width);
     let rule = Mark::Rule(Rule {
         name: text(3),
-        style: palette::SeriesStyle::of_rule(0),
-        y: 5.0,
+        style: SeriesStyle::of_rule(0),
+        at: 5.0,
         label: text(3).chars().take(20).collect(),
+        ..Rule::default()
     });
     let lines = series.into_iter().map(Mark::Line);
     let chart = Chart::new(x, y, std::iter::once(rule).chain(lines).collect());
@@ -81,6 +86,7 @@ proptest! {
             hollow: points.iter().filter_map(|it| Some((it.x, it.y? * 9.0))).collect(),
             markers: index % 2 == 0,
             labels: if index == 2 { names.clone() } else { Vec::new() },
+            area: (index == 3).then(SeriesStyle::default),
         };
         let series = names.iter().enumerate().map(of).collect();
         let xs: Vec<f64> = values.iter().map(|value| value.0).collect();

@@ -12,6 +12,7 @@ use crate::observe::{
 };
 use crate::show::plot::{
     draw::palette::{SeriesStyle, style},
+    figure::Picture,
     rows::{
         Sample,
         case_settings::{Setting, minute},
@@ -47,6 +48,8 @@ pub(crate) struct Group<'a> {
 #[derive(Debug)]
 pub(crate) struct Groups<'a> {
     pub(crate) groups: Vec<Group<'a>>,
+    /// The setting along the axis.
+    axis: Setting,
     /// What is not drawn and why, for a reader.
     pub(crate) notes: Vec<String>,
     pub(crate) key: Vec<Setting>,
@@ -90,6 +93,25 @@ fn without_side(settings: &[Setting]) -> Vec<Setting> {
 }
 
 impl<'a> Groups<'a> {
+    /// Each flow on a line of its own in one chart.
+    pub(crate) fn of_flows(samples: Vec<Sample<'a>>) -> Groups<'a> {
+        let rule = Rule {
+            // All are at one place, and launches may differ in this.
+            axis: Setting::from_flag("runs"),
+            place: &|_| Some(0.0),
+            apart: &[],
+            most_lines: usize::MAX,
+            most_charts: 1,
+            least_places: 1,
+        };
+        grouped(samples, &rule)
+    }
+
+    /// The flows of [`Groups::of_flows`] with their names.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = (String, &Sample<'a>)> {
+        self.named_lines().filter_map(|(_, name, line)| Some((name, &line.points.first()?.1)))
+    }
+
     pub(crate) fn name(&self, line: &Line<'_>) -> String {
         name_by(line, &self.inside)
     }
@@ -106,13 +128,13 @@ impl<'a> Groups<'a> {
         self.groups.iter().flat_map(|group| &group.lines)
     }
 
-    /// All lines, by the heading of their chart and their name.
-    pub(crate) fn named_lines(&self) -> impl Iterator<Item = (String, &Line<'a>)> {
+    /// All lines with their chart, named by its heading and by what is their own.
+    pub(crate) fn named_lines(&self) -> impl Iterator<Item = (&Group<'a>, String, &Line<'a>)> {
         let lines =
             self.groups.iter().flat_map(|group| group.lines.iter().map(move |it| (group, it)));
         lines.map(|(group, line)| match (&*group.heading, self.name(line)) {
-            ("", name) => (name, line),
-            (heading, name) => (format!("{heading}: {name}"), line),
+            ("", name) => (group, name, line),
+            (heading, name) => (group, format!("{heading}: {name}"), line),
         })
     }
 
@@ -120,11 +142,18 @@ impl<'a> Groups<'a> {
         self.lines().flat_map(|line| &line.points).map(|(_, sample)| sample)
     }
 
+    /// A picture that says what the lines are of, and, after `notes`, what of them is not drawn.
+    pub(crate) fn picture(&self, notes: impl IntoIterator<Item = Option<String>>) -> Picture {
+        let own = notes.into_iter().flatten();
+        let notes = own.chain(self.notes.iter().cloned()).collect();
+        Picture { subtitle: self.subtitle(), notes, ..Picture::default() }
+    }
+
     /// What was measured on what: all that the lines share, when, and how often.
-    pub(crate) fn subtitle(&self, axis: Setting) -> String {
+    fn subtitle(&self) -> String {
         let mut parts = Vec::new();
         for setting in Setting::each() {
-            if [axis, Setting::Revision, Setting::Side].contains(&setting) {
+            if [self.axis, Setting::Revision, Setting::Side].contains(&setting) {
                 continue;
             }
             let mut values = distinct(self.samples().map(|it| &*it.value(setting).words));
@@ -137,7 +166,9 @@ impl<'a> Groups<'a> {
                 [] | [""] => None,
                 [one] => Some(one.to_owned()),
                 _ if is_key => None,
-                [one, other] => Some(format!("{one} or {other}")),
+                [one, other] if !plain(setting, one).is_empty() => {
+                    Some(format!("{} or {other}", plain(setting, one)))
+                }
                 _ => Some(format!("{} varies", setting.name())),
             });
         }
@@ -203,7 +234,7 @@ pub(crate) struct Rule<'r> {
     pub(crate) axis: Setting,
     pub(crate) place: &'r dyn Fn(&Sample<'_>) -> Option<f64>,
     /// Settings that never share a chart.
-    pub(crate) apart: &'r [&'static str],
+    pub(crate) apart: &'r [Setting],
     pub(crate) most_lines: usize,
     pub(crate) most_charts: usize,
     /// Places that a line has at least.
@@ -257,10 +288,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
     }
     let mut charts = vec![lines];
     for setting in rule.apart {
-        charts = charts
-            .into_iter()
-            .flat_map(|chart| parted_by(chart, Setting::from_flag(setting)))
-            .collect();
+        charts = charts.into_iter().flat_map(|chart| parted_by(chart, *setting)).collect();
     }
     charts = charts
         .into_iter()
@@ -295,6 +323,7 @@ pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'
                 lines: chart,
             })
             .collect(),
+        axis: rule.axis,
         notes,
         key,
         inside,

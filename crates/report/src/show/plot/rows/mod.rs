@@ -86,9 +86,14 @@ impl<'a> Sample<'a> {
         self.observed.spread(metric)
     }
 
-    pub(crate) fn file_words(&self) -> String {
-        let name = self.loaded.path.file_name().unwrap_or_default();
-        name.to_string_lossy().into_owned()
+    /// A run's number, with its file where there are several.
+    pub(crate) fn run_name(&self, run: &Run) -> String {
+        let file = self.launches.iter().find(|(_, case)| {
+            let mut runs = case.runs.iter();
+            self.launches.len() > 1 && runs.any(|own| std::ptr::eq(own, run))
+        });
+        let stem = file.and_then(|(loaded, _)| loaded.path.file_stem());
+        stem.map_or(run.run.to_string(), |it| format!("{} of {}", run.run, it.to_string_lossy()))
     }
 
     pub(crate) fn cases(&self) -> impl Iterator<Item = &'a CaseResult> {

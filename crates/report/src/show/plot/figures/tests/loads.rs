@@ -128,7 +128,7 @@ fn open_loops_are_in_no_figure_of_throughput() {
         |it| specs::BANDWIDTH_BY_SIZE.figures(it),
         |it| specs::RATE_BY_QPS.figures(it),
         |it| specs::RATE_BY_WORKERS.figures(it),
-        heat_map::figures,
+        |it| specs::MAP_OF_QPS.figures(it),
         |it| paths(it),
     ];
     // Beside closed loops they change nothing.
