@@ -37,9 +37,8 @@ pub fn shares(results: &[Loaded]) -> Shares {
     let mut samples = Sample::transfers(results);
     samples.retain(|sample| QpShares::new(&sample.observed).is_some());
     let groups = Groups::of_flows(samples);
-    let flows = groups.flows();
     let mut flows: Vec<(String, QpShares)> =
-        flows.filter_map(|(name, it)| Some((name, QpShares::new(&it.observed)?))).collect();
+        groups.flows().into_iter().filter_map(|(name, it)| Some((name, QpShares::new(&it.observed)?))).collect();
     flows.sort_by(|one, other| one.1.evenness().total_cmp(&other.1.evenness()));
     let (uneven, even): (Vec<_>, Vec<_>) =
         flows.into_iter().partition(|(_, flow)| flow.evenness() < DRAWN_BELOW || flow.has_starved);
@@ -231,7 +230,7 @@ pub fn over_time_figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let mut samples = Sample::of_sides(results.into().new.into());
     samples.retain(|sample| uneven("", sample).next().is_some());
     let groups = Groups::of_flows(samples);
-    let flows: Vec<(String, &Sample<'_>)> = groups.flows().collect();
+    let flows = groups.flows();
     let mut runs: Vec<Uneven> =
         flows.iter().flat_map(|(name, sample)| uneven(name, sample)).collect();
     // Stalls of one QP hardly change the mean index of many.

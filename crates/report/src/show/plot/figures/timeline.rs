@@ -37,6 +37,7 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     // The runs of each flow, the least steady first.
     let mut flows: Vec<Vec<Sampled<'_>>> = groups
         .flows()
+        .into_iter()
         .map(|(name, sample)| {
             let mut runs: Vec<Sampled<'_>> =
                 sample.counted().filter_map(|it| sampled(&name, sample, it)).collect();

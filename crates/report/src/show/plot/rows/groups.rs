@@ -107,9 +107,23 @@ impl<'a> Groups<'a> {
         grouped(samples, &rule)
     }
 
-    /// The flows of [`Groups::of_flows`] with their names.
-    pub(crate) fn flows(&self) -> impl Iterator<Item = (String, &Sample<'a>)> {
-        self.named_lines().filter_map(|(_, name, line)| Some((name, &line.points.first()?.1)))
+    /// The flows of [`Groups::of_flows`], named by their cases, and those of one case by what they differ in.
+    pub(crate) fn flows(&self) -> Vec<(String, &Sample<'a>)> {
+        let mut alike: BTreeMap<String, Vec<&Line<'a>>> = BTreeMap::new();
+        for line in self.lines() {
+            let subjects = line.points.iter().map(|(_, sample)| sample.observed.flow.subject());
+            subjects.for_each(|subject| alike.entry(subject).or_default().push(line));
+        }
+        let mut flows = Vec::new();
+        for (subject, lines) in alike {
+            let apart = self.key.iter().filter(|it| differs(lines.iter().copied(), **it));
+            for line in &lines {
+                let own = apart.clone().map(|it| plain(*it, line.value(*it)));
+                let name = joined(std::iter::once(subject.clone()).chain(own));
+                flows.extend(line.points.iter().map(|(_, sample)| (name.clone(), sample)));
+            }
+        }
+        flows
     }
 
     pub(crate) fn name(&self, line: &Line<'_>) -> String {

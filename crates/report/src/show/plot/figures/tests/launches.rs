@@ -116,10 +116,10 @@ fn flows_of_several_files_and_devices_are_named_with_them() {
     let results = [of(0, "mlx5_0", 3), of(1, "mlx5_0", 5), of(2, "mlx5_1", 9)];
     // Files with the same cases are launches of them.
     let figure = &queue_pairs::shares(&results).figures[0];
-    assert_eq!(texts(figure, 0, 0), ["mlx5_1", "mlx5_0"]);
+    assert_eq!(texts(figure, 0, 0), ["qps=2, mlx5_1", "qps=2, mlx5_0"]);
     has(&figure.subtitle, ["1 to 2 launches"]);
     let timeline = &timeline::figures(&results)[0];
-    assert_eq!(texts(timeline, 0, 0), ["mlx5_0", "mlx5_0", "mlx5_1"]);
+    assert_eq!(texts(timeline, 0, 0), ["qps=2, mlx5_0", "qps=2, mlx5_0", "qps=2, mlx5_1"]);
     assert_eq!(texts(timeline, 0, 1), ["1 of host-0", "1 of host-1", "1"]);
 }
 

@@ -87,7 +87,7 @@ fn the_least_even_runs_are_drawn_and_the_others_are_in_the_table() {
     assert_eq!(figure.svg.matches("class=\"rb-plot\"").count(), 4);
     let words = "The figure has 4 of 6 uneven runs, the table 6.";
     has(&figure.svg, [words]);
-    has(&texts(figure, 0, 0)[0], ["2 QPs"]);
+    has(&texts(figure, 0, 0)[0], ["q2"]);
 }
 
 #[test]
@@ -121,9 +121,9 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
     has(&figures[0].subtitle, ["1 run a case"]);
     let over_time = texts(&timeline::figures(&results)[0], 0, 0);
     assert_eq!(over_time.len(), 4);
-    has(over_time.join("; "), ["64\u{a0}KiB, flow large"]);
+    has(over_time.join("; "), ["one, flow large"]);
     let shares = texts(&queue_pairs::shares(&results).figures[0], 0, 0);
-    assert_eq!(shares, ["write, CQ shared"]);
+    assert_eq!(shares, ["one, flow large"]);
 }
 
 #[test]
