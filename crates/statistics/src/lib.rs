@@ -3,19 +3,19 @@
 //! the proof by simulation.
 
 mod arrivals;
+mod deals;
 mod distributions;
 mod judgement;
-mod permutations;
 mod ratio;
 #[cfg(test)]
 mod tests;
 
 pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, shares};
+pub use deals::Unit;
 pub use distributions::{Scatter, median, reach, spread, t_quantile};
 pub use judgement::{
     Answer, Figures, Judgement, Pooled, Question, Reach, Unsettled, Verdicts, judge, verdicts,
 };
-pub use permutations::Unit;
 pub use ratio::{
     FEWEST_PAIRS, InterimAnalyses, LEAST_OBSERVATIONS, RatioEstimate, Turn, Verdict, goes_first,
     ratio, ratio_in_turns, verdict,

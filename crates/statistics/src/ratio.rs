@@ -4,8 +4,8 @@
 //! Also of two programs measured in turns, in pairs of which half begin with the one and half with the other, until the ratio is
 //! clear: when to judge, and what the pairs say then.
 
-use super::distributions::{median, t_above, t_quantile, winsorise};
-use super::permutations::{Permutations, count};
+use super::deals::{Deals, count};
+use super::distributions::{median, t_quantile, winsorise};
 
 /// Fewer figures on a side are not judged.
 pub const LEAST_OBSERVATIONS: usize = 3;
@@ -31,8 +31,8 @@ pub struct RatioEstimate {
 /// when a side has no run, a figure is no number, or the base's median is not positive.
 pub fn ratio(base: &[f64], new: &[f64], confidence: f64) -> Option<RatioEstimate> {
     let logs = Logs::new(base, new)?;
-    let permutations = Permutations::new(base.len(), new.len());
-    let shift = Shift::new(&logs.base, &logs.new, &permutations, (1.0 - confidence) / 2.0)?;
+    let deals = Deals::new(base.len(), new.len());
+    let shift = Shift::new(&logs.base, &logs.new, &deals, (1.0 - confidence) / 2.0);
     Some(logs.estimate(&shift, &[]))
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Shift<'a> {
     base: &'a [f64],
     new: &'a [f64],
     /// `None` where there are too few for a test at this chance of error.
-    permutations: Option<&'a Permutations>,
+    deals: Option<&'a Deals>,
     /// Chance of error on either side.
     tail: f64,
     /// The difference of the medians.
@@ -128,21 +128,17 @@ pub(super) struct Shift<'a> {
 }
 
 impl<'a> Shift<'a> {
-    /// `None` of an empty side. `permutations` are those of the two sizes.
-    pub(super) fn new(
-        base: &'a [f64],
-        new: &'a [f64],
-        permutations: &'a Permutations,
-        tail: f64,
-    ) -> Option<Shift<'a>> {
-        let enough = count(base.len(), new.len()) * tail >= 1.0;
-        Some(Shift {
+    /// `deals` are those of the two sizes, which are not 0.
+    pub(super) fn new(base: &'a [f64], new: &'a [f64], deals: &'a Deals, tail: f64) -> Shift<'a> {
+        let is_enough = count(base.len(), new.len()) * tail >= 1.0;
+        let medians = [base, new].map(|side| median(side).unwrap_or(f64::NAN));
+        Shift {
             base,
             new,
-            permutations: enough.then_some(permutations),
+            deals: is_enough.then_some(deals),
             tail,
-            estimate: median(new)? - median(base)?,
-        })
+            estimate: medians[1] - medians[0],
+        }
     }
 
     /// Whether the shift is above `by`, but for the chance of error.
@@ -155,9 +151,9 @@ impl<'a> Shift<'a> {
         self.is_beyond(by, -1.0)
     }
 
-    /// The test of permutation: how many permutations give the side that is shifted back as large a sum.
+    /// The test of permutation: how many deals give the side that is shifted back as large a sum.
     fn is_beyond(&self, by: f64, sign: f64) -> bool {
-        let Some(permutations) = self.permutations else {
+        let Some(deals) = self.deals else {
             return sign * (self.estimate - by) > self.students_width();
         };
         let base = self.base.iter().map(|value| sign * value);
@@ -171,20 +167,19 @@ impl<'a> Shift<'a> {
             *score -= centre;
             largest = largest.max(score.abs());
         }
-        let allowed = (permutations.len() as f64 * self.tail) as usize;
-        let mut sums = permutations
-            .iter()
-            .map(|runs| runs.iter().map(|run| scores[*run as usize]).sum::<f64>());
-        let made = sums.next().unwrap_or_default() - ROUNDING * largest;
+        let allowed = (deals.len() as f64 * self.tail) as usize;
+        let mut sums =
+            deals.iter().map(|deal| deal.iter().map(|place| scores[*place as usize]).sum::<f64>());
+        let real = sums.next().unwrap_or_default() - ROUNDING * largest;
         let mut as_large = 1;
         as_large <= allowed
             && sums.all(|sum| {
-                as_large += usize::from(sum >= made);
+                as_large += usize::from(sum >= real);
                 as_large <= allowed
             })
     }
 
-    /// Half the width of Student's interval, for so few figures that permutations do not tell.
+    /// Half the width of Student's interval, for so few figures that deals do not tell.
     fn students_width(&self) -> f64 {
         let (error, degrees) = students_error(self.base, self.new);
         if degrees < 1.0 {
@@ -196,7 +191,7 @@ impl<'a> Shift<'a> {
     /// The interval of what the tests do not refuse. It agrees with what they say of no shift, and of those in
     /// `thresholds`.
     pub(super) fn interval(&self, thresholds: &[f64]) -> (f64, f64) {
-        if self.permutations.is_none() {
+        if self.deals.is_none() {
             let width = self.students_width();
             return (self.estimate - width, self.estimate + width);
         }
@@ -253,17 +248,7 @@ fn maximum(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Student's probability that `new` lies so far above `base` by chance; 1 where it lies below.
-pub(super) fn students_p_above(base: &[f64], new: &[f64]) -> f64 {
-    let (error, degrees) = students_error(base, new);
-    let above = mean(new) - mean(base);
-    if above <= 0.0 || degrees < 1.0 {
-        return 1.0;
-    }
-    t_above(above / error, degrees)
-}
-
-/// Fewer pairs decide nothing: four that begin with the one and four with the other can be assigned in 70 ways.
+/// Fewer pairs decide nothing: four that begin with the one and four with the other can be dealt in 70 ways.
 pub const FEWEST_PAIRS: u32 = 8;
 
 /// Chance of error on either side, all analyses together. At most 5 % are promised on both, and are to hold in a count of
@@ -273,11 +258,10 @@ const TAIL: f64 = 0.02;
 /// The part of it that the first analysis has. Most comparisons end there, and 8 pairs tell nothing with less.
 const PART_OF_FIRST: f64 = 0.72;
 
-/// Launches a side at the first analysis: six and six can be assigned in 924 ways, enough for a quarter of the chance that a
-/// metric over all cases has.
+/// Launches a side at the first analysis: six and six can be dealt in 924 ways, enough for a quarter of the chance of error.
 const FIRST_LAUNCHES: f64 = 6.0;
 
-/// Analyses of launches. A fifth of that chance is less than one permutation of a sample.
+/// Analyses of launches. More of them would leave each so little that the first ones find nothing.
 const MOST_ANALYSES: f64 = 4.0;
 
 /// How many times as many launches there are at an analysis as at the one before it, at least.
@@ -375,8 +359,8 @@ pub fn ratio_in_turns(turns: &[Turn], tail: f64) -> Option<RatioEstimate> {
         let log = median_of(turns, |turn| (turn.new / turn.base).ln())?;
         (log, f64::NEG_INFINITY, f64::INFINITY)
     } else {
-        let permutations = Permutations::new(base_first.len(), new_first.len());
-        let shift = Shift::new(&base_first, &new_first, &permutations, tail)?;
+        let deals = Deals::new(base_first.len(), new_first.len());
+        let shift = Shift::new(&base_first, &new_first, &deals, tail);
         let (low, high) = shift.interval(&[]);
         (shift.estimate / 2.0, low / 2.0, high / 2.0)
     };
@@ -445,16 +429,14 @@ mod tests {
     const CENTRED: [f64; 5] = [0.9, -0.4, 0.1, -1.1, 0.3];
 
     fn interval(base: &[f64], new: &[f64]) -> (f64, f64) {
-        let permutations = Permutations::new(base.len(), new.len());
-        let shift = Shift::new(base, new, &permutations, 0.025).unwrap();
-        shift.interval(&[])
+        Shift::new(base, new, &Deals::new(base.len(), new.len()), 0.025).interval(&[])
     }
 
     #[test]
     fn the_interval_is_where_the_tests_turn_round() {
         let new = CENTRED.map(|value| 2.0 * value + 1.0);
-        let permutations = Permutations::new(5, 5);
-        let shift = Shift::new(&CENTRED, &new, &permutations, 0.025).unwrap();
+        let deals = Deals::new(5, 5);
+        let shift = Shift::new(&CENTRED, &new, &deals, 0.025);
         let (low, high) = shift.interval(&[]);
         assert!(low < shift.estimate && shift.estimate < high);
         for (at, above, below) in [(low, true, false), (high, false, true)] {
@@ -465,28 +447,14 @@ mod tests {
     }
 
     #[test]
-    fn full_separation_of_five_and_five_is_one_permutation_of_252() {
-        let permutations = Permutations::new(5, 5);
+    fn full_separation_of_five_and_five_is_one_deal_of_252() {
+        let deals = Deals::new(5, 5);
         let new = CENTRED.map(|value| value + 3.0);
-        let shift = Shift::new(&CENTRED, &new, &permutations, 1.0 / 251.0).unwrap();
+        let shift = Shift::new(&CENTRED, &new, &deals, 1.0 / 251.0);
         assert!(shift.is_above(0.0));
         let one_back = [-0.3, 2.6, 3.1, 1.9, 3.3];
-        let less_clear = Shift::new(&CENTRED, &one_back, &permutations, 1.0 / 251.0).unwrap();
+        let less_clear = Shift::new(&CENTRED, &one_back, &deals, 1.0 / 251.0);
         assert!(!less_clear.is_above(0.0));
-    }
-
-    #[test]
-    fn one_outlier_does_not_blow_it_up() {
-        let new = [0.2, -0.7, 0.5, 1.0, -0.2];
-        let (low, high) = interval(&CENTRED, &new);
-        for outlier in [30.0, -30.0, 1e6] {
-            for side in 0..2 {
-                let mut sides = [CENTRED, new];
-                sides[side][0] = outlier;
-                let (l, h) = interval(&sides[0], &sides[1]);
-                assert!(h - l < 2.0 * (high - low), "{outlier}: {l}..{h}");
-            }
-        }
     }
 
     #[test]

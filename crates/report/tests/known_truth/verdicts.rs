@@ -37,9 +37,9 @@ fn nothing_changed_seldom_calls_a_regression() {
     for &noise in Noise::ALL {
         for (spread, cases, launches) in [(0.01, 18, 5), (0.1, 1, 10), (0.1, 6, 5), (0.1, 6, 8)] {
             let found = count(Setup { launches, ..setup(noise, spread, (0, cases), 0.0) });
-            // Of 100 at 3 %, 9 or more have a chance of 1 in 300; at 0.5 %, 4 or more one in 600.
+            // Of 100 at 3 %, 9 or more have a chance of 1 in 300. Both directions share 5 %.
             let details = format!("{noise:?}, {spread}, {cases}, {launches}: {found:?}");
-            assert!(found.anywhere <= 8 && found.over_all <= 3, "{details}");
+            assert!(found.anywhere <= 8, "{details}");
         }
     }
 }
