@@ -8,12 +8,13 @@ use protocol::message::WarmUp;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
     CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult,
-    REVERSE, Run, gbit_per_s, mmsg_per_s,
+    REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
 };
 use settings::ConnectMode;
 
 use super::links::{Clocks, Furthest, Member, Span, together};
 use super::nodes::Node;
+use super::report_check;
 
 /// Flows whose windows overlap by a smaller part were not measured together.
 const LEAST_OVERLAP: f64 = 0.95;
@@ -125,12 +126,10 @@ pub(crate) fn assemble(
     };
     let paths = paths(case, &reports, set_up.as_ref());
     let step_failure = early_failure.or_else(|| {
-        case.flows.iter().zip(0..).find_map(|(flow, index)| {
-            unaccounted(
-                flow,
-                end(&reports, index, Side::Initiator)?,
-                end(&reports, index, Side::Target)?,
-            )
+        let mut flows = case.flows.iter().zip(0..);
+        flows.find_map(|(flow, index)| {
+            let initiator = end(&reports, index, Side::Initiator)?;
+            unaccounted(flow, initiator, end(&reports, index, Side::Target)?)
         })
     });
     let windows = windows(case, &reports, &learnt.clocks);
@@ -185,22 +184,11 @@ fn paths(
     if case.flows.is_empty() { vec![of_rounds] } else { flows.collect() }
 }
 
-/// Every message that a QP sent must have been received on its peer, once.
+/// What the two ends of a flow report that cannot be together.
 fn unaccounted(flow: &Flow, initiator: &EndReport, target: &EndReport) -> Option<RunFailure> {
-    if !flow.op.profile().receives || !flow.service.is_reliable() {
-        return None;
-    }
-    let (sent, received) = (&initiator.posted_in_all, &target.received_in_all);
-    let (qp, (sent, received)) = sent
-        .iter()
-        .zip(received)
-        .enumerate()
-        .into_iter()
-        .find(|(_, (sent, received))| sent != received)?;
-    Some(RunFailure::new(
-        format!("QP {qp} sent {sent} messages and its peer received {received}"),
-        Some("completions were lost or doubled: look at both ends' `dmesg`, and report it".into()),
-    ))
+    let hint = "completions were lost or doubled, or an end does not tell what is: look at both ends' `dmesg`, and report it";
+    let reason = report_check::check_both_ends(flow, initiator, target).err()?;
+    Some(RunFailure::new(reason, Some(hint.into())))
 }
 
 /// What a node did in a run.
@@ -355,7 +343,7 @@ fn add_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut R
 }
 
 fn connect(case: &Case, own: SetUpReport, other: SetUpReport) -> Connect {
-    let connections = own.rounds * u64::from(case.qps);
+    let connections = own.rounds.saturating_mul(case.qps.into());
     Connect {
         rounds: own.rounds,
         connections,
@@ -407,7 +395,8 @@ impl Arrived {
         let (sent, arrived) = (&from.posted_in_all, &to.received_in_all);
         let (delivery, lost_of_qps) = if flow.ud_fan_out {
             // What a QP receives comes from all QPs.
-            (Delivery::of_qps(&[sent.iter().sum()], &[arrived.iter().sum()]), Vec::new())
+            let [sent, arrived] = [sent, arrived].map(|it| saturating_sum(it.iter().copied()));
+            (Delivery::of_qps(&[sent], &[arrived]), Vec::new())
         } else {
             (Delivery::of_qps(sent, arrived), Delivery::lost_of_qps(sent, arrived).collect())
         };

@@ -9,6 +9,7 @@ mod links;
 mod nodes;
 mod quick;
 pub mod ranks;
+mod report_check;
 mod run;
 mod search;
 mod search_bounds;

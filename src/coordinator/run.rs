@@ -24,6 +24,7 @@ use super::assemble::{Assembled, Learnt, assemble, nothing_completed};
 use super::interface::Observer;
 use super::links::{Clocks, Links, Member, StepFailure, members, one_of_each_host, peer_reports};
 use super::nodes::Node;
+use super::report_check;
 
 /// Longest time for a measurement or a drain: nodes judge by themselves whether something is lost.
 const WORK_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -73,7 +74,8 @@ pub(crate) fn run(
     if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
         observer.failed(failure);
     }
-    let reports = if facts.is_running { finish(links, &facts, &mut failure) } else { Vec::new() };
+    let reports =
+        if facts.is_running { finish(links, case, &facts, &mut failure) } else { Vec::new() };
     let RunFacts { warm_up, clocks, .. } = facts;
     let learnt = Learnt { warm_up, clocks };
     assemble(nodes, members, case, blank, &learnt, reports, failure)
@@ -305,11 +307,12 @@ fn drain(links: Links<'_>, case: &Case, observer: &mut dyn Observer) -> Result<(
     Ok(())
 }
 
-/// Ends the run at all nodes and takes their reports; of fewer nodes, when some did not report. Who asked to stop is not kept
+/// Ends the run at all nodes and takes their reports; of fewer nodes, when some did not report, or what cannot be. Who asked to stop is not kept
 /// waiting. Of another failure the user has been told: nodes that live have the time that they need on a busy host, for
 /// nothing else has their figures.
 fn finish(
     links: Links<'_>,
+    case: &Case,
     facts: &RunFacts,
     failure: &mut Option<RunFailure>,
 ) -> Vec<(usize, NodeReport)> {
@@ -324,11 +327,12 @@ fn finish(
     for member in links.members {
         let index = member.number as usize;
         let stop = last.as_ref().map_or(links.stop, Grace::over);
-        match report(member, links.until(stop)) {
+        let is_whole = failure.is_none();
+        match report(member, links.until(stop), case, is_whole) {
             Ok(report) => reports.push((index, report)),
             Err(StepFailure::Interrupted) if last.is_none() => {
                 let grace = Grace::begin();
-                match report(member, links.until(grace.over())) {
+                match report(member, links.until(grace.over()), case, false) {
                     Ok(report) => reports.push((index, report)),
                     Err(broken) => drop(failure.get_or_insert(broken.failure())),
                 }
@@ -359,8 +363,13 @@ fn take_report(message: Message) -> Result<Option<Box<NodeReport>>, Message> {
     }
 }
 
-/// The report of a node, with all of its QPs.
-fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, StepFailure> {
+/// The report of a node, with all of its QPs. That of a run that `is_whole` has all that the case asks for.
+fn report<'a>(
+    member: &'a Member<'a>,
+    links: Links<'a>,
+    case: &Case,
+    is_whole: bool,
+) -> Result<NodeReport, StepFailure> {
     let (node, one) = (member.node, links.only(member));
     let reported = loop {
         match one.answers(ANSWER_LIMIT, "report", take_report, &mut |_, _| {}) {
@@ -369,7 +378,9 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
             reported => break reported?,
         }
     };
+    let cannot_be = |reason: String| report_check::failure(&node.name, &reason);
     let mut report = reported.into_iter().next().unwrap_or_default();
+    report_check::check_ends(case, member.number, &report).map_err(cannot_be)?;
     for (end, end_report) in (0..).zip(&mut report.ends) {
         let Some(sent) = &mut end_report.sent else {
             continue;
@@ -383,6 +394,11 @@ fn report<'a>(member: &'a Member<'a>, links: Links<'a>) -> Result<NodeReport, St
             })?;
             sent.qps.extend(qps.into_iter().flatten());
         }
+    }
+    report_check::check_ends(case, member.number, &report).map_err(cannot_be)?;
+    if is_whole {
+        report_check::check_figures(case, member.number, &node.facts.device, &report)
+            .map_err(cannot_be)?;
     }
     node.send(RunMessage::RunDone)?;
     Ok(*report)

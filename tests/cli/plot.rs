@@ -3,7 +3,6 @@
 use std::fs;
 
 use crate::{Ran, has, run_in};
-use results::contradiction;
 use results::json;
 use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
@@ -203,23 +202,4 @@ fn a_folder_that_cannot_be_written_is_one_clear_error() {
     }
     let mine = fs::read_to_string(folder.path().join("mine/index.html"));
     assert_eq!(mine.unwrap(), "mine");
-}
-
-/// The results of these tests and of tests/browser: each of their runs counts.
-#[test]
-fn made_up_results_do_not_contradict_themselves() {
-    let (rates, set_up) = (vec!["10%", "50%", "95%", "100%"], vec![16, 256]);
-    let plain = Synthetic { link_gbit_per_s: None, set_up, ..Synthetic::default() };
-    let loads = Synthetic { rates, search: true, ..Synthetic::default() };
-    let synthetic = [Synthetic::default(), plain, loads].map(|it| it.result());
-    let mesh = Mesh::quiet(6);
-    for mut result in
-        synthetic.into_iter().chain([mesh.all_to_all(), mesh.pairs(), mesh.incast(&[1, 3])])
-    {
-        contradiction::note(&mut result);
-        for case in &result.cases {
-            let found = case.runs.iter().find_map(|run| run.contradiction.as_ref());
-            assert_eq!(found, None, "{}", case.id);
-        }
-    }
 }

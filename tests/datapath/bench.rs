@@ -3,19 +3,21 @@
 //! event to the next. What is measured is therefore exact: the expected value is computed from what the device served.
 
 use node::outcome::end_report;
+use std::ops::Range;
 use std::sync::Arc;
 
 use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
-use metrics::latency::{Clock, VirtualTime};
+use metrics::latency::{Clock, Digits, Recorder, VirtualTime};
 use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
 use node::needs::effective_workers;
 use node::run::{FlowEnd, Sampled};
 use node::threads::NodeThreads;
-use null_verbs::loopback::{self, Served, Serving};
+use null_verbs::loopback::{self, Served, ServiceTimes, Serving};
 use plan::{Case, Flow, Side};
 use protocol::endpoints::Endpoints;
 use protocol::node_report::EndReport;
+use settings::{Settings, TimeSpan};
 
 use crate::loopback_node::{Choices, Pair, Rest, Steer, WorkerError, port};
 
@@ -112,13 +114,13 @@ impl SetUp {
             pass_ns: self.pass_ns,
             longest_ns: u64::MAX,
             events: Vec::new(),
-            history: History::default(),
+            sampled: None,
         };
         let outcome = body(&mut bench);
-        let (reports, history) = bench.finish();
+        let (reports, sampled) = bench.finish();
         drop(stepped);
         let rest = pair.into_rest(reports);
-        let over = Over { rest, served: loopback::take_served(), history, clock };
+        let over = Over { rest, served: loopback::take_served(), sampled, clock };
         (outcome, over)
     }
 }
@@ -154,24 +156,8 @@ pub struct Bench<'s> {
     longest_ns: u64,
     /// Instants at which something happens besides, ascending.
     events: Vec<(u64, Event)>,
-    history: History,
-}
-
-#[derive(Default)]
-pub struct History {
-    /// The passes of all threads, in their order.
-    pub looks: Vec<Pass>,
-    /// When samples of the client's window were taken, with the number of passes before, and what came of them.
-    pub samples: Vec<(u64, usize)>,
+    /// Samples of the client's window.
     sampled: Option<Sampled>,
-}
-
-/// A pass of a thread.
-#[derive(Clone, Copy, Debug)]
-pub struct Pass {
-    /// The client's threads have the first numbers.
-    pub thread: usize,
-    pub at_ns: u64,
 }
 
 /// What happens at an instant.
@@ -185,8 +171,8 @@ enum Event {
 }
 
 impl Bench<'_> {
-    /// Ends the workers: the client's reports and the server's, and what happened.
-    fn finish(mut self) -> ([Vec<WorkerReport>; 2], History) {
+    /// Ends the workers: the client's reports and the server's, and the samples.
+    fn finish(mut self) -> ([Vec<WorkerReport>; 2], Option<Sampled>) {
         self.set_phase(Phase::Exit);
         let mut reports = [Vec::new(), Vec::new()];
         for stepped in self.threads {
@@ -194,7 +180,7 @@ impl Bench<'_> {
             let of_end = &mut reports[usize::from(!stepped.is_client)];
             of_end.extend(of_flows.map(|(_, report)| report));
         }
-        (reports, self.history)
+        (reports, self.sampled)
     }
 
     pub fn now_ns(&self) -> u64 {
@@ -214,16 +200,11 @@ impl Bench<'_> {
     /// Takes samples of the client's window at this interval, as the thread does that steers a run.
     pub fn sample_every(&mut self, interval_ns: u64) {
         let case = &self.pair.case;
-        self.history.sampled = Some(Sampled {
+        self.sampled = Some(Sampled {
             flow: Timeline::default(),
             qps: QpTimeline::new(case.qps as usize, MOST_COUNTS, None),
         });
         self.plan(self.now_ns() + interval_ns, Event::Sample(interval_ns));
-    }
-
-    /// Threads look at these instants too: one that is never to sleep does not say what it waits for.
-    pub fn look_at(&mut self, at_ns: impl IntoIterator<Item = u64>) {
-        at_ns.into_iter().for_each(|at_ns| self.plan(at_ns, Event::Passes));
     }
 
     fn plan(&mut self, at_ns: u64, event: Event) {
@@ -249,7 +230,6 @@ impl Bench<'_> {
         for index in (0..count).map(|index| (first + index) % count) {
             let stepped = &mut self.threads[index];
             if stepped.away_until_ns <= now_ns {
-                self.history.looks.push(Pass { thread: index, at_ns: now_ns });
                 found |= stepped.thread.pass();
             }
         }
@@ -338,13 +318,12 @@ impl Bench<'_> {
                     // Before the passes of this instant, as a sample of another thread may come.
                     let shared = &self.pair.client.shared;
                     let window = shared.window();
-                    if let (1.., Some(sampled)) = (window.elapsed_ns, &mut self.history.sampled) {
+                    if let (1.., Some(sampled)) = (window.elapsed_ns, &mut self.sampled) {
                         sampled.flow.push(window.elapsed_ns, window.completed);
                         if let Some(qps) = &mut sampled.qps {
                             qps.push(window.elapsed_ns, |of_qps| shared.read_completed(of_qps));
                         }
                     }
-                    self.history.samples.push((next_ns, self.history.looks.len()));
                     self.plan(at_ns + interval_ns, event);
                 }
             }
@@ -406,7 +385,7 @@ pub struct Over {
     pub rest: Rest,
     /// What the device did, in its order.
     pub served: Vec<Served>,
-    pub history: History,
+    sampled: Option<Sampled>,
     clock: Clock,
 }
 
@@ -423,9 +402,73 @@ impl Over {
             reports,
         };
         let sampled = self
-            .history
             .sampled
             .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
         end_report(&end, Some(sampled), &self.clock)
+    }
+}
+
+/// A run by time of so long.
+pub fn timed(settings: Settings, window_ns: u64) -> Settings {
+    Settings { iterations_per_qp: None, duration_seconds: TimeSpan::from_ns(window_ns), ..settings }
+}
+
+/// Servers that take these times: one for each QP, or one for all.
+pub fn servers(times: ServiceTimes, is_of_qp: bool) -> Serving {
+    Serving::Servers { times, is_of_qp, queue_limit: None }
+}
+
+/// Servers that take the same time for each message.
+pub fn constant(ns: u64, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::Constant(ns), is_of_qp)
+}
+
+/// Servers whose times have an exponential distribution.
+pub fn exponential(mean_ns: u64, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::Exponential(mean_ns as f64), is_of_qp)
+}
+
+/// Servers that take these times in turn.
+pub fn list(times_ns: Vec<u64>, is_of_qp: bool) -> Serving {
+    servers(ServiceTimes::List(times_ns), is_of_qp)
+}
+
+/// A recorder as the workers', with these samples.
+pub fn recorder_of(latencies_ns: &[u64]) -> Recorder {
+    let mut recorder = Recorder::new(Digits::Two);
+    latencies_ns.iter().for_each(|&ns| recorder.record(ns));
+    recorder
+}
+
+/// A seed, and what it chose: told where its test fails, which so can be had again.
+pub struct Seed {
+    pub number: u64,
+    pub choices: Choices,
+    case: Option<(Case, Serving)>,
+}
+
+impl Drop for Seed {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("seed {}: {:?}", self.number, self.case);
+        }
+    }
+}
+
+impl Seed {
+    pub fn within(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.choices.upto(range.end - range.start) - 1
+    }
+
+    pub fn bench(&mut self, case: &Case, serving: Serving) -> SetUp {
+        self.case = Some((case.clone(), serving.clone()));
+        SetUp::new(case.clone(), self.number, serving)
+    }
+}
+
+/// Does `one` for so many seeds.
+pub fn for_seeds(seeds: u64, mut one: impl FnMut(&mut Seed)) {
+    for number in 0..seeds {
+        one(&mut Seed { number, choices: Choices(number), case: None });
     }
 }

@@ -7,10 +7,8 @@ use plan::Case;
 use settings::{CqMode, Op, Settings};
 use verbs::WcStatus;
 
-use crate::bench::{Bench, MS, Over, SECOND, US};
-use crate::exact::{exponential, timed};
+use crate::bench::{Bench, MS, Over, SECOND, US, exponential, for_seeds, timed};
 use crate::loopback_node::{Choices, Steer, case_of, small};
-use crate::planned::for_seeds;
 
 const WINDOW_NS: u64 = 20 * MS;
 

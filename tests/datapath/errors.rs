@@ -10,8 +10,7 @@ use protocol::failure::RunFailure;
 use settings::{CqMode, Op, PollMode, Settings, Stop, TimeSpan};
 use verbs::{AsyncEvent, AsyncEvents, CompletionChannel, WcStatus};
 
-use crate::bench::{Bench, MS, SECOND, SetUp, US};
-use crate::exact::constant;
+use crate::bench::{Bench, MS, SECOND, SetUp, US, constant};
 use crate::loopback_node::{
     Device, Flows, Pair, Steer, all_asleep, case, case_of, null_port, port, small,
 };

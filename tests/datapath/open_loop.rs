@@ -1,166 +1,148 @@
-//! Open loops: planned times follow from the rate alone, every planned message is counted once with its exact times, a
-//! full queue's wait is told apart from a worker's, and the verdict is that of the rules.
+//! Open loops: every planned message is counted once with its exact times, a full queue's wait is told apart from a worker's,
+//! and the verdict is that of the rules: against figures that were worked out by hand. Chance is held to what is known of it.
 
 use std::collections::HashSet;
 
-use datapath::WindowEdges;
+use datapath::{Phase, WindowEdges};
+use null_verbs::loopback;
 use results::model::{Load, LoadVerdict, NotKeptBy};
-use settings::{Arrivals, CqMode, Op, PollMode, Settings};
+use settings::{Arrivals, Op, Rate, Settings, Stop, TimeSpan};
 use statistics::gaps_p_value;
 
-use crate::bench::{LEAD_NS, MS, SECOND, US};
-use crate::exact::{any_times, constant, servers};
-use crate::loopback_node::case_of;
-use crate::planned::{
-    Expected, NEVER, Ran, START_NS, Seed, at_rate, done_ns, for_seeds, planned_times, posted_by_qp,
-    served_by_qp,
+use crate::bench::{
+    Bench, MS, Over, SECOND, Seed, SetUp, US, constant, for_seeds, longest_pass_ns, recorder_of,
 };
+use crate::by_hand::{set_up, table, times_ns};
+use crate::loopback_node::{case_of, small};
+
+/// When virtual time begins, and with it a warm-up.
+pub const START_NS: u64 = SECOND;
+
+/// Flags of each row of a load of 1,000 messages a second, at fixed times.
+const LOAD: &str = "rate=1000 arrivals=fixed";
+
+/// Times are in microseconds from the opening of a window of 40,000, which opens 10,000 after the first QP's first plan; so
+/// messages are planned at -9,500, -8,500 … 500, 1,500 … 39,500, and 40 of them in the window. Columns: flags | time of
+/// the device | when the client is `away`, or the device stands `still` | completed in the window, and never sent | messages
+/// behind a full queue, and for how long that was full | latencies, from the plan | service, from the post | lateness, from
+/// the plan to the post | verdict.
+const PLANNED: &str = "
+# A device that has time: each message is posted when it is planned.
+tx-depth=16 | 100 each | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+qps=2 tx-depth=16 | 100 one | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+op=send verify=true cq=per-qp qps=2 tx-depth=4 | 100 each | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+op=write-imm bidirectional=true tx-depth=4 | 100 each | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+op=read workers=2 qps=2 cq=per-worker | 100 each | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+op=fetch-add size=8 workers=2 qps=2 cq=shared | 100 each | - | 40 0 | 0 0 | 100*40 | 100*40 | 0*40 | kept
+# One message at a time takes 5,000: number k from 0 is planned at 1,000k - 9,500 and done at 5,000k - 4,500, so that it takes
+# 4,000k + 5,000; in the window are k = 10 to 49. Eight are done in it, at 500, 5,500 … 35,500; all of it the queue is full.
+tx-depth=1 | 5000 each | - | 8 0 | 40 40000 | 45000..201000/4000 | 5000*40 | 0*40 | overloaded
+# A queue of four changes nothing but where they wait: each has three before it.
+tx-depth=4 | 5000 each | - | 8 0 | 40 40000 | 45000..201000/4000 | 20000*40 | 0*40 | overloaded
+# 200,000 each: of the first ones five are posted until a second after the window, 1,040,000, none of which was planned in it.
+# So long have those of 500 to 39,500 waited at least.
+tx-depth=1 | 200000 each | - | 0 40 | 40 40000 | 1000500..1039500/1000 | none | none | overloaded
+# The device stands still from 10,000 to 25,000: the 15 planned at 10,500 … 24,500 are done at 25,100, 25,200 … 26,500, the next
+# at 26,600 and 26,700; the other 23 find it idle.
+tx-depth=16 | 100 each | still 10000..25000 | 40 0 | 0 0 | 2000..14600/900 1100 200 100*23 | 2000..14600/900 1100 200 100*23 | 0*40 | kept
+# The worker is away: three that were planned meanwhile are posted together at 12,600, late by 2,100, 1,100 and 100.
+tx-depth=16 | 100 each | away 9700..12600 | 40 0 | 0 0 | 2200 1300 400 100*37 | 100 200 300 100*37 | 2100 1100 100 0*37 | kept
+# Away over the end: the message planned at 39,500 is posted behind the window, which is more than 1 % of 40.
+tx-depth=16 | 100 each | away 38650..41000 | 39 0 | 0 0 | 1600 100*39 | 100*40 | 1500 0*39 | schedule not kept, not posted
+# One at a time takes 2,000: number k is posted at 2,000k - 9,500. The worker is away from its look at 2,900 until 9,000, when it
+# finds room that there may have been all that time: the queue was not full, and who waited was late by as much: 6,100 who
+# was planned before, then 5,500 … 500. Number 7 is posted at 9,000, so that number 10, the first in the window, is done at
+# 17,000, the others 2,000 later each. Done in it: 500, 2,500, what is seen at 9,000, and 11,000 … 39,000.
+tx-depth=1 | 2000 each | away 3000..9000 | 18 0 | 40 33900 | 16500..55500/1000 | 2000*40 | 6100*3 5500 4500 3500 2500 1500 500 0*31 | kept
+# A worker that looks each 5,000 posts one at a time: 10,000 to 35,000 are six in its window of 30,000, and it was away for all
+# of that. Whether the device could have done more nobody can tell.
+tx-depth=1 | 100 each, looks 5000 | - | 6 0 | ? | ? | ? | ? | schedule not kept, workers away
+";
+
+#[test]
+fn planned_messages_have_the_times_that_were_worked_out() {
+    for row in table(PLANNED) {
+        let [flags, device, absence, done, full, latencies, services, latenesses, verdict] = row;
+        let text = row.join(" | ");
+        let mut set_up = set_up(&format!("{LOAD} {flags}"), device, 1);
+        set_up.case.set_stop(Stop::DurationNs(40 * MS));
+        // Looks in the warm-up are as often as in the window.
+        let (_, over) = measured(&set_up, (5 * MS, 40 * MS), |bench| {
+            let opens_ns = bench.now_ns() + 10 * MS;
+            if let Some((what, times)) = absence.split_once(' ') {
+                let (from, until) = times.split_once("..").unwrap();
+                let [from, until]: [u64; 2] = [from, until].map(|us| us.parse().unwrap());
+                let (from_ns, length_ns) = (opens_ns + from * US, (until - from) * US);
+                match what {
+                    "away" => bench.away(0, from_ns, length_ns),
+                    _ => loopback::stand_still(from_ns, length_ns),
+                }
+            }
+        });
+        over.rest.assert_clean();
+        assert_eq!(over.rest.verified(), None, "{text}");
+        let [client, server] = [over.rest.client_sums(), over.rest.server_sums()];
+        if over.rest.case.op.profile().receives {
+            assert_eq!(client.posted_in_all, server.received_in_all, "{text}");
+        }
+        let sent = over.report().sent.unwrap();
+        let load = sent.load.unwrap();
+        assert_eq!(load.offered, 40, "{text}");
+        assert_eq!(format!("{} {}", sent.totals.messages, load.never_sent), done, "{text}");
+        let full_us = (load.queue_full_seconds * 1e6).round();
+        if full != "?" {
+            assert_eq!(format!("{} {full_us}", load.queue_full_messages), full, "{text}");
+        }
+        for (what, told, column) in [
+            ("latency", &sent.latency_ns, latencies),
+            ("service", &sent.service_ns, services),
+            ("lateness", &sent.lateness_ns, latenesses),
+        ] {
+            if column != "?" {
+                let expected = recorder_of(&times_ns(column)).latency();
+                assert_eq!(told, &expected, "{what}: {text}");
+            }
+        }
+        let by = load.not_kept_by.map_or(String::new(), |by| format!(", {}", by.name()));
+        assert_eq!(format!("{}{by}", load.verdict.name()), verdict, "{text}");
+    }
+}
+
+/// Settings of an open loop to vary.
+pub fn at_rate(seed: &Seed, messages_per_second: u64, window_ns: u64) -> Settings {
+    Settings {
+        rate: Rate::Messages(messages_per_second),
+        iterations_per_qp: None,
+        duration_seconds: TimeSpan::from_ns(window_ns),
+        seed: seed.number,
+        ..small(Op::Write)
+    }
+}
+
+/// A measurement of an open loop, with something else set before.
+pub fn measured(
+    set_up: &SetUp,
+    (warm_up_ns, window_ns): (u64, u64),
+    set: impl FnOnce(&mut Bench<'_>),
+) -> (WindowEdges, Over) {
+    set_up.run(|bench| {
+        set(bench);
+        bench.set_phase(Phase::Warmup);
+        // A thread that looks less often takes itself for one that was away.
+        let pass_ns = longest_pass_ns(window_ns);
+        (0..warm_up_ns / pass_ns).for_each(|_| bench.run_for(pass_ns));
+        bench.measure(0, window_ns)
+    })
+}
+
+/// When each message was posted, by QP of the client.
+fn posted_by_qp(over: &Over) -> Vec<Vec<u64>> {
+    let of_qp = |qpn: u32| over.served.iter().filter(move |it| it.qp_num == qpn);
+    let contexts = over.rest.client.1.qp_contexts().iter();
+    contexts.map(|qp| of_qp(qp.qp.qpn()).map(|it| it.posted_ns).collect()).collect()
+}
 
 const SEEDS: u64 = 200;
-
-fn any_arrivals(seed: &mut Seed) -> Arrivals {
-    seed.choices.one(&[Arrivals::Poisson, Arrivals::Fixed])
-}
-
-#[test]
-fn every_planned_message_is_counted_once_with_its_times() {
-    const WARM_UP_NS: u64 = 20 * MS;
-    const WINDOW_NS: u64 = 100 * MS;
-    for_seeds(SEEDS, |seed| {
-        let rate = seed.within(1_000..4_000);
-        let op = seed.choices.one(Op::ALL);
-        let verify = seed.choices.one(&[true, false]);
-        let is_mixed = !verify && op == Op::Send;
-        let case = case_of(Settings {
-            op: op.into(),
-            arrivals: any_arrivals(seed),
-            cq: seed.choices.one(CqMode::ALL),
-            poll: (seed.choices).one(&[PollMode::Busy, PollMode::Event, PollMode::Adaptive]),
-            workers: seed.choices.upto(3) as u32,
-            qps: seed.choices.upto(5) as u32,
-            tx_depth: seed.choices.upto(20) as u32,
-            bidirectional: seed.choices.one(&[true, false]),
-            verify,
-            size_mix: is_mixed.then(|| "64:3,256:1".parse().unwrap()),
-            ..at_rate(seed, rate, WINDOW_NS)
-        });
-        // From hardly any load to more than the server can.
-        let is_of_qp = seed.choices.one(&[true, false]);
-        let servers_at_work = if is_of_qp { case.settings.qps } else { 1 };
-        let service_ns = SECOND * u64::from(servers_at_work) / rate * seed.within(5..125) / 100;
-        let times = any_times(&mut seed.choices, service_ns);
-        let set_up = seed.bench(&case, servers(times, is_of_qp));
-        let until_ns = START_NS + WARM_UP_NS + LEAD_NS + WINDOW_NS;
-        let planned = planned_times(seed, &case, until_ns);
-        let ran = Ran::with(&set_up, WARM_UP_NS, WINDOW_NS, NEVER, |bench| {
-            bench.look_at(planned.iter().flatten().copied());
-        });
-        let (client, server) = (ran.over.rest.client_sums(), ran.over.rest.server_sums());
-        if op.profile().receives {
-            assert_eq!(client.posted_in_all, server.received_in_all);
-        }
-        if verify {
-            assert_eq!(ran.over.rest.verified(), None);
-        }
-        let expected = Expected::new(&planned, &ran);
-        assert!(expected.offered > 0);
-        expected.holds(ran);
-    });
-}
-
-#[test]
-fn a_worker_that_was_away_is_late_by_the_time_until_it_came_back() {
-    const WINDOW_NS: u64 = 100 * MS;
-    let (mut late_with_room, mut late) = (0, 0);
-    let (mut kept, mut not_kept) = (0, 0);
-    for_seeds(2 * SEEDS, |seed| {
-        // As many messages as p99 takes, and more.
-        let rate = seed.within(10_000..30_000);
-        let case = case_of(Settings {
-            arrivals: any_arrivals(seed),
-            cq: seed.choices.one(CqMode::ALL),
-            qps: seed.choices.upto(4) as u32,
-            tx_depth: seed.choices.one(&[1, 4, 64]),
-            ..at_rate(seed, rate, WINDOW_NS)
-        });
-        let service_ns = SECOND / rate * seed.within(2..30) / 100;
-        let set_up = seed.bench(&case, constant(service_ns, false));
-        // From the warm-up on, until after the window; and where it matters little.
-        let from_ns = START_NS + seed.within(0..120 * MS);
-        let length_ns = seed.choices.one(&[1, 50 * US, MS, 30 * MS]);
-        let length_ns = seed.within(1..length_ns + 1);
-        let away = from_ns..from_ns + length_ns;
-        let ran = Ran::new(&set_up, 10 * MS, WINDOW_NS, away.clone());
-        let planned = planned_times(seed, &case, ran.edges.closes_raw + 50 * MS);
-        let expected = Expected::new(&planned, &ran);
-        let window = ran.edges.opens_raw..ran.edges.closes_raw;
-        late += planned
-            .iter()
-            .flatten()
-            .filter(|at_ns| window.contains(at_ns) && away.contains(at_ns))
-            .count();
-        late_with_room += expected.late_with_room;
-        let verdict = expected.holds(ran).load.unwrap().verdict;
-        kept += u64::from(verdict == LoadVerdict::Kept);
-        not_kept += u64::from(verdict == LoadVerdict::NotKept);
-    });
-    // Each kind is there often.
-    assert!(late > 1_000 && late_with_room > 10 && kept > 50 && not_kept > 50);
-}
-
-/// Queues of any depth make a FIFO of the planned messages, so that each waits as Lindley says.
-#[test]
-fn an_overloaded_server_has_the_latencies_of_its_growing_backlog() {
-    const WARM_UP_NS: u64 = 300 * MS;
-    const WINDOW_NS: u64 = 2 * SECOND;
-    let (mut never_sent, mut overloaded) = (0, 0);
-    for_seeds(SEEDS, |seed| {
-        let percent = seed.choices.one(&[110, 150, 200]);
-        let service_ns = seed.within(6 * MS..12 * MS);
-        let qps = seed.choices.upto(2) as u32;
-        let rate = u64::from(qps) * SECOND * percent / 100 / service_ns;
-        let depth = seed.choices.one(&[1, 2, 128]);
-        let case = case_of(Settings {
-            arrivals: any_arrivals(seed),
-            qps,
-            tx_depth: depth,
-            ..at_rate(seed, rate, WINDOW_NS)
-        });
-        let set_up = seed.bench(&case, constant(service_ns, true));
-        let ran = Ran::new(&set_up, WARM_UP_NS, WINDOW_NS, NEVER);
-        let WindowEdges { opens_raw, closes_raw } = ran.edges;
-        let planned = planned_times(seed, &case, closes_raw);
-        let mut is_busy = true;
-        for (times, served) in planned.iter().zip(served_by_qp(&ran.over)) {
-            let done = done_ns(times, |_| service_ns, &NEVER);
-            let shown = served.iter().map(|it| it.done_ns);
-            assert!(shown.eq(done[..served.len()].iter().copied()));
-            // From the window's first instant to its last.
-            let free = done
-                .iter()
-                .zip(times)
-                .filter(|(done_ns, planned_ns)| **done_ns - **planned_ns == service_ns);
-            is_busy &= free.map(|(done_ns, _)| *done_ns).max().unwrap() < opens_raw;
-        }
-        let expected = Expected::new(&planned, &ran);
-        never_sent += expected.never_sent;
-        let sent = expected.holds(ran);
-        let load = sent.load.unwrap();
-        if is_busy {
-            // The server's rate, but for a message at each edge.
-            let done = f64::from(qps) * WINDOW_NS as f64 / service_ns as f64;
-            assert!((sent.totals.messages as f64 - done).abs() < f64::from(qps));
-        }
-        // Deviations of a Poisson count.
-        let offered = load.offered as f64;
-        let missing = offered - sent.totals.messages as f64 - f64::from(qps);
-        if is_busy && missing > 4.0 * offered.sqrt() {
-            overloaded += 1;
-            assert_eq!(load.verdict, LoadVerdict::Overloaded);
-        }
-    });
-    assert!(never_sent > 0 && overloaded > 50, "{overloaded}");
-}
 
 /// A server of `service_ns`.
 fn load_of(
@@ -174,8 +156,8 @@ fn load_of(
         ..at_rate(seed, rate, window_ns)
     });
     let set_up = seed.bench(&case, constant(service_ns, false));
-    let ran = Ran::new(&set_up, 100 * MS, window_ns, NEVER);
-    ran.over.report().sent.unwrap().load.unwrap()
+    let (_, over) = measured(&set_up, (100 * MS, window_ns), |_| {});
+    over.report().sent.unwrap().load.unwrap()
 }
 
 /// A share of 4 / sqrt(n) that is missing of n messages is no chance: whatever the queues hold.
@@ -201,53 +183,6 @@ fn a_server_is_overloaded_whatever_its_queues_hold_and_none_is_by_chance() {
     }
 }
 
-/// 200 messages a second one at a time for a server of 1 ms are no load, and 100 of them are done: the worker looks each
-/// 10 ms.
-#[test]
-fn what_is_missing_because_the_worker_was_away_is_no_overload() {
-    for_seeds(1, |seed| {
-        let case = case_of(Settings {
-            arrivals: Arrivals::Fixed,
-            tx_depth: 1,
-            ..at_rate(seed, 200, SECOND)
-        });
-        let mut set_up = seed.bench(&case, constant(MS, false));
-        set_up.pass_ns = Some(10 * MS);
-        let ran = Ran::new(&set_up, 100 * MS, SECOND, NEVER);
-        let sent = ran.over.report().sent.unwrap();
-        let load = sent.load.unwrap();
-        assert!(load.offered == 200 && sent.totals.messages <= 100);
-        let verdict = (load.verdict, load.not_kept_by);
-        assert_eq!(verdict, (LoadVerdict::NotKept, Some(NotKeptBy::Away)));
-    });
-}
-
-/// A server of 1 ms that 3,000 messages a second overload, one at a time. Its worker is away for 0.4 s of its window: the
-/// queue is empty soon, and what waits is late by all of that.
-#[test]
-fn a_worker_that_was_away_behind_a_full_queue_is_late_and_the_queue_was_not_full() {
-    const AWAY_NS: u64 = 400 * MS;
-    for_seeds(1, |seed| {
-        let case = case_of(Settings {
-            arrivals: Arrivals::Fixed,
-            tx_depth: 1,
-            ..at_rate(seed, 3_000, SECOND)
-        });
-        let from_ns = START_NS + 500 * MS;
-        let set_up = seed.bench(&case, constant(MS, false));
-        let ran = Ran::new(&set_up, 100 * MS, SECOND, from_ns..from_ns + AWAY_NS);
-        let planned = planned_times(seed, &case, ran.edges.closes_raw);
-        let sent = Expected::new(&planned, &ran).holds(ran);
-        let full_ns = (sent.load.unwrap().queue_full_seconds * 1e9) as u64;
-        let late_ns = sent.lateness_ns.unwrap().max;
-        // It may have been empty since the last look, less than 0.5 ms before.
-        let least_ns = AWAY_NS..AWAY_NS + 500 * US;
-        assert!(least_ns.contains(&(SECOND - full_ns)), "{full_ns}");
-        // Two digits.
-        assert!((AWAY_NS..AWAY_NS / 100 * 101 + 500 * US).contains(&late_ns), "{late_ns}");
-    });
-}
-
 /// 2,000 messages a second for a server of 0.1 ms, of which those are late that were planned while the worker was away.
 #[test]
 fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
@@ -267,12 +202,12 @@ fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
                 ..at_rate(seed, 2_000, WINDOW_NS)
             });
             let set_up = seed.bench(&case, constant(100 * US, false));
-            let ran = Ran::with(&set_up, 100 * MS, WINDOW_NS, NEVER, |bench| {
+            let (_, over) = measured(&set_up, (100 * MS, WINDOW_NS), |bench| {
                 for number in 1..=times {
                     bench.away(0, START_NS + number * 900 * MS, away_ns);
                 }
             });
-            let sent = ran.over.report().sent.unwrap();
+            let sent = over.report().sent.unwrap();
             let load = sent.load.unwrap();
             assert_eq!(load.offered, 12_000);
             let late_ns = sent.lateness_ns.unwrap().max;
@@ -308,8 +243,8 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
             ..at_rate(seed, RATE, 50 * MS)
         });
         let set_up = seed.bench(&case, constant(1, true));
-        let ran = Ran::new(&set_up, 0, 50 * MS, NEVER);
-        let planned = posted_by_qp(&ran.over);
+        let (edges, over) = measured(&set_up, (0, 50 * MS), |_| {});
+        let planned = posted_by_qp(&over);
         let mean_gap_ns = 1e9 / RATE as f64;
         for times in &planned {
             qps_in_all += 1;
@@ -321,7 +256,7 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
         }
         // Those of the worker are of each message in the window that is so many after another.
         let mut posts: Vec<u64> = planned.into_iter().flatten().collect();
-        posts.retain(|at_ns| (ran.edges.opens_raw..ran.edges.closes_raw).contains(at_ns));
+        posts.retain(|at_ns| (edges.opens_raw..edges.closes_raw).contains(at_ns));
         posts.sort_unstable();
         let every_eighth: Vec<u64> = posts.into_iter().step_by(8).collect();
         let samples: Vec<f64> = every_eighth
@@ -329,14 +264,14 @@ fn gaps_are_exponential_and_no_two_qps_share_them() {
             .map(|it| it[1] - it[0])
             .map(|gap| gap as f64 / mean_gap_ns)
             .collect();
-        let load = ran.over.rest.client.2[0].load.as_ref().unwrap();
+        let load = over.rest.client.2[0].load.as_ref().unwrap();
         assert_eq!(load.gaps.messages_of_gap, 8);
         let shown = load.gaps.mean_gaps.clone();
         assert_eq!(shown.len(), samples.len());
         for (gap, right) in shown.iter().zip(&samples) {
             assert!((gap - right).abs() < 1e-9, "{gap} {right}");
         }
-        let gaps = ran.over.report().sent.unwrap().load.unwrap().gaps.unwrap();
+        let gaps = over.report().sent.unwrap().load.unwrap().gaps.unwrap();
         assert_eq!(gaps.samples, samples.len() as u64);
         assert_eq!(gaps.p_value, gaps_p_value(&shown, 8).unwrap());
         p_values.push(gaps.p_value);

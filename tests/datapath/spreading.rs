@@ -1,208 +1,76 @@
-//! A worker that is one source for its QPs posts each message on the QP and at the time that its policy says, and counts
-//! how often that QP's queue was full: by a model of the policies that knows only when slots completed.
-
-use std::collections::{HashMap, VecDeque};
+//! A worker that is one source for its QPs posts each message on the QP and at the time that its policy says, and counts how
+//! often that QP's queue was full: against posts that were worked out by hand.
 
 use datapath::Geometry;
-use null_verbs::loopback::Served;
-use plan::Case;
-use settings::{CqMode, Op, Settings, Spread};
+use null_verbs::loopback::{self, ServiceTimes};
+use settings::Stop;
 
-use crate::bench::US;
-use crate::exact::list;
-use crate::loopback_node::{Steer, case_of, small};
-use crate::planned::for_seeds;
+use crate::bench::{Bench, US};
+use crate::by_hand::{set_up, table};
+use crate::loopback_node::Steer;
 
-#[derive(Clone, Copy, Default)]
-struct Queue {
-    in_flight: u32,
-    /// When it came to have so many, by a count of changes.
-    since: u64,
-}
-
-struct Source<'c> {
-    case: &'c Case,
-    worker: usize,
-    mine: Vec<usize>,
-    queues: Vec<Queue>,
-    changes: u64,
-    credits: u64,
-    left: u64,
-    chosen: Option<usize>,
-    number: u64,
-    /// What each group of weights has, and its next QP.
-    groups: Vec<(i64, i64, VecDeque<usize>)>,
-    blocked: u64,
-    /// When each QP's slots are posted.
-    posts_ns: HashMap<usize, Vec<u64>>,
-}
-
-impl<'c> Source<'c> {
-    fn new(case: &'c Case, worker: usize, workers: usize, messages: u64) -> Source<'c> {
-        let geometry = Geometry::from_flow(case);
-        let qps = case.qps as usize;
-        let mine: Vec<usize> = (worker..qps).step_by(workers).collect();
-        let slots = u64::from(geometry.slots) * mine.len() as u64;
-        let credits = case.outstanding.map_or(slots / 2, |wrs| u64::from(wrs / geometry.unit));
-        let weights: Vec<(u32, u32)> = match &case.qp_weights {
-            Some(weights) => weights.groups().collect(),
-            None => vec![(case.qps, 1)],
-        };
-        let mut first = 0;
-        let groups = weights
-            .into_iter()
-            .map(|(count, share)| {
-                let group = first..first + count as usize;
-                first = group.end;
-                let own: VecDeque<usize> =
-                    mine.iter().copied().filter(|qp| group.contains(qp)).collect();
-                let share = (i64::from(share) << 20) * own.len() as i64 / i64::from(count);
-                (share, 0, own)
-            })
-            .filter(|(.., own)| !own.is_empty())
-            .collect();
-        Source {
-            case,
-            worker,
-            queues: vec![Queue::default(); qps],
-            changes: 0,
-            credits: credits.clamp(1, slots),
-            left: messages * mine.len() as u64 / u64::from(geometry.unit),
-            chosen: None,
-            number: 0,
-            groups,
-            blocked: 0,
-            posts_ns: HashMap::new(),
-            mine,
-        }
-    }
-
-    fn choose(&mut self) -> usize {
-        match self.case.spread {
-            Spread::Own => panic!("no source"),
-            Spread::RoundRobin => {
-                // As nginx does: each gets its weight, who has most is next and pays for all.
-                let sum: i64 = self.groups.iter().map(|(share, ..)| share).sum();
-                self.groups.iter_mut().for_each(|(share, has, _)| *has += *share);
-                let most = self.groups.iter().map(|(_, has, _)| *has).max().unwrap();
-                let (_, has, own) =
-                    self.groups.iter_mut().find(|(_, has, _)| *has == most).unwrap();
-                *has -= sum;
-                own.rotate_left(1);
-                own[own.len() - 1]
-            }
-            Spread::LeastLoaded => *self
-                .mine
-                .iter()
-                .min_by_key(|qp| (self.queues[**qp].in_flight, self.queues[**qp].since))
-                .unwrap(),
-            Spread::Hash => {
-                let hash = mix(mix(self.worker as u64).wrapping_add(self.number));
-                self.number += 1;
-                self.mine[((u128::from(hash) * self.mine.len() as u128) >> 64) as usize]
-            }
-        }
-    }
-
-    fn set(&mut self, qp: usize, in_flight: u32) {
-        self.changes += 1;
-        self.queues[qp] = Queue { in_flight, since: self.changes };
-    }
-
-    fn post(&mut self, now_ns: u64) {
-        while self.credits > 0 && self.left > 0 {
-            let waits = self.chosen.take();
-            let qp = waits.unwrap_or_else(|| self.choose());
-            let in_flight = self.queues[qp].in_flight;
-            if in_flight == Geometry::from_flow(self.case).slots {
-                self.blocked += u64::from(waits.is_none());
-                self.chosen = Some(qp);
-                return;
-            }
-            self.set(qp, in_flight + 1);
-            (self.credits, self.left) = (self.credits - 1, self.left - 1);
-            self.posts_ns.entry(qp).or_default().push(now_ns);
-        }
-    }
-
-    fn completed(&mut self, qp: usize, now_ns: u64) {
-        self.credits += 1;
-        self.set(qp, self.queues[qp].in_flight - 1);
-        self.post(now_ns);
-    }
-}
-
-/// The finalizer of SplitMix64, which the policy hashes with.
-fn mix(number: u64) -> u64 {
-    let z = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
+/// Columns: flags | time of the device, of `one` after the other or of `each` QP, or the times of the QPs | messages of each
+/// QP | the slots of each worker's, as microsecond:QP | how often each found a full queue.
+const POSTS: &str = "
+# One at a time, in turn.
+spread=round-robin qps=3 outstanding=1 | 10 one | 2 | 0:0 10:1 20:2 30:0 40:1 50:2 | 0
+# As nginx does: at each choice a QP gets its weight, who has most is next and pays for all. (3,1) 0, (2,2) 0, (1,3) 1, (4,0) 0.
+spread=round-robin qps=2 qp-weights=1:3,1:1 outstanding=1 | 10 one | 4 | 0:0 10:0 20:1 30:0 40:0 50:0 60:1 70:0 | 0
+# The weight of a group is for its QPs in turn.
+spread=round-robin qps=3 qp-weights=2:2,1:1 outstanding=1 | 10 one | 2 | 0:0 10:2 20:1 30:0 40:2 50:1 | 0
+# Without a number half of all slots are under way: four of eight, and then one each 10.
+spread=round-robin qps=2 tx-depth=4 | 10 one | 3 | 0:0 0:0 0:1 0:1 10:0 20:1 | 0
+# Slots of two messages, one of them under way.
+spread=round-robin qps=2 tx-depth=2 signal-every=2 outstanding=2 | 10 one | 4 | 0:0 20:1 40:0 60:1 | 0
+# QP 1 is next at 20, and its only slot is busy until 100: the source waits for it. So it does at 110 and at 210.
+spread=round-robin qps=2 outstanding=2 | 10 100 | 4 | 0:0 0:1 10:0 100:0 100:1 200:0 200:1 300:1 | 3
+# Each worker is a source of its own, for its QPs.
+spread=round-robin qps=4 workers=2 outstanding=1 | 10 each | 2 | 0:0 10:2 20:0 30:2; 0:1 10:3 20:1 30:3 | 0 0
+# The least loaded, and of equals who has been so for longest: four at once, of which QP 0 has two. At 10 all have one: QP 1. At
+# 20 QP 0 has none. At 25 all have one, QP 2 since the start. QP 0 has none at 30 and 40.
+spread=least-loaded qps=3 tx-depth=4 outstanding=4 | 10 25 45 | 3 | 0:0 0:0 0:1 0:2 10:1 20:0 25:2 30:0 40:0 | 0
+# QP 0 is done at 10, 20 … and is never waited for, though QP 1 is full.
+spread=least-loaded qps=2 outstanding=2 | 10 100 | 3 | 0:0 0:1 10:0 20:0 30:0 40:0 | 0
+# The quarter of 64 bits in which SplitMix64 of the number of the message is.
+spread=hash qps=4 tx-depth=4 outstanding=1 | 10 one | 2 | 0:2 10:2 20:0 30:3 40:3 50:2 60:0 70:3 | 0
+";
 
 #[test]
 fn each_message_is_where_and_when_the_policy_says() {
-    let mut blocked_by: HashMap<&str, u64> = HashMap::new();
-    for_seeds(250, |seed| {
-        let choices = &mut seed.choices;
-        let signal_every = choices.one(&[1, 1, 4]);
-        let post_list = choices.one(&[1, signal_every, 2 * signal_every]);
-        let unit = signal_every.max(post_list);
-        let qps = choices.upto(9) as u32 + 1;
-        let first = choices.upto(u64::from(qps) - 1) as u32;
-        let weights = format!("{first}:{},{}:{}", choices.upto(5), qps - first, choices.upto(5));
-        let spread = choices.one(&[Spread::RoundRobin, Spread::LeastLoaded, Spread::Hash]);
-        let is_weighted = spread == Spread::RoundRobin && choices.one(&[true, false]);
-        let outstanding = unit * choices.upto(9) as u32;
-        let requested = case_of(Settings {
-            spread,
-            cq: CqMode::PerWorker,
-            workers: choices.upto(3) as u32,
-            qps,
-            qp_weights: is_weighted.then(|| weights.parse().unwrap()),
-            signal_every,
-            post_list,
-            tx_depth: unit * choices.upto(4) as u32,
-            outstanding: choices.one(&[None, Some(outstanding)]),
-            ..small(Op::Write)
-        });
-        let times = (0..7).map(|_| choices.upto(20 * US)).collect();
-        let messages = u64::from(unit) * choices.upto(30);
-        let serving = list(times, choices.one(&[true, false]));
-        let set_up = seed.bench(&requested, serving);
-        let (started_ns, over) = set_up.run(|bench| {
+    for row in table(POSTS) {
+        let [flags, device, each, expected, blocked] = row;
+        let text = row.join(" | ");
+        let times: Vec<u64> = device.split(' ').filter_map(|us| us.parse().ok()).collect();
+        let column = if device.ends_with(['e', 'h']) { device } else { "1 each" };
+        let mut set_up = set_up(&format!("cq=per-worker {flags}"), column, 1);
+        let messages = each.parse().unwrap();
+        set_up.case.set_stop(Stop::MessagesPerQp(messages));
+        let (started_ns, over) = set_up.run(|bench: &mut Bench<'_>| {
+            let contexts = bench.pair.client.shared.qp_contexts();
+            if times.len() > 1 {
+                for (context, us) in contexts.iter().zip(&times) {
+                    loopback::serve_qp(context.qp.qpn(), ServiceTimes::Constant(us * US));
+                }
+            }
             let started_ns = bench.now_ns();
             bench.run_counted(messages, None).unwrap();
             started_ns
         });
-        let case = &set_up.case;
         over.rest.assert_clean();
         let (_, shared, reports) = &over.rest.client;
-        let qp_of: HashMap<u32, usize> =
-            shared.qp_contexts().iter().map(|it| it.qp.qpn()).zip(0..).collect();
-        let workers = reports.len();
-        let mut sources: Vec<Source<'_>> =
-            (0..workers).map(|worker| Source::new(case, worker, workers, messages)).collect();
-        sources.iter_mut().for_each(|source| source.post(started_ns));
-        let mut served_of = vec![0_u32; case.qps as usize];
-        let mut posted_ns: HashMap<usize, Vec<u64>> = HashMap::new();
-        for Served { qp_num, posted_ns: at_ns, done_ns, .. } in &over.served {
-            let qp = qp_of[qp_num];
-            served_of[qp] += 1;
-            if served_of[qp].is_multiple_of(unit) {
-                posted_ns.entry(qp).or_default().push(*at_ns);
-                sources[qp % workers].completed(qp, *done_ns);
-            }
+        let unit = Geometry::from_flow(&set_up.case).unit as usize;
+        let mut of_workers = vec![Vec::new(); reports.len()];
+        for (qp, context) in shared.qp_contexts().iter().enumerate() {
+            let own = over.served.iter().filter(|it| it.qp_num == context.qp.qpn());
+            let posts = own.step_by(unit).map(|it| ((it.posted_ns - started_ns) / US, qp));
+            of_workers[qp % reports.len()].extend(posts);
         }
-        let expected: HashMap<usize, Vec<u64>> =
-            sources.iter_mut().flat_map(|it| std::mem::take(&mut it.posts_ns)).collect();
-        assert_eq!(posted_ns, expected);
-        let of_report: Vec<u64> = reports.iter().map(|report| report.blocked).collect();
-        let blocked: Vec<u64> = sources.iter().map(|it| it.blocked).collect();
-        assert_eq!(of_report, blocked);
-        *blocked_by.entry(spread.name()).or_default() += blocked.iter().sum::<u64>();
-    });
-    // Who looks is never held up; who does not look is.
-    assert_eq!(blocked_by[Spread::LeastLoaded.name()], 0);
-    assert!(blocked_by[Spread::Hash.name()] > 0 && blocked_by[Spread::RoundRobin.name()] > 0);
+        let lists = of_workers.into_iter().map(|mut posts| {
+            posts.sort_unstable();
+            posts.into_iter().map(|(us, qp)| format!("{us}:{qp}")).collect::<Vec<_>>().join(" ")
+        });
+        assert_eq!(lists.collect::<Vec<_>>().join("; "), expected, "{text}");
+        let full: Vec<String> = reports.iter().map(|report| report.blocked.to_string()).collect();
+        assert_eq!(full.join(" "), blocked, "{text}");
+    }
 }

@@ -9,10 +9,8 @@ use plan::Case;
 use results::model::{DoubtKind, FlowResult};
 use settings::{Op, Settings};
 
-use crate::bench::{MS, SECOND};
-use crate::exact::{list, servers, timed};
+use crate::bench::{MS, SECOND, Seed, for_seeds, list, servers, timed};
 use crate::loopback_node::{case_of, small};
-use crate::planned::{Seed, for_seeds};
 
 const SEEDS: u64 = 200;
 const WINDOW_NS: u64 = 640 * MS;

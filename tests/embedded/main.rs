@@ -28,6 +28,7 @@ mod hostile;
 mod hostile_clients;
 mod interrupt;
 mod learn;
+mod liars;
 mod limits;
 mod live;
 mod mask;

@@ -1,7 +1,6 @@
 //! What was measured: the model of a result, its JSON files and journal, histograms as they are stored, and text of
 //! strangers made fit to be shown. What measures and what draws both build on it.
 
-pub mod contradiction;
 pub mod journal;
 pub mod json;
 pub mod load;

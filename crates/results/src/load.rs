@@ -4,16 +4,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::journal;
 use crate::json::{self, ReadError};
 use crate::model::ResultFile;
-use crate::{contradiction, journal};
 
 /// One result file and where it came from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loaded {
     /// The path by which the file was read, as it was given or found in a folder.
     pub path: PathBuf,
-    /// What the file says, with the contradictions in its runs noted.
+    /// What the file says.
     pub result: ResultFile,
 }
 
@@ -51,10 +51,7 @@ impl Found {
             json::read(&path)
         };
         match read {
-            Ok(mut result) => {
-                contradiction::note(&mut result);
-                self.results.push(Loaded { path, result });
-            }
+            Ok(result) => self.results.push(Loaded { path, result }),
             Err(refused) => self.refused.push(refused),
         }
     }
@@ -91,7 +88,7 @@ mod tests {
     fn a_folder_gives_its_files_by_name_and_tells_what_it_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
-        let mut results = [sample::open_loop(), sample::result()];
+        let results = [sample::open_loop(), sample::result()];
         for (name, result) in ["b.json", "a.json"].into_iter().zip(&results) {
             json::write(result, &path(name)).unwrap();
         }
@@ -103,7 +100,6 @@ mod tests {
         }
         std::fs::write(path("c.json"), "{\"cases\": [").unwrap();
         std::fs::write(path("notes.txt"), "no result").unwrap();
-        results.iter_mut().for_each(contradiction::note);
         let found = load(&[folder.path()]);
         let paths: Vec<_> = found.results.iter().map(|loaded| loaded.path.clone()).collect();
         assert_eq!(paths, ["a.json", "b.json", "killed.jsonl"].map(path));

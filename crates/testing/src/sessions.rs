@@ -150,7 +150,7 @@ impl Step {
     }
 }
 
-type Deed = Box<dyn FnOnce() + Send>;
+type Deed = Box<dyn FnOnce(&mut Value) + Send>;
 
 struct State {
     step: Step,
@@ -159,7 +159,7 @@ struct State {
 }
 
 /// A man in the middle who reads the control protocol's frames, and at a chosen one does something to one
-/// of the ends, such as killing it, before the frame goes on: so an end dies at an exact step.
+/// of the ends, such as killing it, before the frame goes on: so an end dies at an exact step. Or he changes the frame.
 #[derive(Clone)]
 pub struct Proxy {
     pub address: SocketAddr,
@@ -174,10 +174,20 @@ impl Proxy {
         step: Step,
         deed: impl FnOnce() + Send + 'static,
     ) -> Proxy {
+        Proxy::lying(address, server, step, |_| deed())
+    }
+
+    /// The same, which changes the body of that frame.
+    pub fn lying(
+        address: &str,
+        server: SocketAddr,
+        step: Step,
+        change: impl FnOnce(&mut Value) + Send + 'static,
+    ) -> Proxy {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let proxy = Proxy {
             address: listener.local_addr().unwrap(),
-            state: Arc::new(Mutex::new(State { step, seen: 0, deed: Some(Box::new(deed)) })),
+            state: Arc::new(Mutex::new(State { step, seen: 0, deed: Some(Box::new(change)) })),
         };
         let accepting = proxy.clone();
         std::thread::spawn(move || {
@@ -215,25 +225,31 @@ impl Proxy {
             let length = u32::from_le_bytes([frame[0], frame[1], frame[2], frame[3]]) as usize;
             frame.resize(4 + length, 0);
             source.read_exact(&mut frame[4..])?;
-            let message: Value = serde_json::from_slice(&frame[4..])?;
-            self.look(from, message["body"]["type"].as_str().unwrap_or_default());
+            let mut message: Value = serde_json::from_slice(&frame[4..])?;
+            if self.has_changed(from, &mut message) {
+                let body = message.to_string();
+                frame = (body.len() as u32).to_le_bytes().to_vec();
+                frame.extend_from_slice(body.as_bytes());
+            }
             sink.write_all(&frame)?;
         }
     }
 
-    fn look(&self, from: Sender, kind: &str) {
+    fn has_changed(&self, from: Sender, message: &mut Value) -> bool {
         let mut state = self.state.lock().unwrap();
-        if state.step.from != from || state.step.kind != kind {
-            return;
+        if state.step.from != from || message["body"]["type"] != state.step.kind {
+            return false;
         }
         state.seen += 1;
         if state.seen != state.step.nth {
-            return;
+            return false;
         }
+        let before = message.clone();
         // It is done before anybody is told so, and before anything goes on.
         if let Some(deed) = state.deed.take() {
-            deed();
+            deed(&mut message["body"]["body"]);
         }
+        *message != before
     }
 }
 

@@ -16,7 +16,7 @@ use verbs::{StampClock, cm::CmId};
 
 use crate::{
     connect_cm::{Caller, Listener, Terms},
-    needs::recorders,
+    needs::{EndRoles, recorders},
     port_path::Agreed,
     verbs_objects::VerbsObjects,
 };
@@ -133,6 +133,22 @@ impl FlowEnd {
                 .collect(),
         });
         Drained { sent_messages: self.shared.counts().posted, posts }
+    }
+
+    /// Whether the other end tells, with `--verify`, how often it has posted at each position of each of its QPs.
+    pub(super) fn is_told_all(&self, peer: &Drained) -> bool {
+        let flow = self.shared.flow();
+        let other = match self.side {
+            Side::Initiator => Side::Target,
+            Side::Target => Side::Initiator,
+        };
+        let positions = Geometry::from_flow(flow).ring();
+        let sends = flow.verify && EndRoles::new(flow, other).sends;
+        let counts = if sends { positions as usize * flow.qps as usize } else { 0 };
+        match &peer.posts {
+            Some(posts) => posts.packed.len() == counts && posts.positions == positions,
+            None => !flow.verify,
+        }
     }
 
     /// With `--verify`: the first wrong payload of what the peer wrote or sent.

@@ -539,10 +539,15 @@ impl<'a> Run<'a> {
     /// flow has sent.
     ///
     /// # Errors
-    /// As [`Run::wait`]; the first mismatch.
+    /// As [`Run::wait`]; `peers` that do not tell of all QPs; the first mismatch.
     fn settle(&mut self, peers: &[Drained]) -> Result<Option<Message>, EarlyEnd> {
-        let mut of_ends: Vec<Arrivals> =
-            self.ends.iter().zip(peers).map(|(end, _)| Arrivals::new(end)).collect();
+        let is_whole = peers.len() == self.ends.len()
+            && self.ends.iter().zip(peers).all(|(end, peer)| end.is_told_all(peer));
+        if !is_whole {
+            let text = "the other ends of the flows did not say of all QPs what they have sent";
+            return Err(RunFailure::new(text, None).into());
+        }
+        let mut of_ends: Vec<Arrivals> = self.ends.iter().map(Arrivals::new).collect();
         let early = self.wait(|run| {
             let mut are_over = true;
             for ((end, peer), arrivals) in run.ends.iter().zip(peers).zip(&mut of_ends) {

@@ -37,9 +37,6 @@ pub struct Run {
     /// `connect`: how fast QPs were set up; the run's flows are then the traffic beside it. `null` for other
     /// operations.
     pub connect: Option<Connect>,
-    /// An impossible figure, as the end of a sentence that begins with the run: found when a file is loaded, and in no file.
-    #[serde(skip)]
-    pub contradiction: Option<String>,
 }
 
 impl Run {

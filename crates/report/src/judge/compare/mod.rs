@@ -21,7 +21,7 @@ use crate::observe::format::{each_once, rate_text};
 use model::COMPARISON_VERSION;
 use results::load::{Found, Loaded};
 use results::model::{CaseFlow, LoadSearch, LoadVerdict, Run, SearchEnd};
-use results::{contradiction, text};
+use results::text;
 use sides::{
     Launch, Pairs, SideCase, SideFiles, differ, differences, observations, pair, runs,
     settings_that_differ, units,
@@ -422,11 +422,6 @@ fn figures(
     observation: Observation,
 ) -> Result<(MetricComparison, String), (Verdict, String)> {
     let [base, new] = sides.map(|side| of_launches(side, limit));
-    for search in base.iter().chain(&new).flatten() {
-        if let Some(contradiction) = contradiction::of_search(search) {
-            return Err((Verdict::NotComparable, format!("a search {contradiction}")));
-        }
-    }
     let loads = [&base, &new].map(|side| -> Vec<Option<f64>> {
         side.iter().map(|search| highest_load(search.as_ref()?)).collect()
     });
