@@ -18,7 +18,7 @@ use crate::{
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Devices, HostPort, Nodes};
 use protocol::{connection, token::Token};
-use verbs::address_of_environment;
+use verbs::{address_of_environment, embedded_device};
 
 /// This end, and the one at HOST, or in this process without HOST.
 ///
@@ -125,6 +125,15 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
             Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", ")))
         );
     }
+    for (name, _) in &faults.of {
+        if embedded_device(name).map_err(Failure::failed)?.is_none() {
+            let text =
+                format!("--faults names {name}, which is no embedded device of this machine");
+            return Err(Failure::bad_input(text).with_hint(
+                "name one as in soft0:drop=1%; for another node's packets start its server with `rocebench serve --faults drop=1%`",
+            ));
+        }
+    }
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
@@ -199,12 +208,6 @@ fn secret(args: TokenArgs) -> Result<Option<Vec<u8>>, TokenError> {
         std::fs::File::open(&path)
             .and_then(|file| file.take(most).read_to_end(&mut bytes))
             .map_err(|source| TokenError::Read { path: path.clone(), source })?;
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
-            if bytes.last() == Some(&b'\r') {
-                bytes.pop();
-            }
-        }
         return sound(bytes, || format!("the file {}", path.display())).map(Some);
     }
     std::env::var_os(TOKEN_VARIABLE)
@@ -212,7 +215,14 @@ fn secret(args: TokenArgs) -> Result<Option<Vec<u8>>, TokenError> {
         .transpose()
 }
 
-fn sound(bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Vec<u8>, TokenError> {
+/// The secret without the end of its line: `$(cat FILE)` has none, a file and a variable made from it may.
+fn sound(mut bytes: Vec<u8>, from: impl FnOnce() -> String) -> Result<Vec<u8>, TokenError> {
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+    }
     match bytes.len() {
         0 => Err(TokenError::Empty(from())),
         1..=MAX_BYTES => Ok(bytes),
@@ -248,6 +258,13 @@ mod tests {
             assert_eq!(from_file(content).unwrap().unwrap(), b"a b");
         }
         assert_eq!(from_file(b"\xff\n\n").unwrap().unwrap(), b"\xff\n");
+    }
+
+    #[test]
+    fn every_door_has_the_same_rule() {
+        let from_flag = TokenArgs { token: Some("a b\r\n".into()), token_file: None };
+        assert_eq!(secret(from_flag).unwrap().unwrap(), b"a b");
+        assert_eq!(sound(b"a b\n".to_vec(), || TOKEN_VARIABLE.into()).unwrap(), b"a b");
     }
 
     #[test]

@@ -14,10 +14,7 @@ use crate::cli::{
     args::{PlotArgs, WhatArgs},
     terminal::{Failure, print, say},
 };
-use plan::{
-    nodes::{ListError, MOST_NODES, expand},
-    read_small_file,
-};
+use plan::nodes::{ListError, MOST_NODES, expand};
 use report::{
     judge::{
         compare::{Comparison, Options, compare},
@@ -44,6 +41,7 @@ use results::{
     model::ResultFile,
     text,
 };
+use settings::text_file::{TextFileError, read_text};
 
 /// Reading that takes longer is worth a word.
 const LONG: Duration = Duration::from_secs(2);
@@ -261,9 +259,7 @@ const MAX_SHOWN: usize = 60;
 #[allow(missing_docs)] // The texts say what the fields are.
 enum RacksError {
     #[error("cannot read the racks {file}: {error}")]
-    Read { file: String, error: io::Error },
-    #[error("{file} has more than 1 MiB: lines are NODE RACK")]
-    TooLarge { file: String },
+    Read { file: String, error: TextFileError },
     #[error(
         "{file}, line {line}: `{text}` is not a node and its rack: write NODE RACK, as in node[01-16] rack1"
     )]
@@ -284,9 +280,8 @@ enum RacksError {
 /// A file that cannot be read, a line that is none, or a node in two racks.
 fn read_racks(path: &Path) -> Result<HashMap<String, String>, RacksError> {
     let file = text::path(path);
-    match read_small_file(path) {
-        Ok(Some(bytes)) => parse_racks(&file, &String::from_utf8_lossy(&bytes)),
-        Ok(None) => Err(RacksError::TooLarge { file }),
+    match read_text(path) {
+        Ok(lines) => parse_racks(&file, &lines),
         Err(error) => Err(RacksError::Read { file, error }),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use node::ports::{common, rdma_address, take_facts};
 use node::resources::Route;
 use plan::{Devices, FlowDevice, Nodes, Sweep};
+use protocol::connection::canonical;
 use protocol::error::{ConnectError, LinkError};
 use protocol::failure::RunFailure;
 use protocol::handshake::PeerInfo;
@@ -36,7 +37,7 @@ pub(crate) struct Node {
 impl Node {
     /// What stands before something that is said of it: nothing for this end's own.
     pub(crate) fn whose(&self) -> String {
-        if self.is_own { String::new() } else { place_of(&self.name) }
+        if self.is_own { String::new() } else { format!("{}: ", place_of(&self.name)) }
     }
 }
 
@@ -226,17 +227,21 @@ impl NodePlaces {
         });
         let mut links = Vec::with_capacity(self.places.len());
         let mut errors = Vec::new();
-        for (place, reached) in self.places.iter().zip(remote) {
+        for (number, (place, reached)) in self.places.iter().zip(remote).enumerate() {
             links.push(match (place, reached) {
                 (Place::Rank, _) => ranks.next(),
                 (_, None) => None,
                 (_, Some(Ok(link))) => Some(link),
                 (_, Some(Err(error))) => {
-                    errors.push(error);
+                    errors.push((number, error));
                     None
                 }
             });
         }
+        if let Some(failure) = same_server(&self.names, &links, &errors) {
+            return Err(failure.into());
+        }
+        let errors = errors.into_iter().map(|(_, error)| error).collect();
         match ConnectError::of_many(errors, self.places.len()) {
             Some(error) => Err(error.into()),
             None => Ok(links),
@@ -331,7 +336,10 @@ impl NodePlaces {
         for index in 0..count {
             let (resources, whose) = match index {
                 0 => (ends.resources.clone(), String::new()),
-                _ => (ends.resources.of_the_other_end(), place_of(&self.names[index])),
+                _ => (
+                    ends.resources.of_the_other_end(),
+                    format!("{}: ", place_of(&self.names[index])),
+                ),
             };
             let local = LocalServer::start(resources, facts, route, whose)?;
             self.locals.push(local);
@@ -340,11 +348,11 @@ impl NodePlaces {
     }
 }
 
-/// What stands before something that is said of a node.
-fn place_of(name: &str) -> String {
+/// Where a node is, in a sentence.
+pub(super) fn place_of(name: &str) -> String {
     match name {
-        SERVER => "at the server: ".to_owned(),
-        name => format!("at {name}: "),
+        SERVER => "at the server".to_owned(),
+        name => format!("at {name}"),
     }
 }
 
@@ -355,7 +363,7 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
         LinkError::Aborted { why, .. } if is_own => why.into(),
         error if is_own || name == SERVER => error.into(),
         error => {
-            let place = place_of(name);
+            let place = format!("{}: ", place_of(name));
             let reason = match &error {
                 LinkError::Aborted { why, .. } => why.reason.clone(),
                 error => error.to_string(),
@@ -374,6 +382,24 @@ fn route_to(links: &[Option<Reached>]) -> Result<Option<Route>, RunFailure> {
     let first = reached.next();
     let leaving = first.into_iter().chain(reached).find(|link| !link.is_within_host());
     Ok(leaving.or(first).map(Link::route).transpose()?)
+}
+
+/// A server that is listed twice under different names: it is busy with the client at the near end of another link.
+fn same_server(
+    names: &[String],
+    links: &[Option<Reached>],
+    errors: &[(usize, ConnectError)],
+) -> Option<RunFailure> {
+    errors.iter().find_map(|(number, error)| {
+        let ConnectError::Busy { busy, .. } = error else { return None };
+        let other = links.iter().position(|link| {
+            let local = link.as_ref().and_then(|(link, _)| link.local().ok());
+            local.is_some_and(|address| canonical(address).to_string() == busy.client)
+        })?;
+        let text = format!("{} and {} are the same server", names[other], names[*number]);
+        let hint = "name it once: a node needs a server of its own, on another port with `rocebench serve -p`";
+        Some(RunFailure { bad_input: true, ..RunFailure::new(text, Some(hint.to_owned())) })
+    })
 }
 
 /// The devices of each node that is listed with several.

@@ -93,7 +93,7 @@ impl Trials for CaseTrials<'_, '_> {
         // Trials are independent of each other, and the same again with the same --seed.
         let place = (self.index as u64) << 32 | u64::from(request.seed);
         let seed = fastrand::Rng::with_seed(self.template.seed ^ place.rotate_left(17)).u64(..);
-        let trial = self.template.as_trial(start.load, request.span, seed >> 1);
+        let trial = self.template.as_trial(start.load, request.span, seed >> 11);
         let total = self.sweeper.options.sweep.cases.len();
         let observer = &mut *self.sweeper.observer;
         observer.trial_started(self.index, total, self.case, start);

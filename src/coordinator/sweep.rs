@@ -21,7 +21,7 @@ use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
 use super::interface::{Observer, SweepOptions, tool};
-use super::nodes::{Node, NodePlaces};
+use super::nodes::{Node, NodePlaces, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
 use super::{against, beside, quick, search};
 
@@ -184,8 +184,12 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
         let largest =
             sweep.cases.iter().map(|case| (MemoryNeeds::new(case, number, memory.device), case));
         if let Some((needs, case)) = largest.max_by_key(|(needs, _)| needs.total()) {
-            let place = node.whose().replace(':', "");
-            needs.check(memory, &format!("{place}the case {}", case.id))?;
+            let what = if node.is_own {
+                format!("the case {}", case.id)
+            } else {
+                format!("{} the case {}", place_of(&node.name), case.id)
+            };
+            needs.check(memory, &what)?;
         }
     }
     Ok(())

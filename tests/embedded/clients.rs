@@ -11,7 +11,7 @@ use settings::Op;
 
 use crate::hostile::challenge;
 use crate::stage::Stage;
-use testing::program::{Program, Server, Signal, call};
+use testing::program::{Program, Server, Signal, call, sweep};
 use testing::sessions::{Proxy, Sender, Step, Wire, case};
 
 const SHORT: &str = "-n 5 --warmup 0 -s 64 --timeout 18";
@@ -22,11 +22,20 @@ fn a_second_client_is_told_that_the_server_is_busy() {
     let first = server.call("-D 60s --warmup 0 -t 8 -s 64").start();
     server.says(0, "run 1");
     let second = server.call(SHORT);
-    second.fails(&["busy", "has served [::ffff:127.", "hint:"]);
+    second.fails(&["busy", "has served 127.0.0.1:", "hint:"]);
     server.says(0, "was refused: the server is busy");
     first.signal(Signal::Interrupt);
     let first = first.wait().exits(1);
     assert!(first.runs()[0].interrupted, "the first one was not disturbed");
+    server.serves_the_next();
+}
+
+#[test]
+fn one_server_under_two_names_is_told_so() {
+    let server = Server::embedded("-d soft0");
+    let port = server.name.rsplit_once(':').unwrap().1;
+    let nodes = format!("--nodes 127.0.0.1:{port},localhost:{port} -d soft0 -n 1");
+    sweep(&nodes).is_refused(&["are the same server", "hint: name it once"]);
     server.serves_the_next();
 }
 

@@ -40,7 +40,7 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
     let before = prlimit(process, Resource::As, none).unwrap();
     // Some find the stack of a thread that has ended.
     let idles: Vec<TcpStream> = (0..64).map(|index| idle(&server, [127, 0, 1, index])).collect();
-    server.says(0, "no resources for the connection of [::ffff:127.0.1.63]");
+    server.says(0, "no resources for the connection of 127.0.1.63");
     drop(idles);
     prlimit(process, Resource::As, before).unwrap();
     server.serves_the_next();

@@ -101,6 +101,7 @@ fn lists_that_are_none_say_why() {
         ("-d soft[0", "does not close"),
         ("-d soft0,mlx5_77", "there is no RDMA device \"mlx5_77\""),
         ("-d soft[0-1] --faults soft2:rate=1G", "--faults names soft2, which is not in --device"),
+        ("--faults node7:rate=1G", "--faults names node7, which is no embedded device"),
         ("-d soft[0-1] --slo p99<1ms", "--slo and --knee cannot be used"),
         ("send x 127.0.0.1 -d soft[0-1]", "takes one device"),
     ] {

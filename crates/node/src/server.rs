@@ -17,7 +17,7 @@ use machine::threads;
 use perftest::Program;
 use plan::FlowDevice;
 use protocol::{
-    connection::tell_last,
+    connection::{canonical, tell_last},
     error::AcceptError,
     failure::RunFailure,
     handshake::{Accepted, ServerTerms, SlotError, accept},
@@ -73,7 +73,7 @@ impl Server {
                 continue;
             }
             let (stream, client) = match self.listener.accept() {
-                Ok(connection) => connection,
+                Ok((stream, client)) => (stream, canonical(client)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait_for_connection(&self.listener);
                     continue;

@@ -3,13 +3,11 @@
 //! and column.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use results::text::{MAX_CHARS, printable};
+use settings::text_file::{Place, TextFileError, read_text};
 use settings::{Given, GivenError, ROWS, Row, Scope, Settings, Takes, nearest};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -38,9 +36,7 @@ pub struct ConfigFile {
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum ConfigError {
     #[error("cannot read the configuration file {}: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
-    #[error("{} is larger than {MAX_FILE_BYTES} bytes; that is not a configuration file", path.display())]
-    TooLarge { path: PathBuf },
+    Read { path: PathBuf, source: TextFileError },
     #[error("{}:{place}: {message}", path.display())]
     Content { path: PathBuf, place: Place, message: String },
 }
@@ -52,18 +48,8 @@ impl ConfigFile {
     /// # Errors
     /// When it cannot be read, is not TOML, or has a key or value that is not known.
     pub fn read(path: &Path, machine_flags: &[&str]) -> Result<ConfigFile, ConfigError> {
-        let bytes = read_small_file(path)
-            .map_err(|source| unread(path, source))?
-            .ok_or_else(|| ConfigError::TooLarge { path: path.to_owned() })?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let valid = error.utf8_error().valid_up_to();
-            let text = String::from_utf8_lossy(error.as_bytes());
-            ConfigError::Content {
-                path: path.to_owned(),
-                place: place(&text, valid),
-                message: "this is not UTF-8 text".into(),
-            }
-        })?;
+        let text = read_text(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, path, machine_flags)
     }
 
@@ -84,7 +70,7 @@ impl ConfigFile {
         let read = file.read_keys(text, machine_flags);
         read.map_err(|fault| ConfigError::Content {
             path: path.to_owned(),
-            place: place(text, fault.span.start),
+            place: Place::new(text, fault.span.start),
             // It may quote the file.
             message: printable(&fault.message, MAX_CHARS),
         })?;
@@ -130,7 +116,7 @@ impl ConfigFile {
                 self.offsets.get(key).or(table)
             }),
         };
-        Some(place(&self.text, *offset?))
+        Some(Place::new(&self.text, *offset?))
     }
 }
 
@@ -159,10 +145,6 @@ fn read_nodes(value: &Value<'_>) -> Result<Nodes, Fault> {
         _ => scalar_text("nodes", value)?.parse(),
     };
     nodes.map_err(|error| fault(value.span(), format!("`nodes`: {error}")))
-}
-
-fn unread(path: &Path, source: io::Error) -> ConfigError {
-    ConfigError::Read { path: path.to_owned(), source }
 }
 
 /// Keys of a flow besides its settings.
@@ -388,28 +370,6 @@ fn not_a_size(item: &Value<'_>) -> Fault {
     fault(item.span(), message)
 }
 
-/// Where a value stands: line and column, both from 1; the column counts characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    pub line: usize,
-    pub column: usize,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.line, self.column)
-    }
-}
-
-fn place(text: &str, offset: usize) -> Place {
-    let before = text.get(..offset).unwrap_or(text);
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    Place {
-        line: before.matches('\n').count() + 1,
-        column: before.get(line_start..).unwrap_or("").chars().count() + 1,
-    }
-}
-
 /// A message and the bytes of the text that it is about.
 struct Fault {
     span: Range<usize>,
@@ -473,17 +433,6 @@ fn set(given: &mut Given, row: &'static Row, value: &Value<'_>) -> Result<(), Fa
 
 fn faulty(key: &str, value: &Value<'_>, error: &GivenError) -> Fault {
     fault(value.span(), format!("`{key}`: {error}"))
-}
-
-pub(crate) const MAX_FILE_BYTES: u64 = 1 << 20;
-
-/// The bytes of a file that people write; `None` of one that is larger than any of them, 1 MiB, so that a wrong name such
-/// as `/dev/zero` ends at once.
-pub fn read_small_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    let fits = u64::try_from(bytes.len()).is_ok_and(|length| length <= MAX_FILE_BYTES);
-    Ok(fits.then_some(bytes))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub mod quick;
 mod searches;
 mod sweep;
 
-pub use config::{ConfigError, ConfigFile, FlowTable, read_small_file};
+pub use config::{ConfigError, ConfigFile, FlowTable};
 pub use flow::{Devices, Flow, FlowDevice, NodeRails, RailsAsked, Side, over_rails};
 pub use nodes::{HostPort, Nodes, ServerNode};
 pub use searches::{Factor, Goal, Searches, Slo};

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::fmt::{self, Write as _};
 use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use results::model::{CLIENT, SERVER};
 use settings::nearest;
+use settings::text_file::read_text;
 
-use crate::config::{MAX_FILE_BYTES, read_small_file};
 use crate::flow::{Devices, FlowDevice};
 
 pub const MOST_LOCAL: u32 = 256;
@@ -301,8 +301,6 @@ pub enum ListError {
     TooMany,
     #[error("cannot read the list of nodes {}: {error}", path.display())]
     Read { path: PathBuf, error: String },
-    #[error("{} is larger than {MAX_FILE_BYTES} bytes; that is not a list of nodes", .0.display())]
-    TooLarge(PathBuf),
     #[error("{} names no node: write one a line, or as in node[01-16]", .0.display())]
     Empty(PathBuf),
 }
@@ -321,10 +319,8 @@ pub fn expand(text: &str) -> Result<Vec<String>, ListError> {
 }
 
 fn expand_file(path: PathBuf) -> Result<Vec<String>, ListError> {
-    let bytes = read_small_file(&path)
-        .map_err(|error| unread_list(&path, error.to_string()))?
-        .ok_or_else(|| ListError::TooLarge(path.clone()))?;
-    let text = String::from_utf8(bytes).map_err(|error| unread_list(&path, error.to_string()))?;
+    let text = read_text(&path)
+        .map_err(|error| ListError::Read { path: path.clone(), error: error.to_string() })?;
     let mut items = Vec::new();
     for line in text.lines().map(|line| line.split('#').next().unwrap_or_default()) {
         for word in line.split_whitespace() {
@@ -332,10 +328,6 @@ fn expand_file(path: PathBuf) -> Result<Vec<String>, ListError> {
         }
     }
     if items.is_empty() { Err(ListError::Empty(path)) } else { Ok(items) }
-}
-
-fn unread_list(path: &Path, error: String) -> ListError {
-    ListError::Read { path: path.to_owned(), error }
 }
 
 fn expand_items(text: &str) -> Result<Vec<String>, ListError> {

@@ -146,9 +146,12 @@ fn a_file_has_nodes_by_lines_and_commas() {
     assert_eq!(expand(&list).unwrap(), ["a", "b1", "b2", "c"]);
     std::fs::write(&path, "# none\n").unwrap();
     assert!(matches!(expand(&list), Err(ListError::Empty(_))));
+    // As an editor of another system saves it.
+    std::fs::write(&path, "\u{feff}a\r\nb\r\n").unwrap();
+    assert_eq!(expand(&list).unwrap(), ["a", "b"]);
     // Cut off, it would be another list.
     std::fs::write(&path, "node1\n".repeat(200_000)).unwrap();
-    assert!(matches!(expand(&list), Err(ListError::TooLarge(_))));
+    assert!(matches!(expand(&list), Err(ListError::Read { .. })));
 }
 
 proptest! {

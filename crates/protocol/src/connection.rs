@@ -208,10 +208,25 @@ pub(crate) fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpSt
 /// Binds to `address` and listens. Segments of accepted connections are small, as those of dialled ones are.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = made(&address)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // All addresses are those of both families, also where net.ipv6.bindv6only makes that no default.
+        socket.set_only_v6(false)?;
+    }
     socket.set_reuse_address(true)?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// Who is at the other end. A socket of both families shows an IPv4 client as `::ffff:192.0.2.1`; here it is the address
+/// that people know.
+pub(crate) fn client_of(stream: &TcpStream) -> io::Result<SocketAddr> {
+    stream.peer_addr().map(canonical)
+}
+
+/// The same address, as IPv4's where it is one of these in IPv6's form.
+pub fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// A socket before either, since ends agree on the size of segments when they connect.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::connection::{Exchange, dial};
+use crate::connection::{Exchange, client_of, dial};
 use crate::error::{AcceptError, ConnectError, ExchangeError, FrameError};
 use crate::handshakes::END_LIMIT;
 use crate::link::Link;
@@ -189,7 +189,7 @@ pub fn accept<G>(
     acquire: impl FnMut(SocketAddr) -> Result<G, SlotError>,
 ) -> Result<Accepted<G>, AcceptError> {
     let client =
-        stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
+        client_of(&stream).map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
     let exchange = Exchange::new(stream, terms.limit, stop)
         .map_err(|source| AcceptError::Handshake { client, source })?;
     accept_on(exchange, client, terms, acquire)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::connection::{Exchange, dial};
+use crate::connection::{Exchange, client_of, dial};
 use crate::error::{AcceptError, ConnectError, ExchangeError};
 use crate::failure::RunFailure;
 use crate::handshake::{Accepted, HANDSHAKE_LIMIT, PeerInfo, ServerTerms, accept_on, greet};
@@ -88,8 +88,7 @@ impl<'a> Joining<'a> {
     /// It says something else, or nothing in time.
     pub fn take(stream: TcpStream, stop: &'a AtomicBool) -> Result<Joining<'a>, AcceptError> {
         let address =
-            stream.peer_addr().map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
-        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+            client_of(&stream).map_err(|error| AcceptError::Lost { source: Arc::new(error) })?;
         let broken = |source| AcceptError::Handshake { client: address, source };
         let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
         match exchange.recv().map_err(broken)? {

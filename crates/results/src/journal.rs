@@ -131,7 +131,9 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
         lines.push(b"");
     }
     let mut result = ResultFile::default();
-    for (index, line) in lines.into_iter().enumerate() {
+    // An editor may have left an empty line.
+    let is_written = |(index, line): &(usize, &[u8])| *index == 0 || !line.trim_ascii().is_empty();
+    for (index, line) in lines.into_iter().enumerate().filter(is_written) {
         let later = parse(path, Some(index + 1), line)?;
         let mut cases = result.cases;
         later.cases.into_iter().for_each(|case| add(&mut cases, case));
@@ -239,8 +241,11 @@ mod tests {
         assert_eq!(read(&path).unwrap(), last);
         last.cases[1].searches = vec![sample::search(3)];
         journal.add(&last, LAST).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        // As an editor may leave it.
+        fs::write(&path, format!("\u{feff}{}", text.replace('\n', "\r\n\n"))).unwrap();
+        assert_eq!(read(&path).unwrap(), last);
         // Cut off in the midst of a line.
-        let text = fs::read(&path).unwrap();
         fs::write(&path, &text[..text.len() - 10]).unwrap();
         last.cases[1].searches = vec![sample::search(2)];
         assert_eq!(read(&path).unwrap(), last);

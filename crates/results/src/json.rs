@@ -15,6 +15,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
 };
 use serde_json::Value;
+use settings::text_file::without_mark;
 
 use crate::model::{CaseConfig, FlowConfig, FlowResult, ResultFile, SCHEMA_VERSION};
 use crate::text;
@@ -90,12 +91,16 @@ pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
             return Ok(text);
         }
     }
+    let refused = |reason: String| ReadError::Content {
+        path: path.to_owned(),
+        place: ":1".to_owned(),
+        reason: no_result(&reason),
+    };
+    let behind_mark = without_mark(&text).map_err(|other| refused(other.to_string()))?;
+    let mark_bytes = text.len() - behind_mark.len();
+    text.drain(..mark_bytes);
     if !text.trim_ascii_start().starts_with(b"{") {
-        return Err(ReadError::Content {
-            path: path.to_owned(),
-            place: ":1".to_owned(),
-            reason: no_result("it does not begin with `{`"),
-        });
+        return Err(refused("it does not begin with `{`".to_owned()));
     }
     if !is_too_large {
         limited.read_to_end(&mut text).map_err(|error| ReadError::io(path, error))?;

@@ -12,6 +12,7 @@ mod row;
 mod rules;
 mod table;
 mod text;
+pub mod text_file;
 mod units;
 mod words;
 

@@ -18,6 +18,9 @@ use super::words::{
     PageKind, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
+/// The largest number that programs which read JSON's numbers as `double`, such as jq, keep as it is.
+const MAX_EXACT_IN_JSON: u64 = (1 << 53) - 1;
+
 const RUN: &str = "What to run";
 const QUEUES: &str = "Queue pairs and workers";
 const LOAD: &str = "Load";
@@ -336,7 +339,7 @@ settings! {
     }
     /// Seed of the planned times and of --touch-order random: the same seed gives the same times and order
     seed: u64 = 1 => {
-        flag: "seed", heading: LOAD, default: "1", range: (0, u64::MAX >> 1),
+        flag: "seed", heading: LOAD, default: "1", range: (0, MAX_EXACT_IN_JSON),
         title: "seed", label: "seed {}", is_quiet: true, may_differ: true,
     }
     /// Length of the measurement: 5s, 500ms, 2m; a bare number is seconds

@@ -19,10 +19,12 @@ pub struct TimeSpan(u64);
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Unit names and their nanoseconds.
-const TIME_UNITS: [(&str, u64); 7] = [
+const TIME_UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),
-    ("µs", 1_000),
+    // The micro sign and the Greek letter look alike.
+    ("\u{b5}s", 1_000),
+    ("\u{3bc}s", 1_000),
     ("ms", 1_000_000),
     ("s", SECOND_NS),
     ("m", 60 * SECOND_NS),
@@ -447,7 +449,8 @@ mod tests {
             ("0", 0),
             ("1h", 3_600 * SECOND_NS),
             ("10us", 10_000),
-            ("10µs", 10_000),
+            ("10\u{b5}s", 10_000),
+            ("10\u{3bc}s", 10_000),
             ("7ns", 7),
             ("0.5m", 30 * SECOND_NS),
             ("1.9ns", 1),
