@@ -11,7 +11,7 @@ use settings::Op;
 
 use crate::hostile::challenge;
 use crate::stage::Stage;
-use testing::program::{Program, Server, Signal, call, sweep};
+use testing::program::{Program, Server, Signal, call};
 use testing::sessions::{Proxy, Sender, Step, Wire, case};
 
 const SHORT: &str = "-n 5 --warmup 0 -s 64 --timeout 18";
@@ -34,8 +34,8 @@ fn a_second_client_is_told_that_the_server_is_busy() {
 fn one_server_under_two_names_is_told_so() {
     let server = Server::embedded("-d soft0");
     let port = server.name.rsplit_once(':').unwrap().1;
-    let nodes = format!("--nodes 127.0.0.1:{port},localhost:{port} -d soft0 -n 1");
-    sweep(&nodes).is_refused(&["are the same server", "hint: name it once"]);
+    let nodes = format!("--nodes 127.0.0.1:{port},localhost:{port} -n 1");
+    call(&nodes).is_refused(&["are the same server", "hint: name it once"]);
     server.serves_the_next();
 }
 

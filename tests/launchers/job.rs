@@ -52,8 +52,12 @@ impl Job {
         let call = Call::new(launcher, "").env("ROCEBENCH_LOG", "warn");
         let ranks = Ranks(call.folder().to_owned());
         let out = ranks.0.join("results").display().to_string();
+        // Two mpiruns that begin at once both make Open MPI's folder of this user, and one fails.
+        let home = ranks.0.display().to_string();
+        let apart =
+            call.env("OMPI_MCA_orte_tmpdir_base", &home).env("PRTE_MCA_prte_tmpdir_base", &home);
         let program =
-            words.iter().map(|word| word.replace("OUT", &out)).fold(call, Call::arg).start();
+            words.iter().map(|word| word.replace("OUT", &out)).fold(apart, Call::arg).start();
         Job { program, ranks }
     }
 

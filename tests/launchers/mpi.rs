@@ -21,7 +21,9 @@ fn open_mpi_4(ranks: &str) -> Command {
 /// mpirun of Open MPI 5, which scripts/setup --tests puts beside the build.
 fn open_mpi_5(ranks: &str) -> Command {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let mut mpirun = command(target.join("openmpi5/bin/mpirun"));
+    let program = target.join("openmpi5/bin/mpirun");
+    assert!(program.exists(), "{} is missing: run scripts/setup --tests", program.display());
+    let mut mpirun = command(program);
     as_any_user(&mut mpirun);
     mpirun.args(["--map-by", ":OVERSUBSCRIBE", "--output", "tag", "-n", ranks]);
     mpirun

@@ -37,8 +37,11 @@ pub fn shares(results: &[Loaded]) -> Shares {
     let mut samples = Sample::transfers(results);
     samples.retain(|sample| QpShares::new(&sample.observed).is_some());
     let groups = Groups::of_flows(samples);
-    let mut flows: Vec<(String, QpShares)> =
-        groups.flows().into_iter().filter_map(|(name, it)| Some((name, QpShares::new(&it.observed)?))).collect();
+    let mut flows: Vec<(String, QpShares)> = groups
+        .flows()
+        .into_iter()
+        .filter_map(|(name, it)| Some((name, QpShares::new(&it.observed)?)))
+        .collect();
     flows.sort_by(|one, other| one.1.evenness().total_cmp(&other.1.evenness()));
     let (uneven, even): (Vec<_>, Vec<_>) =
         flows.into_iter().partition(|(_, flow)| flow.evenness() < DRAWN_BELOW || flow.has_starved);
