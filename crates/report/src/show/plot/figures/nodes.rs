@@ -21,7 +21,11 @@ use crate::show::plot::{
     figure::{Cell, Figure, Picture, Table},
     figures::node_names::{Names, Order, Rack},
     marks::{Axis, Chart, Dot, Fill, Mark, Matrix, MatrixCell, Rule, Shade, Shades, Tile},
-    rows::{Sample, case_settings::Setting},
+    rows::{
+        Sample,
+        case_settings::Setting,
+        groups::{joined, range},
+    },
     spec::unit,
     specs,
 };
@@ -207,11 +211,7 @@ impl<'a> Subject<'a> {
     fn title(&self, what: &str) -> String {
         let count = self.matrix.nodes.len();
         let pattern = self.matrix.pattern.word();
-        let title = format!("{what}: {pattern}, {count} nodes");
-        match self.apart.as_str() {
-            "" => title,
-            apart => format!("{title}, {apart}"),
-        }
+        joined([format!("{what}: {pattern}, {count} nodes"), self.apart.clone()])
     }
 }
 
@@ -234,12 +234,7 @@ fn words(loaded: &Loaded, matrix: &MeshMatrix) -> Vec<(Setting, String)> {
 fn subtitle(loaded: &Loaded, matrix: &MeshMatrix) -> String {
     let words = words(loaded, matrix).into_iter().map(|(_, words)| words);
     let runs: BTreeSet<usize> = matrix.cells.iter().map(|it| it.runs.len() + it.lost).collect();
-    let runs = match (runs.first(), runs.last()) {
-        (Some(1), Some(1)) => "1 run a flow".to_owned(),
-        (Some(least), Some(most)) if least == most => format!("{most} runs a flow"),
-        (Some(least), Some(most)) => format!("{least} to {most} runs a flow"),
-        _ => String::new(),
-    };
+    let runs = format!("{} a flow", range(&runs, ["run", "runs"]));
     words.chain([runs]).collect::<Vec<_>>().join("\u{a0}· ")
 }
 
@@ -251,7 +246,7 @@ fn tell_apart(subjects: &mut [Subject<'_>]) {
             let is_shared = all_words.iter().all(|other| other.contains(word));
             !is_shared && word.0 != Setting::from_flag("pattern")
         });
-        subject.apart = own.map(|(_, words)| words.as_str()).collect::<Vec<_>>().join(", ");
+        subject.apart = joined(own.map(|(_, words)| words.clone()));
     }
 }
 
@@ -290,6 +285,9 @@ fn map_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Fig
         cell_px: (0.0, MOST_CELL_PX.0, MOST_CELL_PX.1.min(ROWS_PX / matrix.nodes.len() as f64)),
     };
     let mut chart = map.chart(|from, to| {
+        if !matrix.has(from, to) {
+            return None;
+        }
         let value = value(matrix, quantity, from, to);
         let lost = match matrix.cell(from, to).map_or(0, |cell| cell.lost) {
             0 => String::new(),
@@ -298,7 +296,7 @@ fn map_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<Fig
         };
         let words = value.map_or(UNKNOWN.to_owned(), |value| norm.with_share(value));
         let hint = format!("{} to {}: {words}{lost}", matrix.name(from), matrix.name(to));
-        matrix.has(from, to).then(|| MatrixCell {
+        Some(MatrixCell {
             part: value.map(|value| norm.share(value)),
             text: value.map(|value| norm.plain(value)).unwrap_or_default(),
             hint: if is_single { hint } else { String::new() },

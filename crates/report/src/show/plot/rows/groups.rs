@@ -223,7 +223,8 @@ impl<'a> Groups<'a> {
     }
 }
 
-fn range(counts: &BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
+/// `1 run`, `3 runs`, `2 to 3 runs`.
+pub(crate) fn range(counts: &BTreeSet<usize>, [one, many]: [&str; 2]) -> String {
     match (counts.first(), counts.last()) {
         (Some(1), Some(1)) => format!("1 {one}"),
         (Some(least), Some(most)) if least == most => format!("{most} {many}"),
