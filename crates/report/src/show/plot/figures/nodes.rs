@@ -190,7 +190,7 @@ impl<'a> Subject<'a> {
                 Place::Node(node) => vec![from(node), to(node)],
                 Place::From(node) => vec![from(node)],
                 Place::To(node) => vec![to(node)],
-                Place::Path(from, to) => vec![[one(from), one(to)]],
+                Place::Path(sender, other) => vec![[one(sender), one(other)]],
             }
         })
     }

@@ -46,13 +46,13 @@ pub fn shares(results: &[Loaded]) -> Shares {
     let (uneven, even): (Vec<_>, Vec<_>) =
         flows.into_iter().partition(|(_, flow)| flow.evenness() < DRAWN_BELOW || flow.has_starved);
     let sentence = even.first().map(|(_, flow)| {
-        let flows = match even.len() {
+        let whose = match even.len() {
             1 => "The QPs of 1 flow are".to_owned(),
             many => format!("The QPs of {many} flows are"),
         };
         // Rounded down, so that it holds; and nothing is more than 1.
         let least = (flow.evenness().min(0.999) * 1e3 + 1e-6).floor() / 1e3;
-        format!("{flows} served evenly: Jain’s index is {least:.3} or more.")
+        format!("{whose} served evenly: Jain’s index is {least:.3} or more.")
     });
     Shares {
         figures: shares_figure(&groups, &uneven).into_iter().collect(),

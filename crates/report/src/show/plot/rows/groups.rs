@@ -156,11 +156,10 @@ impl<'a> Groups<'a> {
         self.lines().flat_map(|line| &line.points).map(|(_, sample)| sample)
     }
 
-    /// A picture that says what the lines are of, and, after `notes`, what of them is not drawn.
-    pub(crate) fn picture(&self, notes: impl IntoIterator<Item = Option<String>>) -> Picture {
-        let own = notes.into_iter().flatten();
-        let notes = own.chain(self.notes.iter().cloned()).collect();
-        Picture { subtitle: self.subtitle(), notes, ..Picture::default() }
+    /// A picture that says what the lines are of, and, after its own notes, what of them is not drawn.
+    pub(crate) fn picture(&self, own: impl IntoIterator<Item = Option<String>>) -> Picture {
+        let notes = own.into_iter().flatten().chain(self.notes.iter().cloned());
+        Picture { subtitle: self.subtitle(), notes: notes.collect(), ..Picture::default() }
     }
 
     /// What was measured on what: all that the lines share, when, and how often.
