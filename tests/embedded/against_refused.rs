@@ -1,4 +1,4 @@
-//! What is refused before anything runs: on the command line, at this end and at the server's.
+//! What a server refuses of a client that wants perftest's programs.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
@@ -8,46 +8,13 @@ use serde_json::{Value, json};
 use settings::Settings;
 
 use testing::embedded_device::place_beside_the_program;
-use testing::program::{Server, call};
+use testing::program::Server;
 use testing::sessions::Wire;
-
-const ASKS: &str = "-d soft0 -n 10 --warmup 0 --against perftest";
-
-#[test]
-fn a_dry_run_tells_the_programs_and_the_time() {
-    let ended = call("--dry-run --against perftest --op write,read -D 2s --warmup 1s").passes();
-    ended.shows(&["8 to 24 pairs with perftest (ib_write_bw, ib_read_bw)"]);
-    // 2 cases, 24 pairs, 3 s of ours and 4 of theirs.
-    ended.shows(&["at most 5 min 36 s"]);
-}
-
-#[test]
-fn a_missing_program_names_its_package_at_either_end() {
-    place_beside_the_program();
-    let nothing = tempfile::tempdir().unwrap();
-    let empty = nothing.path().to_str().unwrap();
-    let says = ["there is no ib_send_bw in PATH", "package perftest"];
-    let ended = call(ASKS).env("PATH", empty).is_refused(&says);
-    assert_eq!(ended.json(), &Value::Null, "nothing was run");
-    let serve = call("serve -p 0 -d soft0 --allow-perftest").env("PATH", empty);
-    let server = Server::embedded_by(serve);
-    let refused =
-        call(&format!("{} {ASKS}", server.name)).is_refused(&says).says(&["at the server"]);
-    assert_eq!(refused.json(), &Value::Null, "nothing was run");
-}
-
-#[test]
-fn a_library_that_is_not_there_says_how_to_build_it() {
-    let call = call(ASKS).env("SOFTROCE_LIBRARY", "/nowhere/lib.so");
-    call.is_refused(&["SOFTROCE_LIBRARY=/nowhere/lib.so: no such file"]);
-}
 
 #[test]
 fn a_server_must_allow_it() {
     let server = Server::embedded("-d soft0");
     let says = "was not started to run perftest";
-    let sweep = call(&format!("{} {ASKS}", server.name));
-    sweep.is_refused(&[says, "rocebench serve --allow-perftest"]);
     let mut session = Wire::session(&server.name);
     session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job()}}));
     let reason = session.abort();

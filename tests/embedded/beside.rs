@@ -64,11 +64,3 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
     }
     ended.shows(&["the victim is", "noise ", "mine ", "a verdict needs at least 8 rounds"]);
 }
-
-#[test]
-fn a_dry_run_has_all_cases_of_all_carried_attackers() {
-    let ended = call("--dry-run --beside all --op read -D 1s --warmup 1s").passes();
-    ended.shows(&["7 cases x 8 to 24 rounds", "+qp-cache", "+writes-and-reads"]);
-    // 7 cases, 24 rounds, 2 s.
-    ended.shows(&["at most 5 min 36 s"]);
-}

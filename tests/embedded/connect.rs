@@ -1,44 +1,7 @@
-//! `--op connect`: every connection is counted at every step, and traffic goes on meanwhile. Its deaths are in `deaths`.
+//! Results of `--op connect`, compared and drawn.
 
 use testing::check::connects;
-use testing::program::{Ended, Server, call};
-
-fn check_all(ended: &Ended, cases: usize, rounds: u64) {
-    let connected = ended.result().cases;
-    assert_eq!(connected.len(), cases);
-    connected.iter().for_each(|case| connects(case, rounds));
-}
-
-#[test]
-fn every_connection_is_counted_at_every_step_beside_traffic_and_alone() {
-    let ended = call(
-        "-d soft0 --op connect -q 1,16 --traffic-qps 0,2 -s 4K -n 5 --warmup 20ms --timeout 18 --quiet",
-    ).passes();
-    check_all(&ended, 4, 5);
-    let ids: Vec<_> = ended.cases().iter().map(|it| it["id"].as_str().unwrap()).collect();
-    assert_eq!(
-        ids,
-        [
-            "connect-q1-T0",
-            "connect-shared-q1-4KiB-T2",
-            "connect-q16-T0",
-            "connect-shared-q16-4KiB-T2",
-        ]
-    );
-    ended.shows(&["qps traffic connections/s rounds"]);
-    let steps = ended.stdout.matches("    create    a QP").count();
-    assert_eq!(steps, 4, "{}", ended.stdout);
-}
-
-#[test]
-fn thousands_of_queue_pairs_in_two_processes() {
-    let server = Server::embedded("-d soft0");
-    let ended =
-        server.call("--op connect -q 2048 -s 4K -n 2 --warmup 0 --timeout 18 --quiet").passes();
-    check_all(&ended, 1, 2);
-    server.is_idle();
-    assert!(!server.end().contains("ended early"));
-}
+use testing::program::call;
 
 #[test]
 fn its_results_are_compared_and_drawn() {

@@ -1,7 +1,5 @@
 //! Workers of one host have cores of their own, whichever processes they are of; and it is said where there are too few.
 
-use std::path::Path;
-
 use machine::threads::{CoreList, CoreLocks, allowed_cores};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
@@ -146,15 +144,4 @@ fn a_killed_process_leaves_its_cores_to_others() {
     assert!(has(0));
     let left = std::fs::read_dir(host.folder.path()).unwrap().count();
     assert!(left >= 2, "the files stay, and are reused");
-}
-
-#[test]
-fn without_a_folder_for_locks_it_is_said_and_the_run_is_whole() {
-    let none = "/proc/there/is/none";
-    let says = "note: cores may be shared with other processes";
-    let call = call("-d soft0 --op write -n 10 --warmup 0").env(VARIABLE, none);
-    let ended = call.passes().says(&[says, none, VARIABLE]);
-    let stderr = ended.stderr();
-    assert_eq!(stderr.matches(says).count(), 1, "{stderr}");
-    assert!(!Path::new(none).exists());
 }

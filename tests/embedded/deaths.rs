@@ -262,3 +262,18 @@ fn a_server_of_one_session_says_whether_it_ended_well() {
         .exits(1)
         .says(&["session ended early: ", "rocebench: error: the session of --once ended early"]);
 }
+
+#[test]
+fn a_partner_that_dies_ends_it_with_what_was_measured() {
+    for op in ["send", "write", "read"] {
+        let server = Server::embedded("-d soft0");
+        let client = server
+            .call(&format!("--ping-pong --op {op} -s 64 -q 2 -D 60s --warmup 0 --timeout 18"))
+            .start();
+        client.has_moved(0, "measure", 0);
+        server.kill();
+        let ended = client.wait().exits(1).says(&["closed the connection"]);
+        let run = ended.runs().remove(0);
+        assert!(!run.complete && run.flows[0].totals.messages > 0, "{op}");
+    }
+}

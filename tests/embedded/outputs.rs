@@ -1,6 +1,9 @@
-//! Where results go: what is left of a sweep that is killed, what is written in all, and what cannot be written.
+//! Where results go: what is left of a sweep that is killed, what is written in all, and what cannot be written; and which
+//! device they are of.
 
-use std::fs::{self, File};
+use fs::{self, File};
+use std::collections::BTreeSet;
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 
 use results::load::load;
@@ -101,15 +104,6 @@ fn a_pipe_is_waited_for_until_one_interrupt() {
 }
 
 #[test]
-fn what_could_be_written_is_told_beside_what_could_not() {
-    let ended = call(&format!("{QUICK} --json /dev/full"))
-        .fails(&["cannot write /dev/full", "free some space"]);
-    ended.shows(&["written to results/rocebench-", ".csv"]);
-    assert!(!ended.stdout.contains("/dev/full"), "{}", ended.stdout);
-    assert_eq!(ended.cases().len(), 1);
-}
-
-#[test]
 fn a_full_stdout_is_told_by_all_that_print_there() {
     let plots = tempfile::tempdir().unwrap();
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
@@ -161,35 +155,6 @@ fn two_documents_do_not_go_to_one_file_however_it_is_spelled() {
 }
 
 #[test]
-fn a_place_that_does_not_do_is_bad_input() {
-    let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/compare/base.json");
-    let plot = format!("plot {sample}");
-    for words in [QUICK, &plot] {
-        let call = call(&format!("{words} --out taken")).with_file("taken", "");
-        call.is_refused(&[
-            "cannot write taken: create the directory: File exists",
-            "a file is there",
-        ]);
-    }
-    for place in ["taken/x", "none/x"] {
-        let call = call(&format!("{QUICK} --json {place}")).with_file("taken", "");
-        let says = format!("--json: cannot write {place}: open its directory: ");
-        call.is_refused(&[&says]);
-    }
-}
-
-#[test]
-fn an_address_that_is_none_is_bad_input_everywhere() {
-    for words in
-        ["-n 10", "--dry-run", "serve", "devices", "doctor", "explain", "send /etc/hostname HOST"]
-    {
-        call(words)
-            .env("SOFTROCE_ADDRESS", "x")
-            .is_refused(&["the variable SOFTROCE_ADDRESS: `x` is not an IP address"]);
-    }
-}
-
-#[test]
 fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
     let run = |least: &str| {
         let words = format!("{QUICK} -q 1 --fail-below {least} --junit report.xml");
@@ -231,4 +196,81 @@ fn only_problems_are_lines_of_their_own_and_a_failure() {
         assert_eq!(ended.stderr().is_empty(), code == 0);
         ended.exits(code).says(&[&says]);
     }
+}
+
+#[test]
+fn one_document_on_stdout_and_others_in_files() {
+    let table = "1 case, 1 run";
+    for (on_stdout, in_file) in [("json", "csv"), ("csv", "json")] {
+        let words = format!(
+            "-d soft0 --timeout 18 -s 64 --warmup 0 -n 40 --{on_stdout} - --{in_file} other"
+        );
+        let ended = call(&words).passes().says(&[table]);
+        let [stdout, file] = [on_stdout, in_file].map(|kind| ended.file(&format!(".{kind}")));
+        assert_eq!(ended.stdout.trim_end(), stdout.trim_end());
+        let other = fs::read_to_string(ended.folder().join("other"));
+        assert_eq!(other.unwrap(), file);
+    }
+    call(&format!("-d soft0 --timeout 18 -s 64 --warmup 0 -n 40")).passes().shows(&[table]);
+}
+
+/// What each file has of them, its own tests state.
+#[test]
+fn both_distributions_are_in_every_file() {
+    let ended = call(
+        "-d soft0 --op write -b -q 3 -s 4K -D 300ms --warmup 20ms --timeout 18 --quiet --csv-histograms -",
+    ).is_whole(1);
+    for flow in &ended.runs()[0].flows {
+        let bandwidth = flow.bandwidth_gbit_per_s.as_ref().unwrap();
+        let timeline = flow.timeline.as_ref().unwrap();
+        assert_eq!(bandwidth.count, timeline.messages.len() as u64);
+        assert_eq!(bandwidth.interval_seconds, timeline.interval_seconds);
+        let (min, max) = (bandwidth.min, bandwidth.max);
+        assert!(bandwidth.p50.is_none_or(|p50| min <= p50 && p50 <= max));
+        let mean = flow.totals.gbit_per_s.unwrap();
+        assert!(min < mean * 1.02 && mean * 0.98 < max, "{bandwidth:?}, {mean}");
+    }
+    let rows = ended.file("-histograms.csv");
+    assert_eq!(ended.stdout.trim_end(), rows.trim_end());
+    for kind in ["latency_ns", "bandwidth_kbit_per_s"] {
+        for flow in ["forward", "reverse"] {
+            assert!(rows.lines().any(|row| row.contains(kind) && row.contains(flow)));
+        }
+    }
+    let names = ended.results();
+    let endings = names.iter().map(|name| name.split_once('Z').unwrap().1);
+    assert_eq!(
+        endings.collect::<BTreeSet<_>>(),
+        BTreeSet::from([".json", ".csv", "-qps.csv", "-histograms.csv"])
+    );
+    assert_eq!(names.len(), 4, "{names:?}");
+}
+
+fn kernel_has_a_device() -> bool {
+    fs::read_dir("/sys/class/infiniband").is_ok_and(|mut devices| devices.next().is_some())
+}
+
+#[test]
+fn without_a_device_the_embedded_one_is_taken_and_says_so() {
+    let ended = call("-n 20 --timeout 18 --warmup 0").passes();
+    if kernel_has_a_device() {
+        assert_eq!(ended.json()["nodes"][0]["devices"][0]["library"], "libibverbs");
+        return;
+    }
+    let ended = ended.says(&[
+        "no RDMA device on this machine: taking soft0, the embedded software device",
+        "not of a network adapter",
+    ]);
+    let notes = ended.stderr().lines().filter(|line| line.contains("embedded"));
+    assert_eq!(notes.count(), 1, "{}", ended.stderr());
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let _taken = UdpSocket::bind("127.77.2.1:4791").unwrap();
+    call("-d soft0 -n 1 --quiet").env("SOFTROCE_ADDRESS", "127.77.2.1").fails(&[
+        "soft0 (UDP port 4791 of 127.77.2.1)",
+        "in use",
+        "hint: end the program that has this port",
+    ]);
 }

@@ -23,6 +23,8 @@ pub mod program;
 pub mod sessions;
 #[cfg(feature = "results")]
 pub mod synthetic_results;
+#[cfg(feature = "program")]
+pub mod table;
 #[cfg(feature = "verbs-user")]
 pub mod verbs_user;
 pub mod wait;

@@ -166,7 +166,9 @@ impl Call {
 
     /// Writes a file where it runs.
     pub fn with_file(self, name: &str, text: &str) -> Call {
-        std::fs::write(self.folder.path().join(name), text).unwrap();
+        let file = self.folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
         self
     }
 
