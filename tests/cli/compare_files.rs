@@ -6,21 +6,6 @@ use crate::compare::{cases, compare, compared, data, launches};
 use crate::has;
 
 #[test]
-fn files_that_are_wrong_are_told_with_line_and_reason() {
-    let mut refusals = String::new();
-    let base = data("base.json");
-    for name in ["truncated", "empty", "foreign", "newer", "none"] {
-        let wrong = data(&format!("{name}.json"));
-        for args in [[&*base, &*wrong], [&*wrong, &*base]] {
-            let ran = compare(&args).ends(2);
-            assert!(ran.out.is_empty(), "{name}");
-            refusals += &format!("$ rocebench compare {}\n{}\n", args.join(" "), ran.err);
-        }
-    }
-    insta::assert_snapshot!("compare_refusals", refusals);
-}
-
-#[test]
 fn a_folders_good_files_are_used_beside_its_bad_ones() {
     let folder = tempfile::tempdir().unwrap();
     // The same result again is no second launch.

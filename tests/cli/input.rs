@@ -9,18 +9,22 @@ fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
-/// What wrong input says, with the command line above it. It must exit with 2 and leave stdout alone.
-pub fn refusals(lines: &[&str]) -> String {
-    let mut refusals = String::new();
-    for line in lines {
+/// Runs the commands of a snapshot: what the program says of each, and nothing else, must be what stands there. A command is
+/// added as a line of the snapshot, and `INSTA_UPDATE=always` adds what is said of it.
+fn says(snapshot: &str, code: i32) {
+    let file =
+        format!("{}/tests/cli/snapshots/cli__input__{snapshot}.snap", env!("CARGO_MANIFEST_DIR"));
+    let kept = std::fs::read_to_string(file).unwrap();
+    let mut said = String::new();
+    for line in kept.lines().filter_map(|line| line.strip_prefix("$ rocebench ")) {
         let args: Vec<&str> = words(line).into_iter().map(|word| word.trim_matches('\'')).collect();
-        let ran = run(&args).ends(2);
-        assert!(ran.out.is_empty(), "{line}");
-        has(&ran.err, ["error: "]);
-        assert!(!ran.err.contains("panicked"), "{line}: {}", ran.err);
-        refusals += &format!("$ rocebench {line}\n{}\n", ran.err);
+        let ran = run(&args).ends(code);
+        let is_error = ran.err.contains("error: ") && !ran.err.contains("panicked");
+        let is_alone = if code == 0 { ran.err.is_empty() } else { is_error && ran.out.is_empty() };
+        assert!(is_alone, "{line}: {}{}", ran.out, ran.err);
+        said += &format!("$ rocebench {line}\n{}{}\n", ran.out, ran.err);
     }
-    refusals
+    insta::assert_snapshot!(snapshot, said);
 }
 
 /// The program with such a file.
@@ -58,139 +62,15 @@ fn version() {
 }
 
 #[test]
-fn values_that_do_not_parse() {
-    insta::assert_snapshot!(refusals(&[
-        "--qps 4,,8",
-        "--qps four",
-        "--qps 4,4",
-        "-q ''",
-        "--size 64KB",
-        "--size 2G",
-        "--size 4X",
-        "--op sned",
-        "--cq per_qp",
-        "--mtu 1500",
-        "--duration soon",
-        "--warmup auto:0",
-        "--cores 7-4",
-        "--cores 1,1",
-        "--verify=maybe",
-        "--slo p99",
-        "--slo p99<20",
-        "--slo p80<20us",
-        "--slo p99<20us,p99<30us",
-        "--knee=1",
-        "--port 0",
-        "--port 70000",
-        "--ib-port 0",
-        "--gid-index 256",
-        "http://host",
-        "host:0",
-        "--qqs 4",
-        "serve --bind here",
-        "serve --qps 4",
-        "plot -o plots",
-        "plot results",
-        "plot -o plots --base",
-        "-u 99",
-        "-c XRC",
-        "-A ADD",
-        "-f 1",
-        "-w 10",
-        "--out_json",
-        "--rdma_cm=1",
-        "--use_cuda 0",
-        "mesh -o 4",
-        "serve -q 4 -aFR -p 7 --token ''",
-        "serve -c XRC",
-    ]));
-}
-
-#[test]
-fn values_that_make_no_sense() {
-    insta::assert_snapshot!(refusals(&[
-        "--qps 0",
-        "--qps 100000",
-        "--size 0",
-        "--tx-depth 0",
-        "--tx-depth 1,128 --signal-every 100 --size 64",
-        "--tx-depth 128 --post-list 256",
-        "--post-list 100 --signal-every 64",
-        "--op read --inline 64",
-        "--ping-pong -t 4",
-        "--ping-pong -b --verify",
-        "--ping-pong --op write --poll event",
-        "--ping-pong --op connect",
-        "--inline 1M",
-        "--workers 0",
-        "--workers 4 --cores 0-2",
-        "--duration 0",
-        "--duration 5 --iters 100",
-        "--iters 0",
-        "--runs 0",
-        "--timeout 32",
-        "--retry-cnt 8",
-        "--rnr-retry 8",
-        "--min-rnr-timer 32",
-        "--max-rd-atomic 0",
-        "--service-level 16",
-        "--traffic-class 256",
-        "--cq-depth 0",
-        "--json - --csv -",
-        "--json same --csv same",
-        "--csv - --csv-histograms -",
-        "--fail-below 90",
-        "--json ''",
-        "--quiet -v",
-        "--token a --token-file b",
-        "--token ''",
-        "--token-file /nonexistent/token",
-        "--config /nonexistent/sweep.toml",
-        "host:1 --port 2",
-        "-q 4 serve",
-        "-q 4 doctor",
-        "--quiet plot",
-        "--quiet plot results -o plots",
-        "-v compare base new",
-        "host send",
-        "doctor host:1 --port 2",
-        "devices host",
-        "--traffic-qps 2",
-        "--op connect,write --verify",
-        "--op connect --traffic-qps 0 -s 64",
-        "--op connect --against perftest",
-        "--op read --service uc",
-        "--op send,write --service rc,ud -s 64",
-        "--op fetch-add --service ud",
-        "--op connect --service uc",
-        "--service ud -s 8K",
-        "--service ud -s 2K --mtu 1024",
-        "--service ud --size-mix 64:1,8K:1",
-        "--service uc --connect cm",
-        "--service uc --timeout 3",
-        "--service ud -s 64 --max-rd-atomic 4",
-        "--service uc --ud-fan-out",
-        "--service ud -s 64 --ud-fan-out -q 8 -t 4",
-        "--service ud -s 64 --ud-fan-out --against perftest",
-        "--slo p99<20us --rate 50%",
-        "--slo p99<20us -n 100",
-        "--slo p99<20us -Q 4",
-        "--slo p99<20us --arrivals poisson,fixed",
-        "--knee --op write,connect",
-        "--knee --against perftest",
-        "--knee --no-latency",
-        "--nodes a",
-        "--nodes a,b,a",
-        "--nodes a:7,a --port 7",
-        "--nodes local:1",
-        "--nodes local:3",
-        "--nodes a,b host",
-        "--nodes local:2 --against perftest",
-        "explain --break mtu --op send",
-        "explain --break gid=1",
-        "explain --lang de",
-        "explain --text ''",
-    ]));
+fn what_cannot_be_is_refused_in_a_sentence() {
+    for snapshot in [
+        "values_that_do_not_parse",
+        "values_that_make_no_sense",
+        "what_does_not_go_together",
+        "files_that_are_no_results",
+    ] {
+        says(snapshot, 2);
+    }
 }
 
 #[test]
@@ -263,17 +143,8 @@ fn a_value_that_is_also_a_commands_name_stays_a_value() {
 }
 
 #[test]
-fn a_dry_run_prints_the_cases() {
-    let line = "--dry-run --op send,read -q 1,16 -s 64,64K --runs 2 -D 1 host";
-    let ran = run(&words(line)).ends(0);
-    assert!(ran.err.is_empty(), "{}", ran.err);
-    insta::assert_snapshot!(ran.out);
-}
-
-#[test]
-fn a_dry_run_tells_what_searches_do() {
-    let line = "--dry-run --slo p99<20us --knee -q 1,4 --warmup 1s host";
-    insta::assert_snapshot!(run(&words(line)).ends(0).out);
+fn a_dry_run_prints_the_cases_and_what_searches_do() {
+    says("dry_runs", 0);
 }
 
 #[test]
@@ -400,4 +271,10 @@ fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() 
         let names_it = ran.err.contains("ROCEBENCH_TOKEN");
         assert_eq!(names_it, code == 2, "{}", ran.err);
     }
+}
+
+#[test]
+fn faults_of_the_environment_are_read_as_those_of_the_flag() {
+    let ran = Ran::new(program(&["-n", "1"]).env("SOFTROCE_FAULTS", "drop=x")).ends(2);
+    has(&ran.err, ["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
 }

@@ -11,7 +11,6 @@ mod odd_results;
 mod perftest;
 mod pictures;
 mod plot;
-mod refused;
 
 use std::path::Path;
 use std::process::Command;
