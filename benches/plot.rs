@@ -11,7 +11,7 @@ use std::time::Instant;
 use results::json;
 use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
-use testing::synthetic_results::Synthetic;
+use results::sample::sweep::Synthetic;
 
 /// 3 operations × 3 layouts × 8 sizes × 7 numbers of QPs × 2 of workers.
 const CASES_PER_FILE: usize = 1008;

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 use chromium::{Browser, Tab};
 use results::json;
 use results::sample::mesh::{Mesh, Slow};
+use results::sample::sweep::Synthetic;
 use serde_json::{Value, json};
-use testing::synthetic_results::Synthetic;
 
 /// The page of results that have something for every kind of figure, drawn once.
 fn page() -> &'static Path {

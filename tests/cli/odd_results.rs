@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use results::sample::mesh::Mesh;
+use results::sample::sweep::Synthetic;
 use serde_json::{Value, json};
-use testing::synthetic_results::Synthetic;
 
 use crate::{Ran, run_in};
 

@@ -6,8 +6,8 @@ use crate::{Ran, has, run_in};
 use results::json;
 use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
+use results::sample::sweep::Synthetic;
 use tempfile::{TempDir, tempdir};
-use testing::synthetic_results::Synthetic;
 
 /// Draws `r.json` and what else is named into `plots`.
 fn plot(folder: &TempDir, args: &[&str]) -> Ran {

@@ -1,9 +1,5 @@
-//! `--op connect` on the kernel's device, by TCP and by `rdma_cm`: every connection is counted at every step, traffic goes on,
-//! and an end may die or be stopped between two QPs.
+//! `--op connect` on the kernel's device, by TCP and by `rdma_cm`: an end may die or be stopped between two QPs.
 
-use results::model::{CaseResult, FlowResult};
-
-use testing::check::connects;
 use testing::program::{Server, Signal, send_signal, sweep};
 use testing::sessions::{Proxy, Sender, Step};
 
@@ -11,27 +7,6 @@ use crate::session::{await_more, held, way, whole};
 
 /// Rounds that go on until a test ends them.
 const ENDLESS: &str = "--op connect -s 4K -t 8 -D 10m --warmup 0";
-
-#[test]
-fn connections_are_counted_beside_traffic_and_alone() {
-    let server = Server::start();
-    for (line, cases) in [("-q 16 --traffic-qps 0,2 -s 4K -t 8", 4), ("-q 128 --traffic-qps 0", 2)]
-    {
-        let line = format!("--op connect --connect tcp,cm -n 3 --warmup 100ms {line}");
-        let ended = server.call(&line).passes();
-        testing::check::schema(ended.json());
-        let result = ended.result();
-        assert_eq!(result.cases.len(), cases);
-        result.cases.iter().for_each(check_case);
-    }
-    server.end();
-}
-
-fn check_case(case: &CaseResult) {
-    connects(case, 3);
-    let is_idle = |flow: &FlowResult| flow.totals.messages == 0;
-    assert!(!case.runs[0].flows.iter().any(is_idle), "{}", case.id);
-}
 
 /// At the third message of its kind, in the midst of the window.
 #[test]

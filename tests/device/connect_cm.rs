@@ -1,11 +1,10 @@
-//! `--connect cm`: QPs that meet through the kernel's connection manager carry everything that others do; who has no
-//! business there is rejected; an end that dies while connections are made is noticed like any other.
+//! `--connect cm`: who has no business there is rejected; an end that dies while connections are made is noticed like any
+//! other.
 
 use std::time::Duration;
 
 use protocol::token::from_hex;
 use serde_json::json;
-use settings::ConnectMode;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
@@ -13,32 +12,6 @@ use testing::program::{SERVER_ADDRESS, Server, Signal, sweep};
 use testing::sessions::{Sender, Step, Wire, case};
 
 use crate::session::{await_more, held, way, whole};
-
-#[test]
-fn every_operation_with_all_that_a_case_asks_for() {
-    let server = Server::start();
-    for (line, cases, mtu) in [
-        ("--op send,write,read --cq per-qp -q 16 -s 16K --workers 2 -n 7", 3, 4096),
-        (
-            "--op send -q 64 -b -m 1024 --max-rd-atomic 4 --retry-cnt 3 --rnr-retry 6 -n 9 -s 4K --poll event",
-            1,
-            1024,
-        ),
-    ] {
-        let line = format!("--connect cm {line} -t 4 -r 8 --timeout 19 --verify --warmup 0");
-        for case in whole(&server, &line, cases).cases {
-            assert_eq!(case.config.connect, ConnectMode::Cm);
-            assert!(case.id.ends_with("-cm"), "{}", case.id);
-            assert_eq!(case.config.flows[0].path_mtu, Some(mtu), "{}", case.id);
-        }
-    }
-    server.end();
-}
-
-#[test]
-fn both_ends_in_one_process() {
-    sweep("--connect cm -q 5 -n 20 --verify --warmup 0").is_whole(1);
-}
 
 /// Others need two hosts: a kernel that owns both addresses finds no way back from one to the other.
 #[test]
@@ -48,15 +21,6 @@ fn ipv6_addresses_of_one_link() {
     let result = whole(&server, short, 1);
     let gid = result.nodes[0].devices[0].gid.clone().unwrap();
     assert!(gid.starts_with("fe80:"), "{gid}");
-    server.end();
-}
-
-#[test]
-fn addresses_of_two_families_do_not_meet() {
-    let server = Server::start();
-    let call = server.call("--connect cm -x 2 -n 1");
-    call.is_refused(&["2001:db8::1", SERVER_ADDRESS, "--gid-index"]);
-    server.serves_the_next();
     server.end();
 }
 

@@ -4,13 +4,11 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod against;
-mod calls;
 mod connect;
 mod connect_cm;
 mod death;
 mod doctor;
 mod endurance;
-mod explain;
 mod flows;
 mod interop;
 mod interop_programs;
@@ -24,4 +22,5 @@ mod outputs;
 mod send;
 mod session;
 mod signals;
+mod tables;
 mod trouble;

@@ -44,12 +44,6 @@ fn the_embedded_one_is_taken_and_says_so() {
 }
 
 #[test]
-fn faults_are_refused_for_a_device_of_the_system() {
-    let call = sweep("-n 1 --faults drop=1%");
-    call.is_refused(&["--faults works only on the embedded software device, not on rxe"]);
-}
-
-#[test]
 fn a_port_that_is_down() {
     run("ip link add idle0 type veth peer name idle1");
     run("rdma link add rxe2 type rxe netdev idle0");

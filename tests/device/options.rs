@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use results::model::CaseConfig;
 use softroce::wire::Opcode;
 
 use testing::network::{Capture, decode};
@@ -11,62 +10,6 @@ use testing::program::Server;
 use crate::session::whole;
 
 const SHORT: &str = "-n 40 --warmup 0 --verify";
-
-/// What a case must be configured as.
-type Expected = fn(&CaseConfig) -> bool;
-
-#[test]
-fn the_kernel_takes_them() {
-    let server = Server::start();
-    let table: [(&str, usize, Expected); 6] = [
-        ("-t 32 -r 64 --op send,write,read -Q 8 -l 32 -s 64", 3, |it| it.signal_every == 8),
-        ("-t 32 -r 64 --op send -Q 7 -l 3 -s 64", 1, |it| it.signal_every == 7),
-        ("-I 64 --op send,write -s 64 -t 16", 2, |it| it.inline_bytes == 64),
-        ("-t 1 -r 1 -q 3 --op send,read -s 64", 2, |it| it.tx_depth == 1),
-        // 8 completions of sends can be outstanding, and 8 receives at the other end.
-        ("--cq-depth 8 -t 8 -Q 1 -r 8 --op send,read -s 64", 2, |it| it.cq_depth == Some(8)),
-        (
-            "--timeout 16 --retry-cnt 3 --rnr-retry 6 --min-rnr-timer 1 --service-level 3 --traffic-class 106 \
-             --max-rd-atomic 1 --op read,send -s 64",
-            2,
-            |it| {
-                (it.timeout, it.retry_cnt, it.rnr_retry) == (16, 3, 6)
-                    && (it.min_rnr_timer, it.service_level) == (1, 3)
-                    && (it.traffic_class, it.max_rd_atomic) == (106, Some(1))
-            },
-        ),
-    ];
-    for (line, cases, expected) in table {
-        let result = whole(&server, &format!("{line} {SHORT}"), cases);
-        for case in &result.cases {
-            assert!(expected(&case.config), "{}", case.id);
-        }
-    }
-    server.end();
-}
-
-#[test]
-fn ping_pongs_are_answered() {
-    let server = Server::start();
-    for (line, cases) in [
-        ("-q 3 --op send,write,send-imm,write-imm,read", 5),
-        ("--service uc --op send,write", 2),
-        ("--service ud --op send --poll event", 1),
-    ] {
-        whole(&server, &format!("--ping-pong {line} -s 64 -n 40 --warmup 0"), cases);
-    }
-    server.end();
-}
-
-#[test]
-fn path_mtus() {
-    let server = Server::start();
-    let line = format!("-m 256,512,1024,2048,4096 -s 8K {SHORT}");
-    let result = whole(&server, &line, 5);
-    let mtus = result.cases.iter().map(|case| case.config.flows[0].path_mtu.unwrap());
-    assert_eq!(mtus.collect::<Vec<_>>(), [256, 512, 1024, 2048, 4096]);
-    server.end();
-}
 
 /// The GID is the one that was asked for, or has the family of the control connection.
 #[test]

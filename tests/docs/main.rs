@@ -17,9 +17,9 @@ use report::judge::compare::Aspect;
 use report::observe::Metric;
 use report::show::csv;
 use results::model::{Delivery, Doubt, DoubtKind, Load};
+use results::sample::sweep::Synthetic;
 use rocebench::cli::args;
 use strum::VariantNames;
-use testing::synthetic_results::Synthetic;
 use verbs::WcStatus;
 
 fn page(name: &str) -> String {

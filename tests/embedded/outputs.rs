@@ -1,8 +1,8 @@
 //! Where results go: what is left of a sweep that is killed, what is written in all, and what cannot be written; and which
 //! device they are of.
 
-use fs::{self, File};
 use std::collections::BTreeSet;
+use std::fs::{self, File};
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 

@@ -21,8 +21,6 @@ pub mod null_node;
 pub mod program;
 #[cfg(feature = "program")]
 pub mod sessions;
-#[cfg(feature = "results")]
-pub mod synthetic_results;
 #[cfg(feature = "program")]
 pub mod table;
 #[cfg(feature = "verbs-user")]

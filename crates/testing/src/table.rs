@@ -32,18 +32,31 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use crate::check::{complete, connects};
-use crate::program::{Call, Ended, Server, call};
+use crate::program::{Call, Ended, Server, bare, call};
 
 /// The root of the project, where tables say `ROOT`.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Runs the commands of the table in a file below the root of the project, and demands what it says of them.
+/// Runs the commands of the table in a file below the root of the project on this machine's embedded device, and demands what
+/// it says of them.
 ///
 /// # Panics
 /// With the command and the fact that is not so.
 pub fn holds(file: &str) {
+    holds_with(file, call, |words| {
+        Server::embedded_by(with_environment(words, |words| call(&format!("serve -p 0 {words}"))))
+    });
+}
+
+/// The same on the kernel's devices of a guest of the lab, where servers are on `rxe1`.
+pub fn holds_on_rxe(file: &str) {
+    holds_with(file, bare, Server::with);
+}
+
+fn holds_with(file: &str, call: fn(&str) -> Call, serve: fn(&str) -> Server) {
     let text = fs::read_to_string(PathBuf::from(ROOT).join(file)).unwrap();
-    let mut bed = Bed::default();
+    let (usual, servers, files) = ("", Vec::new(), Vec::new());
+    let mut bed = Bed { call, serve, usual, servers, files, commands: 0 };
     let lines = lines(&text);
     let mut rest = &lines[..];
     while let Some((line, after)) = rest.split_first() {
@@ -72,8 +85,9 @@ fn is_step(line: &str) -> bool {
 }
 
 /// What the commands so far have left for the next one.
-#[derive(Default)]
 struct Bed<'a> {
+    call: fn(&str) -> Call,
+    serve: fn(&str) -> Server,
     usual: &'a str,
     servers: Vec<Server>,
     files: Vec<(&'a str, String)>,
@@ -86,9 +100,7 @@ impl<'a> Bed<'a> {
         let place = format!("{file}: {line}");
         match kind {
             "usual" => self.usual = words,
-            "&" => self.servers.push(Server::embedded_by(with_environment(words, |words| {
-                call(&format!("serve -p 0 {words}"))
-            }))),
+            "&" => self.servers.push((self.serve)(words)),
             "file" => {
                 let text = facts.iter().map(|line| line[1..].to_owned() + "\n").collect();
                 self.files.push((words, text));
@@ -127,7 +139,7 @@ impl<'a> Bed<'a> {
     fn call(&mut self, words: &str) -> Call {
         let names: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
         let words = self.named(&format!("{words} {}", self.usual)).replace('@', &names.join(","));
-        let call = with_environment(&words.replace("ROOT", ROOT), call);
+        let call = with_environment(&words.replace("ROOT", ROOT), self.call);
         self.files.drain(..).fold(call, |call, (name, text)| call.with_file(name, &text))
     }
 }

@@ -1,11 +1,8 @@
 //! Results of many nodes that nothing was measured for: patterns over nodes of one network, with noise, and nodes and
 //! pairs that are slower than the others. Tests of other crates have it by the feature `samples`.
 
-use crate::model::{
-    CaseConfig, CaseResult, Device, Failure, Fairness, FlowConfig, FlowResult, Host, Latency,
-    Limits, Load, Node, NodeResult, ResultFile, Run, SCHEMA_VERSION, Tool, Totals, Window,
-    WorkerResult, can_tell,
-};
+use super::window;
+use crate::model::*;
 use hdrhistogram::Histogram;
 use settings::{Pattern, Settings};
 use std::collections::BTreeSet;
@@ -148,15 +145,7 @@ impl Mesh {
         Node {
             name: hostname.clone(),
             host: Host { hostname, kernel: "6.1.0".to_owned(), cores: 16, ..Host::default() },
-            devices: vec![Device {
-                name: "mlx5_0".to_owned(),
-                library: "libibverbs".to_owned(),
-                software: self.link_gbit_per_s.is_none(),
-                port: 1,
-                link_gbit_per_s: self.link_gbit_per_s,
-                active_mtu_bytes: Some(4096),
-                ..Device::default()
-            }],
+            devices: vec![adapter(self.link_gbit_per_s)],
         }
     }
 
@@ -288,15 +277,6 @@ impl Mesh {
         let closed_p50 = waiting * size * 8.0 / allowed;
         let p50 = if is_open { closed_p50 / 8.0 } else { closed_p50 };
         FlowResult {
-            window: Window {
-                seconds: SECONDS,
-                warmup_seconds: 0.3,
-                warmup_steady: Some(true),
-                doubts: Vec::new(),
-            },
-            totals: Totals::in_window(messages, messages * u64::from(case.size_bytes), 0, SECONDS),
-            fairness: Fairness::new(&vec![1.0; case.qps as usize]),
-            latency_ns: self.latency(rng, case, p50, messages),
             load: is_open.then(|| {
                 let requested_per_second = requested * 1e9 / 8.0 / size;
                 Load {
@@ -312,8 +292,38 @@ impl Mesh {
                 protocol_efficiency: 0.98,
                 share_of_limit: Some(gbit_per_s / link_gbit_per_s / 0.98),
             }),
-            ..FlowResult::new(config)
+            ..steady(config, case, messages, SECONDS, self.latency(rng, case, p50, messages))
         }
+    }
+}
+
+/// An adapter with such a link, or a device of software.
+pub(super) fn adapter(link_gbit_per_s: Option<f64>) -> Device {
+    Device {
+        name: "mlx5_0".to_owned(),
+        library: "libibverbs".to_owned(),
+        software: link_gbit_per_s.is_none(),
+        port: 1,
+        link_gbit_per_s,
+        active_mtu_bytes: Some(4096),
+        ..Device::default()
+    }
+}
+
+/// A flow whose QPs moved the same, after a warm-up that found it steady.
+pub(super) fn steady(
+    config: &FlowConfig,
+    settings: &Settings,
+    messages: u64,
+    seconds: f64,
+    latency_ns: Option<Latency>,
+) -> FlowResult {
+    FlowResult {
+        window: Window { warmup_seconds: 0.3, warmup_steady: Some(true), ..window(seconds) },
+        totals: Totals::in_window(messages, messages * u64::from(settings.size_bytes), 0, seconds),
+        fairness: Fairness::new(&vec![1.0; settings.qps as usize]),
+        latency_ns,
+        ..FlowResult::new(config)
     }
 }
 

@@ -1,14 +1,11 @@
-//! Results that nothing was measured for, of a made-up adapter and a law with noise, to draw from.
+//! Results of sweeps that nothing was measured for, of a made-up adapter and a law with noise, to draw from.
 
 use hdrhistogram::Histogram;
-use results::model::{
-    Bandwidth, CLIENT, CaseConfig, CaseResult, Connect, ConnectStep, Device, Doubt, DoubtKind,
-    Fairness, FlowConfig, FlowResult, Host, Latency, LatencyLimit, Limits, Load, LoadSearch,
-    LoadVerdict, Node, NodeResult, NotKeptBy, PerftestComparison, PerftestPair, QpResult,
-    ResultFile, Run, SCHEMA_VERSION, SERVER, Timeline, Tool, Totals, Trial, TrialOutcome, Window,
-    WorkerResult,
-};
 use settings::Settings;
+
+use super::mesh::{adapter, steady, worker};
+use super::{run, with};
+use crate::model::*;
 
 const SECONDS: f64 = 5.0;
 
@@ -97,26 +94,20 @@ impl Synthetic {
     }
 
     fn node(&self, name: &str, hostname: &str) -> Node {
-        let software = self.link_gbit_per_s.is_none();
+        let host = Host {
+            hostname: hostname.to_owned(),
+            kernel: "6.1.0".to_owned(),
+            os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
+            cpu_model: Some("Example CPU".to_owned()),
+            cores: 16,
+            ..Host::default()
+        };
+        let device = adapter(self.link_gbit_per_s);
+        let name_of_device = if device.software { "soft0" } else { "mlx5_0" }.to_owned();
         Node {
             name: name.to_owned(),
-            host: Host {
-                hostname: hostname.to_owned(),
-                kernel: "6.1.0".to_owned(),
-                os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
-                cpu_model: Some("Example CPU".to_owned()),
-                cores: 16,
-                ..Host::default()
-            },
-            devices: vec![Device {
-                name: if software { "soft0" } else { "mlx5_0" }.to_owned(),
-                library: "libibverbs".to_owned(),
-                software,
-                port: 1,
-                link_gbit_per_s: self.link_gbit_per_s,
-                active_mtu_bytes: Some(4096),
-                ..Device::default()
-            }],
+            host,
+            devices: vec![Device { name: name_of_device, ..device }],
         }
     }
 
@@ -162,7 +153,7 @@ impl Synthetic {
         (rate * self.factor).min(link * efficiency(size) * 0.97 * self.factor.min(1.0)) * noise
     }
 
-    fn run(&self, rng: &mut fastrand::Rng, config: &CaseConfig, rate: f64, run: u32) -> Run {
+    fn run(&self, rng: &mut fastrand::Rng, config: &CaseConfig, rate: f64, number: u32) -> Run {
         let size = u64::from(config.size_bytes);
         let shares: Vec<f64> = (0..config.qps).map(|_| 0.9 + 0.2 * rng.f64()).collect();
         let sum: f64 = shares.iter().sum();
@@ -207,25 +198,20 @@ impl Synthetic {
             workers: (0..workers)
                 .map(|core| WorkerResult {
                     core: Some(core),
-                    core_shared_with: Some(0),
                     window_seconds: Some(SECONDS),
-                    messages: part(messages, core, workers),
-                    away_seconds: Some(SECONDS * 0.001),
                     cpu_seconds: Some(SECONDS * 0.99),
                     polls: messages,
                     empty_polls: messages / 3,
-                    blocked: 0,
+                    ..worker(part(messages, core, workers))
                 })
                 .collect(),
             ..NodeResult::named(CLIENT)
         };
         Run {
-            run,
+            run: number,
             started_at: self.started_at.to_owned(),
-            complete: true,
-            flows: vec![flow],
             nodes: vec![client, NodeResult::named(SERVER)],
-            ..Run::default()
+            ..run(vec![flow])
         }
     }
 }
@@ -249,30 +235,17 @@ fn flow(
     latency_ns: Option<Latency>,
 ) -> FlowResult {
     let messages = (rate * SECONDS) as u64;
-    let bytes = messages * u64::from(settings.size_bytes);
-    FlowResult {
-        window: Window {
-            seconds: SECONDS,
-            warmup_seconds: 0.5,
-            warmup_steady: Some(true),
-            doubts: Vec::new(),
-        },
-        totals: Totals::in_window(messages, bytes, 0, SECONDS),
-        fairness: Fairness::new(&vec![1.0; settings.qps as usize]),
-        latency_ns,
-        ..FlowResult::new(config)
-    }
+    let flow = steady(config, settings, messages, SECONDS, latency_ns);
+    FlowResult { window: Window { warmup_seconds: 0.5, ..flow.window }, ..flow }
 }
 
 fn runs_of(rates: &[f64], mut flow: impl FnMut(f64) -> FlowResult) -> Vec<Run> {
     (1..)
         .zip(rates)
-        .map(|(run, &rate)| Run {
-            run,
-            complete: true,
-            flows: vec![flow(rate)],
+        .map(|(number, &rate)| Run {
+            run: number,
             nodes: [CLIENT, SERVER].map(NodeResult::named).into(),
-            ..Run::default()
+            ..run(vec![flow(rate)])
         })
         .collect()
 }
@@ -329,26 +302,26 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
 
 /// A search that ended between 60 and 62 % of what the closed loop moves.
 fn search(maximum: f64) -> LoadSearch {
-    LoadSearch {
-        asked: "p99<10us".to_owned(),
-        limits: vec![LatencyLimit { percentile: 99.0, below_ns: 10_000 }],
+    let trial = |share: f64| Trial {
+        asked_per_second: maximum * share,
+        achieved_per_second: maximum * share,
+        outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
+        p50_ns: Some((5_000.0 * share) as u64),
+        p99_ns: Some((16_300.0 * share) as u64),
+        lateness_p99_ns: Some(300),
+        ..Trial::default()
+    };
+    let search = LoadSearch {
         maximum_per_second: maximum,
         lower_per_second: Some(maximum * 0.6),
         upper_per_second: Some(maximum * 0.62),
-        trial_seconds: 1.0,
-        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6]
-            .map(|share| Trial {
-                asked_per_second: maximum * share,
-                achieved_per_second: maximum * share,
-                outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
-                p50_ns: Some((5_000.0 * share) as u64),
-                p99_ns: Some((16_300.0 * share) as u64),
-                lateness_p99_ns: Some(300),
-                ..Trial::default()
-            })
-            .to_vec(),
+        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6].map(trial).to_vec(),
         ..LoadSearch::default()
-    }
+    };
+    with(
+        &search,
+        r#"asked=p99<10us; limits=[{"percentile":99.0,"below_ns":10000}]; trial_seconds=1.0"#,
+    )
 }
 
 /// Set-up of so many QPs a round, without traffic.
@@ -374,7 +347,7 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
             settings: Settings { qps, ..Settings::from([("op", "connect"), ("traffic-qps", "0")]) },
             flows: Vec::new(),
         },
-        runs: vec![Run { run: 1, complete: true, connect: Some(connect), ..Run::default() }],
+        runs: vec![Run { connect: Some(connect), ..run(Vec::new()) }],
         ..CaseResult::default()
     }
 }
@@ -439,17 +412,14 @@ fn perftest(rng: &mut fastrand::Rng, runs: &[Run]) -> PerftestComparison {
         .collect();
     let (base, new) = (pairs[0].perftest, pairs[0].rocebench);
     let ratio = new.zip(base).map(|(new, base)| new / base);
-    PerftestComparison {
-        program: "ib_send_bw".to_owned(),
-        version: Some("6.06".to_owned()),
-        metric: "gbit_per_s".to_owned(),
+    let comparison = PerftestComparison {
         pairs,
         rocebench_median: new,
         perftest_median: base,
         ratio,
         ratio_low: ratio.map(|ratio| ratio * 0.98),
         ratio_high: ratio.map(|ratio| ratio * 1.03),
-        verdict: "faster".to_owned(),
         ..PerftestComparison::default()
-    }
+    };
+    with(&comparison, r#"program=ib_send_bw; version="6.06"; metric=gbit_per_s; verdict=faster"#)
 }
