@@ -15,6 +15,7 @@ use crate::{
     },
     coordinator::interface::{Ends, Target},
 };
+use machine::threads::check_cores;
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Devices, HostPort, Nodes};
 use protocol::{connection, token::Token};
@@ -108,6 +109,9 @@ pub(super) fn check_environment() -> Result<(), Failure> {
 /// When the environment's faults or address are none.
 pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     check_environment()?;
+    if let Some(cores) = &args.cores {
+        check_cores(&cores.0).map_err(Failure::bad_input)?;
+    }
     let mut faults = args.faults.unwrap_or_default();
     if let (true, Some(text)) =
         (faults == FaultsOfDevices::default(), std::env::var_os(FAULTS_VARIABLE))

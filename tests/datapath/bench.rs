@@ -401,9 +401,8 @@ impl Over {
             objects,
             reports,
         };
-        let sampled = self
-            .sampled
-            .unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
+        let sampled =
+            self.sampled.unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
         end_report(&end, Some(sampled), &self.clock)
     }
 }

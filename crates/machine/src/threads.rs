@@ -145,6 +145,24 @@ pub fn pin_current_thread(core: usize) -> Result<(), CoreError> {
     })
 }
 
+/// Whether this process may pin its threads at all: sandboxes and some containers forbid `sched_setaffinity`, also of the
+/// cores that the thread has already.
+pub fn may_pin() -> bool {
+    sched_getaffinity(None).and_then(|own| sched_setaffinity(None, &own)) != Err(Errno::PERM)
+}
+
+/// Sees that a thread could be pinned to each of these cores.
+///
+/// # Errors
+/// [`CoreError::Pin`] of the first that is not there or that this process may not use.
+pub fn check_cores(cores: &[usize]) -> Result<(), CoreError> {
+    let allowed = allowed_cores()?;
+    match cores.iter().find(|core| !allowed.contains(core)) {
+        None => Ok(()),
+        Some(core) => Err(CoreError::Pin { core: *core, allowed: CoreList(allowed).to_string() }),
+    }
+}
+
 /// Lets the calling thread, and those that it starts, run on any of these cores: of several the kernel chooses.
 ///
 /// # Errors

@@ -231,8 +231,11 @@ fn numa_node_of(port: &Port) -> Option<u32> {
     machine::device::read(root, port.context.name(), port.info.port, None).numa_node
 }
 
-/// The cores of a port's NUMA node, or all.
+/// The cores of a port's NUMA node, or all; none where no thread may be pinned.
 fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreError> {
+    if !threads::may_pin() {
+        return Ok(Vec::new());
+    }
     let near = numa_node.map(|node| threads::allowed_cores_of_node(port.context.root(), node));
     match near {
         Some(Ok(cores)) if !cores.is_empty() => Ok(cores),

@@ -236,6 +236,9 @@ impl Cores {
         let workers: Vec<_> =
             held.iter().take(workers).map(|held| (held.core(), held.others())).collect();
         let text = sharing_warning(poll, &workers).or_else(|| {
+            if self.allowed.is_empty() {
+                return Some(UNPINNED.to_owned());
+            }
             let error = self.locks.check().err()?;
             Some(format!(
                 "cores may be shared with other processes: cannot lock a file in {}: {error}; name \
@@ -246,6 +249,9 @@ impl Cores {
         lock(&self.noted).insert(text.clone()).then_some(text)
     }
 }
+
+const UNPINNED: &str = "workers are not pinned to cores: this process may not pin threads (sched_setaffinity: EPERM), as in \
+                        some containers; rates and latencies depend on the scheduler";
 
 /// A warning about shared cores for workers that poll as `poll`, given each worker's core and the number of other
 /// workers on it; `None` if none is shared.
@@ -306,6 +312,15 @@ mod tests {
         assert_eq!(cores(&client, 1), [2]);
         drop(client);
         assert_eq!(cores(&server, 3), [3, 2, 4]);
+    }
+
+    #[test]
+    fn workers_run_unpinned_where_no_thread_may_be_pinned() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = Cores::new(Vec::new(), CoreLocks::within(folder.path().to_owned()));
+        assert!(none.hold(2).is_empty());
+        assert_eq!(none.new_sharing_warning(PollMode::Busy, 2).as_deref(), Some(UNPINNED));
+        assert_eq!(none.new_sharing_warning(PollMode::Busy, 2), None);
     }
 
     #[test]

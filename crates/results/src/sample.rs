@@ -277,7 +277,7 @@ pub fn node(name: &str, hostname: &str, devices: Vec<Device>) -> Node {
     let host = Host {
         hostname: hostname.to_owned(),
         kernel: "6.1.0".to_owned(),
-        cores: 8,
+        cores: Some(8),
         ..Host::default()
     };
     Node { name: name.to_owned(), host, devices }

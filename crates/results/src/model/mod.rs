@@ -126,7 +126,7 @@ pub struct Host {
     /// Model of the first processor in `/proc/cpuinfo`; where it has no name, its implementer and part.
     pub cpu_model: Option<String>,
     /// Logical CPUs that are online, hyper-threads included.
-    pub cores: u32,
+    pub cores: Option<u32>,
     /// NUMA nodes that are online.
     pub numa_nodes: Option<u32>,
     /// Frequency governor of the first core, such as `performance`.

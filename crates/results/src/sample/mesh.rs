@@ -144,7 +144,7 @@ impl Mesh {
         let hostname = name(index);
         Node {
             name: hostname.clone(),
-            host: Host { hostname, kernel: "6.1.0".to_owned(), cores: 16, ..Host::default() },
+            host: Host { hostname, kernel: "6.1.0".to_owned(), cores: Some(16), ..Host::default() },
             devices: vec![adapter(self.link_gbit_per_s)],
         }
     }

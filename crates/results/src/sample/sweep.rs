@@ -99,7 +99,7 @@ impl Synthetic {
             kernel: "6.1.0".to_owned(),
             os: Some("Debian GNU/Linux 12 (bookworm)".to_owned()),
             cpu_model: Some("Example CPU".to_owned()),
-            cores: 16,
+            cores: Some(16),
             ..Host::default()
         };
         let device = adapter(self.link_gbit_per_s);

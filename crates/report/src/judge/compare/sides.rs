@@ -339,7 +339,7 @@ fn host(subject: &str, host: &Host) -> Vec<Fact> {
     let facts = [
         ("host name", known(&host.hostname)),
         ("processor", host.cpu_model.clone()),
-        ("cores", known(host.cores)),
+        ("cores", host.cores.and_then(known)),
         ("NUMA nodes", host.numa_nodes.and_then(known)),
         ("kernel", known(&host.kernel)),
         ("system", host.os.clone()),
