@@ -8,8 +8,6 @@ use report::observe::Metric;
 use results::load::{Found, Loaded};
 use results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
 
-use super::verdicts::noise::normal;
-
 const SIZE: u64 = 65_536;
 
 fn launch(second: usize, gbit_per_s: f64) -> Loaded {
@@ -57,6 +55,10 @@ const DRIFTS: [(&str, Drift); 5] = [
             .collect()
     }),
 ];
+
+fn normal(rng: &mut fastrand::Rng) -> f64 {
+    (-2.0 * rng.f64().max(1e-12).ln()).sqrt() * (rng.f64() * std::f64::consts::TAU).cos()
+}
 
 /// The case's verdict when nothing differs but the time. `A` is a launch of the base, `n` of the new side.
 fn verdict(order: &str, drift: Drift, across: &[Aspect], rng: &mut fastrand::Rng) -> Verdict {
