@@ -22,7 +22,7 @@ use crate::show::plot::{
     figure::{Figure, Section},
     figures::{
         comparison,
-        nodes::{self, Nodes, Racks},
+        nodes::{self, Racks},
         queue_pairs, timeline, trend,
     },
     rows::{Sides, is_of_pattern},
@@ -163,18 +163,12 @@ fn queue_pairs_section(sums: Sides<'_>) -> Section {
 }
 
 fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
-    let Nodes { sentences, figures, matrices: (count, drawn) } =
-        nodes::figures(results, sums, racks);
-    let mut intro = "In a map, rows are nodes that post and columns the other ends; colour shows how far a cell is from the \
-                     median of all. Strips have each node's medians."
-        .to_owned();
-    if count > drawn {
-        intro += &format!(
-            " Give files with fewer cases to see all {count} matrices: the figure has {drawn}."
-        );
+    Section {
+        id: "nodes",
+        heading: "Nodes",
+        needs: "a case of a pattern over nodes (--pattern)",
+        ..nodes::section(results, sums, racks)
     }
-    let needs = "a case of a pattern over nodes (--pattern)";
-    Section { sentences, ..section("nodes", "Nodes", needs, intro, figures) }
 }
 
 /// What of the results is in no figure, and why.

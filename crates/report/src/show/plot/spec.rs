@@ -1,8 +1,6 @@
 //! A figure of flows as a value: which flows, over what, which metrics. Flows become lines, or cells of a map, and charts,
 //! and the table beside them is made of the same rows.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::observe::{Metric, Spread};
 use crate::show::plot::{
     draw::{
@@ -338,54 +336,43 @@ fn best_at(group: &Group<'_>, place: f64, metric: Metric) -> Option<f64> {
 /// `None` where no place has two.
 fn map(group: &Group<'_>, rows: Setting, metric: Metric) -> Option<Chart> {
     let number = |sample: &Sample<'_>| rows.number(&sample.observed.flow.settings);
-    let samples = group.lines.iter().flat_map(|line| &line.points);
-    let mut numbers: Vec<f64> = samples.filter_map(|(_, sample)| number(sample)).collect();
+    let points = || group.lines.iter().flat_map(|line| &line.points);
+    let mut numbers: Vec<f64> = points().filter_map(|(_, sample)| number(sample)).collect();
     numbers.sort_by(|one, other| other.total_cmp(one));
     numbers.dedup();
-    let mut parts: BTreeMap<(usize, usize), (f64, f64)> = BTreeMap::new();
     let places = group.places();
-    for (column, place) in places.iter().enumerate() {
-        let Some(best) = best_at(group, *place, metric) else {
-            continue;
-        };
-        for (_, sample) in
-            group.lines.iter().flat_map(|line| &line.points).filter(|it| it.0 == *place)
-        {
-            let row = numbers.iter().position(|own| Some(*own) == number(sample))?;
-            if let Some(value) = sample.observed.median(metric).filter(|value| *value > 0.0) {
-                let cell = parts.entry((row, column)).or_default();
-                *cell = (cell.0.max(value / best), cell.1.max(value));
-            }
-        }
-    }
-    let columns: BTreeSet<usize> = parts.keys().map(|(_, column)| *column).collect();
-    if columns.len() == parts.len() {
+    let best_of = |row: usize, column: usize| {
+        let own = points()
+            .filter(|(place, it)| *place == places[column] && number(it) == Some(numbers[row]));
+        let best = own.filter_map(|(_, it)| it.observed.median(metric)).reduce(f64::max);
+        best.filter(|best| *best > 0.0)
+    };
+    let has_two =
+        |column| (0..numbers.len()).filter(|row| best_of(*row, column).is_some()).count() > 1;
+    if !(0..places.len()).any(has_two) {
         return None;
     }
-    let [sizes, counts] = [
-        places.iter().map(|place| text::bytes(*place as u64)).collect::<Vec<_>>(),
-        numbers.iter().map(|number| text::fixed(*number, 0)).collect(),
-    ];
+    let sizes: Vec<String> = places.iter().map(|place| text::bytes(*place as u64)).collect();
     let shades = parts_of_best();
     let matrix = Matrix {
         x: Axis::columns("size", sizes.clone()),
-        y: Axis::rows(rows.name(), counts.clone()),
+        y: Axis::rows(rows.name(), numbers.iter().map(|it| text::fixed(*it, 0))),
         shades: &shades,
         cell_px: CELL_PX,
     };
     let chart = matrix.chart(|row, column| {
-        let cell = parts.get(&(row, column));
-        let percent = cell.map_or(0.0, |(part, _)| part * 100.0);
+        let value = best_of(row, column);
+        let part = value.zip(best_at(group, places[column], metric)).map(|(own, best)| own / best);
+        let percent = part.map_or(0.0, |part| part * 100.0);
         // A digit after the point below ten.
         let digits = usize::from(percent < 9.95);
-        let place = format!("{} {}, {}", counts[row], rows.name(), sizes[column]);
+        let words = value.map_or(NOT_MEASURED.to_owned(), |value| {
+            format!("{percent:.1} %, {}", metric.text(value))
+        });
         Some(MatrixCell {
-            part: cell.map(|(part, _)| *part),
+            part,
             text: format!("{percent:.digits$}"),
-            hint: match cell {
-                Some((_, value)) => format!("{place}: {percent:.1} %, {}", metric.text(*value)),
-                None => format!("{place}: {NOT_MEASURED}"),
-            },
+            hint: format!("{} {}, {}: {words}", numbers[row], rows.name(), sizes[column]),
         })
     });
     Some(Chart { heading: group.heading.clone(), ..chart })

@@ -92,10 +92,6 @@ impl Racks {
         let rack = self.0.get(node).or_else(|| self.0.get(&file.node(node)?.host.hostname));
         rack.map(String::as_str)
     }
-
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

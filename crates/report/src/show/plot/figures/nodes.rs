@@ -18,7 +18,7 @@ use crate::show::plot::{
         palette::{DIVERGING, INK, Marker, SERIES, SeriesStyle, WORSE, style},
         text,
     },
-    figure::{Cell, Figure, Picture, Table},
+    figure::{Cell, Figure, Picture, Section, Table},
     figures::node_names::{Names, Order, Rack},
     marks::{Axis, Chart, Dot, Fill, Mark, Matrix, MatrixCell, Rule, Shade, Shades, Tile},
     rows::{
@@ -34,17 +34,9 @@ pub use super::node_names::Racks;
 
 const MOST_MATRICES: usize = 2;
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Nodes {
-    /// What is slow and where to look, and what a fan says.
-    pub sentences: Vec<String>,
-    pub figures: Vec<Figure>,
-    /// How many matrices there are, and how many of them are drawn.
-    pub matrices: (usize, usize),
-}
-
-/// All figures of nodes. `sums` are the results with the flows of each case of a pattern as one.
-pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nodes {
+/// All figures of nodes, what is slow and where to look, and what a fan says. `sums` are the results with the flows of each
+/// case of a pattern as one.
+pub(crate) fn section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
     let matrices = matrices(results);
     let count = matrices.len();
     let mut subjects: Vec<Subject<'_>> = matrices
@@ -58,10 +50,17 @@ pub(crate) fn figures(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Nod
     let of_subjects =
         (1..).zip(&subjects).flat_map(|(number, subject)| of_subject(subject, number));
     let of_fans = specs::FANS.iter().flat_map(|spec| spec.figures(sums));
-    Nodes {
-        matrices: (count, subjects.len()),
+    let more = match subjects.len() {
+        drawn if drawn < count => format!(
+            " Give files with fewer cases to see all {count} matrices: the figure has {drawn}."
+        ),
+        _ => String::new(),
+    };
+    Section {
+        intro: format!("{CAPTION} Strips have each node’s medians.{more}"),
         sentences: sentences.collect(),
         figures: of_subjects.chain(of_fans).collect(),
+        ..Section::default()
     }
 }
 

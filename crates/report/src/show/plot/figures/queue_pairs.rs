@@ -16,7 +16,7 @@ use crate::show::plot::{
         palette::{DIVERGING, INK, Marker, SERIES, SeriesStyle},
         text,
     },
-    figure::{Cell, Figure, Picture, Table},
+    figure::{Cell, Figure, Picture, Section, Table},
     marks::{Axis, Chart, Dot, Fill, Mark, Rule, Shade, Shades, Tile},
     rows::{Sample, Sides, groups::Groups},
 };
@@ -25,15 +25,8 @@ use crate::show::plot::{
 const MOST_FLOWS: usize = 12;
 const SHARE_ROW_PX: f64 = 30.0;
 
-#[derive(Clone, Debug, Default)]
-pub struct Shares {
-    pub figures: Vec<Figure>,
-    /// What of the others is said.
-    pub sentences: Vec<String>,
-}
-
 /// The uneven flows as a figure, the others in words.
-pub fn shares(results: &[Loaded]) -> Shares {
+pub fn shares(results: &[Loaded]) -> Section {
     let mut samples = Sample::transfers(results);
     samples.retain(|sample| QpShares::new(&sample.observed).is_some());
     let groups = Groups::of_flows(samples);
@@ -54,9 +47,10 @@ pub fn shares(results: &[Loaded]) -> Shares {
         let least = (flow.evenness().min(0.999) * 1e3 + 1e-6).floor() / 1e3;
         format!("{whose} served evenly: Jain’s index is {least:.3} or more.")
     });
-    Shares {
+    Section {
         figures: shares_figure(&groups, &uneven).into_iter().collect(),
         sentences: sentence.into_iter().collect(),
+        ..Section::default()
     }
 }
 

@@ -7,13 +7,14 @@ use results::sample::{
 
 use super::*;
 use crate::show::plot::{
-    figures::nodes::{self, Nodes, Racks},
+    figure::Section,
+    figures::nodes::{self, Racks},
     rows,
 };
 use crate::show::{page::Page, plot};
 
-fn of(results: &[Loaded], racks: &Racks) -> Nodes {
-    nodes::figures(results, &rows::of_patterns(results), racks)
+fn of(results: &[Loaded], racks: &Racks) -> Section {
+    nodes::section(results, &rows::of_patterns(results), racks)
 }
 
 fn drawn(result: ResultFile) -> Vec<Figure> {
@@ -62,7 +63,7 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
             let pattern = result.cases[0].config.pattern.clone();
             let results = [loaded(result)];
             for racks in &all_racks {
-                let Nodes { figures, .. } = of(&results, racks);
+                let Section { figures, .. } = of(&results, racks);
                 assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
                 for figure in figures {
                     assert_eq!(unfit(&figure), [""; 0], "{nodes} {pattern:?} {}", figure.id);
