@@ -614,3 +614,14 @@ impl Spec {
         Table::new("Medians of the runs that count", names, rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::show::plot::marks::matrix::tests::can_be_read;
+
+    #[test]
+    fn words_can_be_read() {
+        can_be_read(&parts_of_best());
+    }
+}

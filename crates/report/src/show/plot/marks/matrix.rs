@@ -93,3 +93,17 @@ impl Matrix<'_> {
         Chart::of_cells((least_px, most_px), height_px, (self.x, self.y), marks)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::show::plot::draw::palette::wcag::contrast;
+
+    /// Checks that words can be read on their colours, on light and on dark ground.
+    pub(crate) fn can_be_read(shades: &Shades) {
+        for Shade { colour, ink, label, .. } in &shades.0 {
+            assert!(contrast(colour.light, ink.light) >= 4.5, "{label}");
+            assert!(contrast(colour.dark, ink.dark) >= 4.5, "{label}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! charts of one figure beside each other, each under its own heading.
 
 mod axis;
-mod matrix;
+pub(crate) mod matrix;
 mod shapes;
 
 use crate::show::plot::{
