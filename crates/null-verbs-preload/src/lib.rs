@@ -4,7 +4,7 @@
 //! It exports the functions that perftest imports from libibverbs. Functions that `null-verbs` lacks (completion
 //! channels, SRQs, address handles made of a completion) fail with EOPNOTSUPP, so that the real library never gets a foreign context.
 
-use std::os::raw::{c_char, c_int, c_void};
+use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use rdma_sys::{
@@ -49,14 +49,19 @@ export! {
     ibv_open_device = open_device(device: *mut ibv_device) -> *mut ibv_context;
     ibv_close_device = close_device(context: *mut ibv_context) -> c_int;
     ibv_query_device = query_device(context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int;
-    ibv_query_port = query_port(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr) -> c_int;
+    ibv_query_port = query_port_compat(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr) -> c_int;
+    ibv_query_gid = query_gid(context: *mut ibv_context, port: u8, index: c_int, gid: *mut ibv_gid) -> c_int;
+    _ibv_query_gid_ex = query_gid_ex_sized(context: *mut ibv_context, port: u32, gid_index: u32, entry: *mut ibv_gid_entry, flags: u32, entry_bytes: usize) -> c_int;
+    ibv_query_pkey = query_pkey(context: *mut ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int;
     ibv_get_async_event = get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
     ibv_ack_async_event = ack_async_event(event: *mut ibv_async_event);
     ibv_alloc_pd = alloc_pd(context: *mut ibv_context) -> *mut ibv_pd;
     ibv_dealloc_pd = dealloc_pd(pd: *mut ibv_pd) -> c_int;
     ibv_reg_mr = reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr;
+    ibv_reg_mr_iova2 = reg_mr_iova2(pd: *mut ibv_pd, address: *mut c_void, length: usize, iova: u64, access: c_uint) -> *mut ibv_mr;
     ibv_dereg_mr = dereg_mr(mr: *mut ibv_mr) -> c_int;
     ibv_create_cq = create_cq(context: *mut ibv_context, entries: c_int, cq_context: *mut c_void, channel: *mut ibv_comp_channel, vector: c_int) -> *mut ibv_cq;
+    ibv_ack_cq_events = ack_cq_events(cq: *mut ibv_cq, events: c_uint);
     ibv_destroy_cq = destroy_cq(cq: *mut ibv_cq) -> c_int;
     ibv_create_qp = create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr) -> *mut ibv_qp;
     ibv_query_qp = query_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, mask: c_int, init: *mut ibv_qp_init_attr) -> c_int;
@@ -75,90 +80,3 @@ refuse! {
     ibv_create_ah_from_wc(*mut ibv_pd, *mut ibv_wc, *mut ibv_grh, u8) -> *mut ibv_ah = null_mut();
     ibv_qp_to_qp_ex(*mut ibv_qp) -> *mut ibv_qp_ex = null_mut();
 }
-
-/// `ibv_reg_mr_iova2(3)`; peers use the local address.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_reg_mr_iova2(
-    pd: *mut ibv_pd,
-    address: *mut c_void,
-    length: usize,
-    _iova: u64,
-    access: u32,
-) -> *mut ibv_mr {
-    // SAFETY: forwarded as it came.
-    unsafe { null_verbs::reg_mr(pd, address, length, access.cast_signed()) }
-}
-
-/// The symbol behind `ibv_query_gid_ex(3)`.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _ibv_query_gid_ex(
-    context: *mut ibv_context,
-    port: u32,
-    gid_index: u32,
-    entry: *mut ibv_gid_entry,
-    flags: u32,
-    entry_size: usize,
-) -> c_int {
-    if entry_size < size_of::<ibv_gid_entry>() {
-        return libc::EINVAL;
-    }
-    // SAFETY: forwarded as it came.
-    unsafe { null_verbs::query_gid_ex(context, port, gid_index, entry, flags) }
-}
-
-/// `ibv_query_gid(3)`.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_gid(
-    context: *mut ibv_context,
-    port: u8,
-    index: c_int,
-    gid: *mut ibv_gid,
-) -> c_int {
-    let Ok(index) = u32::try_from(index) else {
-        return -1;
-    };
-    // SAFETY: plain data; the caller passes an open context and a writable GID.
-    unsafe {
-        let mut entry: ibv_gid_entry = std::mem::zeroed();
-        if null_verbs::query_gid_ex(context, u32::from(port), index, &raw mut entry, 0) != 0 {
-            return -1;
-        }
-        *gid = entry.gid;
-    }
-    0
-}
-
-/// `ibv_query_pkey(3)`: the default partition at index 0.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_query_pkey(
-    _context: *mut ibv_context,
-    _port: u8,
-    index: c_int,
-    pkey: *mut u16,
-) -> c_int {
-    if index != 0 {
-        return -1;
-    }
-    // SAFETY: the caller passes a writable key.
-    unsafe { *pkey = 0xffff };
-    0
-}
-
-/// `ibv_ack_cq_events(3)`: there are no events.
-///
-/// # Safety
-/// As for libibverbs.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ibv_ack_cq_events(_cq: *mut ibv_cq, _count: u32) {}

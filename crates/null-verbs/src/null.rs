@@ -8,17 +8,21 @@
 //! A full CQ drops the CQE and raises `IBV_EVENT_CQ_ERR`, once. Receives are accepted and never complete, not even in
 //! ERR, unless [`set_receives_complete`] makes them complete at once.
 
-use std::os::raw::{c_int, c_void};
+use std::os::fd::RawFd;
+use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
+use provider::{
+    Change, CqEngine, CqRequest, Engine, Limits, ObjectEvents, Objects, Port, QpEngine, QpRequest,
+    Region, SrqEngine, SrqRequest,
+};
 use rdma_sys::{
-    ibv_context, ibv_context_ops, ibv_cq, ibv_event_type, ibv_mr, ibv_pd, ibv_qp, ibv_qp_attr,
-    ibv_qp_cap, ibv_qp_init_attr, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq,
-    ibv_wc, ibv_wc_opcode, ibv_wc_status,
+    ibv_ah_attr, ibv_cq, ibv_event_type, ibv_gid_entry, ibv_qp, ibv_qp_type, ibv_recv_wr,
+    ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_wc, ibv_wc_opcode, ibv_wc_status,
+    verbs_context,
 };
 
-use crate::context::{Context, Source};
-use crate::structs::{fill_qp_query, free, keep, merge, new_cq, new_mr, new_qp};
+use crate::personas::Adapter;
 
 const SIGNALED: u32 = ibv_send_flags::IBV_SEND_SIGNALED.0;
 
@@ -48,101 +52,214 @@ struct Cqe {
     opcode: u32,
 }
 
-/// A CQ; only touched through raw pointers, since several threads may hold one.
+/// A CQ. Without a lock one thread at a time uses it.
 #[repr(C)]
-struct Cq {
-    verbs: ibv_cq,
+pub(crate) struct Cq {
     locked: bool,
-    overflowed: bool,
     held: AtomicBool,
+    overflowed: AtomicBool,
     /// CQEs read and written so far; the ring holds their difference.
     head: AtomicU32,
     tail: AtomicU32,
     mask: u32,
     ring: *mut Cqe,
+    events: ObjectEvents,
 }
 
-#[repr(C)]
-struct Qp {
-    verbs: ibv_qp,
-    /// Flags added to each WR's: `IBV_SEND_SIGNALED` with `sq_sig_all`.
-    implied_flags: u32,
-    receives_complete: bool,
-    attr: ibv_qp_attr,
-    cap: ibv_qp_cap,
-    sq_sig_all: c_int,
-}
-
-pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
-    ops.post_send = Some(post_send);
-    ops.post_recv = Some(post_recv);
-    ops.post_srq_recv = Some(post_srq_recv);
-    ops.poll_cq = Some(poll_cq);
-    ops.req_notify_cq = Some(req_notify_cq);
-}
+// SAFETY: the ring is the CQ's own, and used by the thread that has the lock, or the only one that uses an unlocked CQ.
+unsafe impl Send for Cq {}
+// SAFETY: as above.
+unsafe impl Sync for Cq {}
 
 impl Cq {
     /// Takes the lock of a locked CQ.
-    ///
-    /// # Safety
-    /// `cq` is live.
     #[inline(always)]
-    unsafe fn lock(cq: *mut Cq) {
-        // SAFETY: `locked` never changes, `held` is atomic.
-        unsafe {
-            if (*cq).locked {
-                while (*cq).held.swap(true, Ordering::Acquire) {
-                    while (*cq).held.load(Ordering::Relaxed) {
-                        std::hint::spin_loop();
-                    }
+    fn lock(&self) {
+        if self.locked {
+            while self.held.swap(true, Ordering::Acquire) {
+                while self.held.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
                 }
             }
         }
     }
 
-    /// Releases the lock.
-    ///
-    /// # Safety
-    /// `cq` is live and locked by this thread.
+    /// Releases the lock, which this thread has.
     #[inline(always)]
-    unsafe fn unlock(cq: *mut Cq) {
-        // SAFETY: as in `lock`.
-        unsafe {
-            if (*cq).locked {
-                (*cq).held.store(false, Ordering::Release);
-            }
+    fn unlock(&self) {
+        if self.locked {
+            self.held.store(false, Ordering::Release);
         }
     }
 
     /// Adds a CQE.
     ///
     /// # Safety
-    /// `cq` is live and this thread's.
+    /// The CQ is this thread's.
     #[inline(always)]
-    unsafe fn push(cq: *mut Cq, cqe: Cqe) {
-        // SAFETY: the index is masked to the ring's length; nobody else uses the ring meanwhile.
-        unsafe {
-            let tail = (*cq).tail.load(Ordering::Relaxed);
-            if tail.wrapping_sub((*cq).head.load(Ordering::Relaxed)) > (*cq).mask {
-                return Cq::overflow(cq);
-            }
-            *(*cq).ring.add((tail & (*cq).mask) as usize) = cqe;
-            (*cq).tail.store(tail.wrapping_add(1), Ordering::Relaxed);
+    unsafe fn push(&self, cqe: Cqe) {
+        let tail = self.tail.load(Ordering::Relaxed);
+        if tail.wrapping_sub(self.head.load(Ordering::Relaxed)) > self.mask {
+            return self.overflow();
         }
+        // SAFETY: the index is masked to the ring's length; nobody else uses the ring meanwhile.
+        unsafe { *self.ring.add((tail & self.mask) as usize) = cqe };
+        self.tail.store(tail.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// # Safety
-    /// As for `push`.
     #[cold]
-    unsafe fn overflow(cq: *mut Cq) {
-        // SAFETY: the CQ's context outlives it.
-        unsafe {
-            if !(*cq).overflowed {
-                (*cq).overflowed = true;
-                let context = Context::from_raw((*cq).verbs.context);
-                context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq.cast()));
-            }
+    fn overflow(&self) {
+        if !self.overflowed.swap(true, Ordering::Relaxed) {
+            self.events.raise(ibv_event_type::IBV_EVENT_CQ_ERR);
         }
+    }
+}
+
+impl Drop for Cq {
+    fn drop(&mut self) {
+        let ring = std::ptr::slice_from_raw_parts_mut(self.ring, self.mask as usize + 1);
+        // SAFETY: the box of `create_cq`.
+        drop(unsafe { Box::from_raw(ring) });
+    }
+}
+
+impl CqEngine for Cq {
+    fn capacity(&self) -> u32 {
+        self.mask + 1
+    }
+}
+
+pub(crate) struct Qp {
+    number: u32,
+    /// Flags added to each WR's: `IBV_SEND_SIGNALED` with `sq_sig_all`.
+    implied_flags: u32,
+    receives_complete: bool,
+}
+
+impl QpEngine for Qp {
+    fn number(&self) -> u32 {
+        self.number
+    }
+
+    fn modify(&self, _change: &Change<'_>) -> Result<(), c_int> {
+        Ok(())
+    }
+
+    fn close(&self) {
+        QPS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// It takes receives; there is no QP whose message would take one.
+pub(crate) struct Srq;
+
+impl SrqEngine for Srq {
+    fn set_limit(&self, _limit: u32) {}
+
+    fn limit(&self) -> u32 {
+        0
+    }
+}
+
+/// `null0`, or another device that does as it does.
+pub(crate) struct Null {
+    pub(crate) table: &'static Adapter,
+}
+
+impl Engine for Null {
+    fn limits(&self) -> Limits {
+        self.table.limits()
+    }
+
+    fn port(&self, number: u32) -> Option<Port> {
+        self.table.verbs_port(number)
+    }
+
+    fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
+        self.table.verbs_gid(port, index)
+    }
+
+    fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
+        self.table.service(qp_type)
+    }
+
+    /// WRs complete before a program could sleep.
+    fn has_channels(&self) -> bool {
+        false
+    }
+
+    fn has_udp_source_ports(&self) -> Result<(), c_int> {
+        self.table.udp_sport.0
+    }
+
+    unsafe fn register(&self, _region: Region) -> Result<[u32; 2], c_int> {
+        Ok([NEXT_KEY.fetch_add(1, Ordering::Relaxed); 2])
+    }
+
+    /// The memory is never touched.
+    fn register_descriptor(
+        &self,
+        _descriptor: RawFd,
+        _offset: u64,
+        _region: Region,
+    ) -> Result<([u32; 2], Box<dyn Send>), c_int> {
+        Ok(([NEXT_KEY.fetch_add(1, Ordering::Relaxed); 2], Box::new(())))
+    }
+
+    fn deregister(&self, _lkey: u32) {}
+}
+
+impl Objects for Null {
+    type Cq = Cq;
+    type Srq = Srq;
+    type Qp = Qp;
+    type Ah = ();
+
+    fn fill(&self, verbs: &mut verbs_context) {
+        let ops = &mut verbs.context.ops;
+        ops.post_send = Some(post_send);
+        ops.post_recv = Some(post_recv);
+        ops.post_srq_recv = Some(post_srq_recv);
+        ops.poll_cq = Some(poll_cq);
+        ops.req_notify_cq = Some(req_notify_cq);
+    }
+
+    /// A CQ of so many entries or the next power of two.
+    fn create_cq(&self, request: CqRequest) -> Result<Cq, c_int> {
+        let size = request.capacity.next_power_of_two();
+        let empty = Cqe { wr_id: 0, qp_num: 0, byte_len: 0, opcode: 0 };
+        let ring = Box::into_raw(vec![empty; size as usize].into_boxed_slice());
+        Ok(Cq {
+            locked: LOCKED.load(Ordering::Relaxed)
+                || std::env::var_os("NULL_VERBS_LOCKED").is_some(),
+            held: AtomicBool::new(false),
+            overflowed: AtomicBool::new(false),
+            head: AtomicU32::new(0),
+            tail: AtomicU32::new(0),
+            mask: size - 1,
+            ring: ring.cast(),
+            events: request.events,
+        })
+    }
+
+    fn create_srq(&self, _request: SrqRequest) -> Result<Srq, c_int> {
+        Ok(Srq)
+    }
+
+    fn create_qp(&self, request: QpRequest<'_, Null>) -> Result<Qp, c_int> {
+        if QPS.fetch_add(1, Ordering::Relaxed) >= self.table.max_qp {
+            QPS.fetch_sub(1, Ordering::Relaxed);
+            return Err(libc::ENOMEM);
+        }
+        Ok(Qp {
+            number: NEXT_QPN.fetch_add(1, Ordering::Relaxed) & 0x00ff_ffff,
+            implied_flags: if request.init.sq_sig_all != 0 { SIGNALED } else { 0 },
+            receives_complete: RECEIVES_COMPLETE.load(Ordering::Relaxed),
+        })
+    }
+
+    fn create_ah(&self, _attr: &ibv_ah_attr) -> Result<(), c_int> {
+        Ok(())
     }
 }
 
@@ -185,23 +302,22 @@ unsafe extern "C" fn post_send(
 ) -> c_int {
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
     unsafe {
-        let qp = verbs.cast::<Qp>();
-        let cq = (*qp).verbs.send_cq.cast::<Cq>();
-        let implied_flags = (*qp).implied_flags;
-        Cq::lock(cq);
+        let (qp, cq) = (Null::qp(verbs), Null::cq((*verbs).send_cq));
+        let implied_flags = qp.implied_flags;
+        cq.lock();
         while !wr.is_null() {
             if ((*wr).send_flags | implied_flags) & SIGNALED != 0 {
                 let cqe = Cqe {
                     wr_id: (*wr).wr_id,
-                    qp_num: (*qp).verbs.qp_num,
+                    qp_num: (*verbs).qp_num,
                     byte_len: total_bytes((*wr).sg_list, (*wr).num_sge),
                     opcode: completed((*wr).opcode),
                 };
-                Cq::push(cq, cqe);
+                cq.push(cqe);
             }
             wr = (*wr).next;
         }
-        Cq::unlock(cq);
+        cq.unlock();
     }
     0
 }
@@ -213,23 +329,22 @@ unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
     unsafe {
-        let qp = verbs.cast::<Qp>();
-        if !(*qp).receives_complete {
+        if !Null::qp(verbs).receives_complete {
             return 0;
         }
-        let cq = (*qp).verbs.recv_cq.cast::<Cq>();
-        Cq::lock(cq);
+        let cq = Null::cq((*verbs).recv_cq);
+        cq.lock();
         while !wr.is_null() {
             let cqe = Cqe {
                 wr_id: (*wr).wr_id,
-                qp_num: (*qp).verbs.qp_num,
+                qp_num: (*verbs).qp_num,
                 byte_len: total_bytes((*wr).sg_list, (*wr).num_sge),
                 opcode: ibv_wc_opcode::IBV_WC_RECV,
             };
-            Cq::push(cq, cqe);
+            cq.push(cqe);
             wr = (*wr).next;
         }
-        Cq::unlock(cq);
+        cq.unlock();
     }
     0
 }
@@ -246,16 +361,16 @@ unsafe extern "C" fn post_srq_recv(
 unsafe extern "C" fn poll_cq(verbs: *mut ibv_cq, num_entries: c_int, wc: *mut ibv_wc) -> c_int {
     // SAFETY: the caller passes a live CQ of this device and room for `num_entries` completions.
     unsafe {
-        let cq = verbs.cast::<Cq>();
-        if (*cq).tail.load(Ordering::Relaxed) == (*cq).head.load(Ordering::Relaxed) {
+        let cq = Null::cq(verbs);
+        if cq.tail.load(Ordering::Relaxed) == cq.head.load(Ordering::Relaxed) {
             return 0;
         }
-        Cq::lock(cq);
-        let head = (*cq).head.load(Ordering::Relaxed);
-        let waiting = (*cq).tail.load(Ordering::Relaxed).wrapping_sub(head);
+        cq.lock();
+        let head = cq.head.load(Ordering::Relaxed);
+        let waiting = cq.tail.load(Ordering::Relaxed).wrapping_sub(head);
         let count = waiting.min(num_entries.max(0) as u32);
         for index in 0..count {
-            let cqe = *(*cq).ring.add((head.wrapping_add(index) & (*cq).mask) as usize);
+            let cqe = *cq.ring.add((head.wrapping_add(index) & cq.mask) as usize);
             let entry = wc.add(index as usize);
             (*entry).wr_id = cqe.wr_id;
             (*entry).status = ibv_wc_status::IBV_WC_SUCCESS;
@@ -265,116 +380,13 @@ unsafe extern "C" fn poll_cq(verbs: *mut ibv_cq, num_entries: c_int, wc: *mut ib
             (*entry).qp_num = cqe.qp_num;
             (*entry).wc_flags = 0;
         }
-        (*cq).head.store(head.wrapping_add(count), Ordering::Relaxed);
-        Cq::unlock(cq);
+        cq.head.store(head.wrapping_add(count), Ordering::Relaxed);
+        cq.unlock();
         count as c_int
     }
 }
 
 /// Does nothing: there are no completion channels.
-pub(crate) unsafe extern "C" fn req_notify_cq(_cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
+unsafe extern "C" fn req_notify_cq(_cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
     libc::EOPNOTSUPP
-}
-
-/// # Safety
-/// `pd` is live.
-pub(crate) unsafe fn reg_mr(pd: *mut ibv_pd, address: *mut c_void, length: usize) -> *mut ibv_mr {
-    let key = NEXT_KEY.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the caller's.
-    unsafe { new_mr(pd, address, length, [key; 2]) }
-}
-
-/// A CQ of so many `entries` or the next power of two.
-pub(crate) fn create_cq(
-    context: *mut ibv_context,
-    entries: u32,
-    cq_context: *mut c_void,
-) -> *mut ibv_cq {
-    let size = entries.next_power_of_two();
-    let empty = Cqe { wr_id: 0, qp_num: 0, byte_len: 0, opcode: 0 };
-    let ring = Box::into_raw(vec![empty; size as usize].into_boxed_slice());
-    let locked = LOCKED.load(Ordering::Relaxed) || std::env::var_os("NULL_VERBS_LOCKED").is_some();
-    keep(Cq {
-        verbs: new_cq(context, size, cq_context),
-        locked,
-        overflowed: false,
-        held: AtomicBool::new(false),
-        head: AtomicU32::new(0),
-        tail: AtomicU32::new(0),
-        mask: size - 1,
-        ring: ring.cast(),
-    })
-    .cast()
-}
-
-/// # Safety
-/// `cq` is live, and not used again.
-pub(crate) unsafe fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: both boxes were made by `create_cq`.
-    unsafe {
-        let cq = Box::from_raw(cq.cast::<Cq>());
-        let length = cq.mask as usize + 1;
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(cq.ring, length)));
-    }
-    0
-}
-
-/// # Safety
-/// `pd` is live, and so are the CQs of `init`.
-pub(crate) unsafe fn create_qp(
-    pd: *mut ibv_pd,
-    init: &mut ibv_qp_init_attr,
-) -> Result<*mut ibv_qp, c_int> {
-    // SAFETY: the caller vouches for `pd`.
-    let table = unsafe { Context::from_raw((*pd).context) }.table();
-    if QPS.fetch_add(1, Ordering::Relaxed) >= table.max_qp {
-        QPS.fetch_sub(1, Ordering::Relaxed);
-        return Err(libc::ENOMEM);
-    }
-    let qpn = NEXT_QPN.fetch_add(1, Ordering::Relaxed) & 0x00ff_ffff;
-    Ok(keep(Qp {
-        // SAFETY: the caller's.
-        verbs: unsafe { new_qp(pd, init, qpn) },
-        implied_flags: if init.sq_sig_all != 0 { SIGNALED } else { 0 },
-        receives_complete: RECEIVES_COMPLETE.load(Ordering::Relaxed),
-        // SAFETY: integers and arrays of them: zero is a value of each, and RESET is 0.
-        attr: unsafe { std::mem::zeroed() },
-        cap: init.cap,
-        sq_sig_all: init.sq_sig_all,
-    })
-    .cast())
-}
-
-/// # Safety
-/// `qp` is live, the others are writable.
-pub(crate) unsafe fn query_qp(
-    qp: *mut ibv_qp,
-    attr: *mut ibv_qp_attr,
-    init: *mut ibv_qp_init_attr,
-) -> c_int {
-    // SAFETY: the caller's.
-    unsafe {
-        let kept = &*qp.cast::<Qp>();
-        fill_qp_query(qp, &kept.attr, kept.cap, kept.sq_sig_all, attr, init)
-    }
-}
-
-/// # Safety
-/// `verbs` is live.
-pub(crate) unsafe fn modify_qp(verbs: *mut ibv_qp, attr: &ibv_qp_attr, mask: u32) -> c_int {
-    // SAFETY: the caller vouches for the QP, which no other thread modifies meanwhile.
-    unsafe {
-        let qp = verbs.cast::<Qp>();
-        merge(&mut (*qp).attr, attr, mask);
-        (*qp).verbs.state = (*qp).attr.qp_state;
-    }
-    0
-}
-
-/// # Safety
-/// `qp` is live, and not used again.
-pub(crate) unsafe fn destroy_qp(qp: *mut ibv_qp) -> c_int {
-    QPS.fetch_sub(1, Ordering::Relaxed);
-    // SAFETY: made by `create_qp`.
-    unsafe { free(qp.cast::<Qp>()) }
 }

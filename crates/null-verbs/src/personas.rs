@@ -3,14 +3,16 @@
 //! devices that a list has.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::net::Ipv6Addr;
-use std::os::raw::{c_char, c_int};
-use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::os::raw::c_int;
+use std::sync::{Arc, OnceLock};
 
-use rdma_sys::ibv_device;
+use provider::{Listed, Queue, code, null_terminated, pointer_or_errno};
+use rdma_sys::{ibv_context, ibv_device};
 use serde::Deserialize;
+
+use crate::loopback::Loopback;
+use crate::null::Null;
 
 /// A persona and its device list, the only function of a library that differs from persona to persona.
 #[derive(Debug)]
@@ -71,31 +73,20 @@ pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
     unsafe { plain::get_device_list(count) }
 }
 
-/// `ibv_free_device_list(3)`.
+/// `ibv_open_device(3)`: what the table answers.
 ///
 /// # Safety
-/// `list` came from a function of this library and is not used again.
-pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
-    if list.is_null() {
-        return;
-    }
-    let mut length = 1;
-    // SAFETY: made by `Devices::list` from a boxed slice whose last entry is null, and only that one.
-    unsafe {
-        while !(*list.add(length - 1)).is_null() {
-            length += 1;
-        }
-        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(list, length)));
-    }
-}
-
-/// `ibv_get_device_name(3)`.
-///
-/// # Safety
-/// `device` is one of the list's.
-pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
-    // SAFETY: devices live as long as the process.
-    unsafe { CStr::from_ptr((&raw const (*device).name).cast()) }.as_ptr()
+/// `device` is of a list of this library.
+pub unsafe extern "C" fn open_device(device: *mut ibv_device) -> *mut ibv_context {
+    // SAFETY: a device of a list lies in a `Device`, which is never freed.
+    let table = unsafe { (*device.cast::<Device>()).table };
+    pointer_or_errno(table.open.0.and_then(|()| {
+        let events = Arc::new(Queue::new().map_err(|error| code(&error))?);
+        Ok(match table.engine {
+            EngineKind::Null => provider::open(device, Null { table }, events),
+            EngineKind::Loopback => provider::open(device, Loopback { table }, events),
+        })
+    }))
 }
 
 /// A machine with its adapters.
@@ -131,7 +122,7 @@ impl Persona {
 pub struct Adapter {
     pub name: String,
     #[serde(default)]
-    pub(crate) engine: Engine,
+    pub(crate) engine: EngineKind,
     /// `ibv_node_type`: `ca`, `rnic` (iWARP) or `unspecified` (EFA).
     pub(crate) node: Node,
     /// `ibv_transport_type`: `ib` (RoCE too), `iwarp` or `unspecified` (EFA).
@@ -219,7 +210,7 @@ pub(crate) struct Gid {
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Engine {
+pub(crate) enum EngineKind {
     Null,
     /// Moves bytes between QPs of this process.
     #[default]
@@ -304,66 +295,31 @@ impl TryFrom<String> for Answer {
 
 /// A device; the verbs struct comes first, so a pointer to one is a pointer to the other. It lives as long as the process.
 #[repr(C)]
-pub(crate) struct Device {
-    verbs: ibv_device,
-    pub(crate) table: &'static Adapter,
+struct Device {
+    listed: Listed,
+    table: &'static Adapter,
 }
 
-pub(crate) struct Devices(Vec<*mut ibv_device>);
-
-// SAFETY: the structs are written before they are shared, and never again.
-unsafe impl Send for Devices {}
-// SAFETY: as above.
-unsafe impl Sync for Devices {}
+struct Devices(Vec<Device>);
 
 impl Devices {
-    pub(crate) fn from_persona(persona: &'static Persona) -> Devices {
-        Devices(
-            persona
-                .device
-                .iter()
-                .map(|table| {
-                    // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
-                    let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
-                    verbs.node_type = table.node as c_int;
-                    verbs.transport_type = table.transport as c_int;
-                    write_name(&mut verbs.name, &table.name);
-                    write_name(&mut verbs.dev_name, &table.name);
-                    Box::into_raw(Box::new(Device { verbs, table })).cast()
-                })
-                .collect(),
-        )
+    fn from_persona(persona: &'static Persona) -> Devices {
+        let devices = persona.device.iter().map(|table| Device {
+            listed: Listed::new(&table.name, table.node as c_int, table.transport as c_int),
+            table,
+        });
+        Devices(devices.collect())
     }
 
     /// `ibv_get_device_list(3)`.
     ///
     /// # Safety
     /// `count` is null or writable.
-    pub(crate) unsafe fn list(&self, count: *mut c_int) -> *mut *mut ibv_device {
-        let listed = self.0.iter().copied().chain([null_mut()]);
+    unsafe fn list(&'static self, count: *mut c_int) -> *mut *mut ibv_device {
         if !count.is_null() {
             // SAFETY: the caller vouches for it.
             unsafe { *count = self.0.len() as c_int };
         }
-        Box::into_raw(listed.collect::<Box<[_]>>()).cast()
-    }
-}
-
-impl Device {
-    /// The device behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `device` is of a list of this library.
-    pub(crate) unsafe fn from_raw(device: *mut ibv_device) -> &'static Device {
-        // SAFETY: made by `Devices::from_persona` from such a box, which is never freed.
-        unsafe { &*device.cast::<Device>() }
-    }
-}
-
-/// A name in the form of verbs' structs.
-pub(crate) fn write_name(into: &mut [c_char], name: &str) {
-    let last = into.len().saturating_sub(1);
-    for (to, from) in into.iter_mut().take(last).zip(name.bytes()) {
-        *to = from as c_char;
+        pointer_or_errno(null_terminated(self.0.iter().map(|device| device.listed.verbs())))
     }
 }

@@ -64,6 +64,7 @@ export! { verbs;
     ibv_query_gid = query_gid(context: *mut ibv_context, port: u8, index: c_int, gid: *mut ibv_gid) -> c_int;
     ibv_query_gid_type = query_gid_type(context: *mut ibv_context, port: u8, index: c_uint, gid_type: *mut c_uint) -> c_int;
     _ibv_query_gid_table = query_gid_table(context: *mut ibv_context, entries: *mut ibv_gid_entry, max_entries: usize, flags: u32, entry_bytes: usize) -> isize;
+    _ibv_query_gid_ex = query_gid_ex_sized(context: *mut ibv_context, port: u32, gid_index: u32, entry: *mut ibv_gid_entry, flags: u32, entry_bytes: usize) -> c_int;
     ibv_query_pkey = query_pkey(context: *mut ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int;
     ibv_get_pkey_index = get_pkey_index(context: *mut ibv_context, port: u8, pkey: u16) -> c_int;
     ibv_get_async_event = get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
@@ -186,21 +187,4 @@ refuse! {
 #[unsafe(no_mangle)]
 pub extern "C" fn ibv_query_qp_data_in_order(_: *mut ibv_qp, _: c_int, _: u32) -> c_int {
     0
-}
-
-/// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of a different size.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn _ibv_query_gid_ex(
-    context: *mut ibv_context,
-    port: u32,
-    gid_index: u32,
-    entry: *mut ibv_gid_entry,
-    flags: u32,
-    entry_bytes: usize,
-) -> c_int {
-    if entry_bytes != size_of::<ibv_gid_entry>() {
-        return libc::EINVAL;
-    }
-    // SAFETY: forwarded as it came.
-    unsafe { verbs::query_gid_ex(context, port, gid_index, entry, flags) }
 }

@@ -8,7 +8,6 @@
 #![deny(unsafe_code)]
 
 pub mod cm;
-mod lock;
 pub mod net;
 pub mod rdmacm;
 pub mod transport;

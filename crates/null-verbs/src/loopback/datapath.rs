@@ -273,13 +273,9 @@ const TICK: Duration = Duration::from_micros(10);
 /// # Safety
 /// As for libibverbs.
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, _solicited_only: c_int) -> c_int {
-    // SAFETY: a live CQ.
-    if unsafe { (*cq).channel }.is_null() {
-        return libc::EINVAL;
-    }
     let thread = {
         let mut fabric = fabric();
-        let Some(state) = fabric.cqs.get_mut(&cq) else {
+        let Some(state) = fabric.cqs.get_mut(&cq).filter(|cq| cq.notifier.is_some()) else {
             return libc::EINVAL;
         };
         state.armed = true;

@@ -37,7 +37,7 @@ type Outcome = Result<Option<(u32, u32)>, Status>;
 /// Attributes of a WR's own QP for its execution.
 struct Requester {
     qpn: u32,
-    pd: usize,
+    pd: u32,
     max_rd_atomic: u8,
     rnr_retry: u8,
 }
@@ -45,7 +45,7 @@ struct Requester {
 /// Attributes of the peer's QP.
 struct Responder {
     qpn: u32,
-    pd: usize,
+    pd: u32,
     access: u32,
     max_dest_rd_atomic: u8,
 }

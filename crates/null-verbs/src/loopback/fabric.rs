@@ -10,13 +10,13 @@ use std::os::raw::c_int;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use provider::{CqNotifier, ObjectEvents};
 use rdma_sys::{
-    ibv_access_flags, ibv_cq, ibv_event_type, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_state,
-    ibv_sge, ibv_srq, ibv_wc_status,
+    ibv_access_flags, ibv_cq, ibv_event_type, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_sge,
+    ibv_srq, ibv_wc_status,
 };
 
 use super::service::{Numbered, Service};
-use crate::context::{Channel, Context, Source};
 
 /// The opcode in error completions: invalid, so that no program relies on it.
 const OPCODE_OF_ERRORS: u32 = 0x7fff_ffff;
@@ -124,11 +124,14 @@ pub(super) struct Cq {
     pub(super) overflowed: bool,
     /// Whether the next completion raises an event.
     pub(super) armed: bool,
+    pub(super) events: ObjectEvents,
+    /// `None` without a channel.
+    pub(super) notifier: Option<CqNotifier>,
 }
 
 pub(super) struct Qp {
-    pub(super) verbs: *mut ibv_qp,
-    pub(super) pd: usize,
+    pub(super) events: ObjectEvents,
+    pub(super) pd: u32,
     pub(super) send_cq: *mut ibv_cq,
     pub(super) recv_cq: *mut ibv_cq,
     /// Where its receives come from; null if it has its own.
@@ -151,7 +154,7 @@ impl Qp {
 
 /// A shared receive queue. A receive is outstanding from its post until its completion is polled.
 pub(super) struct Srq {
-    pub(super) pd: usize,
+    pub(super) events: ObjectEvents,
     pub(super) max_wr: u32,
     pub(super) max_sge: u32,
     pub(super) limit: u32,
@@ -178,7 +181,7 @@ pub(super) struct Fabric {
     random: u64,
 }
 
-// SAFETY: the verbs pointers are used as keys, or point to live objects of contexts that any thread may use.
+// SAFETY: the verbs pointers are only used as keys.
 unsafe impl Send for Fabric {}
 
 thread_local! {
@@ -224,15 +227,14 @@ impl Fabric {
         };
         if state.entries.len() < state.capacity {
             state.entries.push_back(cqe);
-            if std::mem::take(&mut state.armed) {
-                // SAFETY: a CQ of the table is live, and so is its channel: only a CQ on one is armed.
-                unsafe { Channel::from_raw((*cq).channel) }.raise(cq);
+            if std::mem::take(&mut state.armed)
+                && let Some(notifier) = &state.notifier
+            {
+                notifier.raise();
             }
         } else if !state.overflowed {
             state.overflowed = true;
-            // SAFETY: a CQ of the table is live, and so is its context.
-            let context = unsafe { Context::from_raw((*cq).context) };
-            context.raise(ibv_event_type::IBV_EVENT_CQ_ERR, Source::Cq(cq));
+            state.events.raise(ibv_event_type::IBV_EVENT_CQ_ERR);
         }
     }
 
@@ -254,7 +256,6 @@ impl Fabric {
             return;
         };
         qp.attr.qp_state = ibv_qp_state::IBV_QPS_ERR;
-        qp.attr.cur_qp_state = ibv_qp_state::IBV_QPS_ERR;
         let sends = std::mem::take(&mut qp.sends);
         let receives = std::mem::take(&mut qp.receives);
         self.active.retain(|active| *active != qpn);
@@ -299,9 +300,7 @@ impl Fabric {
 
     pub(super) fn raise_for_qp(&self, qpn: u32, kind: ibv_event_type) {
         if let Some(qp) = self.qps.get(&qpn) {
-            // SAFETY: a QP of the table is live, and so is its context.
-            let context = unsafe { Context::from_raw((*qp.verbs).context) };
-            context.raise(kind, Source::Qp(qp.verbs));
+            qp.events.raise(kind);
         }
     }
 
@@ -311,10 +310,7 @@ impl Fabric {
         let receive = state.receives.pop_front()?;
         if state.receives.len() < state.limit as usize {
             state.limit = 0;
-            // SAFETY: an SRQ of the table is live, and so is its context.
-            let context = unsafe { Context::from_raw((*srq).context) };
-            let kind = ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED;
-            context.raise(kind, Source::Srq(srq));
+            state.events.raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
         }
         Some(receive)
     }
@@ -367,7 +363,7 @@ pub(super) struct Region {
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) access: u32,
-    pub(super) pd: usize,
+    pub(super) pd: u32,
 }
 
 /// All regions of the device, by the upper three bytes of their keys.
@@ -389,18 +385,7 @@ impl Memory {
         self.regions.remove(&(lkey >> 8));
     }
 
-    pub(super) fn pd_in_use(&self, pd: usize) -> bool {
-        self.regions.values().any(|region| region.pd == pd)
-    }
-
-    fn opens(
-        &self,
-        (key, tag): (u32, u32),
-        pd: usize,
-        address: u64,
-        length: u64,
-        need: u32,
-    ) -> bool {
+    fn opens(&self, (key, tag): (u32, u32), pd: u32, address: u64, length: u64, need: u32) -> bool {
         self.regions.get(&(key >> 8)).is_some_and(|region| {
             let end = address.checked_add(length);
             key & 0xff == tag
@@ -412,7 +397,7 @@ impl Memory {
     }
 
     /// Whether all `segments` lie in regions of `pd` with the access `need`.
-    pub(super) fn local_ok(&self, segments: &[Segment], pd: usize, need: u32) -> bool {
+    pub(super) fn local_ok(&self, segments: &[Segment], pd: u32, need: u32) -> bool {
         segments.iter().filter(|segment| segment.length > 0).all(|segment| {
             let length = u64::from(segment.length);
             self.opens((segment.lkey, LKEY_TAG), pd, segment.address, length, need)
@@ -423,7 +408,7 @@ impl Memory {
     pub(super) fn remote_ok(
         &self,
         rkey: u32,
-        pd: usize,
+        pd: u32,
         address: u64,
         length: u64,
         need: u32,

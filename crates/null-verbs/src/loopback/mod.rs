@@ -22,14 +22,11 @@ mod service;
 use std::time::Duration;
 
 use fabric::{Time, fabric};
-use rdma_sys::{ibv_context_ops, ibv_wc_status};
+use rdma_sys::ibv_wc_status;
 use service::Service;
 
 pub use fabric::Served;
-pub(crate) use objects::{
-    create_cq, create_qp, create_srq, destroy_cq, destroy_qp, destroy_srq, forget_mr, modify_qp,
-    modify_srq, pd_in_use, query_qp, reg_mr,
-};
+pub(crate) use objects::Loopback;
 pub use service::{ServiceTimes, Serving};
 
 /// Gives this thread a device of its own, as new, whose time is what `now_ns` reads: what the thread makes is apart from
@@ -102,12 +99,4 @@ pub fn reset_hooks() {
     let mut fabric = fabric();
     fabric.hooks = fabric::Hooks::default();
     fabric.service = Service::default();
-}
-
-pub(crate) fn fill_ops(ops: &mut ibv_context_ops) {
-    ops.post_send = Some(datapath::post_send);
-    ops.post_recv = Some(datapath::post_recv);
-    ops.post_srq_recv = Some(datapath::post_srq_recv);
-    ops.poll_cq = Some(datapath::poll_cq);
-    ops.req_notify_cq = Some(datapath::req_notify_cq);
 }

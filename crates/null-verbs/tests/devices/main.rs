@@ -70,6 +70,9 @@ impl Device {
     }
 
     fn event_type(&self) -> Option<u32> {
-        self.waiting_event().map(|event| event.event_type as u32)
+        let event = self.waiting_event()?;
+        let kind = event.event_type as u32;
+        self.acknowledge(event);
+        Some(kind)
     }
 }

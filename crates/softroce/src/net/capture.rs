@@ -15,9 +15,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 use std::{io, mem, process, thread};
 
+use provider::Lock;
+
 use super::gso_batch::DONT_FRAGMENT;
 use super::sockets::block_signals;
-use crate::lock::Lock;
 use crate::wire::as_ipv6;
 
 /// The file's header (draft-ietf-opsawg-pcap): nanoseconds, version 2.4, whole packets, LINKTYPE_RAW.

@@ -4,9 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use provider::Lock;
+
 use super::faults::Outage;
 use super::sockets::now_ns;
-use crate::lock::Lock;
 
 /// It; clones share the counters and the recorder.
 #[derive(Clone)]

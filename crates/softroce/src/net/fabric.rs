@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{io, slice};
 
+use provider::Lock;
+
 use super::common::{Clock, FaultCounts};
 use super::faults::Direction;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{Batch, SendOptions, Socket};
-use crate::lock::Lock;
 use crate::wire::UDP_PORT;
 
 /// What the kernel counts for a datagram in a receive buffer besides its bytes, about.

@@ -9,13 +9,14 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
+use provider::Lock;
+
 use super::capture::{Capture, Route};
 use super::common::Common;
 use super::fabric::Attachment;
 use super::gso_batch::{CopiedBatch, Flow, GsoBatch, MAX_GSO_BATCH_PACKETS, Outgoing};
 use super::impairment::{Fate, Impairment, Transit};
 use super::sockets::SENDING_SOCKETS;
-use crate::lock::Lock;
 
 /// A packet's flow, and its place in its GSO batch, which its CRC depends on.
 type Departure = (Flow, u16);

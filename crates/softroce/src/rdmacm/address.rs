@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::raw::{c_int, c_void};
 
 use libc::sockaddr;
+use provider::{Behind, minus_one_or_zero, null_terminated, pointer_or_errno};
 use rdma_sys::{ibv_context, ibv_sa_path_rec, rdma_cm_event_type as kind, rdma_cm_id};
 
 use super::event::{complete, errno};
@@ -14,9 +15,6 @@ use super::id::{Id, any_like, read_address};
 use super::state;
 use super::state::{Entry, State};
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT};
-use crate::verbs::device::null_terminated;
-use crate::verbs::errno::{minus_one_or_zero, pointer_or_errno};
-use crate::verbs::object::Behind;
 use crate::verbs::{gid, refuse};
 
 /// The backlog of a program that gives none, and the largest: the kernel's (`max_backlog` of rdma_ucm).

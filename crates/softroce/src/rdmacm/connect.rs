@@ -3,6 +3,7 @@
 use std::os::raw::{c_int, c_void};
 use std::ptr::null;
 
+use provider::{Behind, DEFAULT_PKEY, minus_one_or_zero};
 use rdma_sys::{ibv_event_type, rdma_cm_id, rdma_conn_param};
 
 use super::event::{complete, of_connection};
@@ -10,9 +11,7 @@ use super::id::{Id, PortSpace};
 use super::state::State;
 use super::terms::{ACK_TIMEOUT, HOP_LIMIT, PSN_BITS, Terms, UDP_QKEY};
 use super::{qp, state};
-use crate::verbs::errno::minus_one_or_zero;
-use crate::verbs::object::Behind;
-use crate::verbs::query::{DEFAULT_PKEY, LOCAL_ACK_DELAY, MAX_RD_ATOM};
+use crate::verbs::query::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::as_ipv6;
 use crate::wire::cm::{
     IP_HEADER_BYTES, IpHeader, PROGRAM_DATA_BYTES, REJ_DATA_BYTES, REP_DATA_BYTES, RejReason, Rep,

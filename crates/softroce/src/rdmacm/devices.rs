@@ -10,15 +10,15 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
+use provider::{Context, Lock, Objects};
 use rdma_sys::{ibv_context, ibv_pd};
 
 use super::id::any_like;
 use crate::cm::Manager;
-use crate::lock::Lock;
 use crate::net::{Wakeup, now_ns};
 use crate::transport::Nic;
-use crate::verbs::context::Context;
 use crate::verbs::device::Device;
+use crate::verbs::open::Softroce;
 use crate::verbs::{device, open, query};
 use crate::wire::UDP_PORT;
 use crate::wire::cm::MAD_BYTES;
@@ -42,9 +42,15 @@ pub(super) struct CmDevice {
 unsafe impl Send for CmDevice {}
 
 impl CmDevice {
-    pub(super) fn open_context(&self) -> &Context {
+    pub(super) fn open_context(&self) -> &Softroce {
         // SAFETY: opened by `open_at`, closed when this is dropped.
-        unsafe { Context::from_raw(self.context) }
+        unsafe { Softroce::from_context(self.context) }
+    }
+
+    /// How many objects its context has.
+    fn objects(&self) -> usize {
+        // SAFETY: as above.
+        unsafe { Context::from_raw(self.context) }.users.count()
     }
 
     /// Where processes share its address: the socket of requests.
@@ -96,9 +102,7 @@ impl Devices {
     pub(super) fn close_unused(&mut self) {
         self.by_address.retain(|_, device| {
             let own_pd = 1;
-            device.users > 0
-                || !device.manager.is_idle()
-                || device.open_context().users.count() > own_pd
+            device.users > 0 || !device.manager.is_idle() || device.objects() > own_pd
         });
     }
 
@@ -119,7 +123,7 @@ impl Devices {
         let opened = open::open(listed, wanted, true, options);
         let context = opened.map_err(|error| net::os_error(&error).unwrap_or(libc::EIO))?;
         // SAFETY: just opened.
-        let (pd, open) = unsafe { (verbs::alloc_pd(context), Context::from_raw(context)) };
+        let (pd, open) = unsafe { (verbs::alloc_pd(context), Softroce::from_context(context)) };
         // Without it only other processes take requests, and hand on what is for this one.
         let _ = open.nic.begin_requests();
         let address = open.address();

@@ -7,6 +7,7 @@ use std::os::raw::{c_char, c_int};
 use std::ptr::null_mut;
 
 use libc::{addrinfo, sockaddr};
+use provider::{Behind, last_errno, minus_one_or_zero};
 use rdma_sys::{
     ibv_pd, ibv_qp_init_attr, ibv_qp_type, rdma_addrinfo, rdma_cm_event_type as kind, rdma_cm_id,
     rdma_port_space,
@@ -16,8 +17,6 @@ use super::address::{bind_addr, resolve_addr, resolve_route};
 use super::event::{ack_own, create_id, destroy_id, get_cm_event};
 use super::id::Id;
 use super::qp::{create_qp, destroy_qp, destroy_srq};
-use crate::verbs::errno::{last_errno, minus_one_or_zero};
-use crate::verbs::object::Behind;
 
 /// How long an address may take; nothing takes time here.
 const TIMEOUT_MS: c_int = 2000;

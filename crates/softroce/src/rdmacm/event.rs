@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
+use provider::{Acks, Behind, Lock, Queue, code, minus_one_or_zero, pointer_or_errno};
 use rdma_sys::{
     rdma_cm_event, rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel, rdma_port_space,
 };
@@ -15,10 +16,6 @@ use super::id::{Id, PortSpace};
 use super::terms::Notice;
 use super::{qp, state};
 use crate::cm::{CmError, Connection, Output};
-use crate::lock::Lock;
-use crate::verbs::context::{Acks, Queue};
-use crate::verbs::errno::{code, minus_one_or_zero, pointer_or_errno};
-use crate::verbs::object::Behind;
 use crate::verbs::refuse;
 
 /// The channel, or a new one for null, and its queue.

@@ -7,13 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use libc::{AF_INET, AF_INET6, sa_family_t, sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage};
+use provider::{Acks, Behind, Lock};
 use rdma_sys::{
     ibv_qp_init_attr, ibv_qp_type, ibv_sa_path_rec, rdma_cm_id, rdma_event_channel, rdma_port_space,
 };
 
-use crate::lock::Lock;
-use crate::verbs::context::Acks;
-use crate::verbs::object::Behind;
 use crate::wire::cm::{TCP_PORT_SPACE, UDP_PORT_SPACE};
 
 /// The data of an id.

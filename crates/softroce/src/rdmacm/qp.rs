@@ -4,6 +4,7 @@ use std::mem::replace;
 use std::os::raw::c_int;
 use std::ptr::null_mut;
 
+use provider::{Behind, last_errno, minus_one_or_zero, pointer_or_errno};
 use rdma_sys::{
     ibv_comp_channel, ibv_cq, ibv_pd, ibv_qp, ibv_qp_attr, ibv_qp_attr_mask as mask,
     ibv_qp_init_attr, ibv_qp_init_attr_ex, ibv_qp_init_attr_mask as init_mask, ibv_qp_state,
@@ -14,8 +15,6 @@ use super::id::{Id, PortSpace};
 use super::state;
 use super::terms::Terms;
 use crate::verbs;
-use crate::verbs::errno::{last_errno, minus_one_or_zero, pointer_or_errno};
-use crate::verbs::object::Behind;
 
 /// The mask of a transition without attributes.
 const STATE: u32 = mask::IBV_QP_STATE.0;

@@ -9,6 +9,7 @@ use std::os::fd::RawFd;
 use std::os::raw::c_int;
 use std::sync::{Arc, OnceLock};
 
+use provider::{Acks, Behind, Lock, Queue, code};
 use rdma_sys::{rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
 use super::devices::{Arrived, Devices, Inbox};
@@ -16,13 +17,9 @@ use super::id;
 use super::id::{Id, PortSpace};
 use super::terms::{Notice, PSN_BITS, Parameters, Terms, path_to};
 use crate::cm::{Asker, Event, Happening, Manager, Output};
-use crate::lock::Lock;
 use crate::net::{block_signals, now_ns};
 use crate::transport::OwnClaim;
-use crate::verbs::context::{Acks, Queue};
-use crate::verbs::errno::code;
 use crate::verbs::gid;
-use crate::verbs::object::Behind;
 use crate::wire::cm::{IpHeader, MAD_BYTES, RejReason, SidrRep, SidrStatus};
 
 /// The ports that are given to ids which ask for none: those of Linux (ip_local_port_range).

@@ -7,15 +7,13 @@ use std::net::IpAddr;
 use std::os::raw::{c_int, c_void};
 use std::sync::Arc;
 
+use provider::{Acks, required};
 use rdma_sys::{
-    ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_state, param_t,
+    ibv_access_flags as access, ibv_ah_attr, ibv_qp_attr, ibv_qp_state, ibv_qp_type, param_t,
     rdma_cm_event_type, rdma_cm_id, rdma_conn_param, rdma_ud_param,
 };
 
-use crate::transport::{Kind, State};
-use crate::verbs::context::Acks;
 use crate::verbs::gid;
-use crate::verbs::qp::required;
 use crate::verbs::query::{LOCAL_ACK_DELAY, MAX_RD_ATOM};
 use crate::wire::cm::{Rep, Req, SidrRep};
 
@@ -64,7 +62,7 @@ impl Terms {
     pub(super) fn attributes_of_datagrams(attr: &mut ibv_qp_attr) -> u32 {
         attr.port_num = gid::PORT;
         attr.qkey = UDP_QKEY;
-        required(Kind::Ud, State::Reset, State::Init)
+        required(ibv_qp_type::IBV_QPT_UD, ibv_qp_state::IBV_QPS_RESET, ibv_qp_state::IBV_QPS_INIT)
     }
 
     /// Of a connection that this end has asked for.
@@ -119,7 +117,7 @@ impl Terms {
                             access::IBV_ACCESS_REMOTE_READ.0 | access::IBV_ACCESS_REMOTE_ATOMIC.0;
                     }
                 }
-                (State::Reset, State::Init)
+                (ibv_qp_state::IBV_QPS_RESET, ibv_qp_state::IBV_QPS_INIT)
             }
             ibv_qp_state::IBV_QPS_RTR => {
                 attr.ah_attr = path_to(known.ok_or(libc::EINVAL)?, self.traffic_class);
@@ -127,7 +125,7 @@ impl Terms {
                 attr.dest_qp_num = self.remote_qpn;
                 attr.rq_psn = self.rq_psn;
                 attr.max_dest_rd_atomic = self.responder_resources.min(MAX_RD_ATOM);
-                (State::Init, State::Rtr)
+                (ibv_qp_state::IBV_QPS_INIT, ibv_qp_state::IBV_QPS_RTR)
             }
             ibv_qp_state::IBV_QPS_RTS if known.is_some() => {
                 attr.sq_psn = self.sq_psn;
@@ -135,11 +133,11 @@ impl Terms {
                 attr.retry_cnt = self.retry_count;
                 attr.rnr_retry = self.rnr_retry_count;
                 attr.max_rd_atomic = self.initiator_depth.min(MAX_RD_ATOM);
-                (State::Rtr, State::Rts)
+                (ibv_qp_state::IBV_QPS_RTR, ibv_qp_state::IBV_QPS_RTS)
             }
             _ => return Err(libc::EINVAL),
         };
-        Ok(required(Kind::Rc, from, to))
+        Ok(required(ibv_qp_type::IBV_QPT_RC, from, to))
     }
 }
 

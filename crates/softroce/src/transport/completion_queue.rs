@@ -5,7 +5,8 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::transport::timing::Activity;
 
 /// The status of a work request; the numbers are those of `ibv_wc_status`.

@@ -32,7 +32,8 @@ use std::sync::{
     Weak,
 };
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::net::{
     self, Claim, Count, Flow, GsoBatch, Membership, Outage, Receiver, Requests, SLOTS, Transmitter,
     let_go, with_slot,

@@ -9,7 +9,8 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::net::{self, Faults};
 use crate::transport::completion_queue::{BrokenCq, Completion, CqContext};
 use crate::transport::device::{

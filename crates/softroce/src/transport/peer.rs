@@ -9,7 +9,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::net::Flow;
 
 /// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.

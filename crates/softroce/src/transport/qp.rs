@@ -5,7 +5,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::net::ecn_capable;
 use crate::transport::completion_queue::Completion;
 use crate::transport::device::{Core, Tables};

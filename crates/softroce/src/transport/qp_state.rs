@@ -22,7 +22,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::transport::completion_queue::{Completion, CqContext, Status};
 use crate::transport::memory::{Access, PdId};
 use crate::transport::peer::{Path, Peer, SourcePort};

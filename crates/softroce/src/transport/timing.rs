@@ -18,7 +18,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::net::{Clock, SENDING_SOCKETS, Wakeup};
 
 /// A program that polled within this time counts as polling.

@@ -5,7 +5,8 @@
 use std::net::IpAddr;
 use std::slice;
 
-use crate::lock::Lock;
+use provider::Lock;
+
 use crate::transport::memory::Sge;
 use crate::wire::{AtomicEth, Opcode, Psn, Reth, Service};
 

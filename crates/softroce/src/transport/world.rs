@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Weak};
 
 use fastrand::Rng;
+use provider::Lock;
 
-use crate::lock::Lock;
 use crate::net::{self, Direction, Fabric, Faults};
 use crate::transport::nic::Nic;
 

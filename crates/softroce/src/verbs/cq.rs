@@ -1,258 +1,74 @@
-//! Completion queues, plain and extended, whose completions are read field by field (`ibv_create_cq_ex(3)`); and
-//! completion channels, which wake programs that sleep.
+//! Completion queues, plain and extended, whose completions are read field by field (`ibv_create_cq_ex(3)`).
 
 use std::cell::UnsafeCell;
-use std::io;
 use std::net::IpAddr;
-use std::os::raw::{c_int, c_uint, c_void};
-use std::ptr::null_mut;
-use std::sync::Arc;
+use std::os::raw::{c_int, c_uint};
 
+use provider::{Context, CqEngine, CqRequest, Objects, pointer_or_errno};
 use rdma_sys::{
-    ibv_comp_channel, ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask,
-    ibv_cq_init_attr_mask as Mask, ibv_event_type, ibv_poll_cq_attr, ibv_wc, ibv_wc_flags,
-    imm_data_invalidated_rkey_union_t,
+    ibv_context, ibv_cq, ibv_cq_ex, ibv_cq_init_attr_ex, ibv_cq_init_attr_mask as Mask,
+    ibv_event_type, ibv_poll_cq_attr, ibv_wc, ibv_wc_flags, imm_data_invalidated_rkey_union_t,
 };
 
-use super::context::{Acks, Context, Queue, Source};
-use super::domain::Pd;
-use super::errno::{code, minus_one_or_zero, pointer_or_errno, refuse, zero_or_error};
-use super::object::{Behind, Latch, Use, Users};
-use super::query::{MAX_CQE, completion_vectors};
-use crate::lock::Lock;
+use super::errno::refuse;
+use super::latch::Latch;
+use super::open::Softroce;
 use crate::transport;
 use crate::transport::Completion;
 
-/// An event of a CQ, for the program.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Notice(pub(super) *mut ibv_cq);
-
-// SAFETY: the pointer is only carried, never followed, on the way to the program.
-unsafe impl Send for Notice {}
-// SAFETY: as above.
-unsafe impl Sync for Notice {}
-
-/// The data of a completion channel.
-pub(super) struct Channel {
-    pub(super) notices: Arc<Queue<Notice>>,
-    pub(super) users: Users,
-    /// Those whose events come here.
-    pub(super) cqs: Lock<Vec<transport::Cq>>,
-    _context: Use,
-}
-
-impl Behind<ibv_comp_channel> for Channel {}
-
-impl Channel {
-    /// The next event. Some programs request an event on a CQ, take some of its completions, and wait (perftest's `-b
-    /// -e` of version 4.5). They rely on adapters, such as Mellanox', on which a request on a CQ that is not empty
-    /// raises an event at once. Here the event is raised when the program waits, so that programs that emptied the CQ
-    /// get no useless one.
-    fn next(&self) -> io::Result<Notice> {
-        if self.notices.is_empty() {
-            for cq in self.cqs.lock().iter() {
-                cq.remind();
-            }
-        }
-        self.notices.next()
-    }
-}
-
-pub unsafe extern "C" fn create_comp_channel(context: *mut ibv_context) -> *mut ibv_comp_channel {
-    let made = Queue::new().map(|notices| {
-        let fd = notices.fd();
-        let channel = Channel {
-            notices: Arc::new(notices),
-            users: Users::default(),
-            cqs: Lock::default(),
-            // SAFETY: an open context.
-            _context: unsafe { Context::from_raw(context) }.users.begin(),
-        };
-        channel.lend(ibv_comp_channel { context, fd, refcnt: 0 })
-    });
-    pointer_or_errno(made.map_err(|error| code(&error)))
-}
-
-/// `ibv_destroy_comp_channel(3)`. EBUSY while a CQ uses it.
-pub unsafe extern "C" fn destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int {
-    // SAFETY: a live channel, which goes if nobody uses it.
-    zero_or_error(unsafe {
-        let unused = Channel::from_raw(channel).users.none();
-        unused.map(|()| drop(Channel::take_back(channel)))
-    })
-}
-
-/// `ibv_get_cq_event(3)`: blocks, or returns -1 with EAGAIN if the descriptor is non-blocking.
-pub unsafe extern "C" fn get_cq_event(
-    channel: *mut ibv_comp_channel,
-    cq: *mut *mut ibv_cq,
-    cq_context: *mut *mut c_void,
-) -> c_int {
-    // SAFETY: a live channel of an open context, and two writable places; the CQ lives at least until its event is
-    // acknowledged.
-    minus_one_or_zero(unsafe {
-        Context::own((*channel).context).and_then(|_| {
-            let next = Channel::from_raw(channel).next();
-            let Notice(source) = next.map_err(|error| code(&error))?;
-            cq.write(source);
-            cq_context.write((*source).cq_context);
-            Ok(())
-        })
-    })
-}
-
-/// The data of a CQ.
-pub(super) struct Cq {
+/// The device's part of a CQ.
+pub(crate) struct Cq {
     pub(super) transport: transport::Cq,
-    pub(super) users: Users,
-    pub(super) completion_acks: Arc<Acks>,
-    pub(super) async_acks: Arc<Acks>,
-    channel: Option<(*mut ibv_comp_channel, Use)>,
     /// The service level of datagrams' completions.
-    pub(super) datagram_sl: u8,
-    _context: Use,
-    _domain: Option<Use>,
+    datagram_sl: u8,
     /// Held from `start_poll` to `end_poll`.
-    pub(super) polling: Latch,
+    polling: Latch,
     /// The completion that `start_poll` or `next_poll` took last, and its stamp; protected by `polling`.
-    pub(super) current: UnsafeCell<Option<(Completion, u64)>>,
+    current: UnsafeCell<Option<(Completion, u64)>>,
 }
 
-/// The struct is the extended one, whose first members are those of `ibv_cq`.
-impl Behind<ibv_cq, ibv_cq_ex> for Cq {}
+// SAFETY: who holds the latch has what it protects.
+unsafe impl Sync for Cq {}
 
 /// `IBV_WC_EX_WITH_COMPLETION_TIMESTAMP`, a bit of `wc_flags` when a CQ is created.
-pub(super) const STAMPS: u64 = 1 << 7;
+const STAMPS: u64 = 1 << 7;
 
-/// Creates a CQ of at least the requested size. EINVAL for a size of 0 or above the limit, for a vector that the device
-/// does not have, and for a channel or a domain of another context. The domain makes no difference here.
-pub(super) unsafe fn create(
-    context: *mut ibv_context,
-    init: &ibv_cq_init_attr_ex,
-) -> Result<*mut ibv_cq_ex, c_int> {
-    let has_vector = init.comp_vector < completion_vectors().cast_unsigned();
-    if !(1..=MAX_CQE).contains(&init.cqe) || !has_vector {
-        return Err(libc::EINVAL);
-    }
-    let has_domain = init.comp_mask & ibv_cq_init_attr_mask::IBV_CQ_INIT_ATTR_MASK_PD.0 != 0;
-    let pd = if has_domain { init.parent_domain } else { null_mut() };
-    // SAFETY: a live channel and a live domain, or null.
-    let (its_channel, its_pd) = unsafe { (init.channel.as_ref(), pd.as_ref()) };
-    if its_channel.is_some_and(|it| it.context != context)
-        || its_pd.map(|it| it.context) != has_domain.then_some(context)
-    {
-        return Err(libc::EINVAL);
-    }
-    // SAFETY: as above, and an open context.
-    let (channel, domain, device) = unsafe {
-        (
-            its_channel.map(|_| Channel::from_raw(init.channel)),
-            its_pd.map(|_| Pd::from_raw(pd)),
-            Context::own(context)?,
-        )
-    };
-    // Its events contain its address.
-    let object = Cq::reserve();
-    let completion_acks = Arc::new(Acks::default());
-    let async_acks = Arc::new(Acks::default());
-    let on_event: Box<dyn Fn() + Send + Sync> = match channel {
-        None => Box::new(|| ()),
-        Some(channel) => {
-            let notices = channel.notices.clone();
-            let acks = completion_acks.clone();
-            let notice = Notice(object);
-            Box::new(move || notices.raise(notice, Some(acks.clone())))
+impl Cq {
+    pub(super) fn new(device: &Softroce, request: CqRequest) -> Cq {
+        let CqRequest { capacity, wc_flags, events, notifier, .. } = request;
+        let on_event: Box<dyn Fn() + Send + Sync> = match notifier {
+            None => Box::new(|| ()),
+            Some(notifier) => Box::new(move || notifier.raise()),
+        };
+        let on_overrun = Box::new(move || events.raise(ibv_event_type::IBV_EVENT_CQ_ERR));
+        let (nic, has_stamps) = (&device.nic, wc_flags & STAMPS != 0);
+        Cq {
+            transport: transport::Cq::with_stamps(
+                nic,
+                capacity as usize,
+                has_stamps,
+                on_event,
+                on_overrun,
+            ),
+            datagram_sl: datagram_sl(device.address()),
+            polling: Latch::default(),
+            current: UnsafeCell::new(None),
         }
-    };
-    let raise = device.events_of(Source::Cq(object), &async_acks);
-    let on_overrun = Box::new(move || raise(ibv_event_type::IBV_EVENT_CQ_ERR));
-    let (capacity, has_stamps) = (init.cqe as usize, init.wc_flags & STAMPS != 0);
-    let transport =
-        transport::Cq::with_stamps(&device.nic, capacity, has_stamps, on_event, on_overrun);
-    if let Some(channel) = channel {
-        channel.cqs.lock().push(transport.clone());
     }
-    // SAFETY: pointers, integers, optional function pointers and pthread objects, for all of which zero is a value.
-    let mut verbs: ibv_cq_ex = unsafe { std::mem::zeroed() };
-    verbs.context = context;
-    verbs.channel = init.channel;
-    verbs.cq_context = init.cq_context;
-    verbs.cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
-    let inner = Cq {
-        transport,
-        users: Users::default(),
-        completion_acks,
-        async_acks,
-        channel: channel.map(|channel| (init.channel, channel.users.begin())),
-        datagram_sl: datagram_sl(device.address()),
-        _context: device.users.begin(),
-        _domain: domain.map(|domain| domain.users.begin()),
-        polling: Latch::default(),
-        current: UnsafeCell::new(None),
-    };
-    // SAFETY: reserved above for just this.
-    unsafe { inner.lend_at(object, verbs) };
-    Ok(object.cast())
 }
 
-/// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, another completion vector than 0, or a channel of
-/// another context.
-pub unsafe extern "C" fn create_cq(
-    context: *mut ibv_context,
-    entries: c_int,
-    cq_context: *mut c_void,
-    channel: *mut ibv_comp_channel,
-    vector: c_int,
-) -> *mut ibv_cq {
-    let init = ibv_cq_init_attr_ex {
-        // Negative numbers become too large ones.
-        cqe: entries.cast_unsigned(),
-        cq_context,
-        channel,
-        comp_vector: vector.cast_unsigned(),
-        wc_flags: 0,
-        comp_mask: 0,
-        flags: 0,
-        parent_domain: null_mut(),
-    };
-    // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { create(context, &init) }).cast()
-}
+impl CqEngine for Cq {
+    fn capacity(&self) -> u32 {
+        u32::try_from(self.transport.capacity()).unwrap_or(u32::MAX)
+    }
 
-/// `ibv_resize_cq(3)`. EINVAL for a size of 0, above the limit, or below the number of waiting completions.
-pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
-    // SAFETY: a live CQ of an open context; like libibverbs, only this call writes the field.
-    zero_or_error(unsafe {
-        Context::own((*cq).context).and_then(|_| {
-            let transport = &Cq::from_raw(cq).transport;
-            let capacity = entries.cast_unsigned();
-            if !(1..=MAX_CQE).contains(&capacity) || !transport.resize(capacity as usize) {
-                return Err(libc::EINVAL);
-            }
-            (*cq).cqe = c_int::try_from(transport.capacity()).unwrap_or(c_int::MAX);
-            Ok(())
-        })
-    })
-}
+    fn resize(&self, capacity: u32) -> Result<(), c_int> {
+        self.transport.resize(capacity as usize).then_some(()).ok_or(libc::EINVAL)
+    }
 
-/// `ibv_destroy_cq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
-pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
-    // SAFETY: a live CQ of an open context, to which nobody refers once its events have ended.
-    zero_or_error(unsafe {
-        Context::own((*cq).context).and_then(|context| {
-            let inner = Cq::from_raw(cq);
-            inner.users.none()?;
-            if let Some((channel, _)) = &inner.channel {
-                let channel = Channel::from_raw(*channel);
-                channel.cqs.lock().retain(|served| *served != inner.transport);
-                drop(channel.notices.take_out(|notice| *notice == Notice(cq)));
-            }
-            context.end_events_of(Source::Cq(cq), &inner.async_acks);
-            inner.completion_acks.wait();
-            drop(Cq::take_back(cq));
-            Ok(())
-        })
-    })
+    fn remind(&self) {
+        self.transport.remind();
+    }
 }
 
 /// The `wc_flags` of a completion.
@@ -305,7 +121,7 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
     };
     let mut taken = 0;
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::from_raw(cq) };
+    let inner = unsafe { Softroce::cq(cq) };
     let outcome = inner.transport.poll(most, |completion| {
         // SAFETY: the caller has room for `most`.
         unsafe { wc.add(taken).write(work_completion(inner, completion)) };
@@ -323,13 +139,8 @@ pub(super) unsafe extern "C" fn poll_cq(cq: *mut ibv_cq, entries: c_int, wc: *mu
 
 pub(super) unsafe extern "C" fn req_notify_cq(cq: *mut ibv_cq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ.
-    unsafe { Cq::from_raw(cq) }.transport.arm(solicited_only != 0);
+    unsafe { Softroce::cq(cq) }.transport.arm(solicited_only != 0);
     0
-}
-
-pub unsafe extern "C" fn ack_cq_events(cq: *mut ibv_cq, events: c_uint) {
-    // SAFETY: a live CQ.
-    unsafe { Cq::from_raw(cq) }.completion_acks.acknowledge(events);
 }
 
 /// Byte count, immediate data, QPN, source QPN, LIDs and service level: the fields that plain completions have.
@@ -357,7 +168,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
         return pointer_or_errno(Err(libc::EOPNOTSUPP));
     }
     // SAFETY: as the caller's.
-    let made = pointer_or_errno(unsafe { create(context, init) });
+    let made = pointer_or_errno(unsafe { provider::new_cq(context, init) });
     // SAFETY: null, or just made, and nobody else has it.
     if let Some(verbs) = unsafe { made.as_mut() } {
         verbs.start_poll = Some(start_poll);
@@ -374,7 +185,7 @@ pub(super) unsafe extern "C" fn create_cq_ex(
 /// `cq` is live, and this thread holds its latch.
 unsafe fn advance(cq: *mut ibv_cq_ex) -> c_int {
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::from_raw(cq.cast()) };
+    let inner = unsafe { Softroce::cq(cq.cast()) };
     let outcome = inner.transport.take_stamped(1, |completion, stamp_ns| {
         // SAFETY: who holds the latch owns the place; the two fields are written by nobody else.
         unsafe {
@@ -396,7 +207,7 @@ unsafe extern "C" fn start_poll(cq: *mut ibv_cq_ex, attr: *mut ibv_poll_cq_attr)
         return libc::EINVAL;
     }
     // SAFETY: a live CQ.
-    let inner = unsafe { Cq::from_raw(cq.cast()) };
+    let inner = unsafe { Softroce::cq(cq.cast()) };
     // The latch is free while this thread does the device's work.
     match inner.transport.has_some() {
         Ok(true) => inner.polling.take(),
@@ -419,7 +230,7 @@ unsafe extern "C" fn next_poll(cq: *mut ibv_cq_ex) -> c_int {
 
 unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
     // SAFETY: a live CQ whose latch this thread took in `start_poll`.
-    unsafe { Cq::from_raw(cq.cast()) }.polling.give();
+    unsafe { Softroce::cq(cq.cast()) }.polling.give();
 }
 
 /// Reads the completion that `start_poll` or `next_poll` took last, and its stamp; 0 if there was none.
@@ -429,7 +240,7 @@ unsafe extern "C" fn end_poll(cq: *mut ibv_cq_ex) {
 unsafe fn read<T: Default>(cq: *mut ibv_cq_ex, field: impl Fn(&Cq, &Completion, u64) -> T) -> T {
     // SAFETY: a live CQ whose latch this thread holds.
     let (inner, current) =
-        unsafe { (Cq::from_raw(cq.cast()), *Cq::from_raw(cq.cast()).current.get()) };
+        unsafe { (Softroce::cq(cq.cast()), *Softroce::cq(cq.cast()).current.get()) };
     current.map_or_else(T::default, |(completion, stamp_ns)| field(inner, &completion, stamp_ns))
 }
 

@@ -3,15 +3,15 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
-use std::os::raw::{c_char, c_int, c_void};
-use std::ptr::{from_ref, null};
+use std::os::raw::{c_char, c_int};
 use std::sync::OnceLock;
 use std::{env, io};
 
+use provider::{Listed, code, null_terminated, pointer_or_errno};
 use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::errno::{code, complain, pointer_or_errno};
+use super::errno::complain;
 
 /// The variable with the address of the only device to list.
 const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
@@ -19,36 +19,17 @@ const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
 /// So many devices have a name, `soft0` to `soft15`, unless there are more addresses.
 const NAMED: usize = 16;
 
-/// A device; the verbs struct comes first, so a pointer to one is a pointer to the other.
-#[repr(C)]
+/// A device.
 pub(crate) struct Device {
-    verbs: ibv_device,
-    /// Where providers of rdma-core look whether a device is theirs (`struct verbs_device.ops` in its `driver.h`):
-    /// mlx5's and EFA's functions do so with every device. Null is of nobody.
-    _provider: *const c_void,
+    listed: Listed,
     pub(crate) place: Place,
 }
 
-// SAFETY: the raw pointers are function pointers in the verbs struct and one to a provider, and all stay null; nothing
-// is written after the making.
-unsafe impl Send for Device {}
-// SAFETY: as above.
-unsafe impl Sync for Device {}
-
 impl Device {
     fn new(number: usize, place: Place) -> Device {
-        // SAFETY: integers, arrays of them and optional function pointers: zero is a value of each.
-        let mut verbs: ibv_device = unsafe { std::mem::zeroed() };
-        verbs.node_type = ibv_node_type::IBV_NODE_CA;
-        verbs.transport_type = ibv_transport_type::IBV_TRANSPORT_IB;
-        // The paths stay empty: there are no files of it but those of `kernel_files`.
         let name = format!("soft{number}");
-        for field in [&mut verbs.name, &mut verbs.dev_name] {
-            for (to, from) in field.iter_mut().zip(name.bytes()) {
-                *to = from as c_char;
-            }
-        }
-        Device { verbs, _provider: null(), place }
+        let (node, transport) = (ibv_node_type::IBV_NODE_CA, ibv_transport_type::IBV_TRANSPORT_IB);
+        Device { listed: Listed::new(&name, node, transport), place }
     }
 
     /// The device of a pointer from the list, if it is one.
@@ -58,18 +39,12 @@ impl Device {
 
     /// The pointer that programs get.
     pub(super) fn verbs(&'static self) -> *mut ibv_device {
-        from_ref(self).cast::<ibv_device>().cast_mut()
+        self.listed.verbs()
     }
 
-    /// `soft0` and so on, from the struct that programs read.
+    /// `soft0` and so on.
     pub(super) fn name(&self) -> String {
-        self.verbs
-            .name
-            .iter()
-            .take_while(|byte| **byte != 0)
-            .flat_map(|byte| byte.to_ne_bytes())
-            .map(char::from)
-            .collect()
+        self.listed.name()
     }
 
     /// Where it is to be opened now: at the address of the environment if that came after the list, as in the child of a
@@ -169,36 +144,6 @@ pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
         unsafe { *count = devices.map_or(0, <[Device]>::len) as c_int };
     }
     pointer_or_errno(devices.and_then(|list| null_terminated(list.iter().map(Device::verbs))))
-}
-
-/// A list of pointers that ends with a null, by `calloc`. ENOMEM.
-pub(crate) fn null_terminated<T>(
-    pointers: impl ExactSizeIterator<Item = *mut T>,
-) -> Result<*mut *mut T, c_int> {
-    // SAFETY: no pointer is passed.
-    let list = unsafe { libc::calloc(pointers.len() + 1, size_of::<*mut T>()) }.cast::<*mut T>();
-    if list.is_null() {
-        return Err(libc::ENOMEM);
-    }
-    for (index, pointer) in pointers.enumerate() {
-        // SAFETY: the list has room for one more than there are.
-        unsafe { list.add(index).write(pointer) };
-    }
-    Ok(list)
-}
-
-/// `ibv_free_device_list(3)`. Devices live as long as the process.
-///
-/// # Safety
-/// `list` came from [`get_device_list`] and is not used again.
-pub unsafe extern "C" fn free_device_list(list: *mut *mut ibv_device) {
-    // SAFETY: made by `calloc`, or null.
-    unsafe { libc::free(list.cast()) };
-}
-
-pub unsafe extern "C" fn get_device_name(device: *mut ibv_device) -> *const c_char {
-    // SAFETY: devices live as long as the process.
-    unsafe { (&raw const (*device).name).cast() }
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 for a device of another library.

@@ -4,12 +4,14 @@
 use std::io;
 use std::os::fd::RawFd;
 use std::os::raw::{c_int, c_void};
-use std::ptr::{null_mut, without_provenance_mut};
+use std::ptr::null_mut;
 
-use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd};
+use provider::{Region, code, last_errno};
+use rdma_sys::ibv_access_flags;
 
 use super::domain::register;
-use super::errno::{code, pointer_or_errno, refuse};
+use super::errno::refuse;
+use crate::transport::Nic;
 
 /// The kernel's own number for an operation that is not supported, which GPUs' drivers let out.
 const ENOTSUPP: c_int = 524;
@@ -22,8 +24,6 @@ pub(super) struct MappedDescriptor {
 
 // SAFETY: the mapping is this object's alone, which only unmaps it.
 unsafe impl Send for MappedDescriptor {}
-// SAFETY: as above.
-unsafe impl Sync for MappedDescriptor {}
 
 impl MappedDescriptor {
     /// Maps `length` bytes from `offset`, and the page before them; with the address of the first of them. EINVAL for bytes
@@ -79,32 +79,24 @@ fn size_of_descriptor(descriptor: RawFd) -> Result<u64, c_int> {
         (libc::fstat(descriptor, &raw mut status), status)
     };
     if code != 0 {
-        return Err(super::errno::last_errno());
+        return Err(last_errno());
     }
     u64::try_from(status.st_size).map_err(|_| libc::EINVAL)
 }
 
-/// `ibv_reg_dmabuf_mr(3)`: peers and this end's own requests address the region from `iova`. Errors as for [`super::reg_mr`];
-/// EINVAL for bytes beyond the end of the memory, EOPNOTSUPP where no program can map it.
-pub unsafe extern "C" fn reg_dmabuf_mr(
-    pd: *mut ibv_pd,
+/// Registers what is behind a descriptor from `offset` on. Errors as for [`register`]; EINVAL for bytes beyond the end of the
+/// memory, EOPNOTSUPP where no program can map it.
+pub(super) fn register_descriptor(
+    nic: &Nic,
+    descriptor: RawFd,
     offset: u64,
-    length: usize,
-    iova: u64,
-    descriptor: c_int,
-    access: c_int,
-) -> *mut ibv_mr {
-    let flags = access.cast_unsigned();
-    let is_written = flags & ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 != 0;
-    let mapped = match length {
-        0 => Err(libc::EINVAL),
-        _ => MappedDescriptor::new(descriptor, (offset, length), is_written),
-    };
-    pointer_or_errno(mapped.and_then(|(memory, start)| {
-        // SAFETY: a live domain; the memory stays with the region.
-        let mr = unsafe { register(pd, start, length, iova, flags, Some(memory)) }?;
-        // SAFETY: made by this call. As in libibverbs, the address is the offset.
-        unsafe { (*mr).addr = without_provenance_mut(offset as usize) };
-        Ok(mr)
-    }))
+    region: Region,
+) -> Result<([u32; 2], Box<dyn Send>), c_int> {
+    let is_written = region.access & ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0 != 0;
+    let length = usize::try_from(region.length_bytes).map_err(|_| libc::EINVAL)?;
+    let (memory, start) = MappedDescriptor::new(descriptor, (offset, length), is_written)?;
+    let region = Region { address: start.addr() as u64, ..region };
+    // SAFETY: the memory goes with the region.
+    let key = unsafe { register(nic, region) }?;
+    Ok(([key; 2], Box::new(memory)))
 }

@@ -1,4 +1,4 @@
-//! Protection domains and their memory regions, and thread domains (`ibv_alloc_td(3)`).
+//! The memory of regions, parent domains (`ibv_alloc_parent_domain(3)`) and thread domains (`ibv_alloc_td(3)`).
 //!
 //! Whether memory that is being registered can be read and written is asked of the kernel, which knows what is mapped
 //! in this process. Nothing is touched, so that a region of pages that were never used takes no memory. The size of
@@ -9,19 +9,14 @@ use std::io;
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::raw::{c_int, c_uint, c_void};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::os::raw::c_int;
 
+use provider::{Behind, Context, Pd, Use, Users, code, pointer_or_errno, zero_or_error};
 use rdma_sys::{
-    ibv_access_flags, ibv_context, ibv_mr, ibv_parent_domain_init_attr, ibv_pd, ibv_td,
-    ibv_td_init_attr,
+    ibv_access_flags, ibv_context, ibv_parent_domain_init_attr, ibv_pd, ibv_td, ibv_td_init_attr,
 };
 
-use super::context::Context;
-use super::dmabuf::MappedDescriptor;
-use super::errno::{code, memory_error, pointer_or_errno, refuse, zero_or_error};
-use super::object::{Behind, Use, Users};
+use super::errno::{memory_error, refuse};
 use crate::transport::{Access, Nic, PdId, Region};
 
 /// Flags that a provider may ignore (`IBV_ACCESS_OPTIONAL_RANGE`).
@@ -54,31 +49,6 @@ pub(super) fn access(requested: u32) -> Result<Access, c_int> {
     Ok(Access(flags & TRANSPORT_ACCESS))
 }
 
-/// The data of a protection domain.
-pub(super) struct Pd {
-    pub(super) id: PdId,
-    pub(super) users: Users,
-    /// The context; of a parent domain also what it joins.
-    _uses: Vec<Use>,
-}
-
-impl Behind<ibv_pd> for Pd {}
-
-impl Pd {
-    fn new(id: PdId, uses: Vec<Use>) -> Pd {
-        Pd { id, users: Users::default(), _uses: uses }
-    }
-}
-
-pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
-    let verbs = ibv_pd { context, handle: id };
-    // SAFETY: an open context.
-    let uses = vec![unsafe { Context::from_raw(context) }.users.begin()];
-    Pd::new(PdId(id), uses).lend(verbs)
-}
-
 /// `ibv_alloc_parent_domain(3)`, by the pointer in `verbs_context`: what is made in it is as if made in its PD. EOPNOTSUPP
 /// for memory of the program's own, EINVAL without a PD and for one of another context.
 pub(super) unsafe extern "C" fn alloc_parent_domain(
@@ -105,111 +75,24 @@ pub(super) unsafe extern "C" fn alloc_parent_domain(
     Pd::new(joined.id, uses).lend(*pd)
 }
 
-/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
-pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
-    // SAFETY: a live domain, which goes if nobody uses it.
-    zero_or_error(unsafe { Pd::from_raw(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
-}
-
-/// The data of a memory region.
-struct Mr {
-    nic: Arc<Nic>,
-    _domain: Use,
-    /// Memory that goes with the region.
-    _mapped: Option<MappedDescriptor>,
-}
-
-impl Behind<ibv_mr> for Mr {}
-
+/// Registers memory. EOPNOTSUPP for on-demand paging, memory windows and zero-based addresses; EINVAL for remote write or
+/// atomics without local write; EFAULT for memory that is not mapped, or not writable where that is allowed.
+///
 /// # Safety
-/// `pd` is live; the memory stays until [`dereg_mr`].
-pub(super) unsafe fn register(
-    pd: *mut ibv_pd,
-    address: *mut c_void,
-    length: usize,
-    iova: u64,
-    flags: u32,
-    mapped: Option<MappedDescriptor>,
-) -> Result<*mut ibv_mr, c_int> {
-    let access = access(flags)?;
-    if length == 0 || iova.checked_add(length as u64).is_none() {
-        return Err(libc::EINVAL);
-    }
-    let (start, length_bytes) = (address.addr() as u64, length as u64);
-    let end = start.checked_add(length_bytes).ok_or(libc::EINVAL)?;
+/// The memory stays until it is deregistered.
+pub(super) unsafe fn register(nic: &Nic, region: provider::Region) -> Result<u32, c_int> {
+    let access = access(region.access)?;
+    let provider::Region { pd, address, length_bytes, iova, .. } = region;
     // Not all of it can be read, and written where that is allowed: to fail now, as Linux does, rather than during a
     // transfer. Remote writing needs local writing.
     let is_written = access.allows(Access::LOCAL_WRITE);
-    if !allows(&(start..end), is_written).map_err(|error| code(&error))? {
+    let range = address..address + length_bytes;
+    if !allows(&range, is_written).map_err(|error| code(&error))? {
         return Err(libc::EFAULT);
     }
-    // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
-    // SAFETY: as above.
-    let nic = unsafe { Context::own(context) }?.nic.clone();
-    let region = Region { pd: domain.id, address: start, length_bytes, iova, access };
+    let region = Region { pd: PdId(pd), address, length_bytes, iova, access };
     // SAFETY: the caller vouches for the memory, and it is mapped now.
-    let key = unsafe { nic.register(region) }.map_err(memory_error)?;
-    let verbs = ibv_mr { context, pd, addr: address, length, handle: key, lkey: key, rkey: key };
-    let _domain = domain.users.begin();
-    Ok(Mr { nic, _domain, _mapped: mapped }.lend(verbs))
-}
-
-/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
-/// wrap; EFAULT for memory that is not mapped, or not writable where that is allowed; EOPNOTSUPP for on-demand paging, memory windows and zero-based
-/// addresses.
-///
-/// # Safety
-/// As for libibverbs: the memory stays until [`dereg_mr`].
-pub unsafe extern "C" fn reg_mr(
-    pd: *mut ibv_pd,
-    address: *mut c_void,
-    length: usize,
-    access: c_int,
-) -> *mut ibv_mr {
-    let iova = address.addr() as u64;
-    // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned(), None) })
-}
-
-/// `ibv_reg_mr_iova(3)`: peers address the region from `iova`.
-///
-/// # Safety
-/// As for [`reg_mr`].
-pub unsafe extern "C" fn reg_mr_iova(
-    pd: *mut ibv_pd,
-    address: *mut c_void,
-    length: usize,
-    iova: u64,
-    access: c_int,
-) -> *mut ibv_mr {
-    // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access.cast_unsigned(), None) })
-}
-
-/// `ibv_reg_mr_iova2`, which the macro `ibv_reg_mr(3)` calls if its flags may include optional ones.
-///
-/// # Safety
-/// As for [`reg_mr`].
-pub unsafe extern "C" fn reg_mr_iova2(
-    pd: *mut ibv_pd,
-    address: *mut c_void,
-    length: usize,
-    iova: u64,
-    access: c_uint,
-) -> *mut ibv_mr {
-    // SAFETY: as the caller's.
-    pointer_or_errno(unsafe { register(pd, address, length, iova, access, None) })
-}
-
-pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
-    // SAFETY: a live region of an open context.
-    zero_or_error(unsafe {
-        Context::own((*mr).context).map(|_| {
-            let object = Mr::take_back(mr);
-            object.inner.nic.deregister(object.verbs.lkey);
-        })
-    })
+    unsafe { nic.register(region) }.map_err(memory_error)
 }
 
 /// The data of a thread domain.

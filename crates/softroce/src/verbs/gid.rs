@@ -1,17 +1,14 @@
 //! Converts addresses to GIDs and back (RoCE v2: the GID is the IP address, IPv4 mapped into IPv6), and the address
 //! vectors of verbs structs to the form of the transport.
 //!
-//! Address handles are the destinations of datagrams.
+//! Address handles are the destinations of datagrams; here are those that are made from a datagram's completion.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::raw::c_int;
 
+use provider::{create_ah, minus_one_or_zero, pointer_or_errno};
 use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_grh, ibv_pd, ibv_wc, ibv_wc_flags};
 
-use super::context::Context;
-use super::domain::Pd;
-use super::errno::{minus_one_or_zero, pointer_or_errno};
-use super::object::{Behind, Use};
 use crate::wire::{UDP_PORT, as_ipv6};
 
 /// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
@@ -38,7 +35,7 @@ pub(super) fn address_of(gid: ibv_gid) -> IpAddr {
 
 /// The destination of an address handle or a connected QP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Destination {
+pub(crate) struct Destination {
     pub(super) address: IpAddr,
     pub(super) flow_label: u32,
     pub(super) traffic_class: u8,
@@ -92,36 +89,6 @@ fn routable(local: IpAddr, peer: IpAddr) -> bool {
         || UdpSocket::bind((local, ANY_PORT))
             .and_then(|socket| socket.connect((peer, UDP_PORT)))
             .is_ok()
-}
-
-/// The data of a handle.
-pub(super) struct Ah {
-    pub(super) destination: Destination,
-    _domain: Use,
-}
-
-impl Behind<ibv_ah> for Ah {}
-
-unsafe fn create(pd: *mut ibv_pd, attr: &ibv_ah_attr) -> Result<*mut ibv_ah, c_int> {
-    // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
-    // SAFETY: as above.
-    let local = unsafe { Context::from_raw(context) }.address();
-    let ah = Ah { destination: destination(attr, local)?, _domain: domain.users.begin() };
-    Ok(ah.lend(ibv_ah { context, pd, handle: 0 }))
-}
-
-/// `ibv_create_ah(3)`. EINVAL for another port or GID index, without a global route, or for a GID that is not of a
-/// single host; ETIMEDOUT if no packet can reach the destination.
-pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
-    // SAFETY: a live domain and a readable struct.
-    pointer_or_errno(unsafe { create(pd, &*attr) })
-}
-
-pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
-    // SAFETY: a live handle.
-    drop(unsafe { Ah::take_back(ah) });
-    0
 }
 
 /// Bytes of the global header before a datagram's payload.
@@ -188,7 +155,12 @@ pub unsafe extern "C" fn create_ah_from_wc(
     port: u8,
 ) -> *mut ibv_ah {
     // SAFETY: a completion and 40 bytes; a live domain.
-    pointer_or_errno(unsafe { way_back(port, &*wc, &*grh.cast()).and_then(|way| create(pd, &way)) })
+    unsafe {
+        match way_back(port, &*wc, &*grh.cast()) {
+            Ok(mut way) => create_ah(pd, &raw mut way),
+            Err(error) => pointer_or_errno(Err(error)),
+        }
+    }
 }
 
 #[cfg(test)]

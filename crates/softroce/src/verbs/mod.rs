@@ -2,8 +2,8 @@
 //! arming use the function pointers of `ibv_context.ops`; the extended interfaces use those of the surrounding
 //! `verbs_context`.
 //!
-//! Each object is one allocation that begins with its verbs struct, so the program's pointers point to it. It
-//! translates between C structs and [`crate::transport`].
+//! The functions and their objects are `provider`'s; this is their engine. It translates between C structs and
+//! [`crate::transport`].
 //!
 //! # Safety
 //! Here and in the functions within, as for libibverbs: pointers that it would not accept (null, freed, of another
@@ -11,42 +11,33 @@
 #![allow(unsafe_code)]
 #![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
-pub(crate) mod context;
 mod cq;
 pub(crate) mod device;
 mod dmabuf;
 mod domain;
-pub(crate) mod errno;
+mod errno;
 pub(crate) mod gid;
-pub(crate) mod object;
+mod latch;
 pub(crate) mod open;
 mod post;
-pub(crate) mod qp;
-mod qp_create;
+mod qp;
 pub(crate) mod query;
 
-pub use cq::{
-    ack_cq_events, create_comp_channel, create_cq, destroy_comp_channel, destroy_cq, get_cq_event,
-    resize_cq,
-};
 pub use device::{
-    AddressError, address_of_environment, free_device_list, get_device_guid, get_device_index,
-    get_device_list, get_device_name,
+    AddressError, address_of_environment, get_device_guid, get_device_index, get_device_list,
 };
-pub use dmabuf::reg_dmabuf_mr;
-pub use domain::{alloc_pd, dealloc_pd, dereg_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
 pub use errno::refuse;
-pub use gid::{create_ah, create_ah_from_wc, destroy_ah, init_ah_from_wc};
-pub use open::{
-    Listing, OpenOptions, ack_async_event, close_device, devices, get_async_event, named, nic,
-    open_device, open_with,
+pub use gid::{create_ah_from_wc, init_ah_from_wc};
+pub use open::{Listing, OpenOptions, devices, named, nic, open_device, open_with};
+pub use provider::{
+    ack_async_event, ack_cq_events, alloc_pd, close_device, create_ah, create_comp_channel,
+    create_cq, create_qp, create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_comp_channel,
+    destroy_cq, destroy_qp, destroy_srq, free_device_list, get_async_event, get_cq_event,
+    get_device_name, get_pkey_index, modify_qp, modify_qp_udp_sport, modify_srq, qp_to_qp_ex,
+    query_device, query_gid, query_gid_ex, query_gid_ex_sized, query_gid_table, query_gid_type,
+    query_pkey, query_port, query_port_compat, query_port_speed, query_qp, query_srq, reg_dmabuf_mr, reg_mr,
+    reg_mr_iova, reg_mr_iova2, resize_cq,
 };
-pub use post::{create_srq, destroy_srq, modify_srq, query_srq};
-pub use qp::{destroy_qp, modify_qp, modify_qp_udp_sport, qp_to_qp_ex, query_qp, udp_source_port};
-pub(crate) use qp_create::plain_attributes;
-pub use qp_create::{create_qp, create_qp_ex};
-pub use query::{
-    KernelFile, get_pkey_index, kernel_file, query_device, query_device_ex, query_gid,
-    query_gid_ex, query_gid_table, query_gid_type, query_pkey, query_port, query_port_compat,
-    query_port_speed,
-};
+pub(crate) use qp::plain_attributes;
+pub use qp::{create_qp_ex, udp_source_port};
+pub use query::{KernelFile, kernel_file, query_device_ex};

@@ -1,26 +1,31 @@
-//! Opening a device: the function table of its context, its faults and its capture; taking and acknowledging its
-//! asynchronous events.
+//! The device as `provider`'s engine, and opening it: the function table of its context, its faults and its capture.
 //!
 //! [`devices`] and [`open_with`] are an interface for Rust programs: they list names and addresses of devices without
 //! opening them, since opening takes the address, and open them with the caller's options.
 
 use std::net::IpAddr;
-use std::os::raw::{c_int, c_void};
+use std::os::fd::RawFd;
+use std::os::raw::c_int;
 use std::path::PathBuf;
-use std::ptr::{NonNull, without_provenance_mut};
+use std::ptr::NonNull;
 use std::sync::{Arc, Once};
 use std::{env, io};
 
-use rdma_sys::{ibv_async_event, ibv_context, ibv_device, ibv_event_type, verbs_context};
+use provider::{
+    AsyncEvent, CqRequest, Engine, Limits, Objects, Port, QpRequest, Queue, Region, Source,
+    SrqRequest, pointer_or_errno,
+};
+use rdma_sys::{
+    ibv_ah_attr, ibv_context, ibv_device, ibv_event_type, ibv_gid_entry, ibv_qp_type, verbs_context,
+};
 
-use super::context::{AsyncEvent, Context, Queue, Source};
 use super::cq::Cq;
 use super::device::Device;
-use super::errno::{code, complain, minus_one_or_zero, pointer_or_errno, zero_or_error};
-use super::object::{Behind, Users};
+use super::errno::complain;
+use super::gid::Destination;
 use super::post::Srq;
 use super::qp::Qp;
-use super::{cq, device, domain, errno, gid, post, qp, qp_create, query};
+use super::{cq, device, dmabuf, domain, errno, gid, post, qp, query};
 use crate::net;
 use crate::net::Faults;
 use crate::transport::{Nic, NicOptions, PortListener};
@@ -29,8 +34,6 @@ use crate::transport::{Nic, NicOptions, PortListener};
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 /// The most asynchronous events that wait to be taken: as many as QPs fail at once.
 const MOST_EVENTS: usize = 1 << 16;
-/// `__VERBS_ABI_IS_EXTENDED`: the `ibv_context` is part of a `verbs_context`.
-const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
 
 /// The variable with the file for a capture.
 const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
@@ -97,38 +100,131 @@ pub(crate) fn open(
         } else {
             ibv_event_type::IBV_EVENT_PORT_ERR
         };
-        let source = Source::Port;
+        let source = Source::Port(gid::PORT.into());
         queue.raise(AsyncEvent { kind, source }, None);
     });
     nic.listen_to_port(&port_listener);
-    // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
-    // (that of PTHREAD_MUTEX_INITIALIZER).
-    let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
-    verbs.sz = size_of::<verbs_context>();
-    verbs.query_port = Some(query::query_port_bytes);
-    verbs.query_device_ex = Some(query::query_device_ex);
-    verbs.query_rt_values = Some(query::query_rt_values);
-    verbs.alloc_td = Some(domain::alloc_td);
-    verbs.dealloc_td = Some(domain::dealloc_td);
-    verbs.alloc_parent_domain = Some(domain::alloc_parent_domain);
-    verbs.create_cq_ex = Some(cq::create_cq_ex);
-    verbs.create_qp_ex = Some(qp_create::create_qp_ex);
-    verbs.modify_qp_rate_limit = Some(qp::modify_qp_rate_limit);
-    errno::fill_refused(&mut verbs);
-    verbs.context.device = device.verbs();
-    // Behind the inline functions of `verbs.h`.
-    verbs.context.ops.poll_cq = Some(cq::poll_cq);
-    verbs.context.ops.req_notify_cq = Some(cq::req_notify_cq);
-    verbs.context.ops.post_send = Some(post::post_send);
-    verbs.context.ops.post_recv = Some(post::post_recv);
-    verbs.context.ops.post_srq_recv = Some(post::post_srq_recv);
-    verbs.context.cmd_fd = -1;
-    verbs.context.async_fd = events.fd();
-    verbs.context.num_comp_vectors = query::completion_vectors();
-    verbs.context.abi_compat = EXTENDED_ABI;
-    let context =
-        Context { nic, device, events, _port_listener: port_listener, users: Users::default() };
-    Ok(context.lend(verbs))
+    let engine = Softroce { nic, device, _port_listener: port_listener };
+    Ok(provider::open(device.verbs(), engine, events))
+}
+
+/// An open device.
+pub(crate) struct Softroce {
+    pub(crate) nic: Arc<Nic>,
+    pub(super) device: &'static Device,
+    /// Puts the port's events into the context's queue.
+    _port_listener: Arc<PortListener>,
+}
+
+impl Softroce {
+    pub(crate) fn address(&self) -> IpAddr {
+        self.nic.address()
+    }
+
+    pub(crate) fn guid(&self) -> u64 {
+        self.device.guid()
+    }
+}
+
+/// EIO, and a line on stderr the first time, in a child of the process that opened the device: there the locks are as
+/// another thread of the parent may have left them.
+pub(super) fn usable(nic: &Nic) -> Result<(), c_int> {
+    static SAID: Once = Once::new();
+    if nic.is_of_this_process() {
+        return Ok(());
+    }
+    SAID.call_once(|| {
+        complain(format_args!(
+            "a device that was opened before fork or daemon is the parent's; open it again in the child"
+        ));
+    });
+    Err(libc::EIO)
+}
+
+impl Engine for Softroce {
+    fn limits(&self) -> Limits {
+        query::limits(self)
+    }
+
+    fn usable(&self) -> Result<(), c_int> {
+        usable(&self.nic)
+    }
+
+    fn port(&self, number: u32) -> Option<Port> {
+        (number == u32::from(gid::PORT)).then(|| query::port(self))
+    }
+
+    fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
+        let is_there = port == u32::from(gid::PORT) && index == u32::from(gid::INDEX);
+        is_there.then(|| query::gid_entry(self))
+    }
+
+    fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
+        qp::kind(qp_type).map(|_| ())
+    }
+
+    unsafe fn register(&self, region: Region) -> Result<[u32; 2], c_int> {
+        // SAFETY: the caller's.
+        unsafe { domain::register(&self.nic, region) }.map(|key| [key; 2])
+    }
+
+    fn register_descriptor(
+        &self,
+        descriptor: RawFd,
+        offset: u64,
+        region: Region,
+    ) -> Result<([u32; 2], Box<dyn Send>), c_int> {
+        dmabuf::register_descriptor(&self.nic, descriptor, offset, region)
+    }
+
+    fn deregister(&self, lkey: u32) {
+        self.nic.deregister(lkey);
+    }
+}
+
+impl Objects for Softroce {
+    type Cq = Cq;
+    type Srq = Srq;
+    type Qp = Qp;
+    type Ah = Destination;
+
+    fn fill(&self, verbs: &mut verbs_context) {
+        verbs.query_port = Some(provider::query_port_bytes);
+        verbs.query_device_ex = Some(query::query_device_ex);
+        verbs.query_rt_values = Some(query::query_rt_values);
+        verbs.alloc_td = Some(domain::alloc_td);
+        verbs.dealloc_td = Some(domain::dealloc_td);
+        verbs.alloc_parent_domain = Some(domain::alloc_parent_domain);
+        verbs.create_cq_ex = Some(cq::create_cq_ex);
+        verbs.create_qp_ex = Some(qp::create_qp_ex);
+        verbs.modify_qp_rate_limit = Some(qp::modify_qp_rate_limit);
+        errno::fill_refused(verbs);
+        // Behind the inline functions of `verbs.h`.
+        let ops = &mut verbs.context.ops;
+        ops.poll_cq = Some(cq::poll_cq);
+        ops.req_notify_cq = Some(cq::req_notify_cq);
+        ops.post_send = Some(post::post_send);
+        ops.post_recv = Some(post::post_recv);
+        ops.post_srq_recv = Some(post::post_srq_recv);
+    }
+
+    fn create_cq(&self, request: CqRequest) -> Result<Cq, c_int> {
+        Ok(Cq::new(self, request))
+    }
+
+    fn create_srq(&self, request: SrqRequest) -> Result<Srq, c_int> {
+        Ok(Srq::new(&self.nic, request))
+    }
+
+    fn create_qp(&self, request: QpRequest<'_, Softroce>) -> Result<Qp, c_int> {
+        Qp::new(self, request)
+    }
+
+    /// EINVAL for another port or GID index, without a global route, or for a GID that is not of a single host; ETIMEDOUT
+    /// if no packet can reach the destination.
+    fn create_ah(&self, attr: &ibv_ah_attr) -> Result<Destination, c_int> {
+        gid::destination(attr, self.address())
+    }
 }
 
 /// `ibv_open_device(3)`. ENODEV for a device of another library, EINVAL for invalid faults in the environment or an address
@@ -145,15 +241,6 @@ fn open_listed(device: *mut ibv_device) -> Result<*mut ibv_context, c_int> {
         complain(format_args!("{error}"));
         net::os_error(&error).unwrap_or(libc::EIO)
     })
-}
-
-/// `ibv_close_device(3)`.
-///
-/// # Safety
-/// As for libibverbs: everything made in the context was destroyed before.
-pub unsafe extern "C" fn close_device(context: *mut ibv_context) -> c_int {
-    // SAFETY: made by `open`; the caller gives it up.
-    zero_or_error(unsafe { Context::own(context).map(|_| Context::close(context)) })
 }
 
 /// A device of the list.
@@ -190,7 +277,7 @@ impl Listing {
 }
 
 /// [`super::open_device`] by name with these options, ignoring those of the environment. One on loopback is at an address of
-/// this opening's own, so that one process can have both ends. Close it with [`super::close_device`].
+/// this opening's own, so that one process can have both ends. Close it with [`provider::close_device`].
 ///
 /// # Errors
 /// ENODEV for a name that no device has; otherwise the sockets' error, as of [`crate::net::open`], or that of the
@@ -208,62 +295,16 @@ pub fn open_with(name: &str, options: OpenOptions) -> io::Result<NonNull<ibv_con
 /// `context` came from [`open_with`] or [`super::open_device`] and is not closed while the device is used.
 pub unsafe fn nic<'a>(context: NonNull<ibv_context>) -> &'a Nic {
     // SAFETY: the caller's.
-    &unsafe { Context::from_raw(context.as_ptr()) }.nic
-}
-
-/// `ibv_get_async_event(3)`: blocks, or fails with EAGAIN if `async_fd` is non-blocking.
-pub unsafe extern "C" fn get_async_event(
-    context: *mut ibv_context,
-    event: *mut ibv_async_event,
-) -> c_int {
-    // SAFETY: an open context and a writable struct.
-    let (own, event) = unsafe { (Context::own(context), &mut *event) };
-    minus_one_or_zero(own.and_then(|opened| {
-        let occurrence = opened.events.next().map_err(|error| code(&error))?;
-        event.event_type = occurrence.kind;
-        match occurrence.source {
-            Source::Cq(cq) => event.element.cq = cq,
-            Source::Qp(qp) => event.element.qp = qp,
-            Source::Srq(srq) => event.element.srq = srq,
-            Source::Port => event.element.port_num = gid::PORT.into(),
-        }
-        Ok(())
-    }))
-}
-
-/// `ibv_ack_async_event(3)`.
-///
-/// # Safety
-/// As for libibverbs: the event came from [`get_async_event`] and was not acknowledged before.
-pub unsafe extern "C" fn ack_async_event(taken: *mut ibv_async_event) {
-    use ibv_event_type as Type;
-    // SAFETY: an event that was taken; its object is not destroyed before this.
-    unsafe {
-        let event = &*taken;
-        match event.event_type {
-            Type::IBV_EVENT_CQ_ERR => Cq::from_raw(event.element.cq).async_acks.acknowledge(1),
-            Type::IBV_EVENT_SRQ_ERR | Type::IBV_EVENT_SRQ_LIMIT_REACHED => {
-                Srq::from_raw(event.element.srq).acks.acknowledge(1);
-            }
-            Type::IBV_EVENT_QP_FATAL
-            | Type::IBV_EVENT_QP_REQ_ERR
-            | Type::IBV_EVENT_QP_ACCESS_ERR
-            | Type::IBV_EVENT_COMM_EST
-            | Type::IBV_EVENT_SQ_DRAINED
-            | Type::IBV_EVENT_QP_LAST_WQE_REACHED => {
-                Qp::from_raw(event.element.qp).acks.acknowledge(1);
-            }
-            // Those of the port need none; this device raises no others.
-            _ => {}
-        }
-    }
+    &unsafe { Softroce::from_context(context.as_ptr()) }.nic
 }
 
 #[cfg(test)]
 mod tests {
+    use provider::{ack_async_event, close_device, get_async_event};
+    use rdma_sys::ibv_async_event;
+
     use super::*;
     use crate::net::now_ns;
-    use crate::verbs::{OpenOptions, close_device, open_with};
 
     /// At made-up instants: of an outage during which no thread had a core, nobody is told.
     #[test]
@@ -278,7 +319,7 @@ mod tests {
             // SAFETY: an open context, and an event of plain data.
             unsafe {
                 let now_ns = now_ns() + after_s * 1_000_000_000;
-                Context::own(context).unwrap().nic.tell_of_port(now_ns);
+                Softroce::from_context(context).nic.tell_of_port(now_ns);
                 let mut event: ibv_async_event = std::mem::zeroed();
                 assert_eq!(get_async_event(context, &raw mut event), 0);
                 assert_eq!((event.event_type, event.element.port_num), (kind, 1));

@@ -8,21 +8,17 @@ use std::slice;
 use std::sync::Arc;
 
 use ibv_qp_create_send_ops_flags as Flags;
+use provider::{Objects, SrqEngine, SrqRequest};
 use rdma_sys::{
-    ibv_ah, ibv_data_buf, ibv_event_type, ibv_pd, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
-    ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_srq_attr, ibv_srq_attr_mask,
-    ibv_srq_init_attr, ibv_wr_opcode,
+    ibv_ah, ibv_data_buf, ibv_event_type, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
+    ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_wr_opcode,
 };
 
-use super::context::{Acks, Context, Source};
-use super::domain::Pd;
-use super::errno::{pointer_or_errno, post_error, zero_or_error};
-use super::gid::Ah;
-use super::object::{Behind, Use, Users};
+use super::errno::post_error;
+use super::open::{Softroce, usable};
 use super::qp::{Batch, Builder, Qp};
-use super::query::{MAX_SGE, MAX_SRQ_WR};
 use crate::transport::{
-    Datagram, Kind, Operation, Payload, PostError, RecvQueue, SendRequest, Sge,
+    Datagram, Kind, Nic, Operation, Payload, PostError, RecvQueue, SendRequest, Sge,
 };
 
 /// An array of a C caller.
@@ -44,7 +40,7 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
         return Err(libc::EINVAL);
     }
     // SAFETY: a live handle.
-    let destination = &unsafe { Ah::from_raw(ah) }.destination;
+    let destination = unsafe { Softroce::ah(ah) };
     Ok(Datagram {
         address: destination.address,
         qpn,
@@ -127,7 +123,7 @@ pub(super) unsafe extern "C" fn post_send(
     bad_wr: *mut *mut ibv_send_wr,
 ) -> c_int {
     // SAFETY: a live QP.
-    let qp = unsafe { Qp::from_raw(qp) };
+    let qp = unsafe { Softroce::qp(qp) };
     let mut last = null_mut();
     let mut refused = None;
     let next_request = || {
@@ -189,7 +185,7 @@ pub(super) unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: a live QP, and a list of requests.
     unsafe {
-        let transport = &Qp::from_raw(qp).transport;
+        let transport = &Softroce::qp(qp).transport;
         post_receives(wr, bad_wr, |wr_id, sges| transport.post_recv(wr_id, sges))
     }
 }
@@ -198,106 +194,29 @@ pub(super) unsafe extern "C" fn post_recv(
 const _: () =
     assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
 
-/// The data of an SRQ.
-pub(super) struct Srq {
+/// The device's part of an SRQ.
+pub(crate) struct Srq {
     pub(super) queue: Arc<RecvQueue>,
-    pub(super) users: Users,
-    pub(super) acks: Arc<Acks>,
-    max_wr: u32,
-    max_sge: u32,
-    _domain: Use,
+    nic: Arc<Nic>,
 }
 
-impl Behind<ibv_srq> for Srq {}
-
-unsafe fn create(pd: *mut ibv_pd, init: &mut ibv_srq_init_attr) -> Result<*mut ibv_srq, c_int> {
-    let attr = &mut init.attr;
-    if !(1..=MAX_SRQ_WR).contains(&attr.max_wr) || attr.max_sge > MAX_SGE {
-        return Err(libc::EINVAL);
+impl Srq {
+    pub(super) fn new(nic: &Arc<Nic>, request: SrqRequest) -> Srq {
+        let SrqRequest { max_wr, max_sge, events, .. } = request;
+        let on_limit = move || events.raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
+        let queue = RecvQueue::new(max_wr as usize, max_sge as usize, Some(Box::new(on_limit)));
+        Srq { queue: Arc::new(queue), nic: Arc::clone(nic) }
     }
-    attr.max_sge = attr.max_sge.max(1);
-    // SAFETY: a live domain of an open context.
-    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
-    // SAFETY: as above.
-    let device = unsafe { Context::own(context) }?;
-    // Its events contain its address.
-    let object = Srq::reserve();
-    let acks = Arc::new(Acks::default());
-    let raise = device.events_of(Source::Srq(object), &acks);
-    let on_limit = Box::new(move || raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED));
-    let queue = RecvQueue::new(attr.max_wr as usize, attr.max_sge as usize, Some(on_limit));
-    // SAFETY: pointers, integers and pthread objects, for all of which zero is a value.
-    let mut verbs: ibv_srq = unsafe { std::mem::zeroed() };
-    verbs.context = context;
-    verbs.srq_context = init.srq_context;
-    verbs.pd = pd;
-    let inner = Srq {
-        queue: Arc::new(queue),
-        users: Users::default(),
-        acks,
-        max_wr: attr.max_wr,
-        max_sge: attr.max_sge,
-        _domain: domain.users.begin(),
-    };
-    // SAFETY: reserved above for just this.
-    unsafe { inner.lend_at(object, verbs) };
-    Ok(object)
 }
 
-/// `ibv_create_srq(3)`. EINVAL beyond the limits.
-pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
-    // SAFETY: a live domain, and a struct that can be read and written.
-    pointer_or_errno(unsafe { create(pd, &mut *init) })
-}
+impl SrqEngine for Srq {
+    fn set_limit(&self, limit: u32) {
+        self.queue.set_limit(limit as usize);
+    }
 
-/// `ibv_modify_srq(3)`: arms the limit. EINVAL for a limit above the capacity; EOPNOTSUPP for another capacity.
-pub unsafe extern "C" fn modify_srq(
-    srq: *mut ibv_srq,
-    attr: *mut ibv_srq_attr,
-    mask: c_int,
-) -> c_int {
-    const LIMIT: u32 = ibv_srq_attr_mask::IBV_SRQ_LIMIT.0;
-    const MAX_WR: u32 = ibv_srq_attr_mask::IBV_SRQ_MAX_WR.0;
-    // SAFETY: a live SRQ of an open context, and a readable struct.
-    let (own, inner, limit) =
-        unsafe { (Context::own((*srq).context), Srq::from_raw(srq), (*attr).srq_limit) };
-    zero_or_error(own.and_then(|_| match mask.cast_unsigned() {
-        0 => Ok(()),
-        LIMIT if limit <= inner.max_wr => {
-            inner.queue.set_limit(limit as usize);
-            Ok(())
-        }
-        mask if mask & MAX_WR != 0 => Err(libc::EOPNOTSUPP),
-        _ => Err(libc::EINVAL),
-    }))
-}
-
-pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -> c_int {
-    // SAFETY: a live SRQ of an open context, and a writable struct.
-    zero_or_error(unsafe {
-        Context::own((*srq).context).map(|_| {
-            let inner = Srq::from_raw(srq);
-            attr.write(ibv_srq_attr {
-                max_wr: inner.max_wr,
-                max_sge: inner.max_sge,
-                srq_limit: u32::try_from(inner.queue.limit()).unwrap_or(u32::MAX),
-            });
-        })
-    })
-}
-
-/// `ibv_destroy_srq(3)`: waits until the program has acknowledged all events that it took. EBUSY while a QP uses it.
-pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
-    // SAFETY: a live SRQ of an open context, to which nobody refers once its events have ended.
-    zero_or_error(unsafe {
-        Context::own((*srq).context).and_then(|context| {
-            let inner = Srq::from_raw(srq);
-            inner.users.none()?;
-            context.end_events_of(Source::Srq(srq), &inner.acks);
-            drop(Srq::take_back(srq));
-            Ok(())
-        })
-    })
+    fn limit(&self) -> u32 {
+        u32::try_from(self.queue.limit()).unwrap_or(u32::MAX)
+    }
 }
 
 pub(super) unsafe extern "C" fn post_srq_recv(
@@ -307,10 +226,11 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 ) -> c_int {
     // SAFETY: a live SRQ of an open context, and a list of requests.
     unsafe {
-        let (own, queue) = (Context::own((*srq).context), &Srq::from_raw(srq).queue);
+        let inner = Softroce::srq(srq);
+        let usable = usable(&inner.nic);
         post_receives(wr, bad_wr, |wr_id, sges| {
-            own.map_err(|_| PostError::Process)?;
-            queue.post(wr_id, sges)
+            usable.map_err(|_| PostError::Process)?;
+            inner.queue.post(wr_id, sges)
         })
     }
 }
@@ -348,7 +268,7 @@ pub(super) fn fill_extended(verbs: &mut ibv_qp_ex, operations: u64) {
 /// The QP and its builder. The program has these functions only for a QP with a builder.
 unsafe fn builder<'a>(qp: *mut ibv_qp_ex) -> Option<(&'a Qp, &'a Builder)> {
     // SAFETY: as the caller's.
-    let inner = unsafe { Qp::from_raw(qp.cast()) };
+    let inner = unsafe { Softroce::qp(qp.cast()) };
     inner.builder.as_ref().map(|builder| (inner, builder))
 }
 

@@ -1,122 +1,22 @@
-//! An open device: the data behind the context pointer, and queues of events.
-//!
 //! Queues of events, each with a descriptor that is readable while the queue is not empty: a context's asynchronous
 //! events and a completion channel's.
 
 use std::collections::VecDeque;
 use std::io;
-use std::mem::offset_of;
-use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::raw::c_int;
-use std::sync::{Arc, Condvar, Once, PoisonError};
+use std::sync::{Arc, Condvar, PoisonError};
 
-use rdma_sys::{ibv_context, ibv_cq, ibv_event_type, ibv_qp, ibv_srq, verbs_context};
+use rdma_sys::{ibv_cq, ibv_event_type, ibv_qp, ibv_srq};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 
-use super::device::Device;
-use super::errno::complain;
-use super::object::Users;
-use crate::lock::Lock;
-use crate::transport::{Nic, PortListener};
-
-/// An open device; `verbs.context` is the struct that programs hold.
-#[repr(C)]
-struct Open {
-    verbs: verbs_context,
-    inner: Context,
-}
-
-/// The data after the verbs struct.
-pub(crate) struct Context {
-    pub(crate) nic: Arc<Nic>,
-    pub(super) device: &'static Device,
-    pub(super) events: Arc<Queue<AsyncEvent>>,
-    /// Puts the port's events there.
-    pub(super) _port_listener: Arc<PortListener>,
-    /// Protection domains, CQs and completion channels.
-    pub(crate) users: Users,
-}
-
-impl Context {
-    /// Gives the context to the program as its verbs struct, until [`Context::close`].
-    pub(super) fn lend(self, verbs: verbs_context) -> *mut ibv_context {
-        let open = Box::into_raw(Box::new(Open { verbs, inner: self }));
-        // SAFETY: just made; the pointer is good for the whole of it.
-        unsafe { &raw mut (*open).verbs.context }
-    }
-
-    /// Frees the context.
-    ///
-    /// # Safety
-    /// As for [`Context::from_raw`]; nothing of it is used again.
-    pub(super) unsafe fn close(context: *mut ibv_context) {
-        // SAFETY: made by `lend` from such a box; the caller gives it up.
-        drop(unsafe { Box::from_raw(Context::open(context)) });
-    }
-
-    /// The context behind a verbs pointer.
-    ///
-    /// # Safety
-    /// `context` came from [`Context::lend`] and was not closed.
-    pub(crate) unsafe fn from_raw<'a>(context: *mut ibv_context) -> &'a Context {
-        // SAFETY: the verbs struct lies there in an `Open`. The reference covers nothing that programs write.
-        unsafe { &(*Self::open(context)).inner }
-    }
-
-    /// As [`Context::from_raw`]. EIO, and a line on stderr the first time, in a child of the process that opened the device:
-    /// there the locks are as another thread of the parent may have left them.
-    pub(super) unsafe fn own<'a>(context: *mut ibv_context) -> Result<&'a Context, c_int> {
-        static SAID: Once = Once::new();
-        // SAFETY: the caller's.
-        let inner = unsafe { Self::from_raw(context) };
-        if inner.nic.is_of_this_process() {
-            return Ok(inner);
-        }
-        SAID.call_once(|| {
-            complain(format_args!(
-                "a device that was opened before fork or daemon is the parent's; open it again in the child"
-            ));
-        });
-        Err(libc::EIO)
-    }
-
-    unsafe fn open(context: *mut ibv_context) -> *mut Open {
-        let offset = offset_of!(Open, verbs) + offset_of!(verbs_context, context);
-        // SAFETY: the caller vouches that it lies in an `Open`.
-        unsafe { context.byte_sub(offset).cast() }
-    }
-
-    /// Raises events of an object, which the program acknowledges to `acks`.
-    pub(super) fn events_of(
-        &self,
-        source: Source,
-        acks: &Arc<Acks>,
-    ) -> impl Fn(ibv_event_type) + Send + Sync + 'static {
-        let (events, acks) = (self.events.clone(), acks.clone());
-        move |kind| events.raise(AsyncEvent { kind, source }, Some(acks.clone()))
-    }
-
-    /// Forgets the events of an object that is about to go, once the program has acknowledged those that it took.
-    pub(super) fn end_events_of(&self, source: Source, acks: &Acks) {
-        drop(self.events.take_out(|event| event.source == source));
-        acks.wait();
-    }
-
-    pub(crate) fn address(&self) -> IpAddr {
-        self.nic.address()
-    }
-
-    pub(crate) fn guid(&self) -> u64 {
-        self.device.guid()
-    }
-}
+use crate::Lock;
 
 /// Counts one object's events that the program took and those that it acknowledged. An object is destroyed only when
 /// both are equal, so that no event refers to a destroyed object.
 #[derive(Default)]
-pub(crate) struct Acks {
+pub struct Acks {
     outstanding: Lock<i64>,
     changed: Condvar,
 }
@@ -126,13 +26,13 @@ impl Acks {
         *self.outstanding.lock() += 1;
     }
 
-    pub(crate) fn acknowledge(&self, events: u32) {
+    pub fn acknowledge(&self, events: u32) {
         *self.outstanding.lock() -= i64::from(events);
         self.changed.notify_all();
     }
 
     /// Waits until all taken events are acknowledged.
-    pub(crate) fn wait(&self) {
+    pub fn wait(&self) {
         let waited =
             self.changed.wait_while(self.outstanding.lock(), |outstanding| *outstanding > 0);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -146,7 +46,7 @@ type Waiting<T> = (T, Option<Arc<Acks>>);
 ///
 /// A queue with a bound drops its oldest event when it is full: of many events that nobody takes, the last tell why
 /// QPs fail.
-pub(crate) struct Queue<T> {
+pub struct Queue<T> {
     /// An eventfd (`EFD_SEMAPHORE`); its count equals the queue's length whenever the lock is free.
     fd: OwnedFd,
     waiting: Lock<VecDeque<Waiting<T>>>,
@@ -159,7 +59,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// No more descriptors.
-    pub(crate) fn new() -> io::Result<Queue<T>> {
+    pub fn new() -> io::Result<Queue<T>> {
         Queue::bounded(usize::MAX, || {})
     }
 
@@ -167,7 +67,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// No more descriptors.
-    pub(crate) fn bounded(most: usize, on_full: fn()) -> io::Result<Queue<T>> {
+    pub fn bounded(most: usize, on_full: fn()) -> io::Result<Queue<T>> {
         Ok(Queue {
             fd: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE)?,
             waiting: Lock::new(VecDeque::new()),
@@ -177,15 +77,15 @@ impl<T> Queue<T> {
     }
 
     /// The descriptor that programs poll and may make non-blocking.
-    pub(crate) fn fd(&self) -> RawFd {
+    pub fn fd(&self) -> RawFd {
         self.fd.as_raw_fd()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.waiting.lock().is_empty()
     }
 
-    pub(crate) fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
+    pub fn raise(&self, what: T, acks: Option<Arc<Acks>>) {
         let mut waiting = self.waiting.lock();
         waiting.push_back((what, acks));
         if waiting.len() > self.most {
@@ -207,7 +107,7 @@ impl<T> Queue<T> {
     ///
     /// # Errors
     /// EAGAIN if there is none and the descriptor is non-blocking; EINTR.
-    pub(crate) fn next(&self) -> io::Result<T> {
+    pub fn next(&self) -> io::Result<T> {
         loop {
             {
                 let mut waiting = self.waiting.lock();
@@ -228,7 +128,7 @@ impl<T> Queue<T> {
 
     /// Takes out the events of an object that are not yet taken, with their counters, in their order; they are forgotten
     /// if it is being destroyed.
-    pub(crate) fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
+    pub fn take_out(&self, of_object: impl Fn(&T) -> bool) -> VecDeque<Waiting<T>> {
         let mut waiting = self.waiting.lock();
         let (out, stay): (VecDeque<_>, _) =
             std::mem::take(&mut *waiting).into_iter().partition(|(what, _)| of_object(what));
@@ -242,23 +142,93 @@ impl<T> Queue<T> {
 
 /// The object of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
+pub enum Source {
     Cq(*mut ibv_cq),
     Qp(*mut ibv_qp),
     Srq(*mut ibv_srq),
-    Port,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct AsyncEvent {
-    pub(super) kind: ibv_event_type,
-    pub(super) source: Source,
+    /// The number of a port.
+    Port(c_int),
 }
 
 // SAFETY: the pointers are only carried, never followed, on the way to the program.
 unsafe impl Send for Source {}
 // SAFETY: as above.
 unsafe impl Sync for Source {}
+
+/// What `ibv_get_async_event(3)` tells.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncEvent {
+    pub kind: ibv_event_type,
+    pub source: Source,
+}
+
+/// The asynchronous events of one CQ, QP or SRQ.
+#[derive(Clone)]
+pub struct ObjectEvents {
+    queue: Arc<Queue<AsyncEvent>>,
+    source: Source,
+    acks: Arc<Acks>,
+}
+
+impl ObjectEvents {
+    pub(crate) fn new(queue: &Arc<Queue<AsyncEvent>>, source: Source) -> ObjectEvents {
+        ObjectEvents { queue: Arc::clone(queue), source, acks: Arc::default() }
+    }
+
+    /// Raises one.
+    pub fn raise(&self, kind: ibv_event_type) {
+        let event = AsyncEvent { kind, source: self.source };
+        self.queue.raise(event, Some(Arc::clone(&self.acks)));
+    }
+
+    pub(crate) fn acknowledge(&self) {
+        self.acks.acknowledge(1);
+    }
+
+    /// Forgets those of an object that is about to go, once the program has acknowledged those that it took.
+    pub(crate) fn end(&self) {
+        drop(self.queue.take_out(|event| event.source == self.source));
+        self.acks.wait();
+    }
+}
+
+/// The CQ of an event of a completion channel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Notice(pub(crate) *mut ibv_cq);
+
+// SAFETY: the pointer is only carried, never followed, on the way to the program.
+unsafe impl Send for Notice {}
+// SAFETY: as above.
+unsafe impl Sync for Notice {}
+
+/// The events of one CQ in its completion channel.
+#[derive(Clone)]
+pub struct CqNotifier {
+    queue: Arc<Queue<Notice>>,
+    notice: Notice,
+    acks: Arc<Acks>,
+}
+
+impl CqNotifier {
+    pub(crate) fn new(queue: &Arc<Queue<Notice>>, cq: *mut ibv_cq) -> CqNotifier {
+        CqNotifier { queue: Arc::clone(queue), notice: Notice(cq), acks: Arc::default() }
+    }
+
+    /// Wakes who waits at the channel.
+    pub fn raise(&self) {
+        self.queue.raise(self.notice, Some(Arc::clone(&self.acks)));
+    }
+
+    pub(crate) fn acknowledge(&self, events: u32) {
+        self.acks.acknowledge(events);
+    }
+
+    /// As [`ObjectEvents::end`].
+    pub(crate) fn end(&self) {
+        drop(self.queue.take_out(|notice| *notice == self.notice));
+        self.acks.wait();
+    }
+}
 
 #[cfg(test)]
 mod tests {

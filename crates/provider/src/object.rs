@@ -2,31 +2,34 @@
 //! and the device's data.
 //!
 //! Beside it what objects share: [`Users`] counts those of one, so that PDs, CQs, SRQs and channels in use are not
-//! destroyed, and a [`Latch`] is a lock taken in one C call and released in another, for extended polling and posting.
+//! destroyed.
 
-use std::hint::spin_loop;
-use std::mem::MaybeUninit;
+use std::ffi::c_void;
+use std::mem::{MaybeUninit, offset_of};
 use std::os::raw::c_int;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::thread;
+use std::sync::atomic::{Ordering, fence};
 
 /// An object; the verbs struct comes first, so a pointer to one is a pointer to the other.
 #[repr(C)]
-pub(crate) struct Object<V, T> {
-    pub(crate) verbs: V,
-    pub(crate) inner: T,
+pub struct Object<V, T> {
+    /// What programs read and write.
+    pub verbs: V,
+    /// The device's data.
+    pub inner: T,
 }
 
 /// Data behind a pointer to `P`, which is the verbs struct `V` or its first member.
-pub(crate) trait Behind<P, V = P>: Sized {
+pub trait Behind<P, V = P>: Sized {
     /// Makes an object, which lives until [`Behind::take_back`].
     fn lend(self, verbs: V) -> *mut P {
+        const { assert!(align_of::<Self>() <= align_of::<usize>(), "data begins at one place") };
         Box::into_raw(Box::new(Object { verbs, inner: self })).cast()
     }
 
     /// Reserves memory for an object whose address others have to know before it is made.
     fn reserve() -> *mut P {
+        const { assert!(align_of::<Self>() <= align_of::<usize>(), "data begins at one place") };
         Box::into_raw(Box::<Object<V, Self>>::new_uninit()).cast()
     }
 
@@ -57,6 +60,20 @@ pub(crate) trait Behind<P, V = P>: Sized {
         unsafe { &(*pointer.cast::<Object<V, Self>>()).inner }
     }
 
+    /// Where the data is, or will be made.
+    fn inner_at(place: *mut P) -> *const Self {
+        place.cast::<Object<V, Self>>().wrapping_byte_add(offset_of!(Object<V, Self>, inner)).cast()
+    }
+
+    /// As [`Behind::take_back`], and drops it.
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn free(pointer: *mut c_void) {
+        // SAFETY: the caller's.
+        drop(unsafe { Self::take_back(pointer.cast()) });
+    }
+
     /// Ends an object.
     ///
     /// # Safety
@@ -69,20 +86,22 @@ pub(crate) trait Behind<P, V = P>: Sized {
 
 /// Counts the users of one object.
 #[derive(Default)]
-pub(crate) struct Users(Arc<()>);
+pub struct Users(Arc<()>);
 
 /// One use; it ends when this is dropped.
-pub(crate) struct Use {
+pub struct Use {
     _counted: Arc<()>,
 }
 
 impl Users {
-    pub(crate) fn begin(&self) -> Use {
+    /// Begins a use.
+    pub fn begin(&self) -> Use {
         let _counted = Arc::clone(&self.0);
         Use { _counted }
     }
 
-    pub(crate) fn count(&self) -> usize {
+    /// How many uses have not ended.
+    pub fn count(&self) -> usize {
         let count = Arc::strong_count(&self.0) - 1;
         // What a user did before its use ended is done.
         fence(Ordering::Acquire);
@@ -90,7 +109,7 @@ impl Users {
     }
 
     /// EBUSY while there are users.
-    pub(crate) fn none(&self) -> Result<(), c_int> {
+    pub fn none(&self) -> Result<(), c_int> {
         match self.count() {
             0 => Ok(()),
             _ => Err(libc::EBUSY),
@@ -98,42 +117,20 @@ impl Users {
     }
 }
 
-/// Held by one thread at a time, across several calls.
-#[derive(Default)]
-pub(super) struct Latch {
-    is_held: AtomicBool,
-    /// Whether somebody has waited long. A thread that takes the latch again as soon as it has given it would keep all
-    /// others out, for seconds where they share its core.
-    is_awaited: AtomicBool,
+/// The engine's part of an object, for functions that do not know its type, and how the object ends.
+pub(crate) struct Own<D: ?Sized> {
+    engine: *const D,
+    /// Ends the object; nothing of it is used again.
+    pub(crate) free: unsafe fn(*mut c_void),
 }
 
-impl Latch {
-    /// Waits until it is free; other threads hold it for a few polls or posts.
-    pub(super) fn take(&self) {
-        const SPINS: u32 = 100;
-        if self.is_awaited.load(Ordering::Relaxed) {
-            thread::yield_now();
-        }
-        let mut spins = 0;
-        while self
-            .is_held
-            .compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            spins += 1;
-            if spins < SPINS {
-                spin_loop();
-            } else {
-                self.is_awaited.store(true, Ordering::Relaxed);
-                thread::yield_now();
-            }
-        }
-        if spins >= SPINS {
-            self.is_awaited.store(false, Ordering::Relaxed);
-        }
+impl<D: ?Sized> Own<D> {
+    pub(crate) fn new(engine: *const D, free: unsafe fn(*mut c_void)) -> Own<D> {
+        Own { engine, free }
     }
 
-    pub(super) fn give(&self) {
-        self.is_held.store(false, Ordering::Release);
+    pub(crate) fn engine(&self) -> &D {
+        // SAFETY: it lies in the object in which this lies.
+        unsafe { &*self.engine }
     }
 }

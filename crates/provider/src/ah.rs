@@ -1,0 +1,54 @@
+//! Address handles: the destinations of datagrams.
+
+use std::ffi::c_void;
+use std::os::raw::c_int;
+
+use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_pd};
+
+use crate::context::Context;
+use crate::domain::Pd;
+use crate::engine::Objects;
+use crate::errno::pointer_or_errno;
+use crate::object::{Behind, Use};
+
+/// The data of a handle.
+#[repr(C)]
+pub(crate) struct Ah<E = ()> {
+    _domain: Use,
+    free: unsafe fn(*mut c_void),
+    pub(crate) engine: E,
+}
+
+impl<E> Behind<ibv_ah> for Ah<E> {}
+
+/// # Safety
+/// As of [`create_ah`]; the engine is that of the context.
+pub(crate) unsafe fn make<E: Objects>(
+    engine: &E,
+    pd: *mut ibv_pd,
+    attr: &ibv_ah_attr,
+) -> Result<*mut ibv_ah, c_int> {
+    // SAFETY: a live domain.
+    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
+    let ah = Ah {
+        engine: engine.create_ah(attr)?,
+        free: Ah::<E::Ah>::free,
+        _domain: domain.users.begin(),
+    };
+    Ok(ah.lend(ibv_ah { context, pd, handle: 0 }))
+}
+
+/// `ibv_create_ah(3)`; the errors are the engine's.
+pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
+    // SAFETY: a live domain of an open context, and a readable struct.
+    pointer_or_errno(unsafe { Context::from_raw((*pd).context).maker.make_ah(pd, &*attr) })
+}
+
+pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
+    // SAFETY: a live handle.
+    unsafe {
+        let free = Ah::<()>::from_raw(ah).free;
+        free(ah.cast());
+    }
+    0
+}

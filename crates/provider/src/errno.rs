@@ -1,0 +1,45 @@
+//! Returning errors to C callers as verbs do: a null pointer or -1 with `errno`, or the error number.
+
+use std::io;
+use std::os::raw::c_int;
+use std::ptr::null_mut;
+
+/// Sets the calling thread's `errno`.
+pub fn set_errno(error: c_int) {
+    // SAFETY: the calling thread's own errno.
+    unsafe { *libc::__errno_location() = error };
+}
+
+/// Returns the pointer, or null with `errno` set.
+pub fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
+    result.unwrap_or_else(|error| {
+        set_errno(error);
+        null_mut()
+    })
+}
+
+/// Returns 0, or the error number.
+pub fn zero_or_error(result: Result<(), c_int>) -> c_int {
+    result.err().unwrap_or(0)
+}
+
+/// Returns 0, or -1 with `errno` set to the error number.
+pub fn minus_one_or_zero(result: Result<(), c_int>) -> c_int {
+    match result {
+        Ok(()) => 0,
+        Err(error) => {
+            set_errno(error);
+            -1
+        }
+    }
+}
+
+/// The calling thread's `errno`.
+pub fn last_errno() -> c_int {
+    code(&io::Error::last_os_error())
+}
+
+/// The number of a system error; EIO for one that has none.
+pub fn code(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EIO)
+}
