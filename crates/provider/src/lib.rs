@@ -33,7 +33,9 @@ pub use cq::{
     new_cq, resize_cq,
 };
 pub use device::{Listed, free_device_list, get_device_name, null_terminated, write_name};
-pub use domain::{Pd, alloc_pd, dealloc_pd, dereg_mr, reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2};
+pub use domain::{
+    Pd, alloc_pd, dealloc_pd, dereg_mr, reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2,
+};
 pub use engine::{
     CqEngine, CqRequest, Engine, Limits, Objects, Port, QpEngine, QpRequest, Region, SrqEngine,
     SrqRequest,

@@ -35,8 +35,8 @@ pub use provider::{
     destroy_cq, destroy_qp, destroy_srq, free_device_list, get_async_event, get_cq_event,
     get_device_name, get_pkey_index, modify_qp, modify_qp_udp_sport, modify_srq, qp_to_qp_ex,
     query_device, query_gid, query_gid_ex, query_gid_ex_sized, query_gid_table, query_gid_type,
-    query_pkey, query_port, query_port_compat, query_port_speed, query_qp, query_srq, reg_dmabuf_mr, reg_mr,
-    reg_mr_iova, reg_mr_iova2, resize_cq,
+    query_pkey, query_port, query_port_compat, query_port_speed, query_qp, query_srq,
+    reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2, resize_cq,
 };
 pub(crate) use qp::plain_attributes;
 pub use qp::{create_qp_ex, udp_source_port};
