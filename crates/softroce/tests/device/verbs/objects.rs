@@ -1,7 +1,7 @@
 //! Devices, ports, PDs, MRs, CQs and AHs: properties, refused requests, and objects in use.
 //!
 //! The states of QPs: refused transitions, and the results of `query_qp`. What each transition needs and refuses is
-//! tested where it stands: `verbs::transitions` and `verbs::qp_modify`.
+//! tested where it stands, in `crates/provider/src/qp.rs`.
 //!
 //! Calls on one QP from several threads at once.
 
