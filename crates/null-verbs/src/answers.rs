@@ -2,7 +2,7 @@
 
 use std::os::raw::{c_int, c_uint};
 
-use provider::{Limits, mtu_code, write_name};
+use provider::{Description, Limits, mtu_code, write_name};
 use rdma_sys::{ibv_device_attr, ibv_gid_entry, ibv_port_attr, ibv_qp_type};
 
 use crate::personas::{Adapter, Answer, State};
@@ -13,8 +13,8 @@ const PHYS_STATE_DISABLED: u8 = 3;
 /// `IBV_QPF_GRH_REQUIRED`: the bit of `ibv_port_attr.flags`.
 const GRH_REQUIRED: u8 = 1;
 
-impl Adapter {
-    pub(crate) fn limits(&self) -> Limits {
+impl Description for Adapter {
+    fn limits(&self) -> Limits {
         // SAFETY: integers and arrays of them: zero is a value of each.
         let mut attr: ibv_device_attr = unsafe { std::mem::zeroed() };
         write_name(&mut attr.fw_ver, &self.firmware);
@@ -47,8 +47,8 @@ impl Adapter {
         Limits { attributes: attr, inline_bytes, path_mtu, completion_vectors: 1 }
     }
 
-    pub(crate) fn verbs_port(&self, number: u32) -> Option<provider::Port> {
-        let port = self.port(number)?;
+    fn port(&self, number: u32) -> Option<provider::Port> {
+        let port = self.port_table(number)?;
         // SAFETY: integers only.
         let mut attr: ibv_port_attr = unsafe { std::mem::zeroed() };
         attr.state = port.state as c_uint;
@@ -72,8 +72,8 @@ impl Adapter {
         Some(provider::Port { attributes: attr, speed_100mbit_per_s })
     }
 
-    pub(crate) fn verbs_gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
-        let gid = self.port(port)?.gid.iter().find(|gid| gid.index == index)?;
+    fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
+        let gid = self.port_table(port)?.gid.iter().find(|gid| gid.index == index)?;
         // SAFETY: integers and arrays of them: zero is a value of each.
         let mut entry: ibv_gid_entry = unsafe { std::mem::zeroed() };
         entry.gid.raw = gid.gid.octets();
@@ -84,8 +84,7 @@ impl Adapter {
         Some(entry)
     }
 
-    /// What creating a QP of this type answers.
-    pub(crate) fn service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
+    fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
         use ibv_qp_type::{IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
         let Answer(answer) = match qp_type {
             IBV_QPT_RC => self.services.rc,
@@ -94,5 +93,9 @@ impl Adapter {
             _ => Answer(Err(libc::EINVAL)),
         };
         answer
+    }
+
+    fn has_udp_source_ports(&self) -> Result<(), c_int> {
+        self.udp_sport.0
     }
 }

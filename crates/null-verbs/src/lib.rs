@@ -21,11 +21,4 @@ pub mod null;
 pub mod personas;
 
 pub use personas::{Persona, get_device_list, open_device};
-pub use provider::{
-    ack_async_event, ack_cq_events, alloc_pd, close_device, create_ah, create_comp_channel,
-    create_cq, create_qp, create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_comp_channel,
-    destroy_cq, destroy_qp, destroy_srq, free_device_list, get_async_event, get_cq_event,
-    get_device_name, modify_qp, modify_qp_udp_sport, modify_srq, qp_to_qp_ex, query_device,
-    query_gid, query_gid_ex, query_gid_ex_sized, query_pkey, query_port, query_port_compat,
-    query_port_speed, query_qp, reg_dmabuf_mr, reg_mr, reg_mr_iova2,
-};
+pub use provider::verbs::*;

@@ -13,13 +13,12 @@ use std::os::raw::c_int;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use provider::{
-    Change, CqEngine, CqRequest, Engine, Limits, ObjectEvents, Objects, Port, QpEngine, QpRequest,
+    Change, CqEngine, CqRequest, Description, Engine, ObjectEvents, Objects, QpEngine, QpRequest,
     Region, SrqEngine, SrqRequest,
 };
 use rdma_sys::{
-    ibv_ah_attr, ibv_cq, ibv_event_type, ibv_gid_entry, ibv_qp, ibv_qp_type, ibv_recv_wr,
-    ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_wc, ibv_wc_opcode, ibv_wc_status,
-    verbs_context,
+    ibv_ah_attr, ibv_cq, ibv_event_type, ibv_qp, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
+    ibv_srq, ibv_wc, ibv_wc_opcode, ibv_wc_status, verbs_context,
 };
 
 use crate::personas::Adapter;
@@ -167,29 +166,13 @@ pub(crate) struct Null {
 }
 
 impl Engine for Null {
-    fn limits(&self) -> Limits {
-        self.table.limits()
-    }
-
-    fn port(&self, number: u32) -> Option<Port> {
-        self.table.verbs_port(number)
-    }
-
-    fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
-        self.table.verbs_gid(port, index)
-    }
-
-    fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
-        self.table.service(qp_type)
+    fn description(&self) -> &dyn Description {
+        self.table
     }
 
     /// WRs complete before a program could sleep.
     fn has_channels(&self) -> bool {
         false
-    }
-
-    fn has_udp_source_ports(&self) -> Result<(), c_int> {
-        self.table.udp_sport.0
     }
 
     unsafe fn register(&self, _region: Region) -> Result<[u32; 2], c_int> {

@@ -155,7 +155,7 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    pub(crate) fn port(&self, number: u32) -> Option<&Port> {
+    pub(crate) fn port_table(&self, number: u32) -> Option<&Port> {
         self.port.iter().find(|port| u32::from(port.number) == number)
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rdma_sys::{ibv_async_event, ibv_context, ibv_device, ibv_event_type, verbs_context};
 
 use crate::cq::Cq;
-use crate::engine::{Engine, Limits, Maker, Objects};
+use crate::engine::{Description, Engine, Limits, Maker, Objects};
 use crate::errno::{code, minus_one_or_zero, zero_or_error};
 use crate::events::{AsyncEvent, Queue, Source};
 use crate::object::{Behind, Users};
@@ -42,7 +42,7 @@ pub fn open(
     engine: impl Objects,
     events: Arc<Queue<AsyncEvent>>,
 ) -> *mut ibv_context {
-    let limits = engine.limits();
+    let limits = engine.description().limits();
     // SAFETY: pointers, integers, optional function pointers and a pthread mutex, for all of which zero is a value
     // (that of PTHREAD_MUTEX_INITIALIZER).
     let mut verbs: verbs_context = unsafe { std::mem::zeroed() };
@@ -78,6 +78,10 @@ impl Context {
 
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.maker
+    }
+
+    pub(crate) fn description(&self) -> &dyn Description {
+        self.maker.description()
     }
 
     /// What the device has.

@@ -1,5 +1,5 @@
-//! What an engine, which does the work of a device, fills in: its answers ([`Engine`]), and its kinds of objects with how
-//! they are made ([`Objects`], [`CqEngine`], [`SrqEngine`], [`QpEngine`]).
+//! What an engine, which does the work of a device, fills in: what the device says of itself ([`Description`]), what it does
+//! ([`Engine`]), and its kinds of objects with how they are made ([`Objects`], [`CqEngine`], [`SrqEngine`], [`QpEngine`]).
 
 use std::os::fd::RawFd;
 use std::os::raw::c_int;
@@ -49,18 +49,10 @@ pub struct Region {
     pub access: u32,
 }
 
-/// The answers of an open device.
-pub trait Engine: Send + Sync + 'static {
+/// What a device says of itself.
+pub trait Description {
     /// The most of everything; asked once, when the device is opened.
     fn limits(&self) -> Limits;
-
-    /// Whether this process may use it.
-    ///
-    /// # Errors
-    /// EIO in a child of the process that opened it.
-    fn usable(&self) -> Result<(), c_int> {
-        Ok(())
-    }
 
     fn port(&self, number: u32) -> Option<Port>;
 
@@ -73,17 +65,30 @@ pub trait Engine: Send + Sync + 'static {
     /// The errno of `ibv_create_qp(3)`.
     fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int>;
 
-    /// Whether programs can sleep until a completion comes.
-    fn has_channels(&self) -> bool {
-        true
-    }
-
     /// Whether QPs' UDP source ports can be set (`mlx5dv_modify_qp_udp_sport(3)`).
     ///
     /// # Errors
     /// The errno of the function.
     fn has_udp_source_ports(&self) -> Result<(), c_int> {
         Err(libc::EOPNOTSUPP)
+    }
+}
+
+/// What an open device does, apart from its objects.
+pub trait Engine: Send + Sync + 'static {
+    fn description(&self) -> &dyn Description;
+
+    /// Whether this process may use it.
+    ///
+    /// # Errors
+    /// EIO in a child of the process that opened it.
+    fn usable(&self) -> Result<(), c_int> {
+        Ok(())
+    }
+
+    /// Whether programs can sleep until a completion comes.
+    fn has_channels(&self) -> bool {
+        true
     }
 
     /// Registers memory, and returns its lkey and rkey.

@@ -25,32 +25,43 @@ mod object;
 mod qp;
 mod query;
 mod srq;
+mod work;
 
-pub use ah::{create_ah, destroy_ah};
-pub use context::{Context, ack_async_event, close_device, get_async_event, open};
-pub use cq::{
-    ack_cq_events, create_comp_channel, create_cq, destroy_comp_channel, destroy_cq, get_cq_event,
-    new_cq, resize_cq,
-};
-pub use device::{Listed, free_device_list, get_device_name, null_terminated, write_name};
-pub use domain::{
-    Pd, alloc_pd, dealloc_pd, dereg_mr, reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2,
-};
+pub use context::{Context, open};
+pub use cq::new_cq;
+pub use device::{Listed, null_terminated, write_name};
+pub use domain::Pd;
 pub use engine::{
-    CqEngine, CqRequest, Engine, Limits, Objects, Port, QpEngine, QpRequest, Region, SrqEngine,
-    SrqRequest,
+    CqEngine, CqRequest, Description, Engine, Limits, Objects, Port, QpEngine, QpRequest, Region,
+    SrqEngine, SrqRequest,
 };
 pub use errno::{code, last_errno, minus_one_or_zero, pointer_or_errno, set_errno, zero_or_error};
 pub use events::{Acks, AsyncEvent, CqNotifier, ObjectEvents, Queue, Source};
 pub use lock::Lock;
 pub use object::{Behind, Object, Use, Users};
-pub use qp::{
-    Change, create_qp, destroy_qp, modify_qp, modify_qp_udp_sport, new_qp, qp_to_qp_ex, query_qp,
-    required,
-};
-pub use query::{
-    DEFAULT_PKEY, fill_as_known, get_pkey_index, mtu_bytes, mtu_code, query_device, query_gid,
-    query_gid_ex, query_gid_ex_sized, query_gid_table, query_gid_type, query_pkey, query_port,
-    query_port_bytes, query_port_compat, query_port_speed,
-};
-pub use srq::{create_srq, destroy_srq, modify_srq, query_srq};
+pub use qp::{Change, new_qp, required};
+pub use query::{DEFAULT_PKEY, fill_as_known, mtu_bytes, mtu_code};
+pub use work::{Operation, Payload, SendRequest, Sge, array, post_list, post_receives};
+
+/// The functions that programs call, but for the list of devices and their opening, which are each library's own.
+pub mod verbs {
+    pub use crate::ah::{create_ah, destroy_ah};
+    pub use crate::context::{ack_async_event, close_device, get_async_event};
+    pub use crate::cq::{
+        ack_cq_events, create_comp_channel, create_cq, destroy_comp_channel, destroy_cq,
+        get_cq_event, resize_cq,
+    };
+    pub use crate::device::{free_device_list, get_device_name};
+    pub use crate::domain::{
+        alloc_pd, dealloc_pd, dereg_mr, reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2,
+    };
+    pub use crate::qp::{
+        create_qp, destroy_qp, modify_qp, modify_qp_udp_sport, qp_to_qp_ex, query_qp,
+    };
+    pub use crate::query::{
+        get_pkey_index, query_device, query_gid, query_gid_ex, query_gid_ex_sized, query_gid_table,
+        query_gid_type, query_pkey, query_port, query_port_bytes, query_port_compat,
+        query_port_speed,
+    };
+    pub use crate::srq::{create_srq, destroy_srq, modify_srq, query_srq};
+}

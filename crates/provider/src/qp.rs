@@ -155,7 +155,7 @@ pub unsafe fn new_qp(
     let Some(context) = (unsafe { pd.as_ref().map(|pd| Context::from_raw(pd.context)) }) else {
         return Err(libc::EINVAL);
     };
-    context.engine().has_service(init.qp_type)?;
+    context.description().has_service(init.qp_type)?;
     if init.send_cq.is_null() || init.recv_cq.is_null() {
         return Err(libc::EINVAL);
     }
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn modify_qp_udp_sport(qp: *mut ibv_qp, _port: u16) -> c_i
     let (outcome, has_port) = unsafe {
         let connected = (*qp).qp_type != ibv_qp_type::IBV_QPT_UD;
         let has_port = connected && (*qp).state == state::IBV_QPS_RTS;
-        (Context::from_raw((*qp).context).engine().has_udp_source_ports(), has_port)
+        (Context::from_raw((*qp).context).description().has_udp_source_ports(), has_port)
     };
     zero_or_error(outcome.and(has_port.then_some(()).ok_or(libc::EOPNOTSUPP)))
 }
@@ -322,7 +322,7 @@ unsafe fn modify(qp: *mut ibv_qp, new: &ibv_qp_attr, mask: u32) -> Result<(), c_
     let to = if has(mask, Mask::IBV_QP_STATE) { new.qp_state } else { from };
     let is_elsewhere = has(mask, Mask::IBV_QP_CUR_STATE) && new.cur_qp_state != from;
     let has_port =
-        !has(mask, Mask::IBV_QP_PORT) || context.engine().port(new.port_num.into()).is_some();
+        !has(mask, Mask::IBV_QP_PORT) || context.description().port(new.port_num.into()).is_some();
     if is_elsewhere
         || !allowed(qp_type, from, to, mask)
         || !has_port

@@ -6,7 +6,7 @@ use std::os::raw::{c_int, c_uint};
 use rdma_sys::{ibv_context, ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_mtu, ibv_port_attr};
 
 use crate::context::Context;
-use crate::engine::{Engine, Port};
+use crate::engine::Port;
 use crate::errno::minus_one_or_zero;
 
 /// The default partition, full membership, the only entry of each table of keys.
@@ -35,14 +35,9 @@ pub unsafe fn fill_as_known<T>(to: *mut T, known_bytes: usize, whole: &T) {
     }
 }
 
-unsafe fn engine<'a>(context: *mut ibv_context) -> &'a dyn Engine {
-    // SAFETY: an open context.
-    unsafe { Context::from_raw(context) }.engine()
-}
-
 unsafe fn port(context: *mut ibv_context, number: u32) -> Result<Port, c_int> {
     // SAFETY: an open context.
-    unsafe { engine(context) }.port(number).ok_or(libc::EINVAL)
+    unsafe { Context::from_raw(context) }.description().port(number).ok_or(libc::EINVAL)
 }
 
 pub unsafe extern "C" fn query_device(
@@ -120,7 +115,7 @@ unsafe fn gid(context: *mut ibv_context, number: u32, index: u32) -> Result<ibv_
     // SAFETY: an open context.
     unsafe {
         port(context, number)?;
-        engine(context).gid(number, index).ok_or(libc::ENODATA)
+        Context::from_raw(context).description().gid(number, index).ok_or(libc::ENODATA)
     }
 }
 

@@ -7,14 +7,13 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use provider::{Operation, Payload as Sges, SendRequest, Sge, post_list, post_receives};
 use rdma_sys::{
-    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_srq, ibv_wc,
-    ibv_wc_flags, ibv_wc_status, ibv_wr_opcode,
+    ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_wc, ibv_wc_flags,
+    ibv_wc_status,
 };
 
-use super::fabric::{
-    Exchange, Fabric, Frees, Payload, RecvWr, SendWr, fabric, gather, segments, total_bytes,
-};
+use super::fabric::{Fabric, Frees, Payload, RecvWr, SendWr, fabric, gather, total_bytes};
 
 /// `ibv_post_send(3)`. EINVAL before RTS, for too many SGEs, inline data or an unknown opcode;
 /// ENOMEM when the queue is full. In ERR the WR is flushed.
@@ -29,37 +28,34 @@ pub(super) unsafe extern "C" fn post_send(
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_send(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_send(fabric, qpn, wr))
+        posting(|fabric| {
+            post_list(
+                wr,
+                bad,
+                |wr| wr.next,
+                |wr| post_one_send(fabric, qpn, &SendRequest::from_wr(wr, None)?),
+            )
+        })
     }
 }
 
-/// Posts the WRs of a list, up to one that is refused, and runs the device.
-///
-/// # Safety
-/// `wr` is a list of WRs, or null, and `bad` is writable.
-unsafe fn post_each<W>(
-    mut wr: *mut W,
-    bad: *mut *mut W,
-    next: fn(&W) -> *mut W,
-    post: impl Fn(&mut Fabric, &W) -> Result<(), c_int>,
-) -> c_int {
+/// Posts to the device and runs it.
+fn posting(post: impl FnOnce(&mut Fabric) -> c_int) -> c_int {
     let mut fabric = fabric();
-    // SAFETY: the caller vouches for both.
-    while let Some(posted) = unsafe { wr.as_ref() } {
-        if let Err(error) = post(&mut fabric, posted) {
-            // SAFETY: as above.
-            unsafe { *bad = wr };
-            return error;
-        }
-        wr = next(posted);
+    let outcome = post(&mut fabric);
+    if outcome == 0 {
+        fabric.progress();
     }
-    fabric.progress();
-    0
+    outcome
 }
 
 /// # Safety
-/// As for [`post_send`].
-unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Result<(), c_int> {
+/// Inline data of the request is readable.
+unsafe fn post_one_send(
+    fabric: &mut Fabric,
+    qpn: u32,
+    request: &SendRequest<'_>,
+) -> Result<(), c_int> {
     let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
     let in_error = qp.state() == ibv_qp_state::IBV_QPS_ERR;
     if !in_error && qp.state() != ibv_qp_state::IBV_QPS_RTS {
@@ -68,49 +64,30 @@ unsafe fn post_one_send(fabric: &mut Fabric, qpn: u32, wr: &ibv_send_wr) -> Resu
     if qp.sends_posted - qp.sends_freed >= u64::from(qp.cap.max_send_wr) {
         return Err(libc::ENOMEM);
     }
-    if wr.num_sge < 0 || wr.num_sge > qp.cap.max_send_sge as c_int {
+    let (Sges::Inline(elements) | Sges::Registered(elements)) = request.payload;
+    if elements.len() > qp.cap.max_send_sge as usize {
         return Err(libc::EINVAL);
     }
-    // SAFETY: the caller vouches for the WR.
-    let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
-    // SAFETY: every member of these unions is plain data, all bits of which are initialised.
-    let (imm, rdma, atomic) = unsafe {
-        let imm = wr.imm_data_invalidated_rkey_union.imm_data;
-        (imm, wr.wr.rdma, wr.wr.atomic)
-    };
-    let (fetches, exchange) = match wr.opcode {
-        ibv_wr_opcode::IBV_WR_RDMA_READ => (true, None),
-        ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => {
-            let (expected, new) = (atomic.compare_add, atomic.swap);
-            (true, Some(Exchange::IfEqual { expected, new }))
-        }
-        ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => {
-            (true, Some(Exchange::Add(atomic.compare_add)))
-        }
-        opcode if opcode < ibv_wr_opcode::IBV_WR_RDMA_READ => (false, None),
-        _ => return Err(libc::EINVAL),
-    };
-    let payload = if wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0 {
-        if fetches || total_bytes(&segments) > u64::from(qp.cap.max_inline_data) {
+    let operation = request.operation;
+    let payload = if let Sges::Inline(elements) = request.payload {
+        let fetches = !matches!(operation, Operation::Send | Operation::Write { .. });
+        if fetches || total_bytes(elements) > u64::from(qp.cap.max_inline_data) {
             return Err(libc::EINVAL);
         }
         let mut bytes = Vec::new();
         // SAFETY: inline data is readable until the call returns, whatever its lkey.
-        unsafe { gather(&segments, &mut bytes) };
+        unsafe { gather(elements, &mut bytes) };
         Payload::Inline(bytes)
     } else {
-        Payload::Segments(segments)
+        Payload::Segments(elements.to_vec())
     };
     let mut send = SendWr {
         sequence: qp.sends_posted,
-        wr_id: wr.wr_id,
-        opcode: wr.opcode,
-        signalled: qp.sq_sig_all || wr.send_flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
+        wr_id: request.wr_id,
+        operation,
+        immediate: request.immediate,
+        signalled: qp.sq_sig_all || request.signaled,
         payload,
-        imm,
-        remote_address: rdma.remote_addr,
-        rkey: if exchange.is_some() { atomic.rkey } else { rdma.rkey },
-        exchange,
         posted_ns: 0,
         due_ns: 0,
         is_dropped: false,
@@ -152,18 +129,17 @@ pub(super) unsafe extern "C" fn post_recv(
     // SAFETY: the caller passes a live QP of this device and a list of WRs, as ibv_post_recv(3) asks.
     unsafe {
         let qpn = (*qp).qp_num;
-        post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_receive(fabric, qpn, wr))
+        posting(|fabric| {
+            post_receives(wr, bad, |wr_id, sges| post_one_receive(fabric, qpn, wr_id, sges))
+        })
     }
 }
 
-/// # Safety
-/// As for [`post_recv`].
-unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> Result<(), c_int> {
+fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr_id: u64, sges: &[Sge]) -> Result<(), c_int> {
     let qp = fabric.qps.get_mut(&qpn).ok_or(libc::EINVAL)?;
     if qp.state() == ibv_qp_state::IBV_QPS_RESET
         || !qp.srq.is_null()
-        || wr.num_sge < 0
-        || wr.num_sge > qp.cap.max_recv_sge as c_int
+        || sges.len() > qp.cap.max_recv_sge as usize
     {
         return Err(libc::EINVAL);
     }
@@ -172,12 +148,10 @@ unsafe fn post_one_receive(fabric: &mut Fabric, qpn: u32, wr: &ibv_recv_wr) -> R
     }
     qp.receives_outstanding += 1;
     if qp.state() == ibv_qp_state::IBV_QPS_ERR {
-        fabric.fail_receive(qpn, wr.wr_id, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
+        fabric.fail_receive(qpn, wr_id, ibv_wc_status::IBV_WC_WR_FLUSH_ERR);
         return Ok(());
     }
-    // SAFETY: the caller vouches for the WR.
-    let segments = unsafe { segments(wr.sg_list, wr.num_sge) };
-    qp.receives.push_back(RecvWr { wr_id: wr.wr_id, segments });
+    qp.receives.push_back(RecvWr { wr_id, segments: sges.to_vec() });
     Ok(())
 }
 
@@ -191,29 +165,26 @@ pub(super) unsafe extern "C" fn post_srq_recv(
     bad: *mut *mut ibv_recv_wr,
 ) -> c_int {
     // SAFETY: the caller passes a live SRQ of this device and a list of WRs, as ibv_post_srq_recv(3) asks.
-    unsafe { post_each(wr, bad, |wr| wr.next, |fabric, wr| post_one_shared(fabric, srq, wr)) }
+    posting(|fabric| unsafe {
+        post_receives(wr, bad, |wr_id, sges| post_one_shared(fabric, srq, wr_id, sges))
+    })
 }
 
-/// # Safety
-/// As for [`post_srq_recv`].
-unsafe fn post_one_shared(
+fn post_one_shared(
     fabric: &mut Fabric,
     srq: *mut ibv_srq,
-    wr: &ibv_recv_wr,
+    wr_id: u64,
+    sges: &[Sge],
 ) -> Result<(), c_int> {
     let srq = fabric.srqs.get_mut(&srq).ok_or(libc::EINVAL)?;
-    if !(0..=srq.max_sge as c_int).contains(&wr.num_sge) {
+    if sges.len() > srq.max_sge as usize {
         return Err(libc::EINVAL);
     }
     if srq.outstanding >= srq.max_wr {
         return Err(libc::ENOMEM);
     }
     srq.outstanding += 1;
-    srq.receives.push_back(RecvWr {
-        wr_id: wr.wr_id,
-        // SAFETY: the caller vouches for the WR.
-        segments: unsafe { segments(wr.sg_list, wr.num_sge) },
-    });
+    srq.receives.push_back(RecvWr { wr_id, segments: sges.to_vec() });
     Ok(())
 }
 

@@ -1,15 +1,16 @@
 //! Executes sends: the effects of a WR on its own QP and on the peer's.
 
+use provider::{Operation, Sge};
 use rdma_sys::ibv_wc_status::{
     IBV_WC_LOC_LEN_ERR, IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR, IBV_WC_REM_ACCESS_ERR,
     IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR,
     IBV_WC_SUCCESS, Type as Status,
 };
-use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode, ibv_wr_opcode};
+use rdma_sys::{ibv_event_type, ibv_qp_state, ibv_wc_opcode};
 
 use super::fabric::{
     ATOMIC_BYTES, Cqe, Fabric, Frees, LOCAL_WRITE, Payload, REMOTE_ATOMIC, REMOTE_READ,
-    REMOTE_WRITE, RecvWr, Segment, SendWr, Served, gather, scatter, total_bytes,
+    REMOTE_WRITE, RecvWr, SendWr, Served, gather, scatter, total_bytes,
 };
 
 /// The longest message, in bytes.
@@ -221,20 +222,25 @@ impl Fabric {
         if length > u64::from(MAX_MESSAGE_BYTES) {
             return Err(IBV_WC_LOC_LEN_ERR);
         }
-        let opcode = match wr.opcode {
-            ibv_wr_opcode::IBV_WR_RDMA_READ => ibv_wc_opcode::IBV_WC_RDMA_READ,
-            ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP => ibv_wc_opcode::IBV_WC_COMP_SWAP,
-            ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => ibv_wc_opcode::IBV_WC_FETCH_ADD,
-            ibv_wr_opcode::IBV_WR_SEND | ibv_wr_opcode::IBV_WR_SEND_WITH_IMM => {
-                return self.send(&requester, &responder, wr, now_ns);
+        match wr.operation {
+            Operation::Send => self.send(&requester, &responder, wr, now_ns),
+            Operation::Write { address, rkey } => {
+                let to = Remote { address, rkey, length, need: REMOTE_WRITE };
+                self.write(&requester, &responder, wr, now_ns, to)
             }
-            ibv_wr_opcode::IBV_WR_RDMA_WRITE | ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM => {
-                return self.write(&requester, &responder, wr, now_ns, length);
+            Operation::Read { address, rkey } => {
+                let from = Remote { address, rkey, length, need: REMOTE_READ };
+                self.fetch(&requester, &responder, wr, from, ibv_wc_opcode::IBV_WC_RDMA_READ)
             }
-            _ => return Err(IBV_WC_LOC_QP_OP_ERR),
-        };
-        let length = wr.exchange.map_or(length, |_| ATOMIC_BYTES);
-        self.fetch(&requester, &responder, wr, length, opcode)
+            Operation::FetchAdd { address, rkey, .. } => {
+                let from = Remote { address, rkey, length: ATOMIC_BYTES, need: REMOTE_ATOMIC };
+                self.fetch(&requester, &responder, wr, from, ibv_wc_opcode::IBV_WC_FETCH_ADD)
+            }
+            Operation::CompareSwap { address, rkey, .. } => {
+                let from = Remote { address, rkey, length: ATOMIC_BYTES, need: REMOTE_ATOMIC };
+                self.fetch(&requester, &responder, wr, from, ibv_wc_opcode::IBV_WC_COMP_SWAP)
+            }
+        }
     }
 
     /// The QP at the other end, if it would answer: it is connected to this one and expects its PSN.
@@ -357,9 +363,8 @@ impl Fabric {
         }
         // SAFETY: just checked against the regions.
         unsafe { scatter(&bytes, &receive.segments) };
-        let imm = (wr.opcode == ibv_wr_opcode::IBV_WR_SEND_WITH_IMM).then_some(wr.imm);
         let opcode = ibv_wc_opcode::IBV_WC_RECV;
-        self.receive_done(responder, receive.wr_id, opcode, byte_len, imm);
+        self.receive_done(responder, receive.wr_id, opcode, byte_len, wr.immediate);
         Ok(Some((ibv_wc_opcode::IBV_WC_SEND, byte_len)))
     }
 
@@ -369,33 +374,33 @@ impl Fabric {
         responder: &Responder,
         wr: &mut SendWr,
         now_ns: u64,
-        length: u64,
+        to: Remote,
     ) -> Outcome {
-        let with_imm = wr.opcode == ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM;
+        let with_imm = wr.immediate.is_some();
         if with_imm && !self.is_ready(requester, responder, wr, now_ns)? {
             return Ok(None);
         }
         let bytes = self.outgoing(requester, wr)?;
-        if !self.remote_ok(responder, wr, length, REMOTE_WRITE) {
+        if !self.remote_ok(responder, to) {
             return Err(self.remote_access_error(responder));
         }
-        let byte_len = bytes.len() as u32;
         // SAFETY: just checked against the region.
-        unsafe { scatter(&bytes, &[remote_segment(wr, byte_len)]) };
+        unsafe { scatter(&bytes, &[to.segment()]) };
+        let byte_len = bytes.len() as u32;
         if with_imm && let Some(receive) = self.take_receive(responder) {
             let opcode = ibv_wc_opcode::IBV_WC_RECV_RDMA_WITH_IMM;
-            self.receive_done(responder, receive.wr_id, opcode, byte_len, Some(wr.imm));
+            self.receive_done(responder, receive.wr_id, opcode, byte_len, wr.immediate);
         }
         Ok(Some((ibv_wc_opcode::IBV_WC_RDMA_WRITE, byte_len)))
     }
 
-    /// Fetches `length` bytes of the responder, which an atomic operation then changes.
+    /// Fetches bytes of the responder, which an atomic operation then changes.
     fn fetch(
         &mut self,
         requester: &Requester,
         responder: &Responder,
         wr: &SendWr,
-        length: u64,
+        from: Remote,
         opcode: u32,
     ) -> Outcome {
         let Payload::Segments(segments) = &wr.payload else {
@@ -407,41 +412,34 @@ impl Fabric {
         if !self.memory.local_ok(segments, requester.pd, LOCAL_WRITE) {
             return Err(IBV_WC_LOC_PROT_ERR);
         }
-        if responder.max_dest_rd_atomic == 0 {
+        let is_aligned = from.need == REMOTE_READ || from.address.is_multiple_of(ATOMIC_BYTES);
+        if responder.max_dest_rd_atomic == 0 || !is_aligned {
             self.move_to_error(responder.qpn);
             return Err(IBV_WC_REM_INV_REQ_ERR);
         }
-        let need = match wr.exchange {
-            None => REMOTE_READ,
-            Some(_) if !wr.remote_address.is_multiple_of(ATOMIC_BYTES) => {
-                self.move_to_error(responder.qpn);
-                return Err(IBV_WC_REM_INV_REQ_ERR);
-            }
-            Some(_) => REMOTE_ATOMIC,
-        };
-        if !self.remote_ok(responder, wr, length, need) {
+        if !self.remote_ok(responder, from) {
             return Err(self.remote_access_error(responder));
         }
-        let byte_len = length as u32;
         let mut bytes = Vec::new();
         // SAFETY: both just checked against their regions.
         unsafe {
-            gather(&[remote_segment(wr, byte_len)], &mut bytes);
-            if let (Some(exchange), Ok(old)) = (wr.exchange, <[u8; 8]>::try_from(&bytes[..])) {
-                let new = exchange.new_value(u64::from_ne_bytes(old));
-                scatter(&new.to_ne_bytes(), &[remote_segment(wr, byte_len)]);
+            gather(&[from.segment()], &mut bytes);
+            if let Ok(old) = <[u8; 8]>::try_from(&bytes[..])
+                && let Some(new) = exchanged(wr.operation, u64::from_ne_bytes(old))
+            {
+                scatter(&new.to_ne_bytes(), &[from.segment()]);
             }
             self.corrupt(requester.qpn, &mut bytes);
             scatter(&bytes, segments);
         }
-        Ok(Some((opcode, byte_len)))
+        Ok(Some((opcode, from.length as u32)))
     }
 
-    /// Whether both the peer's QP and its MR allow the WR.
-    fn remote_ok(&self, responder: &Responder, wr: &SendWr, length: u64, need: u32) -> bool {
-        let address = wr.remote_address;
+    /// Whether both the peer's QP and its MR allow the access.
+    fn remote_ok(&self, responder: &Responder, remote: Remote) -> bool {
+        let Remote { address, rkey, length, need } = remote;
         responder.access & need == need
-            && self.memory.remote_ok(wr.rkey, responder.pd, address, length, need)
+            && self.memory.remote_ok(rkey, responder.pd, address, length, need)
     }
 
     fn remote_access_error(&mut self, responder: &Responder) -> Status {
@@ -451,9 +449,30 @@ impl Fabric {
     }
 }
 
-/// The peer's side of a write or read; the caller has checked its key.
-fn remote_segment(wr: &SendWr, length: u32) -> Segment {
-    Segment { address: wr.remote_address, length, lkey: 0 }
+/// The peer's side of a write, read or atomic operation.
+#[derive(Clone, Copy)]
+struct Remote {
+    address: u64,
+    rkey: u32,
+    length: u64,
+    /// The access that it needs.
+    need: u32,
+}
+
+impl Remote {
+    /// For who has checked its key.
+    fn segment(self) -> Sge {
+        Sge { address: self.address, length_bytes: self.length as u32, lkey: 0 }
+    }
+}
+
+/// What an atomic operation makes of 8 bytes; `None` for others, and where it leaves them as they are.
+fn exchanged(operation: Operation, old: u64) -> Option<u64> {
+    match operation {
+        Operation::FetchAdd { add, .. } => Some(old.wrapping_add(add)),
+        Operation::CompareSwap { compare, swap, .. } => (old == compare).then_some(swap),
+        _ => None,
+    }
 }
 
 /// The WR waits for its peer until `fails_ns`.

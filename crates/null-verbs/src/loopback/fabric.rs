@@ -6,14 +6,13 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
-use std::os::raw::c_int;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use provider::{CqNotifier, ObjectEvents};
+use provider::{CqNotifier, ObjectEvents, Operation, Sge};
 use rdma_sys::{
-    ibv_access_flags, ibv_cq, ibv_event_type, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_sge,
-    ibv_srq, ibv_wc_status,
+    ibv_access_flags, ibv_cq, ibv_event_type, ibv_qp_attr, ibv_qp_cap, ibv_qp_state, ibv_srq,
+    ibv_wc_status,
 };
 
 use super::service::{Numbered, Service};
@@ -29,20 +28,16 @@ pub(super) struct Hooks {
 
 pub(super) enum Payload {
     Inline(Vec<u8>),
-    Segments(Vec<Segment>),
+    Segments(Vec<Sge>),
 }
 
 pub(super) struct SendWr {
     pub(super) sequence: u64,
     pub(super) wr_id: u64,
-    pub(super) opcode: u32,
+    pub(super) operation: Operation,
+    pub(super) immediate: Option<u32>,
     pub(super) signalled: bool,
     pub(super) payload: Payload,
-    pub(super) imm: u32,
-    pub(super) remote_address: u64,
-    pub(super) rkey: u32,
-    /// What an atomic operation does to the 8 bytes there.
-    pub(super) exchange: Option<Exchange>,
     pub(super) posted_ns: u64,
     pub(super) due_ns: u64,
     /// It found the queue of its server full, and is sent again when it is due.
@@ -70,26 +65,9 @@ pub struct Served {
     pub is_signalled: bool,
 }
 
-/// What an atomic operation makes of 8 bytes.
-#[derive(Clone, Copy)]
-pub(super) enum Exchange {
-    Add(u64),
-    IfEqual { expected: u64, new: u64 },
-}
-
-impl Exchange {
-    pub(super) fn new_value(self, old: u64) -> u64 {
-        match self {
-            Exchange::Add(number) => old.wrapping_add(number),
-            Exchange::IfEqual { expected, new } if old == expected => new,
-            Exchange::IfEqual { .. } => old,
-        }
-    }
-}
-
 pub(super) struct RecvWr {
     pub(super) wr_id: u64,
-    pub(super) segments: Vec<Segment>,
+    pub(super) segments: Vec<Sge>,
 }
 
 /// The queue slots that polling a completion frees.
@@ -351,14 +329,6 @@ pub(super) const ATOMIC_BYTES: u64 = 8;
 const LKEY_TAG: u32 = 0x4c;
 const RKEY_TAG: u32 = 0x52;
 
-/// One element of a scatter or gather list.
-#[derive(Clone, Copy)]
-pub(super) struct Segment {
-    pub(super) address: u64,
-    pub(super) length: u32,
-    pub(super) lkey: u32,
-}
-
 pub(super) struct Region {
     pub(super) start: u64,
     pub(super) length: u64,
@@ -397,9 +367,9 @@ impl Memory {
     }
 
     /// Whether all `segments` lie in regions of `pd` with the access `need`.
-    pub(super) fn local_ok(&self, segments: &[Segment], pd: u32, need: u32) -> bool {
-        segments.iter().filter(|segment| segment.length > 0).all(|segment| {
-            let length = u64::from(segment.length);
+    pub(super) fn local_ok(&self, segments: &[Sge], pd: u32, need: u32) -> bool {
+        segments.iter().filter(|segment| segment.length_bytes > 0).all(|segment| {
+            let length = u64::from(segment.length_bytes);
             self.opens((segment.lkey, LKEY_TAG), pd, segment.address, length, need)
         })
     }
@@ -417,27 +387,13 @@ impl Memory {
     }
 }
 
-/// The elements of a work request.
-///
-/// # Safety
-/// `list` has `count` entries.
-pub(super) unsafe fn segments(list: *const ibv_sge, count: c_int) -> Vec<Segment> {
-    (0..count.max(0) as usize)
-        .map(|index| {
-            // SAFETY: the caller vouches for the entries.
-            let sge = unsafe { &*list.add(index) };
-            Segment { address: sge.addr, length: sge.length, lkey: sge.lkey }
-        })
-        .collect()
-}
-
 /// Appends the contents of `segments` to `bytes`.
 ///
 /// # Safety
 /// The ranges are readable: checked against a region, or given with `IBV_SEND_INLINE`.
-pub(super) unsafe fn gather(segments: &[Segment], bytes: &mut Vec<u8>) {
-    for segment in segments.iter().filter(|segment| segment.length > 0) {
-        let length = segment.length as usize;
+pub(super) unsafe fn gather(segments: &[Sge], bytes: &mut Vec<u8>) {
+    for segment in segments.iter().filter(|segment| segment.length_bytes > 0) {
+        let length = segment.length_bytes as usize;
         bytes.reserve(length);
         // SAFETY: room was reserved, and the caller vouches for the range. Its owner may write to it meanwhile, as to
         // memory that a device reads; then the bytes are undefined.
@@ -454,9 +410,9 @@ pub(super) unsafe fn gather(segments: &[Segment], bytes: &mut Vec<u8>) {
 ///
 /// # Safety
 /// The ranges are writable: checked against a region.
-pub(super) unsafe fn scatter(mut bytes: &[u8], segments: &[Segment]) {
+pub(super) unsafe fn scatter(mut bytes: &[u8], segments: &[Sge]) {
     for segment in segments {
-        let (now, later) = bytes.split_at(bytes.len().min(segment.length as usize));
+        let (now, later) = bytes.split_at(bytes.len().min(segment.length_bytes as usize));
         if !now.is_empty() {
             // SAFETY: the caller vouches for the range; `bytes` is the device's own memory.
             unsafe { (segment.address as *mut u8).copy_from(now.as_ptr(), now.len()) };
@@ -466,6 +422,6 @@ pub(super) unsafe fn scatter(mut bytes: &[u8], segments: &[Segment]) {
 }
 
 /// The sum of the segments' lengths, in bytes.
-pub(super) fn total_bytes(segments: &[Segment]) -> u64 {
-    segments.iter().map(|segment| u64::from(segment.length)).sum()
+pub(super) fn total_bytes(segments: &[Sge]) -> u64 {
+    segments.iter().map(|segment| u64::from(segment.length_bytes)).sum()
 }

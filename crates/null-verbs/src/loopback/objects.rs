@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 use std::os::raw::c_int;
 
 use provider::{
-    Change, CqEngine, CqRequest, Engine, Limits, Objects, Port, QpEngine, QpRequest, SrqEngine,
+    Change, CqEngine, CqRequest, Description, Engine, Objects, QpEngine, QpRequest, SrqEngine,
     SrqRequest,
 };
 use rdma_sys::{
-    ibv_ah_attr, ibv_cq, ibv_gid_entry, ibv_qp_attr_mask as Mask, ibv_qp_state, ibv_qp_type,
-    ibv_srq, verbs_context,
+    ibv_ah_attr, ibv_cq, ibv_qp_attr_mask as Mask, ibv_qp_state, ibv_srq, verbs_context,
 };
 
 use super::datapath;
@@ -26,24 +25,8 @@ pub(crate) struct Loopback {
 }
 
 impl Engine for Loopback {
-    fn limits(&self) -> Limits {
-        self.table.limits()
-    }
-
-    fn port(&self, number: u32) -> Option<Port> {
-        self.table.verbs_port(number)
-    }
-
-    fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
-        self.table.verbs_gid(port, index)
-    }
-
-    fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
-        self.table.service(qp_type)
-    }
-
-    fn has_udp_source_ports(&self) -> Result<(), c_int> {
-        self.table.udp_sport.0
+    fn description(&self) -> &dyn Description {
+        self.table
     }
 
     /// EINVAL for remote write or atomics without local write; EOPNOTSUPP for other addresses than the memory's.
@@ -237,7 +220,7 @@ impl QpEngine for Qp {
 }
 
 fn check_path(table: &Adapter, path: &ibv_ah_attr) -> Result<(), c_int> {
-    let port = table.port(path.port_num.into()).ok_or(libc::EINVAL)?;
+    let port = table.port_table(path.port_num.into()).ok_or(libc::EINVAL)?;
     if path.is_global == 0 {
         // RoCE has no path without a GRH, and not every InfiniBand network.
         let has_lid = matches!(port.link_layer, LinkLayer::Infiniband) && !port.grh_required;

@@ -14,17 +14,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use fastrand::Rng;
-
-/// A piece of registered memory; the layout is that of `ibv_sge`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sge {
-    /// Its address in this process.
-    pub address: u64,
-    pub length_bytes: u32,
-    /// The local key of its region.
-    pub lkey: u32,
-}
+use provider::Sge;
 
 /// A protection domain's number, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -30,13 +30,12 @@ mod world;
 
 pub use completion_queue::{BrokenCq, Completion, CompletionKind, Status};
 pub use device::{MAX_QPS, ManagementReceiver, OwnClaim, PortListener};
-pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region, Sge};
+pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
 pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions};
+pub use provider::{Operation, Payload, Sge};
 pub use qp::{
     Qp, QpOptions, ReceiveSource, completion_queue_bytes, queue_pair_bytes, receive_queue_bytes,
 };
 pub use qp_state::{Connection, Deliveries, Kind, QpEvent, State};
-pub use work_queues::{
-    Capacities, Datagram, MAX_MESSAGE_BYTES, Operation, Payload, PostError, RecvQueue, SendRequest,
-};
+pub use work_queues::{Capacities, Datagram, MAX_MESSAGE_BYTES, PostError, RecvQueue, SendRequest};
 pub use world::World;

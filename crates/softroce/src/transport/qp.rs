@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use provider::Lock;
+use provider::{Lock, Operation, Sge};
 
 use crate::net::ecn_capable;
 use crate::transport::completion_queue::Completion;
 use crate::transport::device::{Core, Tables};
-use crate::transport::memory::{Access, PdId, Sge};
+use crate::transport::memory::{Access, PdId};
 use crate::transport::nic::{Cq, Nic};
 use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::peer::Path;
@@ -19,7 +19,7 @@ use crate::transport::qp_state::{
 };
 use crate::transport::timing::MOST_CORKED_BYTES;
 use crate::transport::work_queues::{
-    Capacities, Operation, PostError, RecvQueue, SendRequest, send_queue_bytes,
+    Capacities, PostError, RecvQueue, SendRequest, send_queue_bytes,
 };
 use crate::wire::Psn;
 

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use provider::Operation;
+
 use crate::transport::completion_queue::{Completion, CompletionKind, Status};
 use crate::transport::memory::{self, Access};
 use crate::transport::outbox::{Keep, Outbox, QpWork};
 use crate::transport::peer::Path;
 use crate::transport::qp_state::{ACK_EVERY_PACKETS, Kind, QpContext, QpEvent, Requester, State};
 use crate::transport::work_queues::{
-    Bytes, MAX_MESSAGE_BYTES, Operation, PKEY, Wqe, atomic_header, opcode, read_part_packets, reth,
+    Bytes, MAX_MESSAGE_BYTES, PKEY, Wqe, atomic_header, opcode, read_part_packets, reth,
 };
 use crate::wire::{Extended, Opcode, Packet};
 

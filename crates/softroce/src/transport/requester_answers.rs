@@ -12,11 +12,13 @@
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
+use provider::Operation;
+
 use crate::transport::completion_queue::Status;
 use crate::transport::memory;
 use crate::transport::outbox::{Outbox, QpWork};
 use crate::transport::qp_state::{Requester, State};
-use crate::transport::work_queues::{Bytes, Operation, read_part_packets};
+use crate::transport::work_queues::{Bytes, read_part_packets};
 use crate::wire::{Aeth, NakCode, Opcode, Packet, Psn, Syndrome, time_of_code_ns};
 
 /// Bytes retransmitted at once after a loss.

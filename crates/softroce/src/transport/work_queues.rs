@@ -5,57 +5,9 @@
 use std::net::IpAddr;
 use std::slice;
 
-use provider::Lock;
+use provider::{Lock, Operation, Payload, Sge};
 
-use crate::transport::memory::Sge;
 use crate::wire::{AtomicEth, Opcode, Psn, Reth, Service};
-
-/// The operation of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Operation {
-    /// SEND, into a receive of the peer.
-    #[default]
-    Send,
-    /// RDMA WRITE into the peer's memory.
-    Write {
-        address: u64,
-        /// The key of that memory.
-        rkey: u32,
-    },
-    /// RDMA READ, from the peer's memory.
-    Read {
-        address: u64,
-        /// The key of that memory.
-        rkey: u32,
-    },
-    /// Adds to eight bytes at the peer; returns their old value.
-    FetchAdd {
-        /// Address at the peer, a multiple of 8.
-        address: u64,
-        /// The key of that memory.
-        rkey: u32,
-        add: u64,
-    },
-    /// Writes `swap` to eight bytes at the peer if they equal `compare`; returns their old value.
-    CompareSwap {
-        /// Address at the peer, a multiple of 8.
-        address: u64,
-        /// The key of that memory.
-        rkey: u32,
-        /// The value to compare with.
-        compare: u64,
-        swap: u64,
-    },
-}
-
-/// The location of a request's bytes.
-#[derive(Clone, Copy, Debug)]
-pub enum Payload<'a> {
-    /// In registered memory, which must not change until the completion.
-    Registered(&'a [Sge]),
-    /// Anywhere in the process; copied before the call returns (`IBV_SEND_INLINE`), without checking keys.
-    Inline(&'a [Sge]),
-}
 
 /// The destination of a datagram (UD).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,24 +25,7 @@ pub struct Datagram {
 }
 
 /// One work request of the send queue.
-#[derive(Clone, Copy, Debug)]
-pub struct SendRequest<'a> {
-    /// The program's own number, which the completion returns.
-    pub wr_id: u64,
-    pub operation: Operation,
-    /// Immediate data of a SEND or WRITE in network byte order.
-    pub immediate: Option<u32>,
-    /// Whether it raises a completion.
-    pub signaled: bool,
-    /// Whether the receiver's completion raises an event.
-    pub solicited: bool,
-    /// Whether it waits for earlier READs and atomics.
-    pub fence: bool,
-    /// The bytes to send; of a READ or atomic the buffer for the result.
-    pub payload: Payload<'a>,
-    /// Where a UD QP sends it; `None` for connected QPs.
-    pub datagram: Option<Datagram>,
-}
+pub type SendRequest<'a> = provider::SendRequest<'a, Datagram>;
 
 /// Why a work request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

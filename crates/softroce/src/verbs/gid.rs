@@ -6,7 +6,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::raw::c_int;
 
-use provider::{create_ah, minus_one_or_zero, pointer_or_errno};
+use provider::verbs::create_ah;
+use provider::{minus_one_or_zero, pointer_or_errno};
 use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_grh, ibv_pd, ibv_wc, ibv_wc_flags};
 
 use crate::wire::{UDP_PORT, as_ipv6};

@@ -29,15 +29,7 @@ pub use device::{
 pub use errno::refuse;
 pub use gid::{create_ah_from_wc, init_ah_from_wc};
 pub use open::{Listing, OpenOptions, devices, named, nic, open_device, open_with};
-pub use provider::{
-    ack_async_event, ack_cq_events, alloc_pd, close_device, create_ah, create_comp_channel,
-    create_cq, create_qp, create_srq, dealloc_pd, dereg_mr, destroy_ah, destroy_comp_channel,
-    destroy_cq, destroy_qp, destroy_srq, free_device_list, get_async_event, get_cq_event,
-    get_device_name, get_pkey_index, modify_qp, modify_qp_udp_sport, modify_srq, qp_to_qp_ex,
-    query_device, query_gid, query_gid_ex, query_gid_ex_sized, query_gid_table, query_gid_type,
-    query_pkey, query_port, query_port_compat, query_port_speed, query_qp, query_srq,
-    reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2, resize_cq,
-};
+pub use provider::verbs::*;
 pub(crate) use qp::plain_attributes;
 pub use qp::{create_qp_ex, udp_source_port};
 pub use query::{KernelFile, kernel_file, query_device_ex};

@@ -12,8 +12,8 @@ use std::sync::{Arc, Once};
 use std::{env, io};
 
 use provider::{
-    AsyncEvent, CqRequest, Engine, Limits, Objects, Port, QpRequest, Queue, Region, Source,
-    SrqRequest, pointer_or_errno,
+    AsyncEvent, CqRequest, Description, Engine, Limits, Objects, Port, QpRequest, Queue, Region,
+    Source, SrqRequest, pointer_or_errno,
 };
 use rdma_sys::{
     ibv_ah_attr, ibv_context, ibv_device, ibv_event_type, ibv_gid_entry, ibv_qp_type, verbs_context,
@@ -141,13 +141,9 @@ pub(super) fn usable(nic: &Nic) -> Result<(), c_int> {
     Err(libc::EIO)
 }
 
-impl Engine for Softroce {
+impl Description for Softroce {
     fn limits(&self) -> Limits {
         query::limits(self)
-    }
-
-    fn usable(&self) -> Result<(), c_int> {
-        usable(&self.nic)
     }
 
     fn port(&self, number: u32) -> Option<Port> {
@@ -161,6 +157,16 @@ impl Engine for Softroce {
 
     fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {
         qp::kind(qp_type).map(|_| ())
+    }
+}
+
+impl Engine for Softroce {
+    fn description(&self) -> &dyn Description {
+        self
+    }
+
+    fn usable(&self) -> Result<(), c_int> {
+        usable(&self.nic)
     }
 
     unsafe fn register(&self, region: Region) -> Result<[u32; 2], c_int> {
@@ -189,7 +195,7 @@ impl Objects for Softroce {
     type Ah = Destination;
 
     fn fill(&self, verbs: &mut verbs_context) {
-        verbs.query_port = Some(provider::query_port_bytes);
+        verbs.query_port = Some(provider::verbs::query_port_bytes);
         verbs.query_device_ex = Some(query::query_device_ex);
         verbs.query_rt_values = Some(query::query_rt_values);
         verbs.alloc_td = Some(domain::alloc_td);
@@ -277,7 +283,7 @@ impl Listing {
 }
 
 /// [`super::open_device`] by name with these options, ignoring those of the environment. One on loopback is at an address of
-/// this opening's own, so that one process can have both ends. Close it with [`provider::close_device`].
+/// this opening's own, so that one process can have both ends. Close it with [`super::close_device`].
 ///
 /// # Errors
 /// ENODEV for a name that no device has; otherwise the sockets' error, as of [`crate::net::open`], or that of the
@@ -300,7 +306,7 @@ pub unsafe fn nic<'a>(context: NonNull<ibv_context>) -> &'a Nic {
 
 #[cfg(test)]
 mod tests {
-    use provider::{ack_async_event, close_device, get_async_event};
+    use provider::verbs::{ack_async_event, close_device, get_async_event};
     use rdma_sys::ibv_async_event;
 
     use super::*;

@@ -4,34 +4,19 @@
 
 use std::os::raw::{c_int, c_void};
 use std::ptr::null_mut;
-use std::slice;
 use std::sync::Arc;
 
 use ibv_qp_create_send_ops_flags as Flags;
-use provider::{Objects, SrqEngine, SrqRequest};
+use provider::{Objects, SrqEngine, SrqRequest, array, post_receives};
 use rdma_sys::{
     ibv_ah, ibv_data_buf, ibv_event_type, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
-    ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_srq, ibv_wr_opcode,
+    ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
 };
 
 use super::errno::post_error;
 use super::open::{Softroce, usable};
 use super::qp::{Batch, Builder, Qp};
-use crate::transport::{
-    Datagram, Kind, Nic, Operation, Payload, PostError, RecvQueue, SendRequest, Sge,
-};
-
-/// An array of a C caller.
-///
-/// # Safety
-/// There are so many at `start`, or none.
-pub(super) unsafe fn array<'a, T>(start: *const T, count: usize) -> &'a [T] {
-    if count == 0 {
-        return &[];
-    }
-    // SAFETY: the caller vouches for them.
-    unsafe { slice::from_raw_parts(start, count) }
-}
+use crate::transport::{Datagram, Kind, Nic, Operation, RecvQueue, SendRequest, Sge};
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
 /// it holds the send queue.
@@ -51,45 +36,12 @@ pub(super) unsafe fn datagram(ah: *mut ibv_ah, qpn: u32, qkey: u32) -> Result<Da
     })
 }
 
-/// A request in the form of the transport. EINVAL for unknown operations.
+/// A request in the form of the transport. EINVAL for unknown operations, and for datagrams without a handle.
 ///
 /// # Safety
 /// As for libibverbs: what the request points to is there, its unions are those of its operation.
+#[inline(always)]
 unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c_int> {
-    use ibv_wr_opcode as Opcode;
-    // SAFETY: the member that the operation needs; of the others the bytes are read, which all are numbers.
-    let (rdma, atomic, immediate) =
-        unsafe { (wr.wr.rdma, wr.wr.atomic, wr.imm_data_invalidated_rkey_union.imm_data) };
-    let (address, rkey) = (rdma.remote_addr, rdma.rkey);
-    let write = Operation::Write { address, rkey };
-    let (operation, immediate) = match wr.opcode {
-        Opcode::IBV_WR_SEND => (Operation::Send, None),
-        Opcode::IBV_WR_SEND_WITH_IMM => (Operation::Send, Some(immediate)),
-        Opcode::IBV_WR_RDMA_WRITE => (write, None),
-        Opcode::IBV_WR_RDMA_WRITE_WITH_IMM => (write, Some(immediate)),
-        Opcode::IBV_WR_RDMA_READ => (Operation::Read { address, rkey }, None),
-        Opcode::IBV_WR_ATOMIC_FETCH_AND_ADD => (
-            Operation::FetchAdd {
-                address: atomic.remote_addr,
-                rkey: atomic.rkey,
-                add: atomic.compare_add,
-            },
-            None,
-        ),
-        Opcode::IBV_WR_ATOMIC_CMP_AND_SWP => (
-            Operation::CompareSwap {
-                address: atomic.remote_addr,
-                rkey: atomic.rkey,
-                compare: atomic.compare_add,
-                swap: atomic.swap,
-            },
-            None,
-        ),
-        _ => return Err(libc::EINVAL),
-    };
-    let count = usize::try_from(wr.num_sge).map_err(|_| libc::EINVAL)?;
-    // SAFETY: the caller's list.
-    let sges = unsafe { array(wr.sg_list.cast::<Sge>(), count) };
     let datagram = if kind == Kind::Ud {
         // SAFETY: requests of such a QP have this member, and a live handle or none.
         Some(unsafe {
@@ -99,20 +51,8 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
     } else {
         None
     };
-    Ok(SendRequest {
-        wr_id: wr.wr_id,
-        operation,
-        immediate,
-        signaled: wr.send_flags & ibv_send_flags::IBV_SEND_SIGNALED.0 != 0,
-        solicited: wr.send_flags & ibv_send_flags::IBV_SEND_SOLICITED.0 != 0,
-        fence: wr.send_flags & ibv_send_flags::IBV_SEND_FENCE.0 != 0,
-        payload: if wr.send_flags & ibv_send_flags::IBV_SEND_INLINE.0 != 0 {
-            Payload::Inline(sges)
-        } else {
-            Payload::Registered(sges)
-        },
-        datagram,
-    })
+    // SAFETY: the caller's.
+    unsafe { SendRequest::from_wr(wr, datagram) }
 }
 
 /// `ibv_post_send(3)`: ENOMEM if the queue is full, EINVAL for requests that the QP does not support. `bad_wr` is the
@@ -149,34 +89,6 @@ pub(super) unsafe extern "C" fn post_send(
     error.unwrap_or(0)
 }
 
-/// Posts a list of receives to a queue.
-pub(super) unsafe fn post_receives(
-    wr: *mut ibv_recv_wr,
-    bad_wr: *mut *mut ibv_recv_wr,
-    mut post: impl FnMut(u64, &[Sge]) -> Result<(), PostError>,
-) -> c_int {
-    let mut next = wr;
-    // SAFETY: null, or the next of the caller's list.
-    while let Some(request) = unsafe { next.as_ref() } {
-        let outcome = match usize::try_from(request.num_sge) {
-            Ok(count) => {
-                // SAFETY: the caller's list.
-                post(request.wr_id, unsafe { array(request.sg_list.cast::<Sge>(), count) })
-            }
-            Err(_) => Err(PostError::Elements),
-        };
-        if let Err(error) = outcome {
-            if !bad_wr.is_null() {
-                // SAFETY: the caller's.
-                unsafe { bad_wr.write(next) };
-            }
-            return post_error(error);
-        }
-        next = request.next;
-    }
-    0
-}
-
 /// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
 pub(super) unsafe extern "C" fn post_recv(
     qp: *mut ibv_qp,
@@ -186,13 +98,11 @@ pub(super) unsafe extern "C" fn post_recv(
     // SAFETY: a live QP, and a list of requests.
     unsafe {
         let transport = &Softroce::qp(qp).transport;
-        post_receives(wr, bad_wr, |wr_id, sges| transport.post_recv(wr_id, sges))
+        post_receives(wr, bad_wr, |wr_id, sges| {
+            transport.post_recv(wr_id, sges).map_err(post_error)
+        })
     }
 }
-
-// Elements are posted as they are: both structs are an address, a length and a key.
-const _: () =
-    assert!(size_of::<Sge>() == size_of::<ibv_sge>() && align_of::<Sge>() == align_of::<ibv_sge>());
 
 /// The device's part of an SRQ.
 pub(crate) struct Srq {
@@ -229,8 +139,8 @@ pub(super) unsafe extern "C" fn post_srq_recv(
         let inner = Softroce::srq(srq);
         let usable = usable(&inner.nic);
         post_receives(wr, bad_wr, |wr_id, sges| {
-            usable.map_err(|_| PostError::Process)?;
-            inner.queue.post(wr_id, sges)
+            usable?;
+            inner.queue.post(wr_id, sges).map_err(post_error)
         })
     }
 }

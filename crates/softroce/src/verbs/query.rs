@@ -280,7 +280,7 @@ fn interface_name(index: u32) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use provider::{close_device, query_pkey};
+    use provider::verbs::{close_device, query_pkey};
 
     use super::*;
     use crate::verbs::{OpenOptions, open_with};
