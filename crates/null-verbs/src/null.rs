@@ -106,7 +106,9 @@ impl Cq {
         self.tail.store(tail.wrapping_add(1), Ordering::Relaxed);
     }
 
+    /// Apart from the loops, which keep their registers.
     #[cold]
+    #[inline(never)]
     fn overflow(&self) {
         if !self.overflowed.swap(true, Ordering::Relaxed) {
             self.events.raise(ibv_event_type::IBV_EVENT_CQ_ERR);
