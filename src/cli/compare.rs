@@ -7,7 +7,10 @@ use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -20,18 +23,19 @@ use crate::cli::{
     sweep::plan::{Sink, apart},
     terminal::{Failure, say, unless_closed},
 };
+use experiment::{LaunchPlan, Measurer, Round, Stop};
 use perftest::{Child, Ended, Launch};
 use report::{
-    judge::compare::{self, Aspect, Comparison, Verdict},
+    judge::compare::{self, Aspect},
     show::compare as output,
 };
 use results::{
     load::{Found, load},
+    model::{Comparison, Verdict},
     text,
     whole_file::write_whole,
 };
 use settings::TimeSpan;
-use statistics::{InterimAnalyses, LEAST_OBSERVATIONS};
 
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
@@ -139,19 +143,19 @@ fn is_stdout(path: &Path) -> bool {
 
 /// The exit code, with a line that says why it is not 0.
 fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
-    let (regressed, not_comparable) =
-        (comparison.cases_with(Verdict::Regressed), comparison.cases_with(Verdict::NotComparable));
+    let (slower, not_comparable) =
+        (comparison.cases_with(Verdict::Slower), comparison.cases_with(Verdict::NotComparable));
     let total = comparison.cases.len();
-    let slower_metrics = comparison.over_all_with(Verdict::Regressed);
-    if regressed > 0 || !slower_metrics.is_empty() {
+    let slower_metrics = comparison.over_all_with(Verdict::Slower);
+    if slower > 0 || !slower_metrics.is_empty() {
         let names: Vec<&str> =
             slower_metrics.iter().map(|figures| figures.metric.short_name()).collect();
         let over_all = if names.is_empty() {
             String::new()
         } else {
-            format!("over all cases {} regressed; ", names.join(", "))
+            format!("over all cases {} slower; ", names.join(", "))
         };
-        return Err(Failure::failed(format!("{over_all}{regressed} of {total} cases regressed")));
+        return Err(Failure::failed(format!("{over_all}{slower} of {total} cases slower")));
     }
     if total == 0 {
         return Err(Failure::bad_input("no case is on both sides")
@@ -252,45 +256,87 @@ pub fn gate(args: &GateArgs) -> Result<(), Failure> {
 /// Adds rounds until it is clear at a planned look, or nothing more fits into the budget; the part of the chance of error
 /// that the look had.
 fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Failure> {
-    let stop = stop_flag().map_err(Failure::undone)?;
-    let words = args.words();
-    let (began, mut rounds) = (Instant::now(), 0);
-    let mut plan: Option<Plan> = None;
-    loop {
-        rounds += 1;
-        for place in order(rounds) {
-            let side = &sides[place];
-            note(args, &format!("launch {rounds} of {}: {}", side.name, side.title()));
-            side.launch(&words, &args.out, &stop)?;
-        }
-        let spent = began.elapsed();
-        let seconds = spent.as_secs_f64();
-        if plan.is_none() {
-            let comparison = compared(args, sides, 1.0)?;
-            if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
-                note(args, "the sides were not measured alike: more launches would not help");
-                return Ok((comparison, 1.0));
+    let mut launches = Launches {
+        args,
+        sides,
+        sweep: args.words(),
+        stop: stop_flag().map_err(Failure::undone)?,
+        began: Instant::now(),
+        plan: None,
+        found: (Comparison::default(), 1.0),
+    };
+    experiment::run(&mut launches)?;
+    Ok(launches.found)
+}
+
+/// Launches of both sides of a gate.
+struct Launches<'a> {
+    args: &'a GateArgs,
+    sides: &'a [Side<'a>; 2],
+    /// The sweep's words.
+    sweep: Vec<String>,
+    stop: Arc<AtomicBool>,
+    began: Instant,
+    /// Made after the first round.
+    plan: Option<LaunchPlan>,
+    /// What the last look came to, and its part of the chance of error.
+    found: (Comparison, f64),
+}
+
+impl Measurer for Launches<'_> {
+    type Error = Failure;
+
+    fn measure(&mut self, side: usize, round: u32) -> Result<(), Failure> {
+        let side = &self.sides[side];
+        note(self.args, &format!("launch {round} of {}: {}", side.name, side.title()));
+        side.launch(&self.sweep, &self.args.out, &self.stop)
+    }
+
+    fn look(&mut self, round: &Round) -> Result<bool, Failure> {
+        let (args, seconds) = (self.args, round.spent.as_secs_f64());
+        let plan = match self.plan.take() {
+            Some(plan) => plan,
+            None => {
+                let comparison = compared(args, self.sides, 1.0)?;
+                if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
+                    note(args, "the sides were not measured alike: more launches would not help");
+                    self.found = (comparison, 1.0);
+                    return Ok(true);
+                }
+                let plan = LaunchPlan::new(args.budget.into(), round.spent, args.launches)
+                    .ok_or_else(|| too_small(args.budget, seconds))?;
+                let most = plan.most;
+                let text = format!("the first launches took {seconds:.0} s: at most {most} a side");
+                note(args, &text);
+                plan
             }
-            let first = Plan::new(args.budget.into(), spent, args.launches)
-                .ok_or_else(|| too_small(args.budget, seconds))?;
-            let last = first.last;
-            note(args, &format!("the first launches took {seconds:.0} s: at most {last} a side"));
-            plan = Some(first);
-        }
-        let Some((part, is_last)) = plan.as_mut().and_then(|plan| plan.after(rounds, spent)) else {
-            continue;
         };
-        let comparison = compared(args, sides, part)?;
+        let part = plan.look(round);
+        self.plan = Some(plan);
+        let Some(part) = part else {
+            return Ok(false);
+        };
+        let comparison = compared(args, self.sides, part)?;
         let is_settled = comparison.is_settled();
-        if is_settled || is_last {
+        self.found = (comparison, part);
+        if is_settled || round.is_last {
             let why = if is_settled {
                 "it is clear"
             } else {
                 "the budget or the launches are used up, and not every case is clear"
             };
-            note(args, &format!("{rounds} launches a side in {seconds:.0} s: {why}"));
-            return Ok((comparison, part));
+            note(args, &format!("{} launches a side in {seconds:.0} s: {why}", round.number));
         }
+        Ok(is_settled)
+    }
+
+    fn stop(&self) -> Stop {
+        let most = self.plan.as_ref().map_or(self.args.launches, |plan| plan.most);
+        Stop { most, budget: Some(self.args.budget.into()) }
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 
@@ -354,45 +400,6 @@ fn write_verdict(folder: &Path, comparison: &Comparison) -> Result<(), Failure> 
         write_whole(&path, |out| write(comparison, out)).map_err(Failure::undone)?;
     }
     Ok(())
-}
-
-/// The places of base and new in the order of a round: A B, B A, and so on.
-fn order(round: u32) -> [usize; 2] {
-    match round % 2 {
-        1 => [0, 1],
-        _ => [1, 0],
-    }
-}
-
-/// A plan, made after the first round.
-#[derive(Debug, PartialEq)]
-struct Plan {
-    looks: InterimAnalyses,
-    /// After this round it ends, clear or not.
-    last: u32,
-    budget: Duration,
-}
-
-impl Plan {
-    /// As many rounds as the first one fits into the budget, at most `most`; `None` where they are too few for a verdict.
-    fn new(budget: Duration, first_round: Duration, most: u32) -> Option<Plan> {
-        let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
-        let last = (fit as u32).min(most);
-        (last as usize >= LEAST_OBSERVATIONS).then(|| Plan {
-            looks: InterimAnalyses::of_launches(last),
-            last,
-            budget,
-        })
-    }
-
-    /// What follows `rounds` that have taken so long: a look with this part of the chance of error, and whether no round
-    /// follows it; or `None`, another round.
-    fn after(&self, rounds: u32, spent: Duration) -> Option<(f64, bool)> {
-        let no_room = spent + spent / rounds.max(1) > self.budget;
-        let is_last = rounds >= self.last || no_room;
-        let is_look = is_last || self.looks.is_due(rounds, false);
-        is_look.then(|| (self.looks.part(rounds), is_last))
-    }
 }
 
 /// How often it is looked whether a process has ended.
@@ -510,50 +517,4 @@ fn last_lines(ended: &Ended) -> String {
     let first = lines.len().saturating_sub(SHOWN.0);
     let last = lines[first..].join(" ");
     if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, SHOWN.1) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: Duration = Duration::from_secs(1);
-
-    #[test]
-    fn sides_take_turns() {
-        let places: Vec<usize> = (1..=4).flat_map(order).collect();
-        assert_eq!(places, [0, 1, 1, 0, 0, 1, 1, 0]);
-    }
-
-    /// Rounds of so many seconds, the first and each other, until there is no other: those after which it was looked, with
-    /// their parts.
-    fn looks(budget: u32, first: u32, other: u32) -> Option<Vec<(u32, f64)>> {
-        let mut spent = SECOND * first;
-        let plan = Plan::new(SECOND * budget, spent, 40)?;
-        let mut found = Vec::new();
-        for round in 1.. {
-            let look = plan.after(round, spent);
-            found.extend(look.map(|(part, _)| (round, part)));
-            if look.is_some_and(|(_, is_last)| is_last) {
-                break;
-            }
-            spent += SECOND * other;
-        }
-        Some(found)
-    }
-
-    #[test]
-    fn looks_follow_from_the_budget_and_the_first_round() {
-        let planned = [6, 11, 21, 40].map(|round| (round, 0.25)).to_vec();
-        for (budget, first, other, expected) in [
-            (600, 60, 60, Some(vec![(6, 0.5), (10, 0.5)])),
-            (480, 60, 60, Some(vec![(8, 1.0)])),
-            (600, 1, 1, Some(planned)),
-            (179, 60, 60, None),
-            // Slow rounds end it within the budget, with the part of the next look.
-            (600, 60, 120, Some(vec![(5, 0.5)])),
-        ] {
-            assert_eq!(looks(budget, first, other), expected, "{budget}, {other}");
-        }
-        assert_eq!(looks(600, 0, 0).map(|it| it.len()), Some(4));
-    }
 }

@@ -17,7 +17,7 @@ use crate::cli::{
 use plan::nodes::{ListError, MOST_NODES, expand};
 use report::{
     judge::{
-        compare::{Comparison, Options, compare},
+        compare::{Options, compare},
         findings::findings,
     },
     observe::Observed,
@@ -38,7 +38,7 @@ use report::{
 };
 use results::{
     load::{Found, Loaded, load},
-    model::ResultFile,
+    model::{Comparison, ResultFile},
     text,
 };
 use settings::text_file::{TextFileError, read_text};

@@ -15,7 +15,7 @@ use crate::{
 };
 use plan::{Case, Sweep};
 use report::observe::format::time_text;
-use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run};
+use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run};
 use settings::{Rate, Stop};
 
 /// The right one for this stderr: a bar, which `above` keeps whole, or lines.
@@ -442,7 +442,7 @@ impl Observer for Live {
         self.end(latencies.filter_map(|latency| latency.p99).max());
     }
 
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, _: &ResultFile) {
+    fn round_finished(&mut self, _: &Case, _: &CaseComparison, _: &ResultFile) {
         self.end(None);
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use experiment::{Bench, InTurns, Measured, Question};
 use node::perftest::{PerftestLaunch, equipped};
 use node::resources::{NodeResources, Route};
 use perftest::{Child, Ended, Figure, Job, MIN_MESSAGES, Program, figure, measuring, note};
@@ -13,21 +14,16 @@ use protocol::error::LinkError;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
 use protocol::message::{Message, PerftestEnd, PerftestMessage, SessionMessage};
-use report::observe;
 use report::observe::standing::{self, Standing};
-use results::model::{PerftestComparison, PerftestPair, Run};
+use results::Metric;
+use results::model::{CaseComparison, Run};
 use results::text::seconds_text;
 use settings::Stop;
-use statistics::{Turn, Verdict};
 
 use super::assemble::PathFacts;
-use super::beside::{interim_result, is_new_first, verdict_note};
 use super::interface::{Against, Observer, SweepOptions};
 use super::nodes::Node;
 use super::sweeper::{StopReason, Sweeper};
-
-/// After so many failed pairs in a row there are no more of the case.
-const MOST_FAILURES: u32 = 3;
 
 /// Bounds of the messages of a latency run, which perftest keeps a time of each.
 const LATENCY_MESSAGES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000;
@@ -47,11 +43,6 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A client without its server is given this time to say what it saw.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-const UNCLEAR: &str = "unclear";
-
-/// Names rocebench in a pair.
-const OWN: &str = "rocebench";
 
 fn programs(options: &SweepOptions) -> Vec<Program> {
     let mut programs = Vec::new();
@@ -101,147 +92,168 @@ pub(super) fn run_case(
     against: &Against,
     version: Option<&str>,
 ) -> Result<(), StopReason> {
-    let mut pairing = Pairing::new(index, case, against, version);
-    let mut failures_in_a_row = 0;
-    for number in 1..=against.max_pairs {
-        let mut pair = pairing.next(number);
-        let done = pairing.pair(sweeper, &mut pair);
-        failures_in_a_row = match pair.failure {
-            Some(_) => failures_in_a_row + 1,
-            None => 0,
-        };
-        let is_over = done.is_err() || failures_in_a_row == MOST_FAILURES;
-        pairing.add(pair, is_over || number == against.max_pairs);
-        pairing.publish(sweeper);
-        done?;
-        if is_over || pairing.is_settled() {
-            break;
-        }
-    }
-    Ok(())
+    let program = Program::for_case(case);
+    let metric = metric(case, program);
+    let perftest = version.map_or_else(|| "perftest".to_owned(), |it| format!("perftest {it}"));
+    let comparison = CaseComparison {
+        id: case.id.clone(),
+        sides: [perftest, "rocebench".to_owned()],
+        base_command: vec![program.name().to_owned()],
+        ..CaseComparison::default()
+    };
+    let stop = experiment::Stop { most: against.max_pairs, budget: None };
+    let questions = vec![Question::new(metric)];
+    let mut in_turns = InTurns::new([comparison], questions, against.pairs, stop);
+    let mut pairing = Pairing::new(sweeper, index, case, against);
+    in_turns.run(&mut pairing)
 }
 
-/// A case and what its pairs came to so far.
-struct Pairing<'a> {
+/// Number of rocebench's side; perftest's is the base.
+const ROCEBENCH: usize = 1;
+
+/// By which figure a case is compared with perftest that `program` runs too.
+fn metric(case: &Case, program: Program) -> Metric {
+    match (program.is_latency(), case.size_bytes) {
+        // Of the messages of a run: perftest has medians of its own.
+        (true, _) => Metric::P50Ns,
+        (false, ..=SMALL_BYTES) => Metric::MmsgPerS,
+        (false, _) => Metric::GbitPerS,
+    }
+}
+
+/// rocebench's figure: of both directions together, of what was sent, as perftest prints it.
+fn of_run(metric: Metric, run: &Run) -> Option<f64> {
+    if metric == Metric::P50Ns {
+        return Some(run.flows.first()?.latency_ns.as_ref()?.p50? as f64);
+    }
+    let totals = run.flows.iter().map(|flow| &flow.totals);
+    let rate: Option<f64> = match metric {
+        Metric::GbitPerS => totals.map(|totals| totals.gbit_per_s).sum(),
+        _ => totals.map(|totals| totals.mmsg_per_s).sum(),
+    };
+    rate.filter(|rate| *rate > 0.0)
+}
+
+/// The same figure of perftest's output.
+fn of_figure(metric: Metric, figure: Figure) -> Option<f64> {
+    match (metric, figure) {
+        (Metric::GbitPerS, Figure::Bandwidth { gbit_per_s, .. }) => Some(gbit_per_s),
+        (Metric::MmsgPerS, Figure::Bandwidth { mmsg_per_s, .. }) => Some(mmsg_per_s),
+        (Metric::P50Ns, Figure::Latency { median_ns }) => Some(median_ns),
+        _ => None,
+    }
+}
+
+/// A case whose runs take turns with perftest's.
+struct Pairing<'a, 'b> {
+    sweeper: &'a mut Sweeper<'b>,
     index: usize,
     case: &'a Case,
     against: &'a Against,
-    program: Program,
     metric: Metric,
-    comparison: PerftestComparison,
+    /// perftest's arguments, without the address and port at which its ends meet.
+    arguments: Vec<String>,
     /// The path in use, from the first run that connected.
     path: Option<PathFacts>,
     /// Of the first whole run: its messages and its length in seconds.
     whole: Option<(u64, f64)>,
+    /// The round whose run of rocebench came to nothing.
+    failed_round: u32,
 }
 
-impl<'a> Pairing<'a> {
-    fn new(index: usize, case: &'a Case, against: &'a Against, version: Option<&str>) -> Self {
-        let program = Program::for_case(case);
-        let metric = Metric::new(case, program);
+impl Bench for Pairing<'_, '_> {
+    type Error = StopReason;
+
+    fn measure(&mut self, side: usize, round: u32) -> Result<Measured, StopReason> {
+        if side == ROCEBENCH { self.own(round) } else { self.theirs(round) }
+    }
+
+    fn words(&self, error: &StopReason) -> String {
+        error.words().to_owned()
+    }
+
+    /// perftest gets the path that the ends agreed on, which rocebench's run shows.
+    fn leader(&self, _: u32) -> Option<usize> {
+        self.path.is_none().then_some(ROCEBENCH)
+    }
+
+    fn remark(&self, _: usize) -> Option<String> {
+        note(self.case)
+    }
+
+    fn publish(&mut self, _: usize, comparison: &CaseComparison) {
+        let mut comparison = comparison.clone();
+        comparison.base_command.extend(self.arguments.iter().cloned());
+        self.sweeper.publish(self.case, comparison);
+    }
+}
+
+impl<'a, 'b> Pairing<'a, 'b> {
+    fn new(
+        sweeper: &'a mut Sweeper<'b>,
+        index: usize,
+        case: &'a Case,
+        against: &'a Against,
+    ) -> Self {
         Pairing {
+            sweeper,
             index,
             case,
             against,
-            program,
-            metric,
-            comparison: PerftestComparison {
-                program: program.name().to_owned(),
-                version: version.map(str::to_owned),
-                metric: metric.name().to_owned(),
-                margin: Some(metric.margin()),
-                verdict: UNCLEAR.to_owned(),
-                ..PerftestComparison::default()
-            },
+            metric: metric(case, Program::for_case(case)),
+            arguments: Vec::new(),
             path: None,
             whole: None,
+            failed_round: 0,
         }
     }
 
-    /// Runs the next pair. Half of the pairs that count begin with each program, also after failures. perftest gets the
-    /// path that the ends agreed on, which rocebench's run shows.
-    fn next(&self, number: u32) -> PerftestPair {
-        let own_first = self.path.is_none() || is_new_first(&counting(&self.comparison), number);
-        PerftestPair {
-            run: number,
-            first: if own_first { OWN } else { "perftest" }.to_owned(),
-            ..PerftestPair::default()
-        }
-    }
-
-    /// One run of each. What failed is in the pair.
-    fn pair(
-        &mut self,
-        sweeper: &mut Sweeper<'_>,
-        pair: &mut PerftestPair,
-    ) -> Result<(), StopReason> {
-        let done = if pair.first == OWN {
-            self.own(sweeper, pair).and_then(|()| self.theirs(sweeper, pair))
-        } else {
-            self.theirs(sweeper, pair).and_then(|()| self.own(sweeper, pair))
-        };
-        if let Err(StopReason::Interrupted) = &done {
-            pair.failure.get_or_insert_with(|| "interrupted".into());
-        } else if done.is_err() {
-            pair.failure.get_or_insert_with(|| "the sweep ended".into());
-        }
-        done
-    }
-
-    fn own(
-        &mut self,
-        sweeper: &mut Sweeper<'_>,
-        pair: &mut PerftestPair,
-    ) -> Result<(), StopReason> {
-        let number = pair.run;
-        let runs = self.against.pairs.max(number);
-        let path = sweeper.run(self.index, self.case, number, runs)?;
+    fn own(&mut self, round: u32) -> Result<Measured, StopReason> {
+        let runs = self.against.pairs.max(round);
+        let path = self.sweeper.run(self.index, self.case, round, runs)?;
         self.path = self.path.or(path);
-        let run = sweeper.outcome.result.cases.last();
-        let Some(run) = run.and_then(|case| case.runs.last()) else {
-            return Ok(());
+        let run = self.sweeper.outcome.result.cases.last().and_then(|case| case.runs.last());
+        let mut measured = Measured::default();
+        let Some(run) = run else {
+            return Ok(measured);
         };
         let standing = standing::of_run(run);
         if let Standing::Doubtful(_) = standing {
-            pair.doubt = Some(standing.words().to_owned());
+            measured.doubt = Some(format!("rocebench's run is in doubt: {}", standing.words()));
         }
         if standing.has_figures() {
-            pair.rocebench = self.metric.of_run(run);
+            measured.figures.extend(of_run(self.metric, run).map(Some));
             if let Some(flow) = run.flows.first() {
                 let whole = (flow.totals.messages, flow.window.seconds);
                 self.whole.get_or_insert(whole);
             }
         }
-        if pair.rocebench.is_none() {
-            let why = match standing {
+        if measured.figures.is_empty() {
+            self.failed_round = round;
+            measured.failure = Some(match standing {
                 Standing::Counts | Standing::Doubtful(_) => {
                     "rocebench's run has no figure".to_owned()
                 }
                 Standing::Stopped => "interrupted".to_owned(),
                 Standing::Bad(reason) => format!("rocebench's run {reason}"),
-            };
-            pair.failure.get_or_insert(why);
+            });
         }
-        Ok(())
+        Ok(measured)
     }
 
-    fn theirs(
-        &mut self,
-        sweeper: &mut Sweeper<'_>,
-        pair: &mut PerftestPair,
-    ) -> Result<(), StopReason> {
-        let Some(path) = self.path.filter(|_| pair.failure.is_none()) else {
-            return Ok(());
+    fn theirs(&mut self, round: u32) -> Result<Measured, StopReason> {
+        let Some(path) = self.path.filter(|_| self.failed_round != round) else {
+            return Ok(Measured::default());
         };
+        let sweeper = &mut *self.sweeper;
         let mut nodes = sweeper.take_nodes()?;
         let Some(server) = nodes.pop() else {
-            return Ok(());
+            return Ok(Measured::default());
         };
         // perftest's client takes the place of this end's node, which may have the device for itself.
         for own in nodes {
             let _ = own.link.send(SessionMessage::Goodbye);
         }
-        let job = self.job(path);
         let options = sweeper.options.ends.resources.clone();
         let network = sweeper.places.network_of_first(options.library);
         let route = server.link.route().map_err(RunFailure::from);
@@ -253,7 +265,8 @@ impl<'a> Pairing<'a> {
         })?;
         // The embedded device is closed, so that other processes may have it; one of the system's stays open.
         let resources = Some(resources).filter(|it| it.port().embedded.is_none());
-        self.comparison.arguments = launch.arguments(&job);
+        let job = job(self.case, self.against, path, self.whole);
+        self.arguments = launch.arguments(&job);
         sweeper.observer.phase("perftest", measuring(self.case));
         let (stop, observer) = (sweeper.stop, &mut *sweeper.observer);
         let done = run_perftest(&server.link, &launch, &job, stop, observer);
@@ -265,170 +278,45 @@ impl<'a> Pairing<'a> {
             sweeper.nodes = Some(vec![own, server]);
         }
         match done {
-            Ok(figure) => pair.perftest = self.metric.of_figure(figure),
+            Ok(figure) => Ok(Measured {
+                figures: of_figure(self.metric, figure).map(Some).into_iter().collect(),
+                ..Measured::default()
+            }),
+            Err(PerftestFailure { failure, .. }) if failure.interrupted => {
+                Err(StopReason::Interrupted)
+            }
             Err(PerftestFailure { failure, output }) => {
-                pair.failure = Some(failure.message);
-                pair.output = output;
-                if failure.interrupted {
-                    return Err(StopReason::Interrupted);
-                }
+                Ok(Measured { output, ..Measured::failed(failure.message) })
             }
-        }
-        Ok(())
-    }
-
-    fn job(&self, path: PathFacts) -> Job {
-        let (own_messages, own_seconds) = self.whole.unwrap_or((0, 0.0));
-        let messages = match self.case.stop() {
-            Stop::MessagesPerQp(messages) => Some(messages.max(MIN_MESSAGES)),
-            // Only a counted run of it prints a median.
-            Stop::DurationNs(_) if self.program.is_latency() => {
-                Some(own_messages.clamp(*LATENCY_MESSAGES.start(), *LATENCY_MESSAGES.end()))
-            }
-            Stop::DurationNs(_) => None,
-        };
-        // A counted run may be so much slower than ours.
-        let counted = match messages {
-            Some(_) => Duration::try_from_secs_f64(own_seconds * 10.0).unwrap_or_default(),
-            None => Duration::ZERO,
-        };
-        let limit = (self.against.limit + counted).min(perftest::LONGEST_LIMIT);
-        Job {
-            program: self.program,
-            case: self.case.clone(),
-            mtu_bytes: path.mtu_bytes,
-            outstanding_reads: path.outstanding_reads,
-            messages,
-            limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-        }
-    }
-
-    /// More pairs would change nothing, or are not asked for.
-    fn is_settled(&self) -> bool {
-        let enough = counting(&self.comparison).len() >= self.against.pairs as usize;
-        enough && self.comparison.verdict != UNCLEAR
-    }
-
-    fn add(&mut self, pair: PerftestPair, is_last: bool) {
-        let comparison = &mut self.comparison;
-        comparison.pairs.push(pair);
-        let turns = counting(comparison);
-        let planned = (self.against.pairs, self.against.max_pairs);
-        let metric = (self.metric.margin(), self.metric.higher_is_better());
-        let result = interim_result(&turns, planned, metric, is_last);
-        comparison.rocebench_median = result.estimate.map(|it| it.new_median);
-        comparison.perftest_median = result.estimate.map(|it| it.base_median);
-        comparison.ratio = result.estimate.map(|it| it.ratio);
-        (comparison.ratio_low, comparison.ratio_high) = result.interval.unzip();
-        let word = match result.verdict {
-            Verdict::Better => "faster",
-            Verdict::Equal => "equal",
-            Verdict::Worse => "slower",
-            Verdict::Unclear => UNCLEAR,
-        };
-        let mut notes: Vec<String> = note(self.case).into_iter().collect();
-        let count = comparison.pairs.len();
-        let in_doubt =
-            comparison.pairs.iter().filter(|it| it.failure.is_none() && it.doubt.is_some()).count();
-        let why = "do not count, since rocebench's run is in doubt";
-        for (left_out, what) in [(count - turns.len() - in_doubt, "failed"), (in_doubt, why)] {
-            if left_out > 0 {
-                notes.push(format!("{left_out} of {count} pairs {what}"));
-            }
-        }
-        notes.extend(verdict_note(turns.len(), "pairs", is_last, result.verdict));
-        comparison.note = (!notes.is_empty()).then(|| notes.join("; "));
-        self.comparison.verdict = word.to_owned();
-    }
-
-    fn publish(&self, sweeper: &mut Sweeper<'_>) {
-        let result = &mut sweeper.outcome.result;
-        if let Some(entry) = result.cases.last_mut().filter(|it| it.id == self.case.id) {
-            entry.perftest = Some(self.comparison.clone());
-        }
-        if let Some(pair) = self.comparison.pairs.last() {
-            sweeper.observer.pair_finished(self.case, pair, &sweeper.outcome.result);
         }
     }
 }
 
-fn counting(comparison: &PerftestComparison) -> Vec<Turn> {
-    comparison
-        .pairs
-        .iter()
-        .filter_map(|pair| {
-            let (new, base) = pair.counted()?;
-            Some(Turn { new_first: pair.first == OWN, base, new })
-        })
-        .collect()
-}
-
-/// By which figure a case is compared with perftest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Metric {
-    Bandwidth,
-    Rate,
-    Latency,
-}
-
-impl Metric {
-    /// Of a case that `program` runs too.
-    fn new(case: &Case, program: Program) -> Metric {
-        match (program.is_latency(), case.size_bytes) {
-            (true, _) => Metric::Latency,
-            (false, ..=SMALL_BYTES) => Metric::Rate,
-            (false, _) => Metric::Bandwidth,
+/// perftest's part of a pair on this path; `whole` are messages and seconds of rocebench's first whole run.
+fn job(case: &Case, against: &Against, path: PathFacts, whole: Option<(u64, f64)>) -> Job {
+    let program = Program::for_case(case);
+    let (own_messages, own_seconds) = whole.unwrap_or((0, 0.0));
+    let messages = match case.stop() {
+        Stop::MessagesPerQp(messages) => Some(messages.max(MIN_MESSAGES)),
+        // Only a counted run of it prints a median.
+        Stop::DurationNs(_) if program.is_latency() => {
+            Some(own_messages.clamp(*LATENCY_MESSAGES.start(), *LATENCY_MESSAGES.end()))
         }
-    }
-
-    /// The same figure where results are compared with results.
-    fn of_results(self) -> observe::Metric {
-        match self {
-            Metric::Bandwidth => observe::Metric::GbitPerS,
-            Metric::Rate => observe::Metric::MmsgPerS,
-            Metric::Latency => observe::Metric::P50Ns,
-        }
-    }
-
-    /// As a result file names it.
-    fn name(self) -> &'static str {
-        match self {
-            // Not of all messages: perftest has medians of its own.
-            Metric::Latency => "latency_ns",
-            other => other.of_results().name(),
-        }
-    }
-
-    /// How much of a difference does not matter.
-    fn margin(self) -> f64 {
-        self.of_results().default_margin()
-    }
-
-    fn higher_is_better(self) -> bool {
-        self.of_results().higher_is_better()
-    }
-
-    /// rocebench's: of both directions together, of what was sent, as perftest prints it.
-    fn of_run(self, run: &Run) -> Option<f64> {
-        if self == Metric::Latency {
-            return Some(run.flows.first()?.latency_ns.as_ref()?.p50? as f64);
-        }
-        let totals = run.flows.iter().map(|flow| &flow.totals);
-        let rate: Option<f64> = match self {
-            Metric::Bandwidth => totals.map(|totals| totals.gbit_per_s).sum(),
-            _ => totals.map(|totals| totals.mmsg_per_s).sum(),
-        };
-        rate.filter(|rate| *rate > 0.0)
-    }
-
-    /// The same figure of perftest's output.
-    fn of_figure(self, figure: Figure) -> Option<f64> {
-        match (self, figure) {
-            (Metric::Bandwidth, Figure::Bandwidth { gbit_per_s, .. }) => Some(gbit_per_s),
-            (Metric::Rate, Figure::Bandwidth { mmsg_per_s, .. }) => Some(mmsg_per_s),
-            (Metric::Latency, Figure::Latency { median_ns }) => Some(median_ns),
-            _ => None,
-        }
+        Stop::DurationNs(_) => None,
+    };
+    // A counted run may be so much slower than ours.
+    let counted = match messages {
+        Some(_) => Duration::try_from_secs_f64(own_seconds * 10.0).unwrap_or_default(),
+        None => Duration::ZERO,
+    };
+    let limit = (against.limit + counted).min(perftest::LONGEST_LIMIT);
+    Job {
+        program,
+        case: case.clone(),
+        mtu_bytes: path.mtu_bytes,
+        outstanding_reads: path.outstanding_reads,
+        messages,
+        limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
     }
 }
 

@@ -7,7 +7,7 @@ use node::resources::NodeOptions;
 use plan::{Case, RailsAsked, Searches, Sweep};
 use protocol::failure::RunFailure;
 use protocol::token::Token;
-use results::model::{CaseConfig, LoadSearch, PerftestPair, ResultFile, Run, Tool};
+use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run, Tool};
 
 use super::ranks::Ranks;
 
@@ -127,8 +127,8 @@ pub trait Observer {
     fn cases_added(&mut self, _cases: &[Case]) {}
     /// A run is over; `result` has it and all before it.
     fn run_finished(&mut self, _config: &CaseConfig, _run: &Run, _result: &ResultFile) {}
-    /// A pair of runs is over, of rocebench and of perftest; `result` has it and all before it.
-    fn pair_finished(&mut self, _case: &Case, _pair: &PerftestPair, _result: &ResultFile) {}
+    /// A round of a case and its base is over; `result` has it and all before it.
+    fn round_finished(&mut self, _case: &Case, _so_far: &CaseComparison, _result: &ResultFile) {}
     /// Something that a person should know.
     fn note(&mut self, _text: &str) {}
 }

@@ -8,6 +8,7 @@
 
 use std::collections::HashSet;
 
+use experiment::{Measurer, Stop, run};
 use plan::{Case, Flow, quick};
 use report::judge::mesh::{Cell, Matrix, Mesh, Place, floor};
 use statistics::spread;
@@ -29,26 +30,53 @@ const OF_A_PASS: usize = 16;
 /// The sweep cannot go on.
 pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason> {
     for rounds in quick::rounds(sweeper.sweep) {
-        let (mut done, most) = (rounds.len(), quick::most_further(rounds.len()) + rounds.len());
-        while let Some(mesh) = mesh_of(sweeper, rounds[0]) {
-            let pass = next_pass(&mesh, done, most - done);
-            if pass.is_empty() {
-                break;
-            }
-            let pass: Vec<Case> = (done + 1..)
-                .zip(&pass)
-                .map(|(number, links)| round(&rounds, number, links))
-                .collect();
-            done += pass.len();
-            sweeper.total += pass.len();
-            sweeper.observer.cases_added(&pass);
-            for case in &pass {
-                let index = sweeper.outcome.result.cases.len();
-                sweeper.run(index, case, 1, 1)?;
-            }
-        }
+        let done = rounds.len();
+        let most = quick::most_further(done) + done;
+        run(&mut Passes { sweeper: &mut *sweeper, rounds, done, most, pass: Vec::new() })?;
     }
     Ok(())
+}
+
+/// Passes over what looks bad, whose sides are rounds of flows.
+struct Passes<'a, 'b> {
+    sweeper: &'a mut Sweeper<'b>,
+    /// Rounds of pairs that were planned.
+    rounds: Vec<&'b Case>,
+    /// Rounds of pairs so far, and at most.
+    done: usize,
+    most: usize,
+    pass: Vec<Case>,
+}
+
+impl Measurer for Passes<'_, '_> {
+    type Error = StopReason;
+
+    fn order(&mut self, _: u32) -> Vec<usize> {
+        let mesh = mesh_of(self.sweeper, self.rounds[0]);
+        let pass = mesh.map(|mesh| next_pass(&mesh, self.done, self.most - self.done));
+        self.pass = (self.done + 1..)
+            .zip(pass.unwrap_or_default())
+            .map(|(number, links)| round(&self.rounds, number, &links))
+            .collect();
+        self.done += self.pass.len();
+        self.sweeper.total += self.pass.len();
+        self.sweeper.observer.cases_added(&self.pass);
+        (0..self.pass.len()).collect()
+    }
+
+    fn measure(&mut self, side: usize, _: u32) -> Result<(), StopReason> {
+        let index = self.sweeper.outcome.result.cases.len();
+        self.sweeper.run(index, &self.pass[side], 1, 1).map(drop)
+    }
+
+    /// Whether more is to be known says the order of the next pass.
+    fn look(&mut self, _: &experiment::Round) -> Result<bool, StopReason> {
+        Ok(false)
+    }
+
+    fn stop(&self) -> Stop {
+        Stop { most: u32::MAX, budget: None }
+    }
 }
 
 /// What the rounds to which a case belongs say so far.

@@ -62,7 +62,6 @@ pub fn run_sweep(
             command_line: options.command_line.clone(),
             nodes: nodes.iter().map(|node| node_of(node, &own_host)).collect(),
             cases: Vec::new(),
-            beside: Vec::new(),
         },
         failed_runs: 0,
         only_bad_input: true,

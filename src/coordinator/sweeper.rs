@@ -8,7 +8,7 @@ use plan::{Case, Flow, Sweep};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
 use report::observe::standing::{self, Standing};
-use results::model::{CaseResult, NodeResult, ResultFile, Run};
+use results::model::{CaseComparison, CaseResult, NodeResult, ResultFile, Run};
 use serde_json::Value;
 use statistics::median;
 
@@ -36,6 +36,16 @@ pub(crate) enum StopReason {
     Lost(ConnectError),
     /// This end cannot go on.
     Broken(RunFailure),
+}
+
+impl StopReason {
+    /// What became of the round that it ended.
+    pub(super) fn words(&self) -> &'static str {
+        match self {
+            StopReason::Interrupted => "interrupted",
+            StopReason::Lost(_) | StopReason::Broken(_) => "the sweep ended",
+        }
+    }
 }
 
 impl From<Unconnected> for StopReason {
@@ -122,6 +132,17 @@ impl Sweeper<'_> {
         Ok(done.run)
     }
 
+    /// Records what a case came to beside its base, where it has a run, and shows its last round.
+    pub(super) fn publish(&mut self, case: &Case, comparison: CaseComparison) {
+        let cases = &mut self.outcome.result.cases;
+        let Some(entry) = cases.iter_mut().find(|entry| entry.id == case.id) else {
+            return;
+        };
+        let config = entry.config.clone();
+        let comparison = entry.comparison.insert(CaseComparison { config, ..comparison }).clone();
+        self.observer.round_finished(case, &comparison, &self.outcome.result);
+    }
+
     fn run_with(&mut self, nodes: &[Node], case: &Case, number: u32) -> Assembled {
         let done = run(nodes, case, number, self.stop, self.observer);
         if let (false, Some(failure)) = (done.goes_on, &done.failure) {
@@ -182,7 +203,7 @@ fn record(
             config: config(case, nodes),
             runs: Vec::new(),
             searches: Vec::new(),
-            perftest: None,
+            comparison: None,
         });
     }
     let Some(entry) = outcome.result.cases.get_mut(index) else {

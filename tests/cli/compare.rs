@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::{Ran, has, run};
-use report::judge::compare::{CaseComparison, Comparison, Observation, Verdict};
+use results::model::{CaseComparison, Comparison, Observation, Verdict};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
@@ -84,7 +84,7 @@ fn a_slower_case_regresses_and_the_other_does_not() {
     };
     let of = |case: &CaseComparison| (case.id.clone(), case.verdict(), case.observation);
     let expected = |id: &str, verdict| (id.to_owned(), verdict, Observation::Run);
-    assert_eq!(of(slower), expected("send-shared-q4-64KiB", Verdict::Regressed));
+    assert_eq!(of(slower), expected("send-shared-q4-64KiB", Verdict::Slower));
     assert_eq!(of(same), expected("write-shared-q1-64B", Verdict::Equal));
     let ratio = slower.metrics[0].ratio.unwrap();
     assert!((ratio - 0.9).abs() < 0.005, "{ratio}");
@@ -148,19 +148,19 @@ fn all_cases_together_are_told_first_in_every_document() {
     let (markdown, junit) = (path("c.md"), path("c.xml"));
     // 2 % are within a case's margin, and beyond that of all together.
     let ran = compare(&[&base, &new, "--markdown", &markdown, "--junit", &junit]).ends(1);
-    has(&ran.err, ["over all cases bandwidth regressed; 0 of 18"]);
+    has(&ran.err, ["over all cases bandwidth slower; 0 of 18"]);
     let order = [
         "5 launches a side find a loss of twice the margin in 7 of 7",
         "over all 18 cases",
         "\nsend-shared-q4-64KiB-0: ",
-        "over all cases bandwidth regressed; 18 cases: ",
+        "over all cases bandwidth slower; 18 cases: ",
     ];
     has(&ran.out, order);
     let places = order.map(|words| ran.out.find(words));
     assert!(places.is_sorted(), "{}", ran.out);
     let [comment, cases] = [markdown, junit].map(|file| fs::read_to_string(file).unwrap());
-    let headline = "❌ rocebench: over all cases bandwidth regressed;";
-    has(&comment, [headline, "| **regressed** |"]);
+    let headline = "❌ rocebench: over all cases bandwidth slower;";
+    has(&comment, [headline, "| **slower** |"]);
     has(&cases, ["classname=\"over all cases\"", "failures=\"1\""]);
 }
 
@@ -266,9 +266,9 @@ fn every_document_is_written_where_it_was_asked_for() {
     let action = "--github-action-benchmark";
     let column = "time,commit,side,send-shared-q4-64KiB.gbit_per_s";
     let documents = [
-        ("--json", "c.json", "", "\"comparison_version\": 1"),
-        ("--markdown", "c.md", "", "**regressed**"),
-        ("--junit", "c.xml", "", "<failure message=\"regressed: "),
+        ("--json", "c.json", "", "\"comparison_version\": 2"),
+        ("--markdown", "c.md", "", "**slower**"),
+        ("--junit", "c.xml", "", "<failure message=\"slower: "),
         ("--bmf", "bmf.json", "", "\"lower_value\""),
         ("--otava", "otava.csv", "", column),
         (action, "action", "bigger-is-better.json", "gbit_per_s"),

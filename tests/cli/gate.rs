@@ -96,7 +96,7 @@ fn a_slower_side_ends_it_with_1() {
     let gate = Gate::against("slower.json", unchanged);
     let ran = gate.run(&["--quiet"]).ends(1);
     assert_eq!(gate.measured(), [6, 6]);
-    has(&ran.err, ["; 1 of 2 cases regressed"]);
+    has(&ran.err, ["; 1 of 2 cases slower"]);
     assert!(!ran.err.contains("gate: "), "{}", ran.err);
 }
 

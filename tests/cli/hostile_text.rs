@@ -71,7 +71,7 @@ fn files(folder: &Path) {
         fs::write(folder.join(name), text).unwrap();
     };
     write("", &result.to_string());
-    write("a", "{\"schema_version\": 1,");
+    write("a", "{\"schema_version\": 2,");
     write("b", &result.to_string());
     result["cases"][0]["config"]["op"] = hostile().into();
     write("c", &result.to_string());

@@ -116,7 +116,7 @@ fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
 fn what_cannot_be_used_is_refused_and_the_rest_is_drawn() {
     let folder = folder();
     let good = fs::read_to_string(folder.path().join("r.json")).unwrap();
-    let newer = good.replacen("\"schema_version\": 1", "\"schema_version\": 99", 1);
+    let newer = good.replacen("\"schema_version\": 2", "\"schema_version\": 99", 1);
     let less = good.replacen("\"path_events\": [],", "", 1);
     for (name, content) in [
         ("cut.json", &good[..good.len() / 2]),
@@ -160,7 +160,7 @@ fn a_single_set_up_counts_and_has_no_figure() {
 fn nothing_to_draw_is_told_and_nothing_is_written() {
     let mut failed = small().result();
     for case in &mut failed.cases {
-        case.perftest = None;
+        case.comparison = None;
         case.runs.iter_mut().for_each(|run| run.complete = false);
     }
     let folder = folder_of(&failed);

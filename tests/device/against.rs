@@ -13,20 +13,20 @@ fn perftest_beside_rocebench_on_soft_roce() {
          --warmup 0 --timeout 18",
     ).run();
     let result = check::complete(&ended);
-    let comparison = result.cases[0].perftest.as_ref().unwrap();
-    assert_eq!(comparison.pairs.len(), 2);
+    let comparison = result.cases[0].comparison.as_ref().unwrap();
+    assert_eq!(comparison.rounds.len(), 2);
     let mut counting = 0;
-    for pair in &comparison.pairs {
-        let output = pair.output.as_deref().unwrap_or_default();
-        match &pair.failure {
+    for round in &comparison.rounds {
+        let output = round.output.as_deref().unwrap_or_default();
+        match &round.failure {
             None => {
-                assert!(pair.rocebench > Some(0.0) && pair.perftest > Some(0.0));
+                assert!(round.new[0] > Some(0.0) && round.base[0] > Some(0.0));
                 counting += 1;
             }
             Some(why) => assert!(output.contains(LOST_ITS_CLOCK), "{why}: {output}"),
         }
     }
-    let line = comparison.arguments.join(" ");
+    let line = comparison.base_command.join(" ");
     for words in ["-x 1 ", "-m 1024", "-d rxe0"] {
         assert!(line.contains(words), "{line}");
     }

@@ -17,17 +17,17 @@ fn sweep(fake: &Fake, limit: &str) -> Call {
 /// That sweep, whose pairs fail; and the first of them.
 fn failing(client: &str, limit: &str) -> (Ended, Value) {
     let fake = Fake::new("ib_write_bw", client, SERVES);
-    let says = "1 of 1 comparisons with perftest failed in every pair";
+    let says = "1 of 1 comparisons with perftest failed in every round";
     let sweep = sweep(&fake, limit).env("SOFTROCE_FAULTS", "duplicate=0.1%,seed=5");
     let ended = sweep.fails(&[says]);
     fake.is_gone();
     let case = &ended.cases()[0];
     assert_eq!(case["runs"][0]["complete"], true);
-    assert_eq!(case["perftest"]["verdict"], "unclear");
-    assert_eq!(case["perftest"]["ratio"], Value::Null);
-    let pair = case["perftest"]["pairs"][0].clone();
-    assert!(pair["rocebench"].as_f64().unwrap() > 0.0 && pair["perftest"].is_null());
-    (ended, pair)
+    let figures = &case["comparison"]["metrics"][0];
+    assert_eq!((&figures["verdict"], &figures["ratio"]), (&"unclear".into(), &Value::Null));
+    let round = case["comparison"]["rounds"][0].clone();
+    assert!(round["new"][0].as_f64().unwrap() > 0.0 && round["base"] == Value::Array(Vec::new()));
+    (ended, round)
 }
 
 fn text<'a>(pair: &'a Value, name: &str) -> &'a str {
@@ -46,7 +46,7 @@ fn a_client_that_crashes_prints_nonsense_or_hangs() {
     for word in ["boom", "faults: seed=5,duplicate=0.001", "--- client", "--- server"] {
         assert!(output.contains(word), "no {word} in {output}");
     }
-    ended.says(&["(pair 1): ib_write_bw: exit status: 3", "its output: "]);
+    ended.says(&["(round 1): ib_write_bw: exit status: 3", "its output: "]);
 
     let (_, without_rate) = failing(
         "echo ' #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]'; echo 64 99 0 nan nan",
@@ -68,7 +68,7 @@ fn a_server_that_crashes_or_does_not_listen() {
     ] {
         let fake = Fake::new("ib_write_bw", "exit 0", server);
         let ended = sweep(&fake, limit).fails(&["its output: no such device"]);
-        let pair = &ended.cases()[0]["perftest"]["pairs"][0];
+        let pair = &ended.cases()[0]["comparison"]["rounds"][0];
         let failure = text(pair, "failure");
         assert_eq!(failure, format!("ib_write_bw's server: {says}"));
         assert!(text(pair, "output").contains("no such device"));
@@ -84,13 +84,13 @@ fn one_broken_program_does_not_stop_the_sweep() {
     let words = "-d soft0 --op send,write -s 64 -n 1000 --warmup 0 --timeout 18 --against perftest";
     let sweep = call(&format!("{words} --pairs 4 --max-pairs 4")).env("PATH", &fake.path());
     let ended = sweep.fails(&["1 of 2 comparisons"]);
-    let pairs = |case: usize| ended.cases()[case]["perftest"]["pairs"].as_array().unwrap();
+    let pairs = |case: usize| ended.cases()[case]["comparison"]["rounds"].as_array().unwrap();
     assert_eq!(pairs(0).len(), 3);
-    assert_eq!(pairs(0)[1]["first"], "perftest");
+    assert_eq!(pairs(0)[1]["first"], ended.cases()[0]["comparison"]["sides"][0]);
     assert_eq!(pairs(1).len(), 4);
     assert!(pairs(1).iter().all(|pair| pair["failure"].is_null()));
-    let note = text(&ended.cases()[0]["perftest"], "note");
-    assert!(note.contains("3 of 3 pairs failed"), "{note}");
+    let note = &ended.cases()[0]["comparison"]["notes"][0];
+    assert_eq!(note, "3 of 3 rounds failed: ib_send_bw: exit status: 1");
 }
 
 /// Waits until perftest's client hangs, and sends a signal to rocebench; how that ended.
@@ -111,9 +111,9 @@ fn an_interrupt_ends_both_ends_and_keeps_what_was_measured() {
     let ended = signalled(Signal::Interrupt).exits(1).says(&["interrupted"]);
     let case = &ended.cases()[0];
     assert_eq!(case["runs"][0]["complete"], true);
-    let pair = &case["perftest"]["pairs"][0];
-    assert_eq!(pair["failure"], "interrupted");
-    assert!(pair["rocebench"].as_f64().unwrap() > 0.0);
+    let round = &case["comparison"]["rounds"][0];
+    assert_eq!(round["failure"], "interrupted");
+    assert!(round["new"][0].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A victim alone and beside attackers: whole runs, and what they leave behind. No rate is asserted.
 
+use results::model::Verdict;
 use testing::program::{Call, Ended, call};
 
 /// A victim of 4 KiB and a flow of the same file, beside which it runs.
@@ -42,25 +43,27 @@ fn order(ended: &Ended) -> Vec<String> {
 #[test]
 fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
     let ended = rounds("--fail-victim 1000x").run();
-    let harms = ended.result().beside;
     // A busy machine's windows may be in doubt.
-    let are_known = harms.iter().all(|it| it.gbit_per_s.factor.is_some());
+    let are_known = ended.result().cases[1..]
+        .iter()
+        .filter_map(|case| case.comparison.as_ref())
+        .all(|it| it.metrics[0].ratio.is_some());
     let ended = ended.exits(i32::from(!are_known)).all_whole(3);
     let there = ["prey", "prey+noise", "prey+mine"];
     assert_eq!(order(&ended), [there, ["prey+mine", "prey+noise", "prey"]].concat());
     let result = ended.result();
-    let named: Vec<&str> = result.beside.iter().map(|it| &*it.attacker).collect();
-    assert_eq!(named, ["noise", "mine"]);
-    for (harm, case) in result.beside.iter().zip(&result.cases[1..]) {
-        assert_eq!((&*harm.alone, &harm.beside), ("prey", &case.id));
-        assert_eq!(harm.rounds, 2);
-        let is_known = harm.gbit_per_s.factor.is_some();
-        assert_eq!(is_known, harm.counted > 0, "{harm:?}");
-        assert_eq!((&*harm.verdict, harm.gbit_per_s.factor_low), ("unclear", None));
+    assert_eq!(result.cases[0].comparison, None);
+    for (name, case) in ["noise", "mine"].into_iter().zip(&result.cases[1..]) {
+        let harm = case.comparison.as_ref().unwrap();
+        assert_eq!(harm.sides, ["alone".to_owned(), format!("beside {name}")]);
+        assert_eq!((&harm.id, harm.rounds.len()), (&case.id, 2));
+        let throughput = &harm.metrics[0];
+        assert_eq!(throughput.ratio.is_some(), harm.base_count > 0, "{harm:?}");
+        assert_eq!((harm.verdict(), throughput.low), (Verdict::Unclear, None));
         // The victim's thread is its own.
         for run in &case.runs {
             assert_eq!(run.node("client").unwrap().workers.len(), 2);
         }
     }
-    ended.shows(&["the victim is", "noise ", "mine ", "a verdict needs at least 8 rounds"]);
+    ended.shows(&["base alone", "prey+noise: ", "prey+mine: ", "unclear, ~8 rounds"]);
 }

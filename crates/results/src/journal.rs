@@ -74,7 +74,7 @@ impl Journal {
             config: case.config.clone(),
             runs: case.runs.last().cloned().into_iter().collect(),
             searches: case.searches.clone(),
-            perftest: case.perftest.clone(),
+            comparison: case.comparison.clone(),
         });
         self.append(&result.with_cases(last.into_iter().collect()))
             .map_err(|error| WriteError::new(&self.path, "append a run", error))
@@ -150,7 +150,7 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
         return;
     };
     case.config = later.config;
-    case.perftest = later.perftest;
+    case.comparison = later.comparison;
     case.searches = later.searches;
     for run in later.runs {
         case.runs.retain(|earlier| earlier.run != run.run);
@@ -161,7 +161,7 @@ fn add(cases: &mut Vec<CaseResult>, later: CaseResult) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::BesideAttacker;
+    use crate::model::CaseComparison;
     use crate::sample::{self, has};
 
     const FIRST: &str = "send-shared-q2-64KiB";
@@ -236,7 +236,7 @@ mod tests {
         let mut again = last.cases[0].runs[0].clone();
         again.run += 2;
         last.cases[0].runs.push(again);
-        last.beside = vec![BesideAttacker::default()];
+        last.cases[0].comparison = Some(CaseComparison::default());
         journal.add(&last, FIRST).unwrap();
         assert_eq!(read(&path).unwrap(), last);
         last.cases[1].searches = vec![sample::search(3)];

@@ -202,8 +202,8 @@ fn line_of(text: &[u8], part: &[u8]) -> usize {
     1 + before.iter().filter(|byte| **byte == b'\n').count()
 }
 
-/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field but `beside` is required, also
-/// one that may be `null`.
+/// The schema of the result file (JSON Schema 2020-12): what this program writes. Every field is required, also one that may
+/// be `null`.
 pub fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<ResultFile>()

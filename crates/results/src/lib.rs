@@ -4,11 +4,14 @@
 pub mod journal;
 pub mod json;
 pub mod load;
+pub mod metric;
 #[warn(missing_docs)]
 pub mod model;
+pub mod numbers;
 pub mod text;
 pub mod whole_file;
 
+pub use metric::Metric;
 pub use model::{ResultFile, SCHEMA_VERSION, utc_now};
 
 #[cfg(test)]

@@ -12,11 +12,15 @@ use serde_json::Value;
 use settings::Settings;
 
 use crate::load::Loaded;
+use crate::metric::Metric;
 use crate::model::*;
 
 /// Two cases: a one-directional SEND and an interrupted bidirectional WRITE.
 pub fn result() -> ResultFile {
-    read(include_str!("../samples/result.json"))
+    let mut result = read(include_str!("../samples/result.json"));
+    let case = &mut result.cases[0];
+    case.comparison = Some(perftest(case));
+    result
 }
 
 /// One case of three flows between two nodes: small writes and large reads of the client, and the server's sends.
@@ -34,11 +38,6 @@ pub fn open_loop() -> ResultFile {
 pub fn connect() -> (CaseConfig, Run) {
     let mut case = read(include_str!("../samples/set_up.json")).cases.remove(0);
     (case.config, case.runs.remove(0))
-}
-
-/// A victim that one attacker harms, one does not, and one of which nothing is known.
-pub fn beside() -> Vec<BesideAttacker> {
-    read(include_str!("../samples/beside.json")).beside
 }
 
 /// A search of the closed loop's case after so many trials, of at most three.
@@ -100,10 +99,6 @@ fn usual(path: &str) -> Value {
         }
         "searches" => default_of::<LoadSearch>(),
         "trials" => default_of::<Trial>(),
-        "perftest" => default_of::<PerftestComparison>(),
-        "pairs" => default_of::<PerftestPair>(),
-        "beside" => default_of::<BesideAttacker>(),
-        "gbit_per_s" | "p99_ns" if path.starts_with("/beside") => default_of::<HarmFactor>(),
         _ => Value::Null,
     }
 }
@@ -163,6 +158,77 @@ pub fn flow_of(name: &str, size_bytes: u64, messages: &[u64]) -> FlowResult {
         limits: limits(100.0, 0.98, Some(0.951)),
         ..FlowResult::default()
     }
+}
+
+/// A metric as rounds found it: both medians, the interval of the ratio, and the verdict.
+pub type Judged = (Metric, [f64; 2], [f64; 2], Verdict);
+
+/// A case beside a base after so many rounds, which all count.
+pub fn in_turns(id: &str, sides: [&str; 2], rounds: u32, judged: &[Judged]) -> CaseComparison {
+    let metrics = judged.iter().map(|&(metric, [base, new], [low, high], verdict)| {
+        let figures = [base, new].map(|median| vec![median; rounds as usize]);
+        let [base, new] = figures;
+        let unjudged = MetricComparison::unjudged(metric, metric.default_margin(), base, new);
+        MetricComparison { low: Some(low), high: Some(high), verdict, ..unjudged }
+    });
+    let figures = |place: usize| judged.iter().map(|it| Some(it.1[place])).collect();
+    let sides = sides.map(str::to_owned);
+    let round = |number: u32| Round {
+        number,
+        first: sides[number as usize % 2].clone(),
+        base: figures(0),
+        new: figures(1),
+        ..Round::default()
+    };
+    CaseComparison {
+        id: id.to_owned(),
+        observation: Observation::Round,
+        base_count: rounds as usize,
+        new_count: rounds as usize,
+        metrics: metrics.collect(),
+        rounds: (1..=rounds).map(round).collect(),
+        sides,
+        ..CaseComparison::default()
+    }
+}
+
+/// A victim alone, and beside an attacker that harms it, one that does not, and one of which nothing is known.
+pub fn beside() -> Vec<CaseResult> {
+    let (equal, unclear) = (Verdict::Equal, Verdict::Unclear);
+    let p99 = (Metric::P99Ns, [12_000.0, 12_100.0], [0.99, 1.03], equal);
+    let halved = (Metric::GbitPerS, [90.0, 45.0], [0.49, 0.51], Verdict::Slower);
+    let alike = (Metric::GbitPerS, [90.0, 89.5], [0.98, 1.01], equal);
+    let compared = [
+        ("prey+bandwidth", 8, vec![halved, p99]),
+        ("prey+packets", 9, vec![alike, p99]),
+        ("prey+reads", 0, Vec::new()),
+    ]
+    .map(|(id, rounds, judged)| in_turns(id, ["alone", "beside"], rounds, &judged));
+    let mut cases = vec![CaseResult { id: "prey".to_owned(), ..CaseResult::default() }];
+    cases.extend(compared.map(|comparison| CaseResult {
+        id: comparison.id.clone(),
+        config: comparison.config.clone(),
+        comparison: Some(comparison),
+        ..CaseResult::default()
+    }));
+    if let Some(last) = cases.last_mut().and_then(|case| case.comparison.as_mut()) {
+        let nothing = MetricComparison::unjudged(Metric::GbitPerS, 0.05, Vec::new(), Vec::new());
+        last.metrics = vec![MetricComparison { verdict: unclear, ..nothing }];
+        last.notes = vec!["3 of 3 rounds do not count: alone: edge missed".to_owned()];
+    }
+    cases
+}
+
+fn perftest(case: &CaseResult) -> CaseComparison {
+    let judged = (Metric::GbitPerS, [91.0, 93.3], [1.01, 1.04], Verdict::Unclear);
+    let mut comparison = in_turns(&case.id, ["perftest 6.06", "rocebench"], 2, &[judged]);
+    comparison.config = case.config.clone();
+    comparison.base_command = names(&["ib_send_bw", "-q", "2"]);
+    comparison.notes = names(&["1 of 2 rounds failed: ib_send_bw did not end within 10 s"]);
+    let failed =
+        "base=[]; failure=ib_send_bw did not end within 10 s; output= #bytes     #iterations";
+    comparison.rounds[1] = with(&comparison.rounds[1], failed);
+    comparison
 }
 
 /// The same with other values at places of its JSON: `flows/0/totals/errors=1; complete=false`. A value that is no JSON is a

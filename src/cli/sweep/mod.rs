@@ -11,11 +11,8 @@ use crate::{
     },
     coordinator::{ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome},
 };
-use report::{
-    judge::threshold::{failing, judge},
-    show::in_turns::factor_text,
-};
-use results::model::{BesideAttacker, CaseResult, LoadSearch, SearchEnd, TrialOutcome};
+use report::judge::threshold::{failing, judge};
+use results::model::{CaseResult, LoadSearch, SearchEnd, TrialOutcome};
 
 #[cfg(test)]
 mod any_words_tests;
@@ -108,14 +105,14 @@ fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<String> {
         unmet.push(format!("{demands}: {flows}"));
     }
     if let Some(limit) = plan.output.fail_victim {
-        unmet.extend(failing_victim(&outcome.result.beside, limit));
+        unmet.extend(failing_victim(&outcome.result.cases, limit));
     }
     (!unmet.is_empty()).then(|| unmet.join("; "))
 }
 
 /// What `--fail-victim` demands and is not so. Says what is not clear.
-fn failing_victim(attackers: &[BesideAttacker], limit: f64) -> Option<String> {
-    let [failing, unclear] = harm(attackers, limit);
+fn failing_victim(cases: &[CaseResult], limit: f64) -> Option<String> {
+    let [failing, unclear] = harm(cases, limit);
     if !unclear.is_empty() {
         say(&format!(
             "rocebench: note: --fail-victim {limit}x is unclear, use more --pairs: {}",
@@ -127,15 +124,17 @@ fn failing_victim(attackers: &[BesideAttacker], limit: f64) -> Option<String> {
 
 /// Whether each comparison that was made has a pair that did not fail; what is in doubt fails nothing.
 fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
-    let made: Vec<_> = cases.iter().filter_map(|case| case.perftest.as_ref()).collect();
+    let compared = cases.iter().filter_map(|case| case.comparison.as_ref());
+    let made: Vec<_> = compared.filter(|it| !it.base_command.is_empty()).collect();
     let failed =
-        made.iter().filter(|it| it.pairs.iter().all(|pair| pair.failure.is_some())).count();
+        made.iter().filter(|it| it.rounds.iter().all(|round| round.failure.is_some())).count();
     if failed == 0 {
         return Ok(());
     }
-    let text = format!("{failed} of {} comparisons with perftest failed in every pair", made.len());
+    let text =
+        format!("{failed} of {} comparisons with perftest failed in every round", made.len());
     Err(Failure::failed(text)
-        .with_hint("perftest's output is in the JSON file (perftest.pairs[].output)"))
+        .with_hint("perftest's output is in the JSON file (cases[].comparison.rounds[].output)"))
 }
 
 /// The arguments as they are recorded: without the token.
@@ -220,21 +219,18 @@ fn none_keeps(search: &LoadSearch) -> String {
 }
 
 /// `--fail-victim`: what is surely above a limit or could not be measured, and what may be above it, in words.
-fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
+fn harm(cases: &[CaseResult], limit: f64) -> [Vec<String>; 2] {
     let (mut failing, mut unclear) = (Vec::new(), Vec::new());
-    for attacker in attackers {
-        // A victim may be measured without latencies.
-        if attacker.gbit_per_s.factor.is_none() {
-            failing.push(format!("{}: could not be measured", attacker.attacker));
-        }
-        for (what, factor) in [("throughput", &attacker.gbit_per_s), ("p99", &attacker.p99_ns)] {
-            let Some(text) = factor_text(factor) else {
+    for attacked in cases.iter().filter_map(|case| case.comparison.as_ref()) {
+        for figures in &attacked.metrics {
+            let (Some((_, interval)), Some(text)) = (figures.harm(), figures.harm_text()) else {
+                failing.push(format!("{}: could not be measured", attacked.id));
                 continue;
             };
-            let text = format!("{}: {what} is {text} times worse", attacker.attacker);
-            match (factor.factor_low, factor.factor_high) {
-                (Some(low), _) if low > limit => failing.push(text),
-                (_, Some(high)) if high <= limit => {}
+            let text = format!("{}: {} is {text} times worse", attacked.id, figures.metric.noun());
+            match interval {
+                Some((low, _)) if low > limit => failing.push(text),
+                Some((_, high)) if high <= limit => {}
                 _ => unclear.push(text),
             }
         }
@@ -246,8 +242,9 @@ fn harm(attackers: &[BesideAttacker], limit: f64) -> [Vec<String>; 2] {
 mod tests {
     use crate::cli::terminal::ExitKind;
     use results::{
-        model::{HarmFactor, Trial},
-        sample::has,
+        Metric,
+        model::{Trial, Verdict},
+        sample::{Judged, has, in_turns},
     };
 
     use super::*;
@@ -306,27 +303,19 @@ mod tests {
 
     #[test]
     fn only_what_is_proven_or_not_known_fails() {
-        let beside = |attacker: &str, [gbit, p99]: [(f64, f64); 2]| {
-            let factor = |(low, high): (f64, f64)| HarmFactor {
-                factor: (high > 0.0).then_some(high),
-                factor_low: (low > 0.0).then_some(low),
-                factor_high: (low > 0.0).then_some(high),
-                ..HarmFactor::default()
-            };
-            BesideAttacker {
-                attacker: attacker.to_owned(),
-                gbit_per_s: factor(gbit),
-                p99_ns: factor(p99),
-                ..BesideAttacker::default()
-            }
+        let beside = |id: &str, judged: &[Judged]| in_turns(id, ["alone", "beside"], 8, judged);
+        // What is left of the throughput, and what p99 became.
+        let left = |times: f64, low: f64| -> Judged {
+            (Metric::GbitPerS, [times, 1.0], [1.0 / times, 1.0 / low], Verdict::Unclear)
         };
-        let none = (0.0, 0.0);
-        let attackers = [
-            beside("a", [(1.0, 1.5), (1.6, 1.8)]),
-            beside("b", [(1.4, 1.6), none]),
-            beside("c", [none; 2]),
-            beside("few", [(0.0, 3.0), none]),
-        ];
+        let p99 = (Metric::P99Ns, [1.0, 1.8], [1.6, 1.8], Verdict::Unclear);
+        let mut few = beside("few", &[left(3.0, 1.0)]);
+        (few.metrics[0].low, few.metrics[0].high) = (None, None);
+        let mut unmeasured = beside("c", &[left(1.0, 1.0)]);
+        unmeasured.metrics[0].ratio = None;
+        let attackers =
+            [beside("a", &[left(1.5, 1.0), p99]), beside("b", &[left(1.6, 1.4)]), unmeasured, few]
+                .map(|it| CaseResult { comparison: Some(it), ..CaseResult::default() });
         let failing = ["a: p99 is 1.80 [1.60, 1.80] times worse", "c: could not be measured"];
         let may = [
             "b: throughput is 1.60 [1.40, 1.60] times worse",

@@ -21,11 +21,11 @@ use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
     judge::{finding::Finding, findings::Findings, threshold::Demands},
-    show::{Table, in_turns, mesh},
+    show::{Table, compare, mesh},
 };
 use results::{
     journal::Journal,
-    model::{self, CaseConfig, LoadSearch, PerftestPair, ResultFile, Run},
+    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Round, Run},
     text::{Screen, printable},
     whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
 };
@@ -118,8 +118,11 @@ impl Output {
             if only_problems {
                 return problems.iter().try_for_each(|it| writeln!(out, "{}", it.text));
             }
-            in_turns::write_against_perftest(result, &mut out)?;
-            in_turns::write_beside_attackers(result, &mut out)?;
+            if let Some(comparison) = Comparison::in_turns(result) {
+                writeln!(out)?;
+                compare::write_table(&comparison, &mut out)?;
+                writeln!(out)?;
+            }
             mesh::write(&findings, &mut out)?;
             table.summary(result, &findings, &written)
         });
@@ -313,9 +316,9 @@ impl Observer for Observers<'_> {
         }
     }
 
-    fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, result: &ResultFile) {
+    fn round_finished(&mut self, case: &Case, so_far: &CaseComparison, result: &ResultFile) {
         for observer in &mut self.0 {
-            observer.pair_finished(case, pair, result);
+            observer.round_finished(case, so_far, result);
         }
     }
 
@@ -326,19 +329,20 @@ impl Observer for Observers<'_> {
     }
 }
 
-/// Notes, each once: they are for the whole sweep; and the figures of pairs.
+/// Notes, each once: they are for the whole sweep; and the figures of rounds.
 struct Remarks {
     noted: BTreeSet<String>,
     above: AboveBar,
 }
 
 impl Observer for Remarks {
-    fn pair_finished(&mut self, _: &Case, pair: &PerftestPair, result: &ResultFile) {
-        if let (Some(own), Some(theirs), None) = (pair.rocebench, pair.perftest, &pair.failure) {
-            let comparison = result.cases.last().and_then(|it| it.perftest.as_ref());
-            let metric = comparison.map_or("", |it| it.metric.as_str());
-            let figures = in_turns::figures(metric, own, theirs);
-            self.above.line(&format!("  pair {}: {figures}", pair.run));
+    fn round_finished(&mut self, _: &Case, so_far: &CaseComparison, _: &ResultFile) {
+        if let (Some(round), Some(figures)) = (so_far.rounds.last(), so_far.metrics.first())
+            && let [Some(Some(base)), Some(Some(new))] = [round.base.first(), round.new.first()]
+        {
+            let [base, new] = [base, new].map(|figure| figures.metric.text(*figure));
+            let ([base_side, new_side], number) = (&so_far.sides, round.number);
+            self.above.line(&format!("  round {number}: {new_side} {new}, {base_side} {base}"));
         }
     }
 
@@ -374,7 +378,7 @@ impl Observer for TableRows {
     }
 }
 
-/// A line for each run or pair that fails.
+/// A line for each run or round that fails.
 struct FailureLines {
     case: String,
     /// The number of the run whose failure is still to be reported; none during a trial: the result of the search has the
@@ -417,11 +421,13 @@ impl Observer for FailureLines {
         }
     }
 
-    fn pair_finished(&mut self, case: &Case, pair: &PerftestPair, _: &ResultFile) {
-        // What rocebench's run failed of has been said.
-        if let Some(failure) = pair.failure.as_ref().filter(|_| pair.rocebench.is_some()) {
-            let mut text = format!("rocebench: {} (pair {}): {failure}", case.id, pair.run);
-            if let Some(line) = last_words(failure, pair.output.as_deref()) {
+    fn round_finished(&mut self, case: &Case, so_far: &CaseComparison, _: &ResultFile) {
+        // What a run of ours failed of has been said.
+        let is_of_base = |round: &&Round| !so_far.base_command.is_empty() && !round.new.is_empty();
+        let round = so_far.rounds.last().filter(is_of_base);
+        if let Some((round, failure)) = round.and_then(|it| Some((it, it.failure.as_ref()?))) {
+            let mut text = format!("rocebench: {} (round {}): {failure}", case.id, round.number);
+            if let Some(line) = last_words(failure, round.output.as_deref()) {
                 text += &format!("\n  its output: {line}");
             }
             self.above.suspend(|| say(&text));
@@ -441,7 +447,7 @@ fn last_words(failure: &str, output: Option<&str>) -> Option<String> {
     Some(printable(line, 200))
 }
 
-/// Keeps each run, pair and search, whatever comes after it.
+/// Keeps each run, round and search, whatever comes after it.
 struct JournalLines {
     journal: Journal,
     case: String,
@@ -470,7 +476,8 @@ impl Observer for JournalLines {
         self.keep(result);
     }
 
-    fn pair_finished(&mut self, _: &Case, _: &PerftestPair, result: &ResultFile) {
+    fn round_finished(&mut self, case: &Case, _: &CaseComparison, result: &ResultFile) {
+        self.case.clone_from(&case.id);
         self.keep(result);
     }
 

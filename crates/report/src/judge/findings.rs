@@ -46,7 +46,10 @@ const NOTHING_WRONG: &str = "nothing_wrong";
 /// where all results are of the same nodes and devices.
 pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     // A victim beside attackers is no choice between settings.
-    let are_choices = results.iter().all(|it| it.beside.is_empty());
+    let are_choices = results.iter().flat_map(|it| &it.cases).all(|case| {
+        let comparison = case.comparison.as_ref();
+        comparison.is_none_or(|it| !it.base_command.is_empty())
+    });
     let compared = Compared::new(results).filter(|_| are_choices);
     let mut found = compared.map_or_else(Vec::new, |compared| compared.findings());
     let problems = problems(results);

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use maud::{Markup, PreEscaped, html};
 use results::{
-    model::{ResultFile, Run},
+    model::{Comparison, ResultFile, Run},
     text::printable_lines,
 };
 
@@ -14,6 +14,7 @@ use crate::judge::{
     threshold::{Demands, Judged, Suite, judge},
 };
 use crate::observe::standing::{self, Standing};
+use crate::show::compare;
 
 /// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
 /// property of it.
@@ -42,6 +43,7 @@ pub fn write(
         }
         suites.push(suite);
     }
+    suites.extend(Comparison::in_turns(file).iter().flat_map(compare::test_suites));
     write_document("rocebench", &suites, out)
 }
 

@@ -3,7 +3,6 @@
 
 pub mod compare;
 pub mod csv;
-pub mod in_turns;
 pub mod json;
 pub mod junit;
 pub mod mesh;

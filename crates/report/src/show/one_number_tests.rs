@@ -109,7 +109,7 @@ proptest! {
             prop_assert_eq!(median(&in_csv), expected, "{}", metric.name());
             let compared = comparison.cases[0].metrics.iter().find(|it| it.metric == metric);
             if let Some(compared) = compared {
-                prop_assert_eq!(Some(compared.base_median), expected, "{}", metric.name());
+                prop_assert_eq!(compared.base_median, expected, "{}", metric.name());
             }
             if let (Some(expected), false) = (expected.filter(|it| *it > 0.0), metric.is_of_setup()) {
                 let unit = if metric.unit() == "ns" { "ns" } else { "" };

@@ -3,10 +3,10 @@
 use settings::Settings;
 use std::path::{Path, PathBuf};
 
-use report::judge::compare::{Aspect, Options, Verdict, compare};
+use report::judge::compare::{Aspect, Options, compare};
 use report::observe::Metric;
 use results::load::{Found, Loaded};
-use results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals};
+use results::model::{CaseConfig, CaseResult, FlowResult, ResultFile, Run, Totals, Verdict};
 
 const SIZE: u64 = 65_536;
 
@@ -81,7 +81,7 @@ fn false_alarms(order: &str, drift: Drift) -> usize {
     (0..100)
         .filter(|_| {
             let verdict = verdict(order, drift, &[Aspect::Time], &mut rng);
-            matches!(verdict, Verdict::Regressed | Verdict::Improved)
+            matches!(verdict, Verdict::Slower | Verdict::Faster)
         })
         .count()
 }

@@ -1,20 +1,21 @@
-//! A result file, version 1: the types behind the JSON, its schema and the CSV. Every figure has its
+//! A result file, version 2: the types behind the JSON, its schema and the CSV. Every figure has its
 //! unit in its name. A figure that was not measured is `None`, never 0. Gigabits are 10^9 bits, not
-//! 2^30. Every field except `beside` must be in the file, even if it is `null`.
+//! 2^30. Every field must be in the file, even if it is `null`.
 
+mod comparison;
 mod config;
 mod distribution;
-mod experiments;
 mod flow;
 mod run;
+mod search;
 
+pub use comparison::{
+    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, MissingMetric, Observation,
+    OverAll, Reach, Round, Settles, Side, Verdict,
+};
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER, subject};
 pub use distribution::{
     BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
-};
-pub use experiments::{
-    BesideAttacker, HarmFactor, LatencyLimit, LoadSearch, PerftestComparison, PerftestPair,
-    SearchEnd, Trial, TrialOutcome,
 };
 pub use flow::{
     Delivery, Doubt, DoubtKind, Fairness, FlowResult, Gaps, Limits, Load, LoadVerdict, NotKeptBy,
@@ -25,6 +26,7 @@ pub use run::{
     Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeResult,
     PathEvent, PathEventKind, Run, WorkerResult,
 };
+pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,13 +35,13 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// The version that this program writes, and the only one that it reads.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One sweep: its program, machines, cases and results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(title = "rocebench result file")]
 pub struct ResultFile {
-    /// Version of this layout; 1.
+    /// Version of this layout; 2.
     pub schema_version: u32,
     /// The program that wrote the file.
     pub tool: Tool,
@@ -51,9 +53,6 @@ pub struct ResultFile {
     pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
-    /// `--beside`: a victim alone and beside each attacker; absent otherwise.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<BesideAttacker>,
 }
 
 impl ResultFile {
@@ -66,7 +65,6 @@ impl ResultFile {
             command_line: self.command_line.clone(),
             nodes: self.nodes.clone(),
             cases,
-            beside: self.beside.clone(),
         }
     }
 
@@ -110,8 +108,9 @@ pub struct CaseResult {
     pub runs: Vec<Run>,
     /// `--slo` and `--knee`: searches for a load of this case; empty otherwise.
     pub searches: Vec<LoadSearch>,
-    /// `--against perftest`: the same case run by perftest, in turns with `runs`; `null` otherwise.
-    pub perftest: Option<PerftestComparison>,
+    /// The case beside what it was measured in turns with: perftest (`--against perftest`), or the victim alone (`--beside`);
+    /// `null` otherwise.
+    pub comparison: Option<CaseComparison>,
 }
 
 /// The machine that a node ran on; what could not be read there is `null`.

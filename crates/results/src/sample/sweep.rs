@@ -5,6 +5,7 @@ use settings::Settings;
 
 use super::mesh::{adapter, steady, worker};
 use super::{run, with};
+use crate::metric::Metric;
 use crate::model::*;
 
 const SECONDS: f64 = 5.0;
@@ -89,7 +90,6 @@ impl Synthetic {
             command_line: vec!["rocebench".to_owned(), "right".to_owned()],
             nodes: vec![self.node(CLIENT, "left"), self.node(SERVER, "right")],
             cases,
-            beside: Vec::new(),
         }
     }
 
@@ -125,7 +125,7 @@ impl Synthetic {
         if self.rates.is_empty() && !self.search {
             closed.runs =
                 (1..).zip(&rates).map(|(run, &rate)| self.run(rng, config, rate, run)).collect();
-            closed.perftest = Some(perftest(rng, &closed.runs));
+            closed.comparison = Some(perftest(rng, &closed));
             return cases.push(closed);
         }
         closed.runs = runs_of(&rates, |rate| {
@@ -396,30 +396,32 @@ fn timeline(rng: &mut fastrand::Rng, messages: u64) -> Timeline {
     }
 }
 
-fn perftest(rng: &mut fastrand::Rng, runs: &[Run]) -> PerftestComparison {
-    let pairs: Vec<PerftestPair> = runs
-        .iter()
-        .map(|run| {
-            let rocebench = run.flows[0].totals.gbit_per_s;
-            PerftestPair {
-                first: "rocebench".to_owned(),
-                run: run.run,
-                rocebench,
-                perftest: rocebench.map(|gbit| gbit * (0.9 + 0.05 * rng.f64())),
-                ..PerftestPair::default()
-            }
-        })
-        .collect();
-    let (base, new) = (pairs[0].perftest, pairs[0].rocebench);
-    let ratio = new.zip(base).map(|(new, base)| new / base);
-    let comparison = PerftestComparison {
-        pairs,
-        rocebench_median: new,
-        perftest_median: base,
-        ratio,
-        ratio_low: ratio.map(|ratio| ratio * 0.98),
-        ratio_high: ratio.map(|ratio| ratio * 1.03),
-        ..PerftestComparison::default()
+fn perftest(rng: &mut fastrand::Rng, case: &CaseResult) -> CaseComparison {
+    let counted = case.runs.iter().filter_map(|run| run.flows[0].totals.gbit_per_s);
+    let new: Vec<f64> = counted.collect();
+    let base: Vec<f64> = new.iter().map(|gbit| gbit * (0.9 + 0.05 * rng.f64())).collect();
+    let round = |(run, (base, new)): (&Run, (&f64, &f64))| Round {
+        number: run.run,
+        first: "rocebench".to_owned(),
+        base: vec![Some(*base)],
+        new: vec![Some(*new)],
+        ..Round::default()
     };
-    with(&comparison, r#"program=ib_send_bw; version="6.06"; metric=gbit_per_s; verdict=faster"#)
+    let rounds = case.runs.iter().zip(base.iter().zip(&new)).map(round).collect();
+    let mut metric = MetricComparison::unjudged(Metric::GbitPerS, 0.03, base, new);
+    metric.low = metric.ratio.map(|ratio| ratio * 0.98);
+    metric.high = metric.ratio.map(|ratio| ratio * 1.03);
+    metric.verdict = Verdict::Faster;
+    CaseComparison {
+        id: case.id.clone(),
+        sides: ["perftest 6.06", "rocebench"].map(str::to_owned),
+        config: case.config.clone(),
+        base_command: vec!["ib_send_bw".to_owned()],
+        observation: Observation::Round,
+        base_count: metric.base.len(),
+        new_count: metric.new.len(),
+        metrics: vec![metric],
+        rounds,
+        ..CaseComparison::default()
+    }
 }

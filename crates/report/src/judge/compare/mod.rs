@@ -7,10 +7,9 @@
 //! up to V, the difference of the sides' means takes at most V × lead (integration by parts). The lead is 1 for one side after the
 //! other, and 1/n for n launches of each in strict turns.
 
-pub(crate) mod model;
+mod options;
 mod sides;
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use time::OffsetDateTime;
@@ -18,20 +17,20 @@ use time::format_description::well_known::Rfc3339;
 
 use crate::observe::Metric;
 use crate::observe::format::{each_once, rate_text};
-use model::COMPARISON_VERSION;
+use experiment::{Units, judge_together};
 use results::load::{Found, Loaded};
-use results::model::{CaseFlow, LoadSearch, LoadVerdict, Run, SearchEnd};
+use results::model::{
+    COMPARISON_VERSION, CaseComparison, CaseFlow, Comparison, LoadSearch, LoadVerdict,
+    MetricComparison, MissingMetric, Observation, Run, SearchEnd, Side, Verdict,
+};
 use results::text;
 use sides::{
     Launch, Pairs, SideCase, SideFiles, differ, differences, observations, pair, runs,
     settings_that_differ, units,
 };
-use statistics::{Answer, Figures, Judgement, Question, Unit, Unsettled, median};
+use statistics::median;
 
-pub use model::{
-    Aspect, CaseComparison, Comparison, GATE_MARGIN, GATE_METRICS, Margins, MetricComparison,
-    MissingMetric, Observation, Options, OverAll, Reach, Settles, Side, Verdict, aspect_names,
-};
+pub use options::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
 
 /// Compares what was found at two places.
 pub fn compare(
@@ -51,7 +50,7 @@ pub fn compare(
     let Pairs { both, only_in_base, only_in_new } = pair(&base.files, &new.files);
     let cases = both.iter().map(|pair| case(&sides, pair, options));
     let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
-    let Over { over_all, reach } = judge(&mut cases, &units, options.part);
+    let (over_all, reach) = judge_together(&mut cases, &units, options.part);
     Comparison {
         comparison_version: COMPARISON_VERSION,
         base: side(base_path, &base.files),
@@ -108,6 +107,7 @@ fn case(
     };
     let mut found = CaseComparison {
         id: first.id.clone(),
+        sides: [base, new].map(|side| side.name.to_owned()),
         config: first.config.clone(),
         ..CaseComparison::default()
     };
@@ -222,127 +222,6 @@ fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
         launches.iter().map(|launch| launch.file.result.started_at.as_str()).collect()
     }
     reason_against(&times(base), &times(new))
-}
-
-/// Which runs a case's figures are of: those of the base, those of the new side.
-type Units = [Vec<Unit>; 2];
-
-#[derive(Default)]
-struct Over {
-    over_all: Vec<OverAll>,
-    reach: Option<Settles>,
-}
-
-/// Judges all metrics of all cases together that are to be judged; `part` as of [`statistics::judge`].
-fn judge(cases: &mut [CaseComparison], units: &[Units], part: f64) -> Over {
-    let mut judged: Vec<_> = cases
-        .iter_mut()
-        .zip(units)
-        .filter(|(case, _)| case.no_verdict.is_none() && !case.metrics.is_empty())
-        .collect();
-    // Each flow of a case is a case of its own to the statistics.
-    let mut numbers: HashMap<(usize, &str), usize> = HashMap::new();
-    let mut questions: Vec<Question> = Vec::new();
-    for (index, (case, sides)) in judged.iter().enumerate() {
-        for metric in &case.metrics {
-            let next = numbers.len();
-            let number = *numbers.entry((index, &metric.flow)).or_insert(next);
-            questions.push(question(number, metric, sides));
-        }
-    }
-    let judgement = statistics::judge(&questions, part);
-    let Some((count, observation)) = judged
-        .iter()
-        .map(|(case, _)| (case.base_count.min(case.new_count), case.observation))
-        .min_by_key(|(count, _)| *count)
-    else {
-        return Over::default();
-    };
-    let mut answers = judgement.by_case.iter();
-    for (case, _) in &mut judged {
-        let own = case.observation;
-        for (metric, answer) in case.metrics.iter_mut().zip(&mut answers) {
-            apply(metric, answer, own);
-        }
-    }
-    over(&judgement, count, observation)
-}
-
-fn question<'a>(case: usize, metric: &'a MetricComparison, [base, new]: &'a Units) -> Question<'a> {
-    Question {
-        case,
-        metric: metric.metric as usize,
-        base: Figures { units: base, values: &metric.base },
-        new: Figures { units: new, values: &metric.new },
-        margin: metric.margin,
-        higher_is_better: metric.higher_is_better,
-    }
-}
-
-fn over(judgement: &Judgement, count: usize, observation: Observation) -> Over {
-    let over_all = judgement.over_all.iter().filter_map(|(pooled, answer)| {
-        let metric = *Metric::ALL.get(pooled.metric)?;
-        let (base, new) = (pooled.base.clone(), pooled.new.clone());
-        let mut figures = MetricComparison::unjudged(metric, pooled.margin, base, new);
-        (figures.unit, figures.ratio) = (String::new(), None);
-        apply(&mut figures, answer, observation);
-        Some(OverAll { cases: pooled.cases, figures })
-    });
-    Over {
-        over_all: over_all.collect(),
-        reach: Some(Settles {
-            observation,
-            count,
-            over_all: judgement.reach_over_all.into(),
-            by_case: judgement.reach_by_case.into(),
-        }),
-    }
-}
-
-impl From<statistics::Reach> for Reach {
-    fn from(reach: statistics::Reach) -> Reach {
-        Reach { questions: reach.questions, settled: reach.settled, needed: reach.needed }
-    }
-}
-
-fn apply(metric: &mut MetricComparison, answer: &Answer, observation: Observation) {
-    if let Some(estimate) = answer.estimate {
-        metric.ratio = Some(estimate.ratio);
-        if estimate.high.is_finite() {
-            (metric.low, metric.high) = (Some(estimate.low), Some(estimate.high));
-        }
-    }
-    metric.p_corrected = answer.p_corrected;
-    metric.verdict = match answer.verdict {
-        statistics::Verdict::Better => Verdict::Improved,
-        statistics::Verdict::Equal => Verdict::Equal,
-        statistics::Verdict::Worse => Verdict::Regressed,
-        statistics::Verdict::Unclear => Verdict::Unclear,
-    };
-    let what = observation.name();
-    let Some(unsettled) = answer.unsettled else {
-        return;
-    };
-    let (why, about) = match unsettled {
-        _ if metric.ratio.is_none() => {
-            metric.note = Some("the base's median is 0, so there is no ratio".to_owned());
-            return;
-        }
-        Unsettled::TooFew { needed } => {
-            metric.note = Some(format!("needs at least {needed} {what} a side"));
-            metric.settled_with = Some(needed);
-            return;
-        }
-        Unsettled::TooMany { questions, about } => {
-            (format!("the sides differ, but among {questions} figures that may be chance"), about)
-        }
-        Unsettled::Noise { about } => (format!("the {what} scatter too much"), about),
-    };
-    metric.note = Some(match about {
-        Some(about) => format!("{why}; about {about} {what} a side may settle it"),
-        None => format!("{why}; no practical number of {what} settles it"),
-    });
-    metric.settled_with = about;
 }
 
 /// Launches a side below which there are no turns to speak of.

@@ -6,12 +6,12 @@ use std::fmt::Display;
 
 use settings::{ROWS, Row, Settings};
 
-use super::model::{Aspect, Observation};
+use super::options::Aspect;
 use crate::observe::format::each_once;
 use crate::observe::standing::{self, LeftOut, Standing};
 use results::load::Loaded;
 use results::model::{
-    CaseConfig, CaseResult, Device, FORWARD, FlowConfig, Host, Node, ResultFile, Run,
+    CaseConfig, CaseResult, Device, FORWARD, FlowConfig, Host, Node, Observation, ResultFile, Run,
 };
 use results::text;
 use statistics::{Unit, median};
@@ -121,7 +121,9 @@ pub(super) fn observations(
         .collect::<Option<_>>()?;
     Some(match observation {
         Observation::Run => by_launch.concat(),
-        Observation::Launch => by_launch.iter().filter_map(|values| median(values)).collect(),
+        Observation::Launch | Observation::Round => {
+            by_launch.iter().filter_map(|values| median(values)).collect()
+        }
     })
 }
 
@@ -131,7 +133,7 @@ pub(super) fn units(side: &[Launch<'_>], observation: Observation) -> Vec<Unit> 
         .flat_map(|launch| {
             let runs: Vec<Option<u32>> = match observation {
                 Observation::Run => launch.runs.iter().map(|run| Some(run.run)).collect(),
-                Observation::Launch => vec![None],
+                Observation::Launch | Observation::Round => vec![None],
             };
             runs.into_iter().map(|run| Unit { launch: launch.number, run })
         })

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use results::{
     load::{Found, Loaded},
-    model::CaseResult,
+    model::{CaseComparison, CaseResult, Comparison, Observation, Verdict},
     text,
 };
 use serde::Serialize;
@@ -17,7 +17,6 @@ use serde_json::{Map, Value, json};
 use settings::Pattern;
 use statistics::median;
 
-use crate::judge::compare::model::{CaseComparison, Comparison, Verdict};
 use crate::observe::{Metric, Spread, format::counted, standing};
 use crate::show::{
     compare::words::{Change, HEAD, Row, flow, has_changed, of_case, of_cases, over_all},
@@ -87,8 +86,8 @@ fn line(out: &mut impl Write, mark: char, cells: &[String; 6]) -> io::Result<()>
 
 fn figures(out: &mut impl Write, row: &Row<'_>) -> io::Result<()> {
     let mark = match row.figures.verdict {
-        Verdict::Regressed => '!',
-        Verdict::Improved => '+',
+        Verdict::Slower => '!',
+        Verdict::Faster => '+',
         _ => ' ',
     };
     let mut cells = row.cells();
@@ -99,8 +98,12 @@ fn figures(out: &mut impl Write, row: &Row<'_>) -> io::Result<()> {
 
 fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
     let (id, word, what) = (&case.id, case.verdict().name(), case.observation);
-    let (base, new) = (case.base_count, case.new_count);
-    writeln!(out, "\n{id}: {word} ({base} and {new} {what})")?;
+    let counts = match case.rounds.len() {
+        0 => format!("{} and {}", case.base_count, case.new_count),
+        rounds if rounds == case.base_count => rounds.to_string(),
+        rounds => format!("{} of {rounds}", case.base_count),
+    };
+    writeln!(out, "\n{id}: {word} ({counts} {what})")?;
     let names = flows(of_case(case));
     let mut changed = flows(of_case(case).filter(Row::has_changed));
     changed.truncate(MOST);
@@ -199,9 +202,9 @@ pub fn write_markdown(comparison: &Comparison, mut out: impl Write) -> io::Resul
     let out = &mut out;
     let cases = words::worst_first(comparison);
     let mark = match comparison.verdict() {
-        Some(Verdict::Regressed) => "❌",
+        Some(Verdict::Slower) => "❌",
         Some(Verdict::NotComparable | Verdict::NoVerdict | Verdict::Unclear) | None => "⚠️",
-        Some(Verdict::Improved | Verdict::Equal) => "✅",
+        Some(Verdict::Faster | Verdict::Equal) => "✅",
     };
     writeln!(out, "### {mark} rocebench: {}\n", words::summary(comparison))?;
     let [base, new] = [&comparison.base, &comparison.new].map(|it| escape(&words::side(it)));
@@ -288,7 +291,7 @@ fn markdown_table<'a>(
     for row in remaining.by_ref().take(ROWS) {
         let [name, base, new, change, interval, verdict] = row.cells();
         let verdict = match row.figures.verdict {
-            Verdict::Regressed => format!("**{verdict}**"),
+            Verdict::Slower => format!("**{verdict}**"),
             _ => verdict,
         };
         let name = match row.case {
@@ -328,7 +331,7 @@ pub fn write_junit(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         suite.add(over_all(comparison).map(|row| of_row(&row)));
         suites.push(suite);
     }
-    suites.extend(comparison.cases.iter().map(of_suite));
+    suites.extend(test_suites(comparison));
     if !comparison.refused.is_empty() {
         let mut suite = TestSuite::new("files");
         let refused = comparison.refused.iter();
@@ -340,6 +343,11 @@ pub fn write_junit(comparison: &Comparison, out: impl Write) -> io::Result<()> {
 
 fn error(class: &str, name: &str, text: &str) -> TestCase {
     TestCase::new(class, name, Outcome::Error(text.to_owned()))
+}
+
+/// A suite a case. What was measured in turns is told and fails nothing, since nothing was demanded of it.
+pub(crate) fn test_suites(comparison: &Comparison) -> impl Iterator<Item = TestSuite> {
+    comparison.cases.iter().map(of_suite)
 }
 
 fn of_suite(case: &CaseComparison) -> TestSuite {
@@ -378,7 +386,9 @@ fn of_row(row: &Row<'_>) -> TestCase {
     let class = row.case.map_or("over all cases", |case| &case.id);
     let (name, word) = (test_name(figures.metric, &figures.flow), figures.verdict.name());
     let outcome = match figures.verdict {
-        Verdict::Regressed => Outcome::Failure(format!("{word}: {text}")),
+        Verdict::Slower if row.observation != Observation::Round => {
+            Outcome::Failure(format!("{word}: {text}"))
+        }
         Verdict::Unclear => {
             let note = figures.note.as_deref().unwrap_or("the runs do not settle it");
             Outcome::Skipped(format!("{word}: {note}"))

@@ -20,8 +20,8 @@ use results::{
 use settings::Settings;
 
 use super::*;
-use crate::judge::compare::model::{CaseComparison, Comparison, Options, Verdict};
-use crate::observe::metric::Metric;
+use crate::judge::compare::Options;
+use crate::observe::Metric;
 
 fn written(write: impl Fn(&Comparison, &mut Vec<u8>) -> io::Result<()>) -> String {
     text(|out| write(&comparison(), out))
@@ -83,7 +83,7 @@ fn junit_is_read_as_such_and_counts() {
     };
     let count = |verdict| figures(verdict) + comparison.over_all_with(verdict).len();
     let skipped = xml.matches("<skipped").count();
-    assert_eq!(report.failures, count(Verdict::Regressed));
+    assert_eq!(report.failures, count(Verdict::Slower));
     assert_eq!(report.errors, comparison.cases_with(Verdict::NotComparable));
     assert_eq!(skipped, count(Verdict::Unclear));
     snapshot("junit", &xml);
@@ -179,7 +179,7 @@ fn a_slower_flow_is_found_and_named() {
         .iter()
         .filter(|it| it.metric == Metric::GbitPerS)
         .map(|it| (&*it.flow, it.verdict));
-    let (equal, worse) = (Verdict::Equal, Verdict::Regressed);
+    let (equal, worse) = (Verdict::Equal, Verdict::Slower);
     assert!(verdicts.eq([("small", equal), ("large", worse), ("back", equal)]));
     let table = text(|out| write_table(&comparison, out));
     let words = ["\n  small", "\n  large", "\n  back", "over all 3 flows"];
@@ -261,7 +261,7 @@ fn a_load_that_is_kept_is_judged_by_its_latency() {
         scale(&mut cases[1].runs[0].flows[0].latency_ns, 1.3);
     });
     let [closed, kept, overloaded] = [0, 1, 3].map(|case| &comparison.cases[case]);
-    let (equal, worse) = (Some(Verdict::Equal), Some(Verdict::Regressed));
+    let (equal, worse) = (Some(Verdict::Equal), Some(Verdict::Slower));
     for metric in [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns] {
         let verdicts = [closed, kept].map(|case| verdict(case, metric));
         assert_eq!(verdicts, [equal, worse], "{metric:?}");
@@ -365,7 +365,7 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
     let (comparison, slower, case) = found(|cases| bounds(&mut cases[0].searches[0], 0.8));
     let slower = slower.unwrap();
     let found_of = (slower.verdict, &*slower.flow);
-    assert_eq!(found_of, (Verdict::Regressed, "p99<20us"));
+    assert_eq!(found_of, (Verdict::Slower, "p99<20us"));
     let expected =
         "p99<20us: 735.3 k/s to 747.3 k/s in the base, 588.2 k/s to 597.9 k/s in the new results";
     assert_eq!(case.notes, [expected]);
@@ -382,7 +382,7 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
         search.lower_per_second = search.lower_per_second.map(|lower| lower * 0.85);
     });
     let wide = wide.unwrap();
-    assert_ne!(wide.verdict, Verdict::Regressed);
+    assert_ne!(wide.verdict, Verdict::Slower);
     assert!(wide.margin > 0.15, "{}", wide.margin);
 
     // A limit that nothing keeps any more is below what broke it.
@@ -391,7 +391,7 @@ fn searches_are_compared_by_the_load_that_keeps_the_limit() {
         (search.end, search.lower_per_second) = (SearchEnd::NoneKeeps, None);
         search.upper_per_second = Some(6_000.0);
     });
-    assert_eq!(none_keeps.unwrap().verdict, Verdict::Regressed);
+    assert_eq!(none_keeps.unwrap().verdict, Verdict::Slower);
 
     let (_, late, late_case) = found(|cases| cases[0].searches[0].end = SearchEnd::ScheduleNotKept);
     assert_eq!(late, None);

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use results::model::FORWARD;
+use results::model::{
+    CaseComparison, Comparison, FORWARD, MetricComparison, MissingMetric, Observation, Side,
+    Verdict,
+};
 use serde::Serialize;
 use settings::listed;
 
-use crate::judge::compare::model::{
-    CaseComparison, Comparison, MetricComparison, MissingMetric, Observation, Side, Verdict,
-};
 use crate::observe::{
     Metric,
-    format::{counted, each_once, some_of},
+    format::{NOT_MEASURED, counted, each_once, some_of},
 };
 
 #[derive(Clone, Copy)]
@@ -77,9 +77,10 @@ impl<'a> Row<'a> {
     /// Name, medians of both sides, change, its interval, and the verdict with what would settle it.
     pub(super) fn cells(&self) -> [String; 6] {
         let figures = self.figures;
-        let [base, new] = [figures.base_median, figures.new_median].map(|value| match self.case {
-            Some(_) => figures.metric.text(value),
-            None => String::new(),
+        let [base, new] = [figures.base_median, figures.new_median].map(|value| match value {
+            _ if self.case.is_none() => String::new(),
+            Some(value) => figures.metric.text(value),
+            None => NOT_MEASURED.to_owned(),
         });
         let word = figures.verdict.name();
         let verdict = match (figures.verdict, figures.settled_with) {
@@ -126,7 +127,7 @@ impl<'a> Row<'a> {
 }
 
 pub(super) fn has_changed(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Regressed | Verdict::Improved)
+    matches!(verdict, Verdict::Slower | Verdict::Faster)
 }
 
 /// What a figure's flow is called; nothing of `forward`, which is what cases have that name none.
@@ -190,6 +191,9 @@ pub(super) fn over_all_cases(comparison: &Comparison) -> String {
 
 /// A side by its name, files and revision: `base (10 files, 4f2c1aa)`.
 pub(super) fn side(side: &Side) -> String {
+    if side.files.is_empty() {
+        return side.name.clone();
+    }
     let files = counted(side.files.len(), "file");
     let parts = std::iter::once(files).chain(side.revisions.iter().cloned());
     format!("{} ({})", side.name, parts.collect::<Vec<_>>().join(", "))
@@ -197,7 +201,7 @@ pub(super) fn side(side: &Side) -> String {
 
 /// The sum: `over all cases p50 regressed; 18 cases: 1 regressed, 2 unclear, 15 equal`.
 pub(super) fn summary(comparison: &Comparison) -> String {
-    let changed: Vec<String> = [Verdict::Regressed, Verdict::Improved]
+    let changed: Vec<String> = [Verdict::Slower, Verdict::Faster]
         .map(|verdict| {
             let names: Vec<&str> = comparison
                 .over_all_with(verdict)

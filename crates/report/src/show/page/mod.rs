@@ -8,11 +8,10 @@ use std::ops::Range;
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use results::{load::Loaded, text::unbroken};
+use results::{load::Loaded, model::Comparison, text::unbroken};
 use settings::listed;
 use sha2::{Digest as _, Sha256};
 
-use crate::judge::compare::Comparison;
 use crate::observe::format::plural;
 use crate::show::page::folder::GENERATOR;
 use crate::show::plot::{

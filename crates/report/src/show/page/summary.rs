@@ -6,12 +6,14 @@ use std::collections::{BTreeSet, HashMap};
 use maud::{Markup, html};
 use results::{
     load::Loaded,
-    model::{self, CaseConfig, Device, Host, LoadVerdict, Node, ResultFile},
+    model::{
+        self, CaseConfig, Comparison, Device, Host, LoadVerdict, MetricComparison, Node,
+        ResultFile, Verdict,
+    },
     text::{self, short_path, unbroken},
 };
 use settings::listed;
 
-use crate::judge::compare::{Comparison, MetricComparison, Observation, Verdict};
 use crate::observe::{
     Metric, Observed,
     format::{NOT_MEASURED, counted},
@@ -155,8 +157,8 @@ fn against(comparison: &Comparison) -> Tile {
     let unclear =
         comparison.cases_with(Verdict::Unclear) + comparison.cases_with(Verdict::NoVerdict);
     let counts = [
-        (comparison.cases_with(Verdict::Regressed), "slower"),
-        (comparison.cases_with(Verdict::Improved), "faster"),
+        (comparison.cases_with(Verdict::Slower), "slower"),
+        (comparison.cases_with(Verdict::Faster), "faster"),
         (comparison.cases_with(Verdict::Equal), "equal"),
         (unclear, "unclear"),
         (comparison.cases_with(Verdict::NotComparable), "not comparable"),
@@ -180,7 +182,7 @@ fn worst(comparison: &Comparison) -> Option<String> {
         .cases
         .iter()
         .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)))
-        .filter(|(_, metric)| metric.verdict == Verdict::Regressed);
+        .filter(|(_, metric)| metric.verdict == Verdict::Slower);
     let (case, metric) = slower.max_by(|one, other| change(one.1).total_cmp(&change(other.1)))?;
     let percent = (metric.ratio? - 1.0) * 100.0;
     let of = model::subject(&case.config, &case.id, &metric.flow);
@@ -199,12 +201,10 @@ fn remedy(comparison: &Comparison) -> String {
         return reason;
     }
     let needed = (comparison.reach).and_then(|it| Some((it.by_case.needed?, it.observation)));
-    let (count, what) = match needed {
-        Some((count, Observation::Run)) => (count, "runs"),
-        Some((count, Observation::Launch)) => (count, "launches"),
-        None => return "The runs scatter too much. Measure longer.".to_owned(),
-    };
-    format!("Measure about {count} {what} on each side.")
+    match needed {
+        Some((count, what)) => format!("Measure about {count} {what} on each side."),
+        None => "The runs scatter too much. Measure longer.".to_owned(),
+    }
 }
 
 /// Most names that are listed one by one.
@@ -369,12 +369,11 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use results::{
-        model::{CaseResult, DoubtKind, LoadSearch},
+        model::{CaseComparison, CaseResult, DoubtKind, LoadSearch},
         sample::{self, doubt, file, has, load_of},
     };
 
     use super::*;
-    use crate::judge::compare::CaseComparison;
     use crate::show::page::tables::tests::case;
 
     fn fastest_of(cases: Vec<CaseResult>) -> [String; 3] {
@@ -438,15 +437,15 @@ mod tests {
             }],
             ..CaseComparison::default()
         };
-        let mut worst = case("b", 0.8, Verdict::Regressed);
+        let mut worst = case("b", 0.8, Verdict::Slower);
         worst.config = sample::mixed().cases.remove(0).config;
         worst.metrics[0].flow = "large".to_owned();
         let mut comparison = Comparison::default();
         assert_eq!(against(&comparison).value, "No case in common");
         comparison.cases = vec![
-            case("a", 0.95, Verdict::Regressed),
+            case("a", 0.95, Verdict::Slower),
             worst,
-            case("c", 1.2, Verdict::Improved),
+            case("c", 1.2, Verdict::Faster),
             case("d", 0.9, Verdict::Unclear),
             case("e", 0.9, Verdict::NoVerdict),
         ];

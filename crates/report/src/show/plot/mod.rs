@@ -11,9 +11,11 @@ pub(crate) mod specs;
 
 use std::collections::BTreeMap;
 
-use results::{load::Loaded, model::subject};
+use results::{
+    load::Loaded,
+    model::{Comparison, subject},
+};
 
-use crate::judge::compare::Comparison;
 use crate::observe::{
     format::some_of,
     standing::{self, LeftOut},
@@ -241,7 +243,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::judge::compare::CaseComparison;
+    use results::model::CaseComparison;
 
     #[test]
     fn what_failed_is_told() {

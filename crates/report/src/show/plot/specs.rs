@@ -4,13 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::model::{
-    Connect, ConnectStep, Latency, LatencyLimit, LoadSearch, LoadVerdict, PerftestPair, SearchEnd,
-    TrialOutcome,
+    Connect, ConnectStep, Latency, LatencyLimit, LoadSearch, LoadVerdict, SearchEnd, TrialOutcome,
 };
 use settings::{ROWS, Settings};
 
 use crate::observe::{
-    Metric, Spread,
+    Metric,
     format::{counted, each_once},
 };
 use crate::show::plot::{
@@ -167,22 +166,14 @@ fn limit(sample: &Sample<'_>) -> Option<f64> {
 /// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, whose sum it measures.
 fn perftest(sample: &Sample<'_>) -> Option<f64> {
     let case = sample.observed.flow.case;
-    let comparison = case.perftest.as_ref().filter(|_| case.config.flows.len() == 1)?;
-    let factor = match comparison.metric.as_str() {
-        "gbit_per_s" => 1.0,
-        "mmsg_per_s" => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e3,
+    let comparison = case.comparison.as_ref().filter(|_| case.config.flows.len() == 1)?;
+    let figures = comparison.metrics.first().filter(|_| !comparison.base_command.is_empty())?;
+    let factor = match figures.metric {
+        Metric::GbitPerS => 1.0,
+        Metric::MmsgPerS => sample.observed.flow.settings.mean_bytes() * 8.0 / 1e3,
         _ => return None,
     };
-    Some(
-        Spread::new(
-            comparison
-                .pairs
-                .iter()
-                .filter_map(PerftestPair::counted)
-                .map(|(_, perftest)| perftest * factor),
-        )?
-        .median,
-    )
+    Some(figures.base_median? * factor)
 }
 
 /// Latency against load: percentiles from the planned time over what was achieved, what the closed loop says of the

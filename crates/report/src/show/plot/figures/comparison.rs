@@ -1,15 +1,13 @@
-//! Figure: ratios with their intervals, from a comparison of results, from perftest's figures or from a victim beside
-//! attackers: one row a case, the worst first, with the margin and the line at 1.
+//! Figure: ratios with their intervals, from a comparison of results or of what was measured in turns: one row a case, the worst first, with the margin and the line at 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::{
     load::Loaded,
-    model::{CaseConfig, subject},
+    model::{CaseConfig, Comparison, Verdict, subject},
     text::short_path,
 };
 
-use crate::judge::compare::{Comparison, Verdict};
 use crate::observe::Metric;
 use crate::show::plot::{
     draw::{
@@ -27,24 +25,29 @@ const ROW_PX: f64 = 20.0;
 /// Height of an interval; 1 is the whole row.
 const INTERVAL: f64 = 0.2;
 
-/// One for each metric of the comparison in which cases changed most, of perftest's figures, and of a victim beside attackers; what the other metrics say
-/// is said below the first.
+/// One for each metric in which cases changed most, of the comparison and of what was measured in turns; what the other
+/// metrics say is said below the first.
 pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
-    let from_comparison = comparison.map(of_comparison).unwrap_or_default();
-    let sides = [
-        (from_comparison, "base"),
-        (of_perftest(results), "perftest"),
-        (of_beside(results), "attackers"),
-    ];
-    sides
-        .into_iter()
-        .flat_map(|(ratios, of)| {
-            let (drawn, others) = telling(ratios);
+    let in_turns = in_turns(results);
+    let of_base = comparison.into_iter().map(|comparison| (comparison, "base"));
+    of_base
+        .chain(in_turns.as_ref().map(|comparison| (comparison, "in-turns")))
+        .flat_map(|(comparison, of)| {
+            let (drawn, others) = telling(of_comparison(comparison));
             let mut notes: Vec<String> =
                 others.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
             drawn.iter().map(|it| figure(it, of, std::mem::take(&mut notes))).collect::<Vec<_>>()
         })
         .collect()
+}
+
+/// What all files have that was measured in turns, together.
+fn in_turns(results: &[Loaded]) -> Option<Comparison> {
+    let of_files = results.iter().filter_map(|loaded| Comparison::in_turns(&loaded.result));
+    of_files.reduce(|mut first, other| {
+        first.cases.extend(other.cases);
+        first
+    })
 }
 
 /// The metrics that are drawn, in their order, and those that are said in a note.
@@ -245,13 +248,13 @@ fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
                 } else {
                     subject(&case.config, &case.id, &figures.flow)
                 },
-                medians: [figures.base_median, figures.new_median],
+                medians: [figures.base_median?, figures.new_median?],
                 ratio: figures.ratio?,
                 interval: figures.low.zip(figures.high),
                 verdict: figures.verdict.name().to_owned(),
                 tone: match figures.verdict {
-                    Verdict::Improved => Tone::Better,
-                    Verdict::Regressed => Tone::Worse,
+                    Verdict::Faster => Tone::Better,
+                    Verdict::Slower => Tone::Worse,
                     Verdict::Equal => Tone::Equal,
                     Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable => Tone::Unclear,
                 },
@@ -261,67 +264,6 @@ fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
     });
     let sides = [&comparison.base, &comparison.new].map(|side| short_path(&side.name));
     by_metric(found, sides)
-}
-
-/// One for each metric that was compared with perftest.
-fn of_perftest(results: &[Loaded]) -> Vec<Ratios> {
-    let found = results.iter().flat_map(|loaded| &loaded.result.cases).filter_map(|case| {
-        let perftest = case.perftest.as_ref()?;
-        let metric = match perftest.metric.as_str() {
-            "latency_ns" => Metric::P50Ns,
-            name => Metric::from_name(name)?,
-        };
-        let row = RatioRow {
-            case: case.id.clone(),
-            medians: [perftest.perftest_median?, perftest.rocebench_median?],
-            ratio: perftest.ratio?,
-            interval: perftest.ratio_low.zip(perftest.ratio_high),
-            verdict: perftest.verdict.clone(),
-            tone: match perftest.verdict.as_str() {
-                "faster" => Tone::Better,
-                "slower" => Tone::Worse,
-                "equal" => Tone::Equal,
-                _ => Tone::Unclear,
-            },
-        };
-        let margin = perftest.margin.unwrap_or_else(|| metric.default_margin());
-        Some((metric, margin, &case.config, row))
-    });
-    by_metric(found, ["perftest", "rocebench"])
-}
-
-/// The factors of victims, each as what is left of it beside the attacker.
-fn of_beside(results: &[Loaded]) -> Vec<Ratios> {
-    let found = results.iter().flat_map(|loaded| {
-        loaded
-            .result
-            .beside
-            .iter()
-            .flat_map(|beside| {
-                [
-                    (Metric::GbitPerS, beside, &beside.gbit_per_s, f64::recip as fn(f64) -> f64),
-                    (Metric::P99Ns, beside, &beside.p99_ns, |factor| factor),
-                ]
-            })
-            .filter_map(|(metric, beside, factor, ratio)| {
-                let case = loaded.result.cases.iter().find(|case| case.id == beside.beside)?;
-                let [low, high] = [factor.factor_low, factor.factor_high].map(|end| end.map(ratio));
-                let row = RatioRow {
-                    case: beside.attacker.clone(),
-                    medians: [factor.alone?, factor.beside?],
-                    ratio: ratio(factor.factor?),
-                    interval: low.zip(high).map(|(one, other)| (one.min(other), one.max(other))),
-                    verdict: factor.verdict.clone(),
-                    tone: match factor.verdict.as_str() {
-                        "harmed" => Tone::Worse,
-                        "not harmed" => Tone::Equal,
-                        _ => Tone::Unclear,
-                    },
-                };
-                Some((metric, factor.margin, &case.config, row))
-            })
-    });
-    by_metric(found, ["alone", "beside the attacker"])
 }
 
 fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Vec<Ratios> {
@@ -357,43 +299,32 @@ fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Ve
 
 #[cfg(test)]
 mod tests {
-    use results::{
-        model::{CaseResult, PerftestComparison},
-        sample::file,
-    };
+    use results::sample::{Judged, beside, cases, file, loaded};
 
     use super::*;
 
-    fn loaded(metric: &str, ratios: &[Option<f64>]) -> Vec<Loaded> {
-        let case = |(index, ratio): (usize, &Option<f64>)| CaseResult {
-            id: format!("case-{index}"),
-            perftest: Some(PerftestComparison {
-                metric: metric.to_owned(),
-                rocebench_median: Some(1.0),
-                perftest_median: Some(1.0),
-                ratio: *ratio,
-                ratio_low: Some(0.9),
-                ratio_high: None,
-                verdict: "slower".to_owned(),
-                ..PerftestComparison::default()
-            }),
-            ..CaseResult::default()
+    fn turns(metric: Metric, measured: &[[f64; 2]]) -> Vec<Ratios> {
+        let case = |(index, medians): (usize, &[f64; 2])| {
+            let judged: Judged = (metric, *medians, [0.9, 1.1], Verdict::Slower);
+            let sides = ["perftest", "rocebench"];
+            let compared = results::sample::in_turns(&format!("case-{index}"), sides, 8, &[judged]);
+            results::model::CaseResult { comparison: Some(compared), ..Default::default() }
         };
-        vec![file(ratios.iter().enumerate().map(case).collect())]
+        let results = [file(measured.iter().enumerate().map(case).collect())];
+        of_comparison(&in_turns(&results).unwrap())
     }
 
     #[test]
     fn a_victim_has_what_is_left_of_it_beside_each_attacker() {
-        let mut loaded = file(vec![CaseResult::default()]);
-        loaded.result.beside = results::sample::beside();
-        let ratios = of_beside(&[loaded]);
+        let results = [loaded(cases(beside())), loaded(cases(Vec::new()))];
+        let ratios = of_comparison(&in_turns(&results).unwrap());
         let found = ratios.iter().map(|it| {
             let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.case, row.ratio));
             (it.metric, rows.collect::<Vec<_>>().join(", "))
         });
         let expected = [
-            (Metric::GbitPerS, "bandwidth 0.50, packets 0.99"),
-            (Metric::P99Ns, "bandwidth 1.01, packets 1.01"),
+            (Metric::GbitPerS, "prey+bandwidth 0.50, prey+packets 0.99"),
+            (Metric::P99Ns, "prey+bandwidth 1.01, prey+packets 1.01"),
         ];
         assert!(found.eq(expected.map(|(metric, rows)| (metric, rows.to_owned()))));
         let worst = &ratios[0].rows[0];
@@ -403,16 +334,13 @@ mod tests {
 
     #[test]
     fn the_worst_comes_first_whatever_is_better() {
-        let first = |metric: &str| {
-            let measured = [Some(1.2), None, Some(0.8), Some(f64::NAN)];
-            let ratios = of_perftest(&loaded(metric, &measured));
+        let first = |metric| {
+            let ratios = turns(metric, &[[1.0, 1.2], [0.0, 1.0], [1.0, 0.8], [1.0, f64::NAN]]);
             assert_eq!(ratios[0].rows.len(), 2);
-            assert_eq!(ratios[0].rows[0].interval, None);
             assert_eq!(ratios[0].rows[0].tone, Tone::Worse);
             ratios[0].rows[0].ratio
         };
-        assert_eq!(first("gbit_per_s"), 0.8);
-        assert_eq!(first("latency_ns"), 1.2);
-        assert!(of_perftest(&loaded("unheard_of", &[Some(1.0)])).is_empty());
+        assert_eq!(first(Metric::GbitPerS), 0.8);
+        assert_eq!(first(Metric::P50Ns), 1.2);
     }
 }

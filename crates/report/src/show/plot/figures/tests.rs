@@ -16,6 +16,7 @@ use settings::{Rate, Settings};
 
 use super::*;
 use crate::judge::compare::{Aspect, Options, compare};
+use crate::observe::Metric;
 use crate::show::plot::{
     draw::tests::faults,
     figure::{Cell, Figure, Table},
@@ -151,17 +152,15 @@ fn at(flags: &str, gbit_per_s: f64) -> CaseResult {
 }
 
 fn with_perftest(mut case: CaseResult) -> CaseResult {
-    case.perftest = Some(PerftestComparison {
-        metric: "gbit_per_s".to_owned(),
-        pairs: case
-            .runs
-            .iter()
-            .map(|run| PerftestPair {
-                perftest: run.flows[0].totals.gbit_per_s,
-                ..PerftestPair::default()
-            })
-            .collect(),
-        ..PerftestComparison::default()
+    let figures: Vec<f64> =
+        case.runs.iter().filter_map(|run| run.flows[0].totals.gbit_per_s).collect();
+    let metric = MetricComparison::unjudged(Metric::GbitPerS, 0.03, figures.clone(), figures);
+    case.comparison = Some(CaseComparison {
+        sides: ["perftest", "rocebench"].map(str::to_owned),
+        config: case.config.clone(),
+        base_command: vec!["ib_send_bw".to_owned()],
+        metrics: vec![metric],
+        ..CaseComparison::default()
     });
     case
 }

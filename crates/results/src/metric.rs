@@ -1,10 +1,13 @@
 //! The table of metrics: what each is called, how it is written, which direction is better, and where its value is. A
 //! new one is a row here; terminal, CSV, page, figures, comparisons and conditions follow.
 
+use std::str::FromStr;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::format::{exact, fixed, rate_text, time_text};
-use results::model::{Connect, FlowResult, Latency, Run};
+use crate::model::{Connect, FlowResult, Latency, Run};
+use crate::numbers::{exact, fixed, rate_text, time_text};
 
 /// What is known of a metric; [`Metric`] has a function for each, which says what it is.
 struct Row {
@@ -65,7 +68,8 @@ impl Row {
 macro_rules! metrics {
     ($($(#[$doc:meta])+ $metric:ident => { $($part:ident: $value:expr),* $(,)? })*) => {
         /// One figure of a flow, or of set-up. In documents it is its name.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        #[schemars(with = "String")]
         #[serde(try_from = "String", into = "String")]
         pub enum Metric {
             $($(#[$doc])+ $metric),*
@@ -404,18 +408,34 @@ impl From<Metric> for String {
     }
 }
 
-impl TryFrom<String> for Metric {
-    type Error = String;
+/// A word that names no metric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{word}\" is not a metric; metrics are {}", Metric::short_names())]
+pub struct UnknownMetric {
+    /// What was given for one.
+    pub word: String,
+}
 
-    fn try_from(name: String) -> Result<Self, String> {
-        Metric::from_name(&name).ok_or_else(|| format!("no metric `{name}`"))
+impl FromStr for Metric {
+    type Err = UnknownMetric;
+
+    fn from_str(word: &str) -> Result<Metric, UnknownMetric> {
+        Metric::from_name(word.trim()).ok_or_else(|| UnknownMetric { word: word.to_owned() })
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = UnknownMetric;
+
+    fn try_from(name: String) -> Result<Self, UnknownMetric> {
+        name.parse()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use results::model::{Delivery, Totals};
+    use crate::model::{Delivery, Totals};
 
     #[test]
     fn what_was_lost_is_no_throughput() {
