@@ -1,4 +1,4 @@
-//! Whether something has regressed: `rocebench compare` compares two places with results, and `rocebench gate` launches both
+//! Whether something is slower: `rocebench compare` compares two places with results, and `rocebench gate` launches both
 //! sides in turns until it is clear whether one is slower.
 
 use std::{

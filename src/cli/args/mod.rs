@@ -41,7 +41,7 @@ Examples:
   srun -N64 rocebench mesh --quick               find slow nodes, cables and paths
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
-  rocebench compare results/base results/new     has anything regressed?
+  rocebench compare results/base results/new     is anything slower?   
   rocebench gate --base lib=OLD --new lib=NEW    is that driver slower?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies
@@ -75,7 +75,7 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a sweep between many nodes: --nodes, or the ranks of srun, mpirun, mpiexec or a Kubernetes Job
     Mesh(Box<MeshArgs>),
-    /// Report whether results regressed against a baseline
+    /// Report whether results are slower than a baseline
     Compare(CompareArgs),
     /// Launch two builds, libraries, drivers or environments in turns until it is clear whether the new one is slower
     Gate(GateArgs),

@@ -1,4 +1,4 @@
-//! New results beside old ones: is a case valid and comparable, and has it regressed? It reads result files only.
+//! New results beside old ones: is a case valid and comparable, and is it slower? It reads result files only.
 //!
 //! # Turns
 //!

@@ -63,7 +63,7 @@ fn json_is_read_back() {
     }
     let sides = [read, written].map(|it| (it.base, it.only_in_new));
     assert_eq!(sides[0], sides[1]);
-    let words = ["\"verdict\": \"regressed\"", "\"metric\": \"gbit_per_s\""];
+    let words = ["\"verdict\": \"slower\"", "\"metric\": \"gbit_per_s\""];
     has(&json, words);
 }
 

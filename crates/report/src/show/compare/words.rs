@@ -199,7 +199,7 @@ pub(super) fn side(side: &Side) -> String {
     format!("{} ({})", side.name, parts.collect::<Vec<_>>().join(", "))
 }
 
-/// The sum: `over all cases p50 regressed; 18 cases: 1 regressed, 2 unclear, 15 equal`.
+/// The sum: `over all cases p50 slower; 18 cases: 1 slower, 2 unclear, 15 equal`.
 pub(super) fn summary(comparison: &Comparison) -> String {
     let changed: Vec<String> = [Verdict::Slower, Verdict::Faster]
         .map(|verdict| {
@@ -227,7 +227,7 @@ pub(super) fn summary(comparison: &Comparison) -> String {
     }
 }
 
-/// `2 regressed, 12 equal`, the worst first.
+/// `2 slower, 12 equal`, the worst first.
 pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
     let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
     for verdict in verdicts {
