@@ -124,10 +124,10 @@ pub fn judge(questions: &[Question<'_>], part: f64) -> Judgement {
     let answers: Vec<Answer> =
         family.prepared.iter().map(|one| family.answer(one, &mut deals)).collect();
     let (over_all, by_case) = answers.split_at(pooled.len());
-    let (pooled_questions, cases) = family.prepared.split_at(pooled.len());
+    let (of_metrics, of_cases) = family.prepared.split_at(pooled.len());
     Judgement {
-        reach_over_all: family.reach(pooled_questions, over_all),
-        reach_by_case: family.reach(cases, by_case),
+        reach_over_all: family.reach(of_metrics, over_all),
+        reach_by_case: family.reach(of_cases, by_case),
         by_case: by_case.to_vec(),
         over_all: pooled.iter().cloned().zip(over_all.iter().copied()).collect(),
     }
@@ -165,10 +165,9 @@ impl<'a> Prepared<'a> {
 
     /// Whether any launch has both.
     fn shares_launches(&self, other: &Prepared<'_>) -> bool {
-        let (own, others) = (self.question, other.question);
-        [(own.base, others.base), (own.new, others.new)]
-            .iter()
-            .any(|(one, other)| one.units.iter().any(|unit| other.units.contains(unit)))
+        let pairs =
+            [(self.question.base, other.question.base), (self.question.new, other.question.new)];
+        pairs.iter().any(|(own, its)| own.units.iter().any(|unit| its.units.contains(unit)))
     }
 }
 
