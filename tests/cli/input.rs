@@ -135,29 +135,13 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
 }
 
 #[test]
-fn a_value_that_is_also_a_commands_name_stays_a_value() {
-    let lines = ["--op send", "--op send -q 2", "--out plot --op send", "--token serve -q 2"];
-    for line in lines {
-        run(&words(&format!("{line} --dry-run"))).ends(0);
-    }
+fn words_that_are_taken_and_others() {
+    testing::table::holds("tests/cli/tables/input.txt");
 }
 
 #[test]
 fn a_dry_run_prints_the_cases_and_what_searches_do() {
     says("dry_runs", 0);
-}
-
-#[test]
-fn quick_rounds_of_64_nodes_take_minutes_and_have_settings_that_are_not_given() {
-    let quick = "mesh --quick --nodes n[01-64]";
-    let stdout = run(&words(&format!("{quick} --dry-run"))).ends(0).out;
-    let footer: Vec<&str> = stdout[stdout.len() - 500..].split_whitespace().collect();
-    let sentence = "126 cases, 200ms each after a warm-up of 200ms, then at most 126 more of what looks slow; at most 1 min 40 s and";
-    has(&footer.join(" "), [sentence]);
-    let longer = run(&words(&format!("{quick} -D 1s --dry-run"))).ends(0);
-    has(&longer.out, ["126 cases, 1s each after a warm-up of 200ms"]);
-    let refused = run(&words(&format!("{quick} --runs 3"))).ends(2);
-    has(&refused.err, ["it decides itself how often"]);
 }
 
 #[test]
@@ -212,30 +196,6 @@ fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
 }
 
 #[test]
-fn flags_override_the_file_key_by_key() {
-    let file =
-        "op = ['send', 'write']\nqps = [1, 2]\nbidirectional = true\nduration = '9s'\nwarmup = 0\n";
-    let line = "--dry-run -q 8 --bidirectional=false -n 10";
-    let table = with_file(file, &words(line)).out;
-    let ids: Vec<&str> = table
-        .lines()
-        .skip_while(|row| !row.starts_with("case"))
-        .filter(|row| !row.starts_with(' '))
-        .filter_map(|row| row.split_whitespace().next())
-        .collect();
-    let cases = ["send-shared-q8-64KiB", "write-shared-q8-64KiB"];
-    assert_eq!(ids, ["case", cases[0], cases[1], "2", "memory:"]);
-    let span = "2 cases, 10 messages a QP each after a warm-up of 0s\n";
-    has(&table, [span]);
-}
-
-#[test]
-fn switches_alone_are_on_and_do_not_eat_the_host() {
-    let ran = run(&["--dry-run", "-b", "--verify", "--no-latency", "node1"]).ends(0);
-    has(&ran.out, ["send-shared-q1-64KiB-b"]);
-}
-
-#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let list: Vec<String> = (1..=4000).map(|n| n.to_string()).collect();
     let mut child = program(&["--dry-run", "--qps", &list.join(",")])
@@ -271,10 +231,4 @@ fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() 
         let names_it = ran.err.contains("ROCEBENCH_TOKEN");
         assert_eq!(names_it, code == 2, "{}", ran.err);
     }
-}
-
-#[test]
-fn faults_of_the_environment_are_read_as_those_of_the_flag() {
-    let ran = Ran::new(program(&["-n", "1"]).env("SOFTROCE_FAULTS", "drop=x")).ends(2);
-    has(&ran.err, ["SOFTROCE_FAULTS", "`drop=x` is not a probability"]);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, s
 use softroce::wire::{IcrcAddresses, Packet, UDP_PORT, icrc};
 
 use crate::embedded_device::library;
-use crate::program::{Call, Server, copied, program, run};
+use crate::program::{Call, Program, Server, copied, program, run};
 use crate::wait::wait_or_tell;
 
 /// The kernel's end of a [`Wire`].
@@ -218,105 +218,48 @@ pub enum Family {
     V6,
 }
 
-struct Running {
-    what: String,
-    child: Child,
-    output: tempfile::NamedTempFile,
-}
-
 /// With `-F` perftest goes on to its result, and ends well, where it [lost its clock](LOST_ITS_CLOCK).
-fn start(end: End, family: Family, words: &str) -> Running {
+fn start(end: End, family: Family, words: &str) -> Program {
     let (program, arguments) = words.split_once(' ').unwrap();
     let (address, gid_index) = match family {
         Family::V4 => (end.v4, "1"),
         Family::V6 => (end.v6, "2"),
     };
-    let output = tempfile::NamedTempFile::new().unwrap();
-    let mut command = if end == SOFT {
-        // `env`, for `ip` itself is not to have the library.
-        let mut command = end.command_at("env", address);
-        command.arg(format!("LD_PRELOAD={}", preload().display()));
-        command.arg(program);
-        command
-    } else {
-        Command::new(program)
-    };
-    command.arg("-F").args(arguments.split_whitespace());
     if end == RXE {
-        command.args(["-d", RXE.device, "-x", gid_index]);
+        let words = format!("-F {arguments} -d {} -x {gid_index}", RXE.device);
+        return Call::new(Command::new(program), &words).start();
     }
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(output.as_file().try_clone().unwrap())
-        .stderr(output.as_file().try_clone().unwrap())
-        .spawn()
-        .unwrap();
-    Running { what: format!("{words} on {}", end.device), child, output }
-}
-
-impl Running {
-    fn text(&self) -> String {
-        fs::read_to_string(self.output.path()).unwrap()
-    }
-
-    fn ended(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().unwrap()
-    }
-
-    fn await_listening(&mut self) {
-        let pid = self.child.id();
-        let output = self.output.path().to_owned();
-        let child = &mut self.child;
-        let ended = wait_or_tell(
-            USUAL,
-            || {
-                let ended = child.try_wait().unwrap();
-                let is_listening = ["tcp", "tcp6"].into_iter().any(|family| listens(pid, family));
-                (is_listening || ended.is_some()).then_some(ended)
-            },
-            || format!("{} to listen: {:?}", self.what, fs::read_to_string(output)),
-        );
-        assert!(ended.is_none(), "{}: {ended:?}: {}", self.what, self.text());
-    }
+    // `env`, for `ip` itself is not to have the library.
+    let words = format!("LD_PRELOAD={} {program} -F {arguments}", preload().display());
+    Call::new(end.command_at("env", address), &words).start()
 }
 
 /// Whether a process listens where perftest's servers do.
-fn listens(pid: u32, family: &str) -> bool {
-    let sockets = fs::read_to_string(format!("/proc/{pid}/net/{family}")).unwrap_or_default();
-    sockets.lines().any(|line| line.contains(LISTENS) && line.contains(LISTENING))
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn listens(pid: u32) -> bool {
+    ["tcp", "tcp6"].into_iter().any(|family| {
+        let sockets = fs::read_to_string(format!("/proc/{pid}/net/{family}")).unwrap_or_default();
+        sockets.lines().any(|line| line.contains(LISTENS) && line.contains(LISTENING))
+    })
 }
 
 /// Runs a pair of perftest's programs, one end on the kernel's Soft-RoCE and one on the embedded device: the program and its
 /// options, the server at the other end than `client`; both must end well. Returns bytes and
 /// messages of the client's result.
 pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
-    let mut server = start(client.other(), family, words);
-    server.await_listening();
-    let mut client = start(client, family, &format!("{words} {}", client.other().v4));
-    let mut ended = [None, None];
-    let output = [&client, &server].map(|end| end.output.path().to_owned());
-    let texts = || output.each_ref().map(fs::read_to_string);
-    let statuses = wait_or_tell(
+    let server = start(client.other(), family, words);
+    wait_or_tell(
         USUAL,
-        || {
-            for (status, end) in ended.iter_mut().zip([&mut client, &mut server]) {
-                *status = status.or_else(|| end.ended());
-            }
-            let [of_client, of_server] = ended;
-            Some([of_client?, of_server?])
-        },
-        || format!("{words} to end: {:?}; rxe: {:?}", texts(), counted()),
+        || listens(server.pid()).then_some(()),
+        || format!("{words} to listen: {:?}", server.lines()),
     );
-    let is_well = statuses.iter().all(ExitStatus::success);
-    assert!(is_well, "{words}: {statuses:?}: {:?}; rxe: {:?}", texts(), counted());
-    row(&client.text()).unwrap_or_else(|| panic!("{words} printed no result: {:?}", texts()))
+    let client = start(client, family, &format!("{words} {}", client.other().v4));
+    let ended = [client, server].map(|end| end.wait_for(USUAL));
+    for end in &ended {
+        let output = format!("{words}: {}\n{}\nrxe: {:?}", end.stdout, end.stderr(), counted());
+        assert_eq!((end.code, end.signal), (Some(0), None), "{output}");
+    }
+    row(&ended[0].stdout)
+        .unwrap_or_else(|| panic!("{words} printed no result: {}", ended[0].stdout))
 }
 
 /// Bytes and messages in the row behind the line of headings.
