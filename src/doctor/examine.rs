@@ -9,7 +9,7 @@ use node::{outcome, ports::agree, resources::NodeOptions};
 use plan::FlowDevice;
 use protocol::{
     link::Link,
-    node_report::{Finding, NodeExamination, State},
+    node_report::{Check, Finding, NodeExamination, State},
     token::Token,
 };
 use results::model::{Device, Host, Tool};
@@ -23,12 +23,17 @@ use super::peer::TransferCheck;
 use super::{checks, peer};
 use crate::coordinator::interface::{Target, tool};
 
-const WHY_DEVICE: &str = "all traffic uses this port and GID; -d, -i and -x choose others";
+const DEVICE: Check =
+    Check::new("device used", "all traffic uses this port and GID; -d, -i and -x choose others");
 
-const WHY_SERVICES: &str = "each QP uses one of them (--service); a sweep with another is refused";
+const SERVICES: Check =
+    Check::new("services", "each QP uses one of them (--service); a sweep with another is refused");
 
-const WHY_EXTENDED: &str = "--post extended, --poll-api extended, --domains thread and --timestamps device need \
-                            them; a sweep with one that is missing is refused";
+const EXTENDED: Check = Check::new(
+    "extended verbs",
+    "--post extended, --poll-api extended, --domains thread and --timestamps device need \
+     them; a sweep with one that is missing is refused",
+);
 
 pub struct Examination {
     pub machine: Machine,
@@ -210,37 +215,24 @@ fn select(resources: &NodeOptions, route: Route) -> Result<Port, VerbsError> {
 }
 
 pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>) -> Finding {
-    let state = match choice {
-        // Figures of it are not the adapter's.
-        Some(choice) if choice.is_in_place_of_another => State::Warning,
-        _ => State::Ok,
+    let Some(choice) = choice else {
+        let because = no_choice.map_or("none could be opened", |it| it.because.as_str());
+        let remedy = no_choice.and_then(|it| it.remedy.as_deref());
+        return DEVICE.broken(because, remedy.unwrap_or(SETUP_RXE));
     };
-    match choice {
-        Some(choice) => {
-            let gid = match choice.gid_index {
-                Some(index) => format!("; GID index {index}: {}", choice.gid_because),
-                None => String::new(),
-            };
-            let found =
-                format!("{} port {}: {}{gid}", choice.device, choice.port, choice.device_because);
-            let finding = Finding::new("device used", state, found, WHY_DEVICE);
-            if choice.is_in_place_of_another {
-                finding.remedy(
-                "fix the adapter's port, or give --device soft0: its figures are this machine's, not the \
-                 adapter's",
-            )
-            } else {
-                finding
-            }
-        }
-        None => {
-            let (because, remedy) = match no_choice {
-                Some(no_choice) => (no_choice.because.as_str(), no_choice.remedy.as_deref()),
-                None => ("none could be opened", None),
-            };
-            Finding::new("device used", State::Broken, because, WHY_DEVICE)
-                .remedy(remedy.unwrap_or(SETUP_RXE))
-        }
+    let gid = match choice.gid_index {
+        Some(index) => format!("; GID index {index}: {}", choice.gid_because),
+        None => String::new(),
+    };
+    let found = format!("{} port {}: {}{gid}", choice.device, choice.port, choice.device_because);
+    if choice.is_in_place_of_another {
+        // Figures of it are not the adapter's.
+        DEVICE.warning(
+            found,
+            "fix the adapter's port, or give --device soft0: its figures are this machine's, not the adapter's",
+        )
+    } else {
+        DEVICE.ok(found)
     }
 }
 
@@ -248,7 +240,7 @@ pub(super) fn device_used(choice: &Option<Choice>, no_choice: Option<&NoChoice>)
 fn services(choice: &Choice) -> Finding {
     let found =
         if choice.lacks.is_empty() { "RC, UC and UD".to_owned() } else { choice.lacks.join("; ") };
-    Finding::new("services", State::Ok, found, WHY_SERVICES)
+    SERVICES.ok(found)
 }
 
 /// Not a problem: every sweep without those options runs on a device that has none of them.
@@ -258,7 +250,7 @@ fn extended_verbs(choice: &Choice) -> Finding {
     } else {
         choice.extended_verbs.join(", ")
     };
-    Finding::new("extended verbs", State::Ok, found, WHY_EXTENDED)
+    EXTENDED.ok(found)
 }
 
 fn transfers(

@@ -13,7 +13,7 @@ use protocol::{
     failure::RunFailure,
     handshake::{ClockOffset, PeerInfo, connect},
     link::Link,
-    node_report::{Finding, State},
+    node_report::{Check, Finding},
     token::Token,
 };
 use results::model::{Device, Failure, Host, ResultFile};
@@ -30,17 +30,25 @@ use crate::coordinator::{
 /// Clocks farther apart make the logs of both ends hard to compare.
 pub(super) const FAR_NS: i128 = 1_000_000_000;
 
-const WHY_REACH: &str =
-    "both ends agree on each case over a TCP connection, the control connection";
+const REACH: Check = Check::new(
+    "reach",
+    "both ends agree on each case over a TCP connection, the control connection",
+);
 
-const WHY_VERSION: &str =
-    "both ends must speak the same protocol; different versions may still measure differently";
+const VERSION: Check = Check::new(
+    "peer version",
+    "both ends must speak the same protocol; different versions may still measure differently",
+);
 
 pub(super) const WHY_CLOCK: &str = "results and logs of both ends carry times; latencies do not depend on it: one \
                                     clock measures them";
 
-const WHY_PATH: &str = "packets larger than the MTU of an interface or switch on the way are lost: small messages \
-                        pass, large ones do not";
+const CLOCK: Check = Check::new("peer clock", WHY_CLOCK);
+
+const PATH: Check = Check::new(
+    "path MTU",
+    "packets larger than the MTU of an interface or switch on the way are lost: small messages pass, large ones do not",
+);
 
 pub(super) struct Reached {
     pub(super) findings: Vec<Finding>,
@@ -69,21 +77,15 @@ pub(super) fn reach(
     })?;
     let took = started.elapsed();
     let route = link.route().map_err(|error| {
-        let finding =
-            Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy("try again");
+        let finding = REACH.broken(error.to_string(), "try again");
         Box::new(Unreached { finding, interrupted: false })
     })?;
     let findings = vec![
-        Finding::new(
-            "reach",
-            State::Ok,
-            format!(
-                "{} answers; connection and handshake took {:.1} ms",
-                peer.address,
-                took.as_secs_f64() * 1e3
-            ),
-            WHY_REACH,
-        ),
+        REACH.ok(format!(
+            "{} answers; connection and handshake took {:.1} ms",
+            peer.address,
+            took.as_secs_f64() * 1e3
+        )),
         version(&peer),
         clock(peer.clock),
     ];
@@ -94,7 +96,7 @@ pub(super) fn not_reached(error: &ConnectError, port: u16) -> Finding {
     let remedy = error.hint().unwrap_or_else(|| {
         format!("start `rocebench serve` there, and open TCP port {port} in its firewall")
     });
-    Finding::new("reach", State::Broken, error.to_string(), WHY_REACH).remedy(remedy)
+    REACH.broken(error.to_string(), remedy)
 }
 
 fn version(peer: &PeerInfo) -> Finding {
@@ -108,25 +110,17 @@ fn version(peer: &PeerInfo) -> Finding {
     };
     let found = format!("rocebench {}, protocol {PROTOCOL_VERSION}{system}", peer.version);
     if peer.version == PROGRAM_VERSION {
-        return Finding::new("peer version", State::Ok, found, WHY_VERSION);
+        return VERSION.ok(found);
     }
-    Finding::new(
-        "peer version",
-        State::Warning,
+    VERSION.warning(
         format!("{found}; here it is {PROGRAM_VERSION}"),
-        WHY_VERSION,
+        "install the same version of rocebench on both ends",
     )
-    .remedy("install the same version of rocebench on both ends")
 }
 
 fn clock(offset: Option<ClockOffset>) -> Finding {
     let Some(offset) = offset else {
-        return Finding::new(
-            "peer clock",
-            State::Unknown,
-            "the other end does not report its time",
-            WHY_CLOCK,
-        );
+        return CLOCK.unknown("the other end does not report its time");
     };
     let side = if offset.offset_ns < 0 { "behind" } else { "ahead" };
     let within = milliseconds(offset.uncertainty_ns as f64);
@@ -138,10 +132,9 @@ fn clock(offset: Option<ClockOffset>) -> Finding {
     };
     let least_ns = offset.offset_ns.abs() - i128::from(offset.uncertainty_ns);
     if least_ns < FAR_NS {
-        return Finding::new("peer clock", State::Ok, found, WHY_CLOCK);
+        return CLOCK.ok(found);
     }
-    Finding::new("peer clock", State::Warning, found, WHY_CLOCK)
-        .remedy("sudo timedatectl set-ntp true, at both ends")
+    CLOCK.warning(found, "sudo timedatectl set-ntp true, at both ends")
 }
 
 /// A time for people: `1.50 ms`, `3600.0 s`.
@@ -189,30 +182,26 @@ fn judge_path(rdma_bytes: u32, path: &Path<'_>) -> Finding {
     if let Some(route_bytes) = path.route_bytes.filter(|bytes| *bytes < packet_bytes)
         && !path.full_packets_passed
     {
-        return path_finding(
-            State::Broken,
+        return PATH.broken(
             format!(
                 "{found}: the route takes {route_bytes} bytes, full packets have {packet_bytes}"
             ),
-        )
-        .remedy("raise the MTU of interfaces and switches on the way, or give -m 1024");
+            "raise the MTU of interfaces and switches on the way, or give -m 1024",
+        );
     }
     match (path.own.netdev_mtu_bytes, path.peer.netdev_mtu_bytes) {
-        (Some(own), Some(peer)) if own != peer => {
-            path_finding(State::Warning, format!("{found}: the interfaces differ")).remedy(format!(
+        (Some(own), Some(peer)) if own != peer => PATH.warning(
+            format!("{found}: the interfaces differ"),
+            format!(
                 "sudo ip link set {} mtu {} {}, and allow it on the switches between",
                 if own < peer { path.own } else { path.peer }.netdev.as_deref().unwrap_or("NETDEV"),
                 own.max(peer),
                 if own < peer { "here" } else { "at the other end" },
-            ))
-        }
-        _ if path.full_packets_passed => path_finding(State::Ok, found),
-        _ => path_finding(State::Unknown, format!("{found}; no full packet passed")),
+            ),
+        ),
+        _ if path.full_packets_passed => PATH.ok(found),
+        _ => PATH.unknown(format!("{found}; no full packet passed")),
     }
-}
-
-fn path_finding(state: State, found: String) -> Finding {
-    Finding::new("path MTU", state, found, WHY_PATH)
 }
 
 fn interface_text(device: &Device) -> String {
@@ -243,8 +232,10 @@ const MESSAGES: u64 = 32;
 const SMALL: &str = "64";
 const LARGE: &str = "64K";
 
-const WHY_TRANSFER: &str = "this is a small benchmark: it connects QPs, sends messages both ways, and compares every byte on \
-                   arrival";
+const TRANSFER: Check = Check::new(
+    "transfer",
+    "this is a small benchmark: it connects QPs, sends messages both ways, and compares every byte on arrival",
+);
 
 /// A small transfer of each operation in both directions, every byte checked, as a sweep of a few messages. Small messages
 /// of one packet come first, then large ones of many full packets, which fail alone if the path does not carry the RDMA
@@ -357,45 +348,31 @@ fn outcome_of(result: &ResultFile, op: Op) -> OperationOutcome {
 }
 
 fn judge_transfers(op: Op, [small, large]: [OperationOutcome; 2]) -> Option<Finding> {
-    Some(match (small?, large) {
-        (Err(failure), _) => {
-            transfer_finding(op, State::Broken, format!("64 bytes: {}", failure.message))
-                .remedy(transfer_remedy(failure))
-        }
-        (Ok(()), Some(Err(failure))) => transfer_finding(
-            op,
-            State::Broken,
+    let finding = match (small?, large) {
+        (Err(failure), _) => broken(format!("64 bytes: {}", failure.message), failure.hint),
+        (Ok(()), Some(Err(failure))) => broken(
             format!(
                 "small messages pass, large ones do not (64 bytes, 64 KiB): {}",
                 failure.message
             ),
-        )
-        .remedy(transfer_remedy(failure)),
-        (Ok(()), Some(Ok(()))) => transfer_finding(
-            op,
-            State::Ok,
-            format!("{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"),
+            failure.hint,
         ),
-        (Ok(()), None) => transfer_finding(
-            op,
-            State::Ok,
-            format!("{MESSAGES} messages of 64 bytes, both ways, every byte right"),
-        ),
-    })
+        (Ok(()), Some(Ok(()))) => TRANSFER.ok(format!(
+            "{MESSAGES} messages each of 64 bytes and 64 KiB, both ways, every byte right"
+        )),
+        (Ok(()), None) => {
+            TRANSFER.ok(format!("{MESSAGES} messages of 64 bytes, both ways, every byte right"))
+        }
+    };
+    Some(finding.about(op.name()))
 }
 
-fn transfer_remedy(failure: Failure) -> String {
-    failure.hint.unwrap_or_else(|| "see what the other end printed".to_owned())
-}
-
-fn transfer_finding(op: Op, state: State, found: String) -> Finding {
-    Finding::new("transfer", state, found, WHY_TRANSFER).about(op.name())
+fn broken(found: String, hint: Option<String>) -> Finding {
+    TRANSFER.broken(found, hint.unwrap_or_else(|| "see what the other end printed".to_owned()))
 }
 
 fn not_begun(error: &RunFailure) -> Finding {
-    let remedy = error.hint.clone();
-    Finding::new("transfer", State::Broken, format!("not started: {error}"), WHY_TRANSFER)
-        .remedy(remedy.unwrap_or_else(|| "see what the other end printed".to_owned()))
+    broken(format!("not started: {error}"), error.hint.clone())
 }
 
 /// Shows nothing: the findings contain all results.
@@ -405,6 +382,8 @@ impl Observer for NoObserver {}
 
 #[cfg(test)]
 mod tests {
+    use protocol::node_report::State;
+
     use super::*;
 
     fn device(netdev_mtu_bytes: u32) -> Device {

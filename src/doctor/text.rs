@@ -246,24 +246,23 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use protocol::node_report::Check;
+
     use super::super::inventory::tests::tree;
     use super::super::inventory::{Choice, EMBEDDED, NoChoice, kernel_devices};
     use super::*;
 
     #[test]
     fn what_is_well_takes_one_line_and_the_rest_says_why() {
-        let well = Finding::new("port", State::Ok, "ACTIVE", "it must").about("rxe0:1");
+        let well = Check::new("port", "it must").ok("ACTIVE").about("rxe0:1");
         let short = "ok       port rxe0:1          ACTIVE\n";
         assert_eq!(finding_text(&well, false, WIDTH), short);
         assert!(finding_text(&well, true, WIDTH).ends_with("why: it must\n"));
-        let ill = Finding::new(
-            "kernel module",
-            State::Warning,
-            "mlx5_core drives 2 PCI functions, and mlx5_ib is not loaded",
-            "the Ethernet driver alone gives no RDMA device, and so on and on until the line is full",
-        )
-        .about("mlx5_ib")
-        .remedy("sudo modprobe mlx5_ib");
+        let why = "the Ethernet driver alone gives no RDMA device, and so on and on until the line is full";
+        let found = "mlx5_core drives 2 PCI functions, and mlx5_ib is not loaded";
+        let ill = Check::new("kernel module", why)
+            .warning(found, "sudo modprobe mlx5_ib")
+            .about("mlx5_ib");
         let text = finding_text(&ill, false, WIDTH);
         insta::assert_snapshot!(text);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH));

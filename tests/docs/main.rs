@@ -443,7 +443,7 @@ fn the_doctors_page_names_every_check() {
     for path in sources {
         let source = std::fs::read_to_string(path).unwrap();
         let code = source.split("#[cfg(test)]").next().unwrap();
-        let names = code.split("Finding::new(").skip(1);
+        let names = code.split("Check::new(").skip(1);
         checks.extend(names.filter_map(|rest| {
             let quoted = rest.trim_start().strip_prefix('"')?;
             Some(quoted.split('"').next()?.to_owned())

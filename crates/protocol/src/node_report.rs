@@ -239,35 +239,58 @@ pub struct Finding {
     pub remedy: Option<String>,
 }
 
-impl Finding {
-    /// A finding about the whole machine.
-    pub fn new(
-        check: &'static str,
-        state: State,
-        found: impl Into<String>,
-        why: impl Into<String>,
-    ) -> Finding {
-        Finding {
-            check: Cow::Borrowed(check),
-            subject: None,
-            state,
-            found: found.into(),
-            why: why.into(),
-            remedy: None,
-        }
+/// A check. What is not as it should be has a remedy.
+#[derive(Clone, Copy, Debug)]
+pub struct Check {
+    /// What is checked, such as `locked memory`; these words do not change between versions.
+    pub name: &'static str,
+    /// Why it matters, as a sentence for the user.
+    pub why: &'static str,
+}
+
+impl Check {
+    pub const fn new(name: &'static str, why: &'static str) -> Check {
+        Check { name, why }
     }
 
+    /// It is as it should be.
+    pub fn ok(&self, found: impl Into<String>) -> Finding {
+        self.finding(State::Ok, found.into(), None)
+    }
+
+    /// It could not be checked.
+    pub fn unknown(&self, found: impl Into<String>) -> Finding {
+        self.finding(State::Unknown, found.into(), None)
+    }
+
+    /// It works, but worse than it could.
+    pub fn warning(&self, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        self.finding(State::Warning, found.into(), Some(remedy.into()))
+    }
+
+    /// It does not work.
+    pub fn broken(&self, found: impl Into<String>, remedy: impl Into<String>) -> Finding {
+        self.finding(State::Broken, found.into(), Some(remedy.into()))
+    }
+
+    /// About the whole machine.
+    pub fn finding(&self, state: State, found: String, remedy: Option<String>) -> Finding {
+        Finding {
+            check: Cow::Borrowed(self.name),
+            subject: None,
+            state,
+            found,
+            why: self.why.to_owned(),
+            remedy,
+        }
+    }
+}
+
+impl Finding {
     /// Says which device, port, interface or operation the finding is about.
     #[must_use]
     pub fn about(mut self, subject: impl Into<String>) -> Finding {
         self.subject = Some(subject.into());
-        self
-    }
-
-    /// Says which command or action mends it.
-    #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Finding {
-        self.remedy = Some(remedy.into());
         self
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use protocol::node_report::{Finding, State};
+use protocol::node_report::{Check, Finding};
 use settings::listed;
 
 use super::Subject;
@@ -17,12 +17,11 @@ const CAP_NET_ADMIN: u32 = 12;
 /// Services that set firewall rules.
 const SERVICES: [&str; 2] = ["firewalld", "ufw"];
 
-fn why(control_port: u16) -> String {
-    format!(
-        "the ends talk over TCP port {control_port}, and RoCE v2 uses UDP port {ROCE_PORT}. An adapter's packets \
-         bypass the host's firewall; those of Soft-RoCE and the embedded device do not. Switches may filter too"
-    )
-}
+const FIREWALL: Check = Check::new(
+    "firewall",
+    "the ends talk over a TCP port (--port), and RoCE v2 uses UDP port 4791. An adapter's packets bypass the host's firewall; \
+     those of Soft-RoCE and the embedded device do not. Switches may filter too",
+);
 
 fn remedy(control_port: u16) -> String {
     format!(
@@ -51,32 +50,21 @@ pub(super) fn check_firewall(subject: &Subject<'_>) -> Vec<Finding> {
         " without root"
     };
     vec![match seen {
-        Some(Rules::Open) => firewall_finding(port, State::Ok, format!("{by}no rule drops incoming packets")),
-        Some(Rules::Named) => firewall_finding(port,
-            State::Ok,
-            format!("{by}the rules name both ports"),
-        ),
-        Some(Rules::Closed) => firewall_finding(port,
-            State::Warning,
+        Some(Rules::Open) => FIREWALL.ok(format!("{by}no rule drops incoming packets")),
+        Some(Rules::Named) => FIREWALL.ok(format!("{by}the rules name both ports")),
+        Some(Rules::Closed) => FIREWALL.warning(
             format!(
                 "{by}rules drop incoming packets and do not name both TCP {port} and UDP {ROCE_PORT}"
             ),
-        )
-        .remedy(remedy(port)),
-        None if running.is_empty() => firewall_finding(port,
-            State::Unknown,
-            format!("rules could not be read{without}; neither firewalld nor ufw runs"),
+            remedy(port),
         ),
-        None => firewall_finding(port,
-            State::Warning,
-            format!("{by}its rules could not be read{without}"),
-        )
-        .remedy(remedy(port)),
+        None if running.is_empty() => FIREWALL.unknown(format!(
+            "rules could not be read{without}; neither firewalld nor ufw runs"
+        )),
+        None => {
+            FIREWALL.warning(format!("{by}its rules could not be read{without}"), remedy(port))
+        }
     }]
-}
-
-fn firewall_finding(port: u16, state: State, found: String) -> Finding {
-    Finding::new("firewall", state, found, why(port))
 }
 
 fn services(subject: &Subject<'_>) -> Vec<&'static str> {
@@ -146,8 +134,11 @@ fn names_port(rules: &str, port: u16) -> bool {
     rules.split(|c: char| !c.is_ascii_digit()).any(|number| number == digits)
 }
 
-const WHY_UDP: &str = "Soft-RoCE needs UDP port 4791 on all addresses, the embedded device on one; they cannot start if \
-                   another program has it. An adapter does not need the port";
+const UDP: Check = Check::new(
+    "UDP port 4791",
+    "Soft-RoCE needs UDP port 4791 on all addresses, the embedded device on one; they cannot start if another program has it. \
+     An adapter does not need the port",
+);
 
 /// The most processes named one by one.
 const MOST_SHOWN: usize = 2;
@@ -158,12 +149,7 @@ pub(super) fn check_udp_port(subject: &Subject<'_>) -> Vec<Finding> {
     let (Some(v4), v6) =
         (machine.text("proc/net/udp"), machine.text("proc/net/udp6").unwrap_or_default())
     else {
-        return vec![Finding::new(
-            "UDP port 4791",
-            State::Unknown,
-            "/proc/net/udp could not be read",
-            WHY_UDP,
-        )];
+        return vec![UDP.unknown("/proc/net/udp could not be read")];
     };
     let holders: Vec<Holder> =
         [v4, v6].iter().flat_map(|table| table.lines().filter_map(holder)).collect();
@@ -172,16 +158,15 @@ pub(super) fn check_udp_port(subject: &Subject<'_>) -> Vec<Finding> {
 
 fn judge_holders(machine: &Machine, holders: &[Holder]) -> Finding {
     if holders.is_empty() {
-        return udp_finding(State::Ok, "no program has it".into());
+        return UDP.ok("no program has it");
     }
     let everywhere = holders.iter().any(|it| it.address.is_unspecified());
     let owners: Vec<Option<String>> =
         holders.iter().map(|holder| owner(machine, holder.inode)).collect();
     let unseen = owners.iter().all(Option::is_none);
     if everywhere && unseen && machine.has("sys/module/rdma_rxe") {
-        return udp_finding(
-            State::Ok,
-            "the kernel's Soft-RoCE (rdma_rxe) has it on all addresses; no embedded device can run beside it".into(),
+        return UDP.ok(
+            "the kernel's Soft-RoCE (rdma_rxe) has it on all addresses; no embedded device can run beside it",
         );
     }
     let mut taken: Vec<String> = holders
@@ -199,15 +184,13 @@ fn judge_holders(machine: &Machine, holders: &[Holder]) -> Finding {
     }
     let found = format!("taken on {}", listed(&taken));
     if everywhere {
-        udp_finding(State::Warning, format!("{found}: no software RoCE device can start"))
-            .remedy("end that program (`sudo ss -ulnp sport = :4791` shows it)")
+        UDP.warning(
+            format!("{found}: no software RoCE device can start"),
+            "end that program (`sudo ss -ulnp sport = :4791` shows it)",
+        )
     } else {
-        udp_finding(State::Ok, format!("{found}; other addresses are free"))
+        UDP.ok(format!("{found}; other addresses are free"))
     }
-}
-
-fn udp_finding(state: State, found: String) -> Finding {
-    Finding::new("UDP port 4791", state, found, WHY_UDP)
 }
 
 #[derive(Debug, PartialEq)]
@@ -261,6 +244,7 @@ fn owner(machine: &Machine, inode: u64) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use protocol::node_report::State;
     use results::sample::starts;
 
     use super::super::tests::*;

@@ -1,14 +1,17 @@
 //! Checks adapters and cores: PCIe links and their ordering, NUMA nodes, frequencies and interrupts.
 
 use machine::threads::{CoreList, cores_of_node};
-use protocol::node_report::{Finding, State};
+use protocol::node_report::{Check, Finding};
 use verbs::Driver;
 
 use super::Subject;
 use crate::doctor::{inventory::DeviceEntry, machine::Machine};
 
-const WHY_PCIE: &str = "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why \
-     a fast adapter stops at half its rate";
+const PCIE: Check = Check::new(
+    "PCIe",
+    "all payload crosses the adapter's PCIe link once; a narrow or slow one is the usual reason why a fast adapter stops at \
+     half its rate",
+);
 
 /// The share of a packet of 256 bytes that is payload, after headers and flow control: a TLP has some 26 bytes
 /// besides its payload (PCI Express Base Specification, chapters 2 and 3).
@@ -16,18 +19,16 @@ const PAYLOAD_SHARE: f64 = 0.9;
 
 /// Checks the PCIe link of each adapter: whether it has its full width and speed, and is fast enough for the network link.
 pub(super) fn check_pcie(subject: &Subject<'_>) -> Vec<Finding> {
-    subject.adapters().filter_map(judge_link).collect()
+    subject.adapters().filter_map(|device| Some(judge_link(device)?.about(&device.name))).collect()
 }
 
 fn judge_link(device: &DeviceEntry) -> Option<Finding> {
     // Skips devices without a PCI bus, as in some virtual machines.
     device.pci_address.as_ref()?;
     let (Some(speed), Some(width)) = (device.pci_gtransfer_per_s, device.pci_width_lanes) else {
-        return Some(link_finding(
-            device,
-            State::Unknown,
-            "the kernel does not report the link's width and speed (as in virtual machines)".into(),
-        ));
+        let found =
+            "the kernel does not report the link's width and speed (as in virtual machines)";
+        return Some(PCIE.unknown(found));
     };
     let gbit_per_s = gbit_per_s(speed, width);
     let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gb/s");
@@ -46,23 +47,14 @@ fn judge_link(device: &DeviceEntry) -> Option<Finding> {
         }
     }
     if network > gbit_per_s {
-        return Some(
-            link_finding(device,
-                State::Warning,
-                format!("{found}; less than the {network} Gb/s of its ports"),
-            )
-            .remedy(
-                "move the adapter to a wider slot of this speed, or look for a bifurcated or shared one (`sudo lspci \
-                 -vv` shows LnkCap and LnkSta; the BIOS sets the slot)",
-            ),
-        );
+        return Some(PCIE.warning(
+            format!("{found}; less than the {network} Gb/s of its ports"),
+            "move the adapter to a wider slot of this speed, or look for a bifurcated or shared one (`sudo lspci \
+             -vv` shows LnkCap and LnkSta; the BIOS sets the slot)",
+        ));
     }
     // Fast enough for the network link.
-    Some(link_finding(device, State::Ok, found))
-}
-
-fn link_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
-    Finding::new("PCIe", state, found, WHY_PCIE).about(&device.name)
+    Some(PCIE.ok(found))
 }
 
 /// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
@@ -71,8 +63,11 @@ fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
     gtransfer_per_s * coding * f64::from(lanes) * PAYLOAD_SHARE
 }
 
-const WHY_ORDERING: &str = "on hosts with AMD processors an adapter of 200 Gb/s and more reaches its rate only if its writes may \
-     pass each other (relaxed ordering); perftest and MPI ask for it";
+const ORDERING: Check = Check::new(
+    "PCIe ordering",
+    "on hosts with AMD processors an adapter of 200 Gb/s and more reaches its rate only if its writes may pass each other \
+     (relaxed ordering); perftest and MPI ask for it",
+);
 
 /// Offsets and numbers of the PCI Local Bus and PCI Express specifications: the first capability's place, the number of that
 /// of PCI Express, its Device Control register and the bit in there.
@@ -92,7 +87,7 @@ pub(super) fn check_ordering(subject: &Subject<'_>) -> Vec<Finding> {
     subject
         .adapters()
         .filter(|it| it.pci_address.is_some())
-        .map(|device| judge_ordering(machine, device))
+        .map(|device| judge_ordering(machine, device).about(&device.name))
         .collect()
 }
 
@@ -100,33 +95,21 @@ fn judge_ordering(machine: &Machine, device: &DeviceEntry) -> Finding {
     let name = device.driver.as_deref().unwrap_or("(unknown)");
     let known = device.driver.as_deref().and_then(Driver::from_name);
     match known.map(|driver| driver.relaxed_ordering) {
-        None => ordering_finding(device,
-            State::Unknown,
-            format!("rocebench asks for relaxed; unknown whether driver {name} does it"),
-        ),
-        Some(false) => ordering_finding(device,
-            State::Ok,
-            format!("strict: driver {name} has no relaxed ordering"),
-        ),
+        None => ORDERING.unknown(format!(
+            "rocebench asks for relaxed; unknown whether driver {name} does it"
+        )),
+        Some(false) => ORDERING.ok(format!("strict: driver {name} has no relaxed ordering")),
         Some(true) => match relaxes_ordering(machine, &device.name) {
-            Some(false) => ordering_finding(device,
-                State::Warning,
-                "strict: the system has turned the device's relaxed ordering off".into(),
-            )
-            .remedy(
+            Some(false) => ORDERING.warning(
+                "strict: the system has turned the device's relaxed ordering off",
                 "turn it on in the BIOS (`PCIe relaxed ordering`), and look at `sudo lspci -vv`: DevCtl should show RlxdOrd+",
             ),
-            Some(true) => ordering_finding(device, State::Ok, format!("relaxed, by driver {name}")),
-            None => ordering_finding(device,
-                State::Ok,
-                format!("relaxed, by driver {name}, if the firmware has it and the BIOS leaves it on"),
-            ),
+            Some(true) => ORDERING.ok(format!("relaxed, by driver {name}")),
+            None => ORDERING.ok(format!(
+                "relaxed, by driver {name}, if the firmware has it and the BIOS leaves it on"
+            )),
         },
     }
-}
-
-fn ordering_finding(device: &DeviceEntry, state: State, found: String) -> Finding {
-    Finding::new("PCIe ordering", state, found, WHY_ORDERING).about(&device.name)
 }
 
 /// Whether the system leaves the device's relaxed ordering on; `None` where that cannot be read, as without root.
@@ -142,8 +125,11 @@ fn relaxes_ordering(machine: &Machine, device: &str) -> Option<bool> {
     None
 }
 
-const WHY_NUMA: &str = "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins \
-     its workers to the adapter's node if it can";
+const NUMA: Check = Check::new(
+    "NUMA",
+    "a core and memory on another socket than the adapter cost latency and bandwidth; rocebench pins its workers to the \
+     adapter's node if it can",
+);
 
 /// Checks that this process may run on the adapters' NUMA nodes.
 pub(super) fn check_numa(subject: &Subject<'_>) -> Vec<Finding> {
@@ -155,17 +141,16 @@ fn judge_numa(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     let nodes = subject.inventory.host.numa_nodes.unwrap_or(1);
     let Some(node) = device.numa_node else {
         return if nodes <= 1 {
-            numa_finding(State::Ok, "the machine has one node".into())
+            NUMA.ok("the machine has one node")
         } else {
-            numa_finding(
-                State::Warning,
+            NUMA.warning(
                 format!("the firmware does not report which of {nodes} nodes the adapter is on"),
+                "find its node in the board's manual, and choose cores there with --cores",
             )
-            .remedy("find its node in the board's manual, and choose cores there with --cores")
         };
     };
     let Ok(cores) = cores_of_node(machine.root(), node) else {
-        return numa_finding(State::Unknown, format!("node {node}, whose cores are unknown"));
+        return NUMA.unknown(format!("node {node}, whose cores are unknown"));
     };
     let allowed = machine
         .text("proc/self/status")
@@ -174,19 +159,14 @@ fn judge_numa(subject: &Subject<'_>, device: &DeviceEntry) -> Finding {
     let cores = CoreList(cores);
     let found = format!("node {node} of {nodes}, with cores {cores}");
     match allowed {
-        Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => numa_finding(
-            State::Warning,
+        Some(allowed) if !cores.0.iter().any(|core| allowed.0.contains(core)) => NUMA.warning(
             format!("{found}; this process may use none of them"),
-        )
-        .remedy(format!(
-            "run `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
-        )),
-        _ => numa_finding(State::Ok, found),
+            format!(
+                "run `taskset -c {cores} rocebench …`, or give the container or cgroup cores {cores}"
+            ),
+        ),
+        _ => NUMA.ok(found),
     }
-}
-
-fn numa_finding(state: State, found: String) -> Finding {
-    Finding::new("NUMA", state, found, WHY_NUMA)
 }
 
 fn allowed_list(status: &str) -> Option<String> {
@@ -194,11 +174,15 @@ fn allowed_list(status: &str) -> Option<String> {
     Some(list.trim().to_owned())
 }
 
-const WHY_GOVERNOR: &str =
-    "a governor that slows cores down, or speeds them up late, costs latency and message rate";
+const GOVERNOR: Check = Check::new(
+    "CPU governor",
+    "a governor that slows cores down, or speeds them up late, costs latency and message rate",
+);
 
-const WHY_IRQBALANCE: &str =
-    "it moves interrupts between cores during a measurement, which slows workers there";
+const IRQBALANCE: Check = Check::new(
+    "irqbalance",
+    "it moves interrupts between cores during a measurement, which slows workers there",
+);
 
 /// Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
 pub(super) fn check_cpu(subject: &Subject<'_>) -> Vec<Finding> {
@@ -215,40 +199,28 @@ fn governor(subject: &Subject<'_>) -> Finding {
         .collect();
     let others: Vec<&String> = governors.iter().filter(|name| *name != "performance").collect();
     match (governors.len(), others.as_slice()) {
-        (0, _) => governor_finding(
-            State::Ok,
-            "the kernel sets no frequencies here (as in virtual machines)".into(),
-        ),
-        (_, []) => governor_finding(State::Ok, "performance on all cores".into()),
-        (count, [first, ..]) => governor_finding(
-            State::Warning,
+        (0, _) => GOVERNOR.ok("the kernel sets no frequencies here (as in virtual machines)"),
+        (_, []) => GOVERNOR.ok("performance on all cores"),
+        (count, [first, ..]) => GOVERNOR.warning(
             format!("{first} on {} of {count} cores", others.len()),
-        )
-        .remedy("sudo cpupower frequency-set -g performance"),
+            "sudo cpupower frequency-set -g performance",
+        ),
     }
-}
-
-fn governor_finding(state: State, found: String) -> Finding {
-    Finding::new("CPU governor", state, found, WHY_GOVERNOR)
 }
 
 fn irqbalance(subject: &Subject<'_>) -> Finding {
     let runs = subject.machine.processes().iter().any(|(_, name)| name == "irqbalance");
     match (runs, subject.has_adapters()) {
-        (true, true) => {
-            irqbalance_finding(State::Warning, "runs").remedy("sudo systemctl stop irqbalance")
-        }
-        (true, false) => irqbalance_finding(State::Ok, "runs, which matters only with an adapter"),
-        (false, _) => irqbalance_finding(State::Ok, "does not run"),
+        (true, true) => IRQBALANCE.warning("runs", "sudo systemctl stop irqbalance"),
+        (true, false) => IRQBALANCE.ok("runs, which matters only with an adapter"),
+        (false, _) => IRQBALANCE.ok("does not run"),
     }
-}
-
-fn irqbalance_finding(state: State, found: &str) -> Finding {
-    Finding::new("irqbalance", state, found, WHY_IRQBALANCE)
 }
 
 #[cfg(test)]
 mod tests {
+    use protocol::node_report::State;
+
     use super::super::tests::*;
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What the kernel provides: checks its RDMA core and drivers, the nodes of its devices, memory that may be locked, huge
 //! pages, and versions.
 
-use protocol::node_report::{Finding, LockedMemory, State};
+use protocol::node_report::{Check, Finding, LockedMemory};
 use settings::listed;
 
 use super::Subject;
@@ -24,8 +24,12 @@ const RDMA_MODULES: [(&str, &str); 8] = [
     ("ionic", "ionic_rdma"),
 ];
 
-const WHY_KERNEL: &str = "verbs programs reach a device through the kernel's RDMA core (ib_core, ib_uverbs) and a \
-     driver module of the device";
+const KERNEL: Check = Check::new(
+    "kernel",
+    "verbs programs reach a device through the kernel's RDMA core (ib_core, ib_uverbs) and a driver module of the device",
+);
+
+const MODULE: Check = Check::new("kernel module", "the Ethernet driver alone gives no RDMA device");
 
 /// Checks the RDMA core, the drivers of installed adapters, and that there is a device.
 pub(super) fn check_drivers(subject: &Subject<'_>) -> Vec<Finding> {
@@ -33,56 +37,29 @@ pub(super) fn check_drivers(subject: &Subject<'_>) -> Vec<Finding> {
     let devices: Vec<&str> =
         subject.inventory.system().map(|device| device.name.as_str()).collect();
     if subject.only_embedded {
-        let found = "the embedded device needs no kernel module";
-        return vec![Finding::new("kernel", State::Ok, found, WHY_KERNEL)];
+        return vec![KERNEL.ok("the embedded device needs no kernel module")];
     }
-    let mut findings = Vec::new();
     let core = is_loaded(machine, "ib_uverbs") || machine.has("sys/class/infiniband_verbs");
-    findings.push(match (devices.is_empty(), core) {
-        (false, true) => Finding::new(
-            "kernel",
-            State::Ok,
-            format!("the RDMA core is loaded and has {}", listed(&devices)),
-            WHY_KERNEL,
-        ),
-        (false, false) if machine.has("sys/class/infiniband") => Finding::new(
-            "kernel",
-            State::Broken,
-            format!(
-                "{} without the module ib_uverbs, so no program can use a device",
-                listed(&devices)
-            ),
-            WHY_KERNEL,
-        )
-        .remedy("sudo modprobe ib_uverbs"),
-        (false, false) => Finding::new(
-            "kernel",
-            State::Ok,
-            format!("libibverbs has {}, which the kernel does not know", listed(&devices)),
-            WHY_KERNEL,
-        ),
-        (true, _) => {
-            let rxe = rxe(subject);
-            Finding::new(
-                "kernel",
-                State::Warning,
-                format!("no RDMA device; rocebench runs on its embedded one; {rxe}"),
-                WHY_KERNEL,
-            )
-            .remedy(SETUP_RXE)
-        }
-    });
+    let names = listed(&devices);
+    let mut findings = vec![if devices.is_empty() {
+        let found = format!("no RDMA device; rocebench runs on its embedded one; {}", rxe(subject));
+        KERNEL.warning(found, SETUP_RXE)
+    } else if core {
+        KERNEL.ok(format!("the RDMA core is loaded and has {names}"))
+    } else if machine.has("sys/class/infiniband") {
+        let found = format!("{names} without the module ib_uverbs, so no program can use a device");
+        KERNEL.broken(found, "sudo modprobe ib_uverbs")
+    } else {
+        KERNEL.ok(format!("libibverbs has {names}, which the kernel does not know"))
+    }];
     for (driver, module) in RDMA_MODULES {
         let bound = machine.list(format!("sys/bus/pci/drivers/{driver}"));
         let cards = bound.iter().filter(|name| name.contains(':')).count();
         if cards > 0 && !is_loaded(machine, module) {
-            let finding = Finding::new(
-                "kernel module",
-                State::Warning,
-                format!("{driver} drives {cards} PCI functions, but {module} is not loaded"),
-                "the Ethernet driver alone gives no RDMA device",
-            );
-            findings.push(finding.about(module).remedy(format!("sudo modprobe {module}")));
+            let found =
+                format!("{driver} drives {cards} PCI functions, but {module} is not loaded");
+            let finding = MODULE.warning(found, format!("sudo modprobe {module}"));
+            findings.push(finding.about(module));
         }
     }
     findings
@@ -113,8 +90,15 @@ fn rxe(subject: &Subject<'_>) -> String {
 
 const FOLDER: &str = "dev/infiniband";
 
-const WHY_NODES: &str =
-    "a verbs program opens /dev/infiniband/uverbsN of its device for reading and writing";
+const NODES: Check = Check::new(
+    "device nodes",
+    "a verbs program opens /dev/infiniband/uverbsN of its device for reading and writing",
+);
+
+const RDMA_CM: Check = Check::new(
+    "device nodes",
+    "many RDMA programs connect with rdma_cm, which needs it; rocebench does so only with --connect cm",
+);
 
 /// Checks that the devices' nodes in `/dev/infiniband` exist and that this user may use them.
 pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
@@ -138,18 +122,10 @@ pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
         .collect();
     let mut findings = vec![judge_nodes(&states)];
     if !machine.has(format!("{FOLDER}/rdma_cm")) {
-        findings.push(
-            Finding::new(
-                "device nodes",
-                State::Warning,
-                "there is no /dev/infiniband/rdma_cm",
-                "many RDMA programs connect with rdma_cm, which needs it; rocebench does so only with --connect cm",
-            )
-            .about("rdma_cm")
-            .remedy(
-                "sudo modprobe rdma_ucm; in a container, start it with --device=/dev/infiniband",
-            ),
-        );
+        let remedy =
+            "sudo modprobe rdma_ucm; in a container, start it with --device=/dev/infiniband";
+        let finding = RDMA_CM.warning("there is no /dev/infiniband/rdma_cm", remedy);
+        findings.push(finding.about("rdma_cm"));
     }
     findings
 }
@@ -165,29 +141,19 @@ fn judge_nodes(nodes: &[Node<'_>]) -> Finding {
     let missing = names_of(nodes, |node| !node.is_there);
     let denied = names_of(nodes, |node| node.is_there && !node.may_use);
     if !missing.is_empty() {
-        return node_finding(State::Broken, format!("/dev/infiniband lacks {}", listed(&missing)))
-            .remedy(
-                "sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband",
-            );
+        return NODES.broken(
+            format!("/dev/infiniband lacks {}", listed(&missing)),
+            "sudo modprobe ib_uverbs; in a container, start it with --device=/dev/infiniband",
+        );
     }
     if !denied.is_empty() {
-        return node_finding(
-            State::Broken,
+        return NODES.broken(
             format!("this user has no permission to read and write {}", listed(&denied)),
-        )
-        .remedy(
             "sudo chmod a+rw /dev/infiniband/uverbs*; to stay: KERNEL==\"uverbs*\", MODE=\"0666\" in \
              /etc/udev/rules.d/90-rdma.rules",
         );
     }
-    node_finding(
-        State::Ok,
-        format!("this user may read and write {}", listed(&names_of(nodes, |_| true))),
-    )
-}
-
-fn node_finding(state: State, found: String) -> Finding {
-    Finding::new("device nodes", state, found, WHY_NODES)
+    NODES.ok(format!("this user may read and write {}", listed(&names_of(nodes, |_| true))))
 }
 
 fn names_of(nodes: &[Node<'_>], filter: fn(&Node<'_>) -> bool) -> Vec<String> {
@@ -204,41 +170,30 @@ const ENOUGH_BYTES: u64 = 64 << 20;
 /// The capability to lock memory beyond any limit.
 const CAP_IPC_LOCK: u32 = 14;
 
-const WHY_LOCKED: &str = "an RDMA device reads and writes buffers and queues by itself, so they are locked in memory; \
-     beyond the limit ibv_reg_mr, ibv_create_cq and ibv_create_qp fail with ENOMEM";
+const LOCKED: Check = Check::new(
+    "locked memory",
+    "an RDMA device reads and writes buffers and queues by itself, so they are locked in memory; beyond the limit ibv_reg_mr, \
+     ibv_create_cq and ibv_create_qp fail with ENOMEM",
+);
 
 /// Checks how much memory this process may lock.
 pub(super) fn check_locked_memory(subject: &Subject<'_>) -> Vec<Finding> {
-    let finding = match limit(subject.machine) {
-        Some(Limit::None) => locked_ok("no limit"),
-        Some(Limit::Privileged) => locked_ok("no limit for this process (CAP_IPC_LOCK)"),
-        Some(Limit::Bytes(bytes)) if !subject.has_system_devices() => locked_ok(&format!(
-            "at most {}; the embedded device locks none",
-            size(bytes)
-        )),
-        Some(Limit::Bytes(bytes)) if bytes >= ENOUGH_BYTES => locked_ok(&format!("at most {}", size(bytes))),
-        Some(Limit::Bytes(bytes)) => Finding::new(
-            "locked memory",
-            State::Warning,
+    vec![match limit(subject.machine) {
+        Some(Limit::None) => LOCKED.ok("no limit"),
+        Some(Limit::Privileged) => LOCKED.ok("no limit for this process (CAP_IPC_LOCK)"),
+        Some(Limit::Bytes(bytes)) if !subject.has_system_devices() => {
+            LOCKED.ok(format!("at most {}; the embedded device locks none", size(bytes)))
+        }
+        Some(Limit::Bytes(bytes)) if bytes >= ENOUGH_BYTES => {
+            LOCKED.ok(format!("at most {}", size(bytes)))
+        }
+        Some(Limit::Bytes(bytes)) => LOCKED.warning(
             format!("at most {}", size(bytes)),
-            WHY_LOCKED,
-        )
-        .remedy(
             "ulimit -l unlimited; to stay: `* - memlock unlimited` in /etc/security/limits.conf, or \
              LimitMEMLOCK=infinity in a systemd unit",
         ),
-        None => Finding::new(
-            "locked memory",
-            State::Unknown,
-            "/proc/self/limits does not have it",
-            WHY_LOCKED,
-        ),
-    };
-    vec![finding]
-}
-
-fn locked_ok(found: &str) -> Finding {
-    Finding::new("locked memory", State::Ok, found, WHY_LOCKED)
+        None => LOCKED.unknown("/proc/self/limits does not have it"),
+    }]
 }
 
 #[derive(Debug, PartialEq)]
@@ -284,8 +239,11 @@ fn size(bytes: u64) -> String {
     }
 }
 
-const WHY_HUGE_PAGES: &str = "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, \
-                   which helps with many QPs and large messages";
+const HUGE_PAGES: Check = Check::new(
+    "huge pages",
+    "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, which helps with many QPs \
+     and large messages",
+);
 
 /// Checks huge pages, which the buffers of a run use if the kernel provides them.
 pub(super) fn check_huge_pages(subject: &Subject<'_>) -> Vec<Finding> {
@@ -296,29 +254,18 @@ pub(super) fn check_huge_pages(subject: &Subject<'_>) -> Vec<Finding> {
     let pages = machine.text("proc/meminfo").and_then(|text| reserved_pages(&text)).unwrap_or(0);
     let reserved = format!("{pages} reserved");
     vec![match mode.as_deref() {
-        Some("always") => huge_pages_finding(
-            State::Ok,
-            format!("every large buffer gets transparent ones; {reserved}"),
-        ),
-        Some(mode) if subject.has_adapters() => huge_pages_finding(
-            State::Warning,
-            format!("transparent ones are set to {mode}, so buffers get none; {reserved}"),
-        )
-        .remedy("echo always | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"),
-        Some(mode) => huge_pages_finding(
-            State::Ok,
-            format!(
-                "transparent ones are set to {mode}, which matters only with an adapter; {reserved}"
-            ),
-        ),
-        None => {
-            huge_pages_finding(State::Ok, format!("the kernel has no transparent ones; {reserved}"))
+        Some("always") => {
+            HUGE_PAGES.ok(format!("every large buffer gets transparent ones; {reserved}"))
         }
+        Some(mode) if subject.has_adapters() => HUGE_PAGES.warning(
+            format!("transparent ones are set to {mode}, so buffers get none; {reserved}"),
+            "echo always | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Some(mode) => HUGE_PAGES.ok(format!(
+            "transparent ones are set to {mode}, which matters only with an adapter; {reserved}"
+        )),
+        None => HUGE_PAGES.ok(format!("the kernel has no transparent ones; {reserved}")),
     }]
-}
-
-fn huge_pages_finding(state: State, found: String) -> Finding {
-    Finding::new("huge pages", state, found, WHY_HUGE_PAGES)
 }
 
 /// `madvise` of `always [madvise] never`.
@@ -331,8 +278,10 @@ fn reserved_pages(meminfo: &str) -> Option<u64> {
     line.trim().parse().ok()
 }
 
-const WHY_VERSIONS: &str =
-    "most driver faults are known faults of old versions; name these versions in every bug report";
+const VERSIONS: Check = Check::new(
+    "versions",
+    "most driver faults are known faults of old versions; name these versions in every bug report",
+);
 
 /// Lists the versions of this program, the kernel, rdma-core and the operating system, and the adapters' firmware.
 pub(super) fn check_versions(subject: &Subject<'_>) -> Vec<Finding> {
@@ -346,11 +295,13 @@ pub(super) fn check_versions(subject: &Subject<'_>) -> Vec<Finding> {
             parts.push(format!("{} firmware {firmware}", device.name));
         }
     }
-    vec![Finding::new("versions", State::Ok, parts.join(", "), WHY_VERSIONS)]
+    vec![VERSIONS.ok(parts.join(", "))]
 }
 
 #[cfg(test)]
 mod tests {
+    use protocol::node_report::State;
+
     use super::super::tests::*;
     use super::*;
 

@@ -6,7 +6,7 @@ use metrics::{
     counters::{Reading, why_loss_is_unknown},
     counts_pauses,
 };
-use protocol::node_report::{Finding, State};
+use protocol::node_report::{Check, Finding, State};
 use results::model::PathEventKind;
 use settings::Settings;
 use verbs::{GidType, Transport};
@@ -17,17 +17,22 @@ use crate::doctor::{
     machine::Machine,
 };
 
-const WHY_PORT: &str = "a QP can connect only on a port that is ACTIVE; a RoCE port is ACTIVE when its network interface \
-                   is up and has a link";
+const PORT: Check = Check::new(
+    "port",
+    "a QP can connect only on a port that is ACTIVE; a RoCE port is ACTIVE when its network interface is up and has a link",
+);
 
 /// Checks that the devices' ports are active.
 pub(super) fn check_ports(subject: &Subject<'_>) -> Vec<Finding> {
     let ports: Vec<_> = subject.inventory.system_ports().collect();
     let any_active = ports.iter().any(|(_, port)| port.is_active());
-    ports.iter().map(|(device, port)| judge_port(device, port, any_active)).collect()
+    ports
+        .iter()
+        .map(|(device, port)| judge_port(port, any_active).about(port_name(device, port)))
+        .collect()
 }
 
-fn judge_port(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Finding {
+fn judge_port(port: &PortEntry, any_active: bool) -> Finding {
     let state = port.state.as_deref().unwrap_or("of unknown state");
     let mut found = state.to_owned();
     for detail in port.physical_state.iter().chain(&port.link_layer) {
@@ -43,7 +48,7 @@ fn judge_port(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Findi
         }
     }
     if port.is_active() {
-        return port_finding(device, port, State::Ok, found);
+        return PORT.ok(found);
     }
     let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     let remedy = match (port.is_ethernet(), port.physical_state.as_deref()) {
@@ -59,23 +64,21 @@ fn judge_port(device: &DeviceEntry, port: &PortEntry, any_active: bool) -> Findi
         }
         (false, _) => "check the cable, and that a subnet manager runs (opensm)".to_owned(),
     };
-    let severity = if any_active { State::Warning } else { State::Broken };
-    port_finding(device, port, severity, found).remedy(remedy)
+    if any_active { PORT.warning(found, remedy) } else { PORT.broken(found, remedy) }
 }
 
-fn port_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("port", state, found, WHY_PORT).about(port_name(device, port))
-}
-
-const WHY_GIDS: &str = "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both \
-                   ends must use RoCE v2 GIDs of one address family";
+const GIDS: Check = Check::new(
+    "GIDs",
+    "GIDs are a port's RDMA addresses; the kernel makes them from its interface's IP addresses. Both ends must use RoCE v2 \
+     GIDs of one address family",
+);
 
 /// Checks that active RoCE ports have a RoCE v2 GID, preferably a routable one.
 pub(super) fn check_gids(subject: &Subject<'_>) -> Vec<Finding> {
     subject.judge_active_roce_ports(judge_gids)
 }
 
-fn judge_gids(device: &DeviceEntry, port: &PortEntry) -> Finding {
+fn judge_gids(port: &PortEntry) -> Finding {
     let netdev = port.netdev.as_deref().unwrap_or("NETDEV");
     let address =
         format!("sudo ip address add 192.0.2.1/24 dev {netdev} (an address of your network)");
@@ -83,29 +86,20 @@ fn judge_gids(device: &DeviceEntry, port: &PortEntry) -> Finding {
         port.table().into_iter().filter(|entry| entry.gid_type == GidType::RoceV2).collect();
     let routable = v2.iter().filter(|entry| !entry.gid.is_link_local()).count();
     match (port.gids.len(), v2.len(), routable) {
-        (0, ..) => gid_finding(device, port, State::Broken, "the table is empty (all entries are zero)".into()).remedy(address),
-        (entries, 0, _) => gid_finding(device, port,
-            State::Broken,
+        (0, ..) => GIDS.broken("the table is empty (all entries are zero)", address),
+        (entries, 0, _) => GIDS.broken(
             format!("{entries} entries, none is RoCE v2"),
-        )
-        .remedy(
             "enable RoCE v2 in the adapter's settings (`cma_roce_mode` or the vendor's tool), or update driver and \
              firmware; rocebench does not use v1, which is not routable",
         ),
-        (_, v2, 0) => gid_finding(device, port,
-            State::Warning,
+        (_, v2, 0) => GIDS.warning(
             format!("{v2} RoCE v2, all link-local: they reach only this network segment"),
-        )
-        .remedy(address),
-        (entries, v2, routable) => gid_finding(device, port,
-            State::Ok,
-            format!("{entries} entries, {v2} RoCE v2, {routable} of them routable"),
+            address,
         ),
+        (entries, v2, routable) => {
+            GIDS.ok(format!("{entries} entries, {v2} RoCE v2, {routable} of them routable"))
+        }
     }
-}
-
-fn gid_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("GIDs", state, found, WHY_GIDS).about(port_name(device, port))
 }
 
 /// The most bytes that a RoCE v2 packet adds to its payload in terms of the interface's MTU: IPv6 40, UDP 8, BTH 12,
@@ -116,15 +110,18 @@ const HEADERS_BYTES: u32 = 40 + 8 + 12 + 4 + 28 + 4;
 /// The customary interface MTU that fits an RDMA MTU of 4096.
 const CUSTOMARY_BYTES: u32 = 4200;
 
-const WHY_MTU: &str = "the RDMA MTU is the payload of a packet: each packet must fit the interface's MTU and every \
-     switch's, and large packets cost less header and less work (98 % payload on the wire with 4096, 93 % with 1024)";
+const MTU: Check = Check::new(
+    "MTU",
+    "the RDMA MTU is the payload of a packet: each packet must fit the interface's MTU and every switch's, and large packets \
+     cost less header and less work (98 % payload on the wire with 4096, 93 % with 1024)",
+);
 
 /// Compares the RDMA MTU with the MTU of the network interface.
 pub(super) fn check_mtu(subject: &Subject<'_>) -> Vec<Finding> {
     subject.judge_active_roce_ports(judge_mtu)
 }
 
-fn judge_mtu(device: &DeviceEntry, port: &PortEntry) -> Finding {
+fn judge_mtu(port: &PortEntry) -> Finding {
     let (Some(active), Some(netdev), Some(netdev_bytes)) =
         (port.active_mtu_bytes, &port.netdev, port.netdev_mtu_bytes)
     else {
@@ -132,31 +129,25 @@ fn judge_mtu(device: &DeviceEntry, port: &PortEntry) -> Finding {
             None => "the RDMA MTU, which only an opened device reports",
             Some(_) => "the network interface",
         };
-        return mtu_finding(device, port, State::Unknown, format!("could not read {what}"));
+        return MTU.unknown(format!("could not read {what}"));
     };
     let max = port.max_mtu_bytes.unwrap_or(4096);
     let found = format!("RDMA {active} of at most {max}; {netdev} {netdev_bytes}");
     // The fewest bytes of a packet, less than the kernel reserves: IPv4, and RETH in place of AtomicETH.
     let least_bytes = active + 20 + 8 + 12 + 16 + 4;
     if least_bytes > netdev_bytes {
-        return mtu_finding(
-            device,
-            port,
-            State::Broken,
+        return MTU.broken(
             format!("{found}: full packets do not fit, they are lost or cut"),
-        )
-        .remedy(raise_mtu(netdev, CUSTOMARY_BYTES.max(active + HEADERS_BYTES)));
+            raise_mtu(netdev, CUSTOMARY_BYTES.max(active + HEADERS_BYTES)),
+        );
     }
     if active < max {
-        return mtu_finding(
-            device,
-            port,
-            State::Warning,
+        return MTU.warning(
             format!("{found}: the interface's MTU keeps packets small"),
-        )
-        .remedy(raise_mtu(netdev, CUSTOMARY_BYTES.max(max + HEADERS_BYTES)));
+            raise_mtu(netdev, CUSTOMARY_BYTES.max(max + HEADERS_BYTES)),
+        );
     }
-    mtu_finding(device, port, State::Ok, found)
+    MTU.ok(found)
 }
 
 fn raise_mtu(netdev: &str, bytes: u32) -> String {
@@ -165,25 +156,27 @@ fn raise_mtu(netdev: &str, bytes: u32) -> String {
     )
 }
 
-fn mtu_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("MTU", state, found, WHY_MTU).about(port_name(device, port))
-}
+const LOSS: Check = Check::new(
+    "lost packets",
+    "RC repairs a loss only after a timeout or a NAK, which costs much throughput and tail latency; a network for RoCE should \
+     lose almost no packets",
+);
 
-const WHY_LOSS: &str = "RC repairs a loss only after a timeout or a NAK, which costs much throughput and tail \
-                        latency; a network for RoCE should lose almost no packets";
-
-const WHY_PAUSE: &str = "PFC (or plain pause frames) makes the sender wait instead of losing packets, and only works when \
-     adapters and switches agree; many pauses mean that a receiver or the network is the bottleneck";
+const PAUSE: Check = Check::new(
+    "flow control",
+    "PFC (or plain pause frames) makes the sender wait instead of losing packets, and only works when adapters and switches \
+     agree; many pauses mean that a receiver or the network is the bottleneck",
+);
 
 /// Checks the means against packet loss (PFC, pause frames, ECN) and the loss counters of devices and interfaces. Counters
 /// start when the driver is loaded, so they show that something happened, not when.
 pub(super) fn check_flow_control(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (device, port) in subject.inventory.system_ports() {
-        findings.push(losses(subject, device, port));
+        findings.push(losses(subject, device, port).about(port_name(device, port)));
         let is_adapter = !device.software && port.is_ethernet();
         if let Some(netdev) = port.netdev.as_deref().filter(|_| is_adapter) {
-            findings.push(pause(subject, device, port, netdev));
+            findings.push(pause(subject, device, port, netdev).about(netdev));
         }
     }
     findings
@@ -204,32 +197,15 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         let is_iwarp = device.transport == Transport::Iwarp.name();
         if let Some(reason) = why_loss_is_unknown(reading.as_ref(), is_iwarp) {
             let why = reason.of_driver(driver);
-            return loss_finding(
-                device,
-                port,
-                State::Unknown,
-                format!("loss unknown: {why}{more}"),
-            );
+            return LOSS.unknown(format!("loss unknown: {why}{more}"));
         }
-        return loss_finding(
-            device,
-            port,
-            State::Ok,
-            format!("none counted since the driver was loaded{more}"),
-        );
+        return LOSS.ok(format!("none counted since the driver was loaded{more}"));
     }
-    loss_finding(device, port,
-        State::Warning,
+    LOSS.warning(
         format!("counted since the driver was loaded: {}{more}", listed_events(&lost)),
-    )
-    .remedy(
         "run a sweep and this check again; if the counters grow, look for a path without PFC or ECN, a bad cable or \
          a wrong MTU; with Soft-RoCE on a busy machine raise --timeout",
     )
-}
-
-fn loss_finding(device: &DeviceEntry, port: &PortEntry, state: State, found: String) -> Finding {
-    Finding::new("lost packets", state, found, WHY_LOSS).about(port_name(device, port))
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
@@ -271,29 +247,22 @@ fn pause(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry, netdev: 
             let on = listed_numbers(on);
             let found = format!("PFC is on for priority {on}, and {treatment}{frames}");
             match treatment.is_lossless {
-                Some(true) => pause_finding(netdev, State::Ok, found),
-                Some(false) => pause_finding(netdev, State::Warning, found).remedy(lossless.advice()),
-                None => pause_finding(netdev, State::Unknown, found).remedy(lossless.advice()),
+                Some(true) => PAUSE.ok(found),
+                Some(false) => PAUSE.warning(found, lossless.advice()),
+                None => PAUSE.finding(State::Unknown, found, Some(lossless.advice())),
             }
         }
-        (_, Some(true)) => pause_finding(netdev, State::Ok, format!("pause frames are on, PFC is not{frames}")),
-        (None, None) => pause_finding(netdev,
-            State::Unknown,
-            "unknown: the driver does not report PFC, and `ethtool` is not installed".into(),
-        ),
-        _ => pause_finding(netdev,
-            State::Warning,
+        (_, Some(true)) => PAUSE.ok(format!("pause frames are on, PFC is not{frames}")),
+        (None, None) => PAUSE
+            .unknown("unknown: the driver does not report PFC, and `ethtool` is not installed"),
+        _ => PAUSE.warning(
             format!("neither PFC nor pause frames are on{frames}"),
-        )
-        .remedy(format!(
-            "for a lossless class run `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, set the switch alike, and put \
-             traffic into it (--dscp, or --service-level in a VLAN); a network with ECN alone does not need it"
-        )),
+            format!(
+                "for a lossless class run `sudo dcb pfc set dev {netdev} prio-pfc 3:on`, set the switch alike, and put \
+                 traffic into it (--dscp, or --service-level in a VLAN); a network with ECN alone does not need it"
+            ),
+        ),
     }
-}
-
-fn pause_finding(netdev: &str, state: State, found: String) -> Finding {
-    Finding::new("flow control", state, found, WHY_PAUSE).about(netdev)
 }
 
 fn listed_numbers(numbers: &[u8]) -> String {
@@ -368,7 +337,7 @@ mod tests {
                 .collect(),
             ..PortEntry::default()
         };
-        judge_gids(&DeviceEntry::default(), &port).state
+        judge_gids(&port).state
     }
 
     #[test]
@@ -396,7 +365,7 @@ mod tests {
             netdev_mtu_bytes: Some(netdev),
             ..PortEntry::default()
         };
-        judge_mtu(&DeviceEntry::default(), &port)
+        judge_mtu(&port)
     }
 
     #[test]

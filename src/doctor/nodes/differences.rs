@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machine::host::memory_text;
 use protocol::{
     handshake::ClockOffset,
-    node_report::{Finding, LockedMemory, State},
+    node_report::{Check, Finding, LockedMemory, State},
 };
 use results::model::Device;
 use settings::listed;
@@ -380,7 +380,8 @@ impl Spread {
                 format!("the nodes are divided: {}", groups.join("; "))
             }
         };
-        Some(Finding::new(aspect.name, aspect.difference, found, aspect.why).remedy(aspect.remedy))
+        let remedy = Some(aspect.remedy.to_owned());
+        Some(Check::new(aspect.name, aspect.why).finding(aspect.difference, found, remedy))
     }
 }
 
@@ -442,8 +443,7 @@ fn distance(away_ns: i128) -> String {
 }
 
 fn clock_finding(found: String) -> Finding {
-    Finding::new("clock", State::Warning, found, WHY_CLOCK)
-        .remedy("sudo timedatectl set-ntp true, at both")
+    Check::new("clock", WHY_CLOCK).warning(found, "sudo timedatectl set-ntp true, at both")
 }
 
 #[cfg(test)]

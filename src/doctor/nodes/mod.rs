@@ -16,7 +16,7 @@ use protocol::{
     handshake::{ClockOffset, connect},
     link::Link,
     message::{ExaminationMessage, Message, SessionMessage},
-    node_report::{Finding, NodeExamination, State},
+    node_report::{Check, Finding, NodeExamination, State},
     token::Token,
 };
 use results::model::{Host, Tool};
@@ -248,7 +248,7 @@ const PRIORITIES: usize = 8;
 /// Values that the six bits of a DSCP have.
 const DSCPS: usize = 64;
 
-const WHY_ASKED: &str = "a node that is not examined may be the one that differs";
+const REACH: Check = Check::new("reach", "a node that is not examined may be the one that differs");
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeAddress {
@@ -312,8 +312,8 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
 }
 
 fn unexamined(found: &str) -> Box<Finding> {
-    let finding = Finding::new("reach", State::Broken, found, WHY_ASKED);
-    Box::new(finding.remedy("look at the output of `rocebench serve` there, and try again"))
+    let remedy = "look at the output of `rocebench serve` there, and try again";
+    Box::new(REACH.broken(found, remedy))
 }
 
 /// No more than there can be: strings were made short and printable when the message came.

@@ -47,13 +47,12 @@ fn mixed() -> NodesReport {
     (device.active_mtu_bytes, device.netdev_mtu_bytes) = (Some(1024), Some(1500));
     odd.host.kernel = "5.14.0-427.13.1.el9_4.x86_64+debug-long".into();
     ill.examination.findings = vec![
-        Finding::new("port", State::Ok, "ACTIVE", "it must"),
-        Finding::new("CPU governor", State::Warning, "powersave", "it is slow").remedy("cpupower"),
+        Check::new("port", "it must").ok("ACTIVE"),
+        Check::new("CPU governor", "it is slow").warning("powersave", "cpupower"),
     ];
     let why =
         "nothing listens at 192.0.2.4:18515, and this is a long reason that takes a second line";
-    let unreachable = Finding::new("reach", State::Broken, why, "it may differ");
-    *silent = Err(Box::new(unreachable.remedy("rocebench serve")));
+    *silent = Err(Box::new(Check::new("reach", "it may differ").broken(why, "rocebench serve")));
     report(answers)
 }
 
@@ -85,7 +84,7 @@ fn what_differs_is_marked_and_told() {
 fn what_all_found_is_told_once() {
     let mut answers: Vec<NodeAnswer> = (0..3).map(|it| Ok(answer(it))).collect();
     for node in answers.iter_mut().flatten() {
-        let finding = Finding::new("huge pages", State::Warning, "never", "why").remedy("try");
+        let finding = Check::new("huge pages", "why").warning("never", "try");
         node.examination.findings = vec![finding.clone(), finding];
     }
     let report = report(answers);
@@ -110,10 +109,7 @@ fn the_document_has_facts_and_findings() {
 
 #[test]
 fn nobody_answers() {
-    let silent = || {
-        let finding = Finding::new("reach", State::Broken, "gone", "why").remedy("try");
-        Err(Box::new(finding))
-    };
+    let silent = || Err(Box::new(Check::new("reach", "why").broken("gone", "try")));
     let text = table::text(&report(vec![silent(), silent()]), false, false);
     has(text, ["2 nodes, 0 examined: 2 broken"]);
 }

@@ -1,17 +1,20 @@
 //! One thing that results say: its words for people and its figures for programs, both written where it is found. Whoever
 //! shows it prints the words; whoever reads it goes by its id.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::observe::{Metric, format::exact};
 
 /// One thing that results say.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Finding {
-    /// Which kind it is: `slow_path`.
+    /// Which kind it is, such as `best`, `lost_packets` or `slow_path`.
     pub id: &'static str,
+    /// How grave it is.
     pub severity: Severity,
+    /// What it is about.
     pub subject: Subject,
     /// What it says, in a sentence or two.
     pub text: String,
@@ -19,9 +22,11 @@ pub struct Finding {
     pub data: Map<String, Value>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    /// What is to be known of all figures.
+    Caveat,
     /// Good to know.
     Note,
     /// Something is to be done about it.
@@ -29,28 +34,31 @@ pub enum Severity {
 }
 
 /// What a finding is about; what is empty says nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Subject {
-    /// Ids of cases, or the title of the rounds of a case. Of runs, that of the first of them; of a scatter, that of the worst.
+    /// Ids of cases, or the title of the rounds of a case: of a problem of runs that of the first, of a scatter that of the worst.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cases: Vec<String>,
     /// The node, or both ends of a path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<String>,
+    /// Flows, by their names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<String>,
     /// Nodes, each with a rail of it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rails: Vec<(String, String)>,
+    /// The QP that got least.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qp: Option<QpId>,
 }
 
-/// A QP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// A QP of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct QpId {
     /// Its index in its flow, from 0.
     pub index: u32,
+    /// QP number that the device gave it.
     pub qpn: u32,
 }
 
@@ -88,9 +96,9 @@ impl Finding {
     }
 }
 
-/// How many runs, or cases, are affected.
+/// Key of how many runs, or cases, are affected.
 pub const COUNT: &str = "affected";
-/// Of how many.
+/// Key of how many there are.
 pub const OF: &str = "of";
 
 /// A figure without its unit, as columns have it, latency in microseconds: `9.410`.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use settings::{Row, Settings, listed, telling_apart};
 
+use super::caveats::caveats;
 use super::finding::{Finding, Subject};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
@@ -15,7 +16,7 @@ use results::model::{CaseResult, ResultFile, Run};
 /// All that a result says: computed once, for everybody who shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// Of its cases and runs, the best first and what is wrong last, the gravest of it first.
+    /// Of its cases and runs: what is to be known of all, the best, and what is wrong, the gravest of it first.
     pub findings: Vec<Finding>,
     /// Of the nodes of its patterns.
     pub meshes: Vec<Mesh>,
@@ -26,7 +27,8 @@ pub struct Findings {
 impl Findings {
     pub fn new(result: &ResultFile) -> Findings {
         let meshes = Mesh::of_file(result);
-        let mut findings = findings(&[result]);
+        let mut findings = caveats(result);
+        findings.extend(self::findings(&[result]));
         if meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {
             findings.retain(|finding| finding.id != NOTHING_WRONG);
         }

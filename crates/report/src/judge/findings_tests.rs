@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::judge::finding::Severity;
 use results::model::{
     CaseConfig, Connect, Delivery, DoubtKind, FlowConfig, FlowResult, Latency, LoadVerdict,
     PathEvent, PathEventKind, Totals,
@@ -226,6 +227,42 @@ fn over_rails(runs: &[&[f64]]) -> ResultFile {
     file
 }
 
+/// What is to be known of all figures.
+fn caveats_of_all() -> Vec<(&'static str, ResultFile)> {
+    let mut half = sample::result();
+    half.cases[0].config.settings.ping_pong = true;
+    let mut swaps = sample::result();
+    for flow in
+        swaps.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
+    {
+        flow.swaps_made = Some(flow.totals.messages / 4);
+    }
+    let mut one_machine = sample::result();
+    let device = &mut one_machine.nodes[0].devices[0];
+    (device.software, device.library) = (true, "embedded".to_owned());
+    device.name = "soft0".to_owned();
+    one_machine.nodes[1].devices = one_machine.nodes[0].devices.clone();
+    let mut software = one_machine.clone();
+    let peer = &mut software.nodes[1].devices[0];
+    (peer.library, peer.name, peer.faults) = ("libibverbs".to_owned(), "rxe0".to_owned(), None);
+    let mut unknown = sample::result();
+    let losses = &mut unknown.cases[1].runs[0].loss_unknown;
+    let at = |node: &str| with(&losses[0], &format!("node={node}; driver=null"));
+    let others: Vec<_> = (1..=9).map(|number| at(&format!("n{number}"))).collect();
+    losses.push(with(&losses[0], "node=server"));
+    losses.extend(others.clone());
+    losses.extend(others);
+    vec![
+        ("messages are timed one in four, a driver counts no losses", sample::result()),
+        ("send queues were full", sample::open_loop()),
+        ("one of two cases is a ping-pong", half),
+        ("a quarter of the exchanges succeeded", swaps),
+        ("one software device at both ends", one_machine),
+        ("two software devices", software),
+        ("losses are not known at many nodes", unknown),
+    ]
+}
+
 fn rails() -> Vec<(&'static str, ResultFile)> {
     let mut renamed = over_rails(&[&[98.0, 97.0, 49.0, 99.0]]);
     for flow in &mut renamed.cases[0].config.flows {
@@ -266,8 +303,8 @@ fn doubting(nodes: usize, is_doubtful: fn(&str, &str) -> bool) -> ResultFile {
 }
 
 /// Pairs of so many nodes, at which packets are sent again in the runs of some flows.
-fn losing(nodes: usize, is_losing: fn(&str, &str) -> bool) -> ResultFile {
-    each_run(Network::quiet(nodes).runs(3).pairs(), |run| {
+fn losing((nodes, runs): (usize, u32), is_losing: fn(&str, &str) -> bool) -> ResultFile {
+    each_run(Network::quiet(nodes).runs(runs).pairs(), |run| {
         let lossy = run.flows.iter().filter(|flow| is_losing(&flow.from, &flow.to));
         let event = |node: &String| PathEvent {
             node: node.clone(),
@@ -318,6 +355,19 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
     let few_slow = (1..7).fold(Network::quiet(8), |mesh, to| mesh.with(Slow::Pair(0, to, 0.5)));
     let mut begun = Network::quiet(4).pairs();
     begun.cases.truncate(4);
+    let not_ready = each_run(losing((8, 3), |from, _| from == "node3"), |run| {
+        let refused = run
+            .path_events
+            .first()
+            .map(|event| PathEvent { kind: PathEventKind::ReceiverNotReady, ..event.clone() });
+        run.path_events.extend(refused);
+    });
+    let lossy_path = losing((8, 3), |from, to| (from, to) == ("node2", "node5"));
+    let doubtful_losses = each_run(lossy_path, |run| {
+        run.flows
+            .iter_mut()
+            .for_each(|flow| flow.window.doubts = vec![doubt(DoubtKind::EdgeMissed)]);
+    });
     let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
     let fan = Network::new(9).with(Slow::Sends(3, 0.6));
     let open = |slow| Network::quiet(8).with(slow).flag("rate", "20%").pairs();
@@ -341,11 +391,17 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
         ("a slow loop", looped),
         ("seven slow paths", paths.pairs()),
         ("a slow path of an outcast", outcast),
-        ("a lossy path", losing(8, |from, to| (from, to) == ("node2", "node5"))),
-        ("seven lossy paths", losing(16, |from, to| LOSSY.contains(&(from, to)))),
-        ("a lossy sender", losing(8, |from, _| from == "node3")),
-        ("a lossy receiver", losing(8, |_, to| to == "node3")),
-        ("a lossy node", losing(8, |from, to| from == "node3" || to == "node3")),
+        ("a lossy path", losing((8, 3), |from, to| (from, to) == ("node2", "node5"))),
+        (
+            "a path lost packets in its only run",
+            losing((8, 1), |from, to| (from, to) == ("node2", "node5")),
+        ),
+        ("seven lossy paths", losing((16, 3), |from, to| LOSSY.contains(&(from, to)))),
+        ("a lossy sender", losing((8, 1), |from, _| from == "node3")),
+        ("a lossy receiver", losing((8, 1), |_, to| to == "node3")),
+        ("a lossy node", losing((8, 1), |from, to| from == "node3" || to == "node3")),
+        ("a sender met receivers that were not ready", not_ready),
+        ("doubtful runs of a lossy path", doubtful_losses),
         ("flows failed", Network::quiet(4).failing(gone).pairs()),
         ("a flow is doubtful", doubting(4, |from, to| (from, to) == ("node1", "node4"))),
         ("a node's flows are doubtful", doubting(4, |from, _| from == "node2")),
@@ -358,12 +414,20 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
 #[test]
 fn each_finding_has_its_subject_its_figures_and_its_words() {
     let mut text = String::new();
-    for (truth, file) in
-        sweeps().into_iter().chain(problems_of_runs()).chain(rails()).chain(meshes())
+    for (truth, file) in sweeps()
+        .into_iter()
+        .chain(problems_of_runs())
+        .chain(rails())
+        .chain(meshes())
+        .chain(caveats_of_all())
     {
         writeln!(text, "# {truth}").unwrap();
         for finding in Findings::new(&file).iter() {
-            let mark = if finding.is_problem() { "!" } else { "-" };
+            let mark = match finding.severity {
+                Severity::Caveat => "*",
+                Severity::Note => "-",
+                Severity::Problem => "!",
+            };
             let subject = serde_json::to_string(&finding.subject).unwrap().replace('"', "");
             let data: Vec<String> = finding
                 .data

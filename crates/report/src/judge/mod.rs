@@ -1,5 +1,6 @@
 //! What results say: queries over observations whose answers are values.
 
+mod caveats;
 pub mod compare;
 pub(crate) mod evenness;
 pub mod finding;

@@ -8,7 +8,7 @@ use std::fmt;
 use settings::listed;
 
 use super::evenness::{OverTime, WRONG_BELOW};
-use super::finding::{COUNT, Finding, OF, QpId, Subject, figure, than};
+use super::finding::{COUNT, Finding, OF, QpId, Severity, Subject, figure, than};
 use super::mesh::{groups, title};
 use crate::observe::format::counted;
 use crate::observe::standing::{self, LeftOut, Standing};
@@ -61,8 +61,8 @@ pub(super) fn runs<'a>(results: &[&'a ResultFile]) -> Vec<Ran<'a>> {
     runs.filter(|(_, run)| !run.interrupted).collect()
 }
 
-/// Runs in which something is wrong; written as `2 of 6 runs`.
-struct Affected<'a> {
+/// Runs of which something is true; written as `2 of 6 runs`.
+pub(super) struct Affected<'a> {
     /// Each with how grave it is there.
     runs: Vec<(&'a CaseResult, &'a Run, f64)>,
     of: usize,
@@ -70,7 +70,7 @@ struct Affected<'a> {
 
 impl<'a> Affected<'a> {
     /// Those that have a gravity; `None` where none has.
-    fn with_gravity(
+    pub(super) fn with_gravity(
         runs: &[Ran<'a>],
         gravity: impl Fn(&CaseResult, &Run) -> Option<f64>,
     ) -> Option<Affected<'a>> {
@@ -81,7 +81,7 @@ impl<'a> Affected<'a> {
         (!affected.is_empty()).then_some(Affected { runs: affected, of: runs.len() })
     }
 
-    fn new(runs: &[Ran<'a>], is_wrong: impl Fn(&Run) -> bool) -> Option<Affected<'a>> {
+    pub(super) fn new(runs: &[Ran<'a>], is_wrong: impl Fn(&Run) -> bool) -> Option<Affected<'a>> {
         Affected::with_gravity(runs, |_, run| is_wrong(run).then_some(0.0))
     }
 
@@ -89,7 +89,7 @@ impl<'a> Affected<'a> {
         Affected::new(runs, |run| run.flows.iter().any(is_wrong))
     }
 
-    fn runs(&self) -> impl Iterator<Item = &'a Run> {
+    pub(super) fn runs(&self) -> impl Iterator<Item = &'a Run> {
         self.runs.iter().map(|(_, run, _)| *run)
     }
 
@@ -97,7 +97,7 @@ impl<'a> Affected<'a> {
         self.runs.iter().map(|(.., gravity)| *gravity)
     }
 
-    fn most(&self) -> f64 {
+    pub(super) fn most(&self) -> f64 {
         self.gravities().fold(0.0, f64::max)
     }
 
@@ -111,6 +111,11 @@ impl<'a> Affected<'a> {
         let count = self.runs.len();
         let first = if count == 1 { "" } else { "first " };
         problem(id, [count, self.of], case, format!("{what} ({first}{case})"), remedy)
+    }
+
+    /// The same of what is nobody's fault, but to be known.
+    pub(super) fn caveat(&self, id: &'static str, what: String) -> Finding {
+        Finding { severity: Severity::Caveat, ..self.problem(id, what, "") }
     }
 }
 

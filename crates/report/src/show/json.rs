@@ -3,67 +3,34 @@
 use std::io::{self, Write};
 
 use results::model::ResultFile;
-use schemars::Schema;
+use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::judge::{finding::Finding, findings::Findings};
+
+/// One sweep: its program, machines, cases and results, and what they say.
+#[derive(Serialize, JsonSchema)]
+struct Document<'a> {
+    #[serde(flatten)]
+    result: &'a ResultFile,
+    /// What the figures say, in the words below a table; nothing reads it back.
+    findings: Vec<&'a Finding>,
+}
 
 /// Writes the document: a result and what it says.
 ///
 /// # Errors
 /// The stream's.
 pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> io::Result<()> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        #[serde(flatten)]
-        result: &'a ResultFile,
-        findings: Vec<&'a Finding>,
-    }
     let document = Document { result, findings: report.iter().collect() };
     serde_json::to_writer_pretty(&mut out, &document)?;
     writeln!(out)
 }
 
-/// The schema of the document (JSON Schema 2020-12). Every field is required, also one that may be `null`.
+/// The schema of the document (JSON Schema 2020-12). Every field but `beside` is required, also one that may be `null`.
 pub fn schema() -> Schema {
-    let mut schema = results::json::schema();
-    let findings = json!({
-        "description": "What the figures say, in the words below a table; nothing reads it back.",
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "id": {
-                    "description": "Which kind it is, such as `best`, `lost_packets` or `slow_path`.",
-                    "type": "string"
-                },
-                "severity": {
-                    "description": "`problem` where something is to be done about it, else `note`.",
-                    "enum": ["note", "problem"]
-                },
-                "subject": {
-                    "description": "What it is about, as far as it is about that: `cases`, `nodes` (one, or both ends of a path), `flows`, `rails` (each a node and its rail), `qp`.",
-                    "type": "object"
-                },
-                "text": { "description": "What it says.", "type": "string" },
-                "data": {
-                    "description": "Its figures by name; names end in the unit.",
-                    "type": "object"
-                }
-            },
-            "required": ["id", "severity", "subject", "text", "data"]
-        }
-    });
-    let properties = schema.get_mut("properties");
-    if let Some(properties) = properties.and_then(Value::as_object_mut) {
-        properties.insert("findings".to_owned(), findings);
-    }
-    let required = schema.get_mut("required");
-    if let Some(required) = required.and_then(Value::as_array_mut) {
-        required.push("findings".into());
-    }
-    schema
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.into_generator().into_root_schema_for::<Document<'_>>()
 }
 
 #[cfg(test)]
@@ -77,6 +44,8 @@ mod tests {
             mesh::{Mesh, Slow},
         },
     };
+
+    use serde_json::{Value, json};
 
     use super::*;
 

@@ -1,63 +1,6 @@
 use super::*;
-use crate::judge::mesh;
-use results::model::{Doubt, DoubtKind, PathEvent, PathEventKind, ResultFile};
+use results::model::ResultFile;
 use results::sample::mesh::{Mesh, Slow};
-
-/// Eight nodes, of which some tell of these events in the flows from one to another.
-fn with_events(runs: u32, of: impl Fn(&str, &str) -> Vec<(usize, PathEventKind)>) -> Vec<Lossy> {
-    let mut file: ResultFile = Mesh::new(8).runs(runs).pairs();
-    for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
-        run.path_events = run
-            .flows
-            .iter()
-            .flat_map(|flow| of(&flow.from, &flow.to))
-            .map(|(node, kind)| PathEvent {
-                node: format!("node{node}"),
-                kind,
-                count: 3,
-                counters: Vec::new(),
-            })
-            .collect();
-    }
-    let mesh = mesh::Mesh::of_file(&file).remove(0);
-    let wrong = mesh.findings.iter().filter(|it| it.is_problem()).count();
-    assert_eq!((mesh.outliers.len(), wrong), (0, mesh.lossy.len()));
-    // Doubts of rates are none of losses.
-    for flow in file.cases.iter_mut().flat_map(|case| &mut case.runs).flat_map(|run| &mut run.flows)
-    {
-        flow.window.doubts.push(Doubt { kind: DoubtKind::WindowLength, message: String::new() });
-    }
-    assert_eq!(mesh::Mesh::of_file(&file).remove(0).lossy, mesh.lossy);
-    mesh.lossy
-}
-
-#[test]
-fn a_path_is_told_by_either_end_in_three_runs_and_a_node_by_its_flows() {
-    let resent = |node| vec![(node, PathEventKind::Resent)];
-    let path = |runs| {
-        with_events(runs, |from, to| match (from, to) {
-            ("node2", "node5") => resent(5),
-            _ => Vec::new(),
-        })
-    };
-    assert_eq!(path(1), []);
-    let [losing, runs] = [3; 2];
-    let place = Place::Path(1, 4);
-    assert_eq!(path(3), [Lossy { place, losing, runs }]);
-    let node = with_events(1, |from, _| match from {
-        "node3" => resent(3),
-        _ => Vec::new(),
-    });
-    assert_eq!(node, [Lossy { place: Place::From(2), losing: 7, runs: 7 }]);
-    // What followed from a receiver that was not ready.
-    let refused = with_events(3, |from, _| match from {
-        "node3" => {
-            [PathEventKind::ReceiverNotReady, PathEventKind::Resent].map(|kind| (3, kind)).to_vec()
-        }
-        _ => Vec::new(),
-    });
-    assert_eq!(refused, []);
-}
 
 /// The places named in a file's only matrix, each with the figure that shows it.
 fn named(file: &ResultFile) -> Vec<(Metric, Place)> {

@@ -17,7 +17,7 @@ use results::{
 use settings::{Pattern, Settings};
 
 use crate::judge::{
-    finding::{COUNT, Finding, OF},
+    finding::{COUNT, Finding, OF, Severity},
     findings::Findings,
 };
 use crate::observe::{
@@ -113,7 +113,7 @@ impl<W: Write> Table<W> {
         Ok(columns)
     }
 
-    /// Ends the table: steps of set-up, what searches found, what is to be known of all figures; then what is said of the result,
+    /// Ends the table: steps of set-up, what searches found; then what is said of the result: what is to be known of all figures,
     /// what is best, what looks wrong and what helps, and the files.
     ///
     /// # Errors
@@ -135,9 +135,6 @@ impl<W: Write> Table<W> {
         }
         for line in notes::search_lines(result) {
             self.paragraph(Mark::Plain, &line)?;
-        }
-        for note in notes::notes(result) {
-            self.paragraph(Mark::Plain, &note)?;
         }
         for (mark, text) in in_short(&report.findings) {
             self.paragraph(mark, &text)?;
@@ -226,8 +223,13 @@ fn bracketed(mut line: String, figures: &str) -> String {
 fn in_short(findings: &[Finding]) -> Vec<(Mark, String)> {
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.is_problem());
-    let mut sentences: Vec<(Mark, String)> =
-        notes.iter().map(|note| (Mark::Good, note.text.clone())).collect();
+    let mut sentences: Vec<(Mark, String)> = notes
+        .iter()
+        .map(|note| match note.severity {
+            Severity::Caveat => (Mark::Plain, note.text.clone()),
+            _ => (Mark::Good, note.text.clone()),
+        })
+        .collect();
     if let Some((gravest, others)) = problems.split_first() {
         sentences.push((Mark::Doubtful, gravest.text.clone()));
         let names: Vec<String> = others.iter().map(|problem| name(problem)).collect();
