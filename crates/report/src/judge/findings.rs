@@ -9,6 +9,7 @@ use super::caveats::caveats;
 use super::finding::{Finding, Subject};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
+use super::searches::searches;
 use crate::observe::format::words;
 use crate::observe::{Metric, standing};
 use results::model::{CaseResult, ResultFile, Run};
@@ -16,7 +17,8 @@ use results::model::{CaseResult, ResultFile, Run};
 /// All that a result says: computed once, for everybody who shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// Of its cases and runs: what is to be known of all, the best, and what is wrong, the gravest of it first.
+    /// Of its cases and runs: what searches found, what is to be known of all, the best, and what is wrong, the gravest of it
+    /// first.
     pub findings: Vec<Finding>,
     /// Of the nodes of its patterns.
     pub meshes: Vec<Mesh>,
@@ -27,9 +29,11 @@ pub struct Findings {
 impl Findings {
     pub fn new(result: &ResultFile) -> Findings {
         let meshes = Mesh::of_file(result);
-        let mut findings = caveats(result);
+        let mut findings = searches(&result.cases);
+        let are_met = findings.iter().all(|search| !search.is_problem());
+        findings.extend(caveats(result));
         findings.extend(self::findings(&[result]));
-        if meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {
+        if !are_met || meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {
             findings.retain(|finding| finding.id != NOTHING_WRONG);
         }
         Findings { findings, meshes, fans: fans(result) }

@@ -227,6 +227,36 @@ fn over_rails(runs: &[&[f64]]) -> ResultFile {
     file
 }
 
+/// What a search for a load came to.
+fn searches_of_loads() -> Vec<(&'static str, ResultFile)> {
+    let ended = |change: &str| {
+        let mut file = sample::open_loop();
+        file.cases.truncate(1);
+        let search = &mut file.cases[0].searches[0];
+        *search = with(search, change);
+        file
+    };
+    let mut knee = ended("asked=knee 3");
+    knee.cases[0].searches[0].reference_p99_ns = Some(4_100);
+    vec![
+        ("a search found a load", ended("end=found")),
+        ("a knee", knee),
+        ("all loads keep the limit", ended("end=all_keep; upper_per_second=null")),
+        (
+            "no load keeps the limit",
+            ended("end=none_keeps; lower_per_second=null; upper_per_second=6e3"),
+        ),
+        (
+            "trials are too short",
+            ended("end=too_few_messages; note=a trial of 1 s has 500 messages"),
+        ),
+        ("no schedule above", ended("end=schedule_not_kept; upper_per_second=null")),
+        ("no schedule at all", ended("end=schedule_not_kept; lower_per_second=null")),
+        ("a search was stopped", ended("end=stopped; note=stopped by Ctrl-C")),
+        ("trials scatter", ended("end=trials_spent; lower_per_second=null; upper_per_second=null")),
+    ]
+}
+
 /// What is to be known of all figures.
 fn caveats_of_all() -> Vec<(&'static str, ResultFile)> {
     let mut half = sample::result();
@@ -420,6 +450,7 @@ fn each_finding_has_its_subject_its_figures_and_its_words() {
         .chain(rails())
         .chain(meshes())
         .chain(caveats_of_all())
+        .chain(searches_of_loads())
     {
         writeln!(text, "# {truth}").unwrap();
         for finding in Findings::new(&file).iter() {

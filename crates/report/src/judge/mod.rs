@@ -7,4 +7,5 @@ pub mod finding;
 pub mod findings;
 pub mod mesh;
 mod problems;
+pub mod searches;
 pub mod threshold;

@@ -106,16 +106,16 @@ impl LeftOut {
         self.stopped + self.bad + self.doubtful.values().sum::<usize>()
     }
 
+    /// Each reason, and of how many runs it is.
+    pub fn by_reason(&self) -> impl Iterator<Item = (usize, Reason)> + '_ {
+        let doubtful = self.doubtful.iter().map(|(kind, count)| (*count, reason(*kind)));
+        let others = [(self.bad, FAILED), (self.stopped, STOPPED)];
+        others.into_iter().filter(|(count, _)| *count > 0).chain(doubtful)
+    }
+
     /// Each reason with its number: `1 failed`, `2 edge missed`.
     pub fn reasons(&self) -> Vec<String> {
-        let doubtful = self.doubtful.iter().map(|(kind, count)| (*count, kind.name()));
-        let others = [(self.bad, "failed"), (self.stopped, "stopped")];
-        others
-            .into_iter()
-            .chain(doubtful)
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, reason)| format!("{count} {reason}"))
-            .collect()
+        self.by_reason().map(|(count, reason)| format!("{count} {}", reason.name)).collect()
     }
 }
 
@@ -128,45 +128,57 @@ fn spoilt_by(flow: &FlowResult) -> impl Iterator<Item = DoubtKind> + '_ {
     doubts.filter(|kind| kind.spoils_rates()).chain(late)
 }
 
-/// Why figures are in doubt, and what helps.
+/// Why figures do not count, and what helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reason {
+    /// As a remark: `edge missed`.
+    pub name: &'static str,
     pub short: &'static str,
     pub cause: &'static str,
     /// What to do, without a full stop.
     pub remedy: &'static str,
 }
 
-const TOO_BUSY: Reason = Reason {
-    short: "CPU too busy",
-    cause: "The CPU was too busy",
-    remedy: "Measure longer (-D), or use fewer workers than cores",
+const FAILED: Reason = Reason {
+    name: "failed",
+    short: "the run failed",
+    cause: "Runs brought no figures",
+    remedy: "Read why in the result file, and run again",
+};
+
+const STOPPED: Reason = Reason {
+    name: "stopped",
+    short: "stopped by you",
+    cause: "Runs did not end",
+    remedy: "Run again",
 };
 
 /// What is behind a doubt.
 pub fn reason(kind: DoubtKind) -> Reason {
-    match kind {
-        DoubtKind::WindowLength | DoubtKind::EdgeMissed => TOO_BUSY,
-        DoubtKind::WorkerAway => Reason {
-            remedy: "Pin workers to cores of their own (--cores), or use fewer workers than cores",
-            ..TOO_BUSY
-        },
-        DoubtKind::NotTogether => Reason {
-            short: "flows not together",
-            cause: "Flows did not run together",
-            remedy: "Measure longer (-D)",
-        },
-        DoubtKind::ScheduleNotKept => Reason {
-            short: "messages posted late",
-            cause: "Messages were posted late",
-            remedy: "Use more --workers on cores of their own (--cores), or lower --rate",
-        },
-        DoubtKind::Drift => Reason {
-            short: "throughput drifted",
-            cause: "Throughput drifted",
-            remedy: "Warm up longer (--warmup)",
-        },
-    }
+    let [short, cause, remedy] = match kind {
+        DoubtKind::WindowLength | DoubtKind::EdgeMissed => [
+            "CPU too busy",
+            "The CPU was too busy",
+            "Measure longer (-D), or use fewer workers than cores",
+        ],
+        DoubtKind::WorkerAway => [
+            "CPU too busy",
+            "The CPU was too busy",
+            "Pin workers to cores of their own (--cores), or use fewer workers than cores",
+        ],
+        DoubtKind::NotTogether => {
+            ["flows not together", "Flows did not run together", "Measure longer (-D)"]
+        }
+        DoubtKind::ScheduleNotKept => [
+            "messages posted late",
+            "Messages were posted late",
+            "Use more --workers on cores of their own (--cores), or lower --rate",
+        ],
+        DoubtKind::Drift => {
+            ["throughput drifted", "Throughput drifted", "Warm up longer (--warmup)"]
+        }
+    };
+    Reason { name: kind.name(), short, cause, remedy }
 }
 
 /// Whether a flow's figures count.

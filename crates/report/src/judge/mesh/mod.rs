@@ -305,7 +305,7 @@ impl Matrix {
             let (subject, names) = self.flows(doubtful, Place::From);
             let mut text = format!("No figure for {names}: each run is doubtful.");
             if !subject.nodes.is_empty() {
-                text += &format!(" Look for other programs on {}.", listed(&subject.nodes));
+                text += &format!(" Look for other programs on {}.", some_names(&subject.nodes));
             }
             found.push(Finding::note("doubtful_flows", subject, text).with("flows", flows));
         }
@@ -334,10 +334,13 @@ impl Matrix {
             .map(|cell| format!("{}>{}", self.name(cell.from), self.name(cell.to)))
             .collect();
         let names: Vec<&String> = subject.nodes.iter().chain(&subject.flows).collect();
-        let text =
-            if names.len() > MOST_NAMED { some_of(&names, MOST_NAMED) } else { listed(&names) };
+        let text = some_names(&names);
         (subject, text)
     }
+}
+
+fn some_names(names: &[impl AsRef<str>]) -> String {
+    if names.len() > MOST_NAMED { some_of(names, MOST_NAMED) } else { listed(names) }
 }
 
 /// Throughput that is lower by less than this part falls by chance.

@@ -5,14 +5,14 @@ use std::ops::Range;
 use maud::{Markup, html};
 use results::{
     load::Loaded,
-    model::{DoubtKind, LoadVerdict, saturating_sum},
+    model::{LoadVerdict, saturating_sum},
 };
 use settings::{ROWS, Row, Settings, Takes};
 
 use crate::observe::{
     Metric, Observed,
     format::{NOT_MEASURED, plural},
-    standing::{LeftOut, Reason, reason},
+    standing::{LeftOut, Reason},
 };
 use crate::show::plot::{
     figure::{Cell, Table},
@@ -165,24 +165,9 @@ fn remarks(observed: &Observed<'_>) -> String {
     joined(remarks)
 }
 
-const BAD: Reason = Reason {
-    short: "the run failed",
-    cause: "They failed",
-    remedy: "Read why in the result file, and run again",
-};
-const STOPPED: Reason =
-    Reason { short: "stopped by you", cause: "You stopped them", remedy: "Run again" };
-
-fn reasons_of(left_out: &LeftOut) -> impl Iterator<Item = (usize, Reason, Option<DoubtKind>)> + '_ {
-    let doubtful =
-        left_out.doubtful.iter().map(|(kind, count)| (*count, reason(*kind), Some(*kind)));
-    let others = [(left_out.bad, BAD, None), (left_out.stopped, STOPPED, None)];
-    others.into_iter().filter(|(count, ..)| *count > 0).chain(doubtful)
-}
-
 /// `1 of 5 runs: CPU too busy`; empty where all count.
 fn left_out_remark(left_out: &LeftOut) -> String {
-    let mut reasons: Vec<&str> = reasons_of(left_out).map(|(_, reason, _)| reason.short).collect();
+    let mut reasons: Vec<&str> = left_out.by_reason().map(|(_, reason)| reason.short).collect();
     reasons.dedup();
     match (left_out.runs - left_out.count(), left_out.runs) {
         (counted, runs) if counted == runs => String::new(),
@@ -194,10 +179,10 @@ fn left_out_remark(left_out: &LeftOut) -> String {
 /// `The CPU was too busy (2 edge missed). Measure longer (-D).`; empty where all count.
 pub(super) fn left_out_sentence(left_out: &LeftOut) -> String {
     let mut groups: Vec<(Reason, Vec<String>)> = Vec::new();
-    for (count, reason, kind) in reasons_of(left_out) {
-        let name = kind.map_or("", DoubtKind::name);
-        let counted = format!("{count} {name}").trim_end().to_owned();
-        match groups.iter_mut().find(|(known, _)| *known == reason) {
+    for (count, reason) in left_out.by_reason() {
+        let counted = format!("{count} {}", reason.name);
+        let is_like = |known: &Reason| (known.cause, known.remedy) == (reason.cause, reason.remedy);
+        match groups.iter_mut().find(|(known, _)| is_like(known)) {
             Some((_, counts)) => counts.push(counted),
             None => groups.push((reason, vec![counted])),
         }
@@ -272,7 +257,7 @@ fn text(cell: &Cell) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use results::{
-        model::CaseResult,
+        model::{CaseResult, DoubtKind},
         sample::{self, has},
     };
 

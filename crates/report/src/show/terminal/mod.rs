@@ -2,7 +2,7 @@
 //! rows to come.
 
 mod columns;
-mod notes;
+mod set_up;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,7 +113,7 @@ impl<W: Write> Table<W> {
         Ok(columns)
     }
 
-    /// Ends the table: steps of set-up, what searches found; then what is said of the result: what is to be known of all figures,
+    /// Ends the table: steps of set-up; then what is said of the result: what searches found, what is to be known of all figures,
     /// what is best, what looks wrong and what helps, and the files.
     ///
     /// # Errors
@@ -128,13 +128,10 @@ impl<W: Write> Table<W> {
         for case in &result.cases {
             for connect in case.runs.iter().filter_map(|run| run.connect.as_ref()) {
                 writeln!(self.out, "{}", case.id)?;
-                for line in notes::set_up_lines(&case.config, connect, has_columns) {
+                for line in set_up::set_up_lines(&case.config, connect, has_columns) {
                     writeln!(self.out, "{line}")?;
                 }
             }
-        }
-        for line in notes::search_lines(result) {
-            self.paragraph(Mark::Plain, &line)?;
         }
         for (mark, text) in in_short(&report.findings) {
             self.paragraph(mark, &text)?;
