@@ -44,8 +44,8 @@ type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 /// # Errors
 /// Exit code 1: a regression. 2: not comparable, a named file that cannot be used, or nothing to compare.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    one_stdout(args)?;
     let (base, new) = (found(&args.base)?, found(&args.new)?);
+    check_places(args, [&base, &new])?;
     let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
     write(args, &comparison, [&base, &new])?;
     verdict(args.unclear.strict, &comparison)
@@ -71,13 +71,15 @@ fn found(path: &Path) -> Result<Found, Failure> {
     Ok(found)
 }
 
-/// At most one document goes to stdout, and no two to one file.
-fn one_stdout(args: &CompareArgs) -> Result<(), Failure> {
+/// At most one document goes to stdout, no two to one file, and none over a result.
+fn check_places(args: &CompareArgs, sides: [&Found; 2]) -> Result<(), Failure> {
     let sinks: Vec<(&str, Sink)> = files(args)
         .into_iter()
         .filter_map(|(flag, path)| Some((flag, Sink::from(path?.to_owned()))))
         .collect();
-    apart(&sinks.iter().map(|(flag, sink)| (*flag, sink)).collect::<Vec<_>>())
+    let results = sides.into_iter().flat_map(|side| &side.results);
+    let read: Vec<&Path> = results.map(|loaded| loaded.path.as_path()).collect();
+    apart(&sinks.iter().map(|(flag, sink)| (*flag, sink)).collect::<Vec<_>>(), &read)
 }
 
 /// Files of one format each, by their flags.
@@ -234,6 +236,9 @@ pub fn gate(args: &GateArgs) -> Result<(), Failure> {
     let sides =
         [Side { name: "base", switches: &args.base }, Side { name: "new", switches: &args.new }];
     for side in &sides {
+        side.check()?;
+    }
+    for side in &sides {
         make_folder(&args.out.join(side.name))?;
     }
     let (comparison, part) = measure(args, &sides).inspect_err(|_| kept(&args.out))?;
@@ -289,7 +294,29 @@ impl Measurer for Launches<'_> {
     fn measure(&mut self, side: usize, round: u32) -> Result<(), Failure> {
         let side = &self.sides[side];
         note(self.args, &format!("launch {round} of {}: {}", side.name, side.title()));
-        side.launch(&self.sweep, &self.args.out, &self.stop)
+        let deadline = self.began + Duration::from(self.args.budget);
+        let before = side.count_results(&self.args.out);
+        if !side.launch(&self.sweep, &self.args.out, &self.stop, deadline)? {
+            let (name, budget) = (side.name, self.args.budget);
+            let late = format!("a launch of {name} did not end within");
+            // Without one round nothing can be said.
+            let failure = if self.plan.is_none() {
+                Failure::bad_input(format!("--budget {budget} is too small: {late} it"))
+            } else {
+                Failure::undone(format!("{late} --budget {budget}"))
+            };
+            return Err(failure.with_hint(
+                "give it more time, or a shorter sweep after --; try by itself what may hang",
+            ));
+        }
+        match side.count_results(&self.args.out).saturating_sub(before) {
+            1 => Ok(()),
+            count => Err(Failure::undone(format!(
+                "a launch of {} ended well and left {count} results where one is expected",
+                side.name
+            ))
+            .with_hint("its program has to write one JSON file to the folder that --out names")),
+        }
     }
 
     fn look(&mut self, round: &Round) -> Result<bool, Failure> {
@@ -449,14 +476,43 @@ impl<'a> Side<'a> {
         variables
     }
 
-    /// Runs its commands, and then the sweep, whose results go to the side's folder in `out`.
+    /// Sees that what is switched can be: a switch that does nothing would compare the program with itself.
+    ///
+    /// # Errors
+    /// Bad input that names it.
+    fn check(&self) -> Result<(), Failure> {
+        for folder in self.values("lib").filter(|folder| !Path::new(folder).is_dir()) {
+            let text = format!("--{} lib={folder}: there is no such folder", self.name);
+            return Err(
+                Failure::bad_input(text).with_hint("name the folder that has the libraries")
+            );
+        }
+        Ok(())
+    }
+
+    /// How many results its launches have left so far.
+    fn count_results(&self, out: &Path) -> usize {
+        let entries = fs::read_dir(out.join(self.name)).into_iter().flatten().flatten();
+        entries.filter(|entry| entry.path().extension() == Some(OsStr::new("json"))).count()
+    }
+
+    /// Runs its commands, and then the sweep, whose results go to the side's folder in `out`; whether they ended before the
+    /// deadline.
     ///
     /// # Errors
     /// One of them failed, or the user stopped it.
-    fn launch(&self, sweep: &[String], out: &Path, stop: &AtomicBool) -> Result<(), Failure> {
+    fn launch(
+        &self,
+        sweep: &[String],
+        out: &Path,
+        stop: &AtomicBool,
+        deadline: Instant,
+    ) -> Result<bool, Failure> {
         for command in self.values("run") {
             let words = vec!["-c".to_owned(), command.to_owned()];
-            self.run("/bin/sh".into(), words, command, stop)?;
+            if !self.run("/bin/sh".into(), words, command, stop, deadline)? {
+                return Ok(false);
+            }
         }
         let program = self
             .values("program")
@@ -466,7 +522,7 @@ impl<'a> Side<'a> {
         let folder = out.join(self.name).display().to_string();
         words.extend(["--quiet".to_owned(), "--out".to_owned(), folder]);
         let command = format!("{} {}", program.display(), words.join(" "));
-        self.run(program, words, &command, stop)
+        self.run(program, words, &command, stop, deadline)
     }
 
     fn run(
@@ -475,15 +531,17 @@ impl<'a> Side<'a> {
         arguments: Vec<String>,
         command: &str,
         stop: &AtomicBool,
-    ) -> Result<(), Failure> {
+        deadline: Instant,
+    ) -> Result<bool, Failure> {
         let launch = Launch { path, arguments, environment: self.environment(), cores: Vec::new() };
         let name = self.name;
-        let reason = match ended(&launch, stop) {
+        let reason = match ended(&launch, stop, deadline) {
             _ if stop.load(Ordering::Relaxed) => {
                 return Err(Failure::undone(format!("interrupted while {name} ran")));
             }
-            Ok(ended) if ended.success => return Ok(()),
-            Ok(ended) => format!("{}: {}", ended.status, last_lines(&ended)),
+            Ok(None) => return Ok(false),
+            Ok(Some(ended)) if ended.success => return Ok(true),
+            Ok(Some(ended)) => format!("{}: {}", ended.status, last_lines(&ended)),
             Err(error) => format!("cannot be started: {error}"),
         };
         let hint = format!("try it by itself: {command}");
@@ -491,21 +549,24 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Waits for a process' end; a wish to stop is passed on.
-fn ended(launch: &Launch, stop: &AtomicBool) -> io::Result<Ended> {
+/// Waits for a process' end; a wish to stop is passed on. `None` of one that had not ended at the deadline.
+fn ended(launch: &Launch, stop: &AtomicBool, deadline: Instant) -> io::Result<Option<Ended>> {
     let mut child = Child::start(launch)?;
     let mut interrupted_at: Option<Instant> = None;
+    let mut is_late = false;
     while !child.has_ended() && interrupted_at.is_none_or(|at| at.elapsed() < END) {
-        if interrupted_at.is_none() && stop.load(Ordering::Relaxed) {
+        is_late |= Instant::now() >= deadline;
+        if interrupted_at.is_none() && (is_late || stop.load(Ordering::Relaxed)) {
             child.interrupt();
             interrupted_at = Some(Instant::now());
         }
         thread::sleep(LOOK);
     }
-    Ok(child.finish())
+    let ended = child.finish();
+    Ok((!is_late).then_some(ended))
 }
 
-/// What a process said last, without hints: of its errors, else of what it printed.
+/// What a process said last, or from its first error on, without hints: of its errors, else of what it printed.
 fn last_lines(ended: &Ended) -> String {
     let streams = [&ended.stderr, &ended.stdout];
     let text = streams.into_iter().find(|it| !it.trim().is_empty());
@@ -514,7 +575,10 @@ fn last_lines(ended: &Ended) -> String {
         .lines()
         .filter(|line| !line.trim_start().starts_with("hint: "))
         .collect();
-    let first = lines.len().saturating_sub(SHOWN.0);
-    let last = lines[first..].join(" ");
+    // What follows an error of wrong options is how they are written.
+    let error = lines.iter().position(|line| line.contains("error: "));
+    let first = error.unwrap_or(lines.len().saturating_sub(SHOWN.0));
+    let last: Vec<&str> = lines.into_iter().skip(first).take(SHOWN.0).collect();
+    let last = last.join(" ");
     if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, SHOWN.1) }
 }

@@ -72,13 +72,14 @@ fn unchanged(_: &mut Value, _: u32) {}
 #[test]
 fn equal_sides_end_at_the_first_look_with_a_report() {
     let gate = Gate::against("same.json", unchanged);
-    let switches = "--base env=A==1 --base lib=/w --new lib=/x";
+    let switches = "--base env=A==1 --base lib=/usr --new lib=/etc";
     let switches: Vec<&str> = switches.split(' ').collect();
     let ran = gate.run(&switches).ends(0);
     assert_eq!(gate.measured(), [6, 6]);
     has(&ran.err, ["at most 12 a side", "it is clear"]);
     let order = fs::read_to_string(gate.path("order")).unwrap();
-    let turns = "base=1/w new/x new/x base=1/w ".repeat(3);
+    let turns = "base=1/usr new/etc new/etc base=1/usr new/etc base=1/usr base=1/usr new/etc \
+                 base=1/usr new/etc new/etc base=1/usr ";
     assert_eq!(order.replace('\n', " "), turns);
     let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
     has(&ran.out, ["base program=", "index.html"]);
@@ -122,11 +123,11 @@ fn what_stays_unclear_is_measured_until_nothing_is_left() {
 #[test]
 fn what_more_launches_would_not_help_ends_after_the_first() {
     let (faults, small) = ("--across faults", "--budget 1ms is too small");
-    for (name, budget, reason) in [("faults", "10m", faults), ("same", "1ms", small)] {
-        let gate = Gate::against(&format!("{name}.json"), unchanged);
-        has(&gate.run(&["--budget", budget]).ends(2).err, [reason]);
-        assert_eq!(gate.measured(), [1, 1]);
-    }
+    let gate = Gate::against("faults.json", unchanged);
+    has(&gate.run(&["--budget", "10m"]).ends(2).err, [faults]);
+    assert_eq!(gate.measured(), [1, 1]);
+    let hurried = Gate::against("same.json", unchanged);
+    has(&hurried.run(&["--budget", "1ms"]).ends(2).err, [small]);
 }
 
 #[test]
@@ -142,6 +143,23 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
     has(&broken.run(&[]).ends(3).err, [failure]);
     fs::remove_file(broken.path("program")).unwrap();
     has(&broken.run(&[]).ends(3).err, ["cannot be started"]);
+    // The reason comes first, and how options are written behind it.
+    let unknown =
+        Gate::new("printf 'error: no --qqs\n\nUsage: x\n\nFor more, try --help\n' >&2; exit 2");
+    has(&unknown.run(&[]).ends(3).err, ["exit status: 2: error: no --qqs"]);
+}
+
+#[test]
+fn a_side_that_hangs_or_leaves_no_result_is_named() {
+    let hangs = Gate::new("while :; do sleep 0.01; done");
+    let ran = hangs.run(&["--budget", "300ms"]).ends(2);
+    has(&ran.err, ["--budget 300ms is too small: a launch of base did not end within it"]);
+    let silent = Gate::new("exit 0");
+    has(&silent.run(&[]).ends(3).err, ["a launch of base ended well and left 0 results"]);
+    let nowhere = Gate::against("same.json", unchanged);
+    let ran = nowhere.run(&["--new", "lib=/nonexistent"]).ends(2);
+    has(&ran.err, ["--new lib=/nonexistent: there is no such folder"]);
+    assert!(!nowhere.path("out").exists());
 }
 
 #[test]

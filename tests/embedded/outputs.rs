@@ -155,6 +155,20 @@ fn two_documents_do_not_go_to_one_file_however_it_is_spelled() {
 }
 
 #[test]
+fn no_document_replaces_what_the_command_reads() {
+    for (words, name, text) in [
+        ("--config flow.toml --csv flow.toml", "flow.toml", "qps = 1\n"),
+        ("--token-file secret --json ./secret", "secret", "x\n"),
+    ] {
+        let refused = call(&format!("{QUICK} {words}")).with_file(name, text);
+        let path = refused.folder().join(name);
+        let ended = refused.is_refused(&["would replace", "which this command reads"]);
+        assert_eq!(fs::read_to_string(path).unwrap(), text);
+        drop(ended);
+    }
+}
+
+#[test]
 fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
     let run = |least: &str| {
         let words = format!("{QUICK} -q 1 --fail-below {least} --junit report.xml");

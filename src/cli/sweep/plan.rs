@@ -76,7 +76,10 @@ impl RunPlan {
             quick::check(&sweep)?;
         }
         let (sweep, beside) = beside(&args.against, sweep)?;
-        let output = output(args.output)?;
+        let token_file = &args.connection.token.token_file;
+        let read: Vec<&Path> =
+            [&args.config, token_file].into_iter().flatten().map(PathBuf::as_path).collect();
+        let output = output(args.output, &read)?;
         conditions_apply(&output.demands.fail_if, &sweep)?;
         let against = against(&args.against, &sweep)?;
         let servers = servers(&sweep.nodes, args.connection.port)?;
@@ -230,7 +233,7 @@ fn flags_give(args: &RunArgs, error: &PlanError) -> bool {
         || flag == "nodes" && args.nodes.is_some()
 }
 
-fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
+fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
     let paths = [
         (Format::Json, args.json),
         (Format::Cases, args.csv),
@@ -241,7 +244,7 @@ fn output(args: OutputArgs) -> Result<OutputOptions, Failure> {
     let further: Vec<(Format, Sink)> =
         paths.into_iter().filter_map(|(format, path)| Some((format, path?.into()))).collect();
     let sinks: Vec<_> = further.iter().map(|(it, sink)| (it.option(), sink)).collect();
-    apart(&sinks)?;
+    apart(&sinks, read)?;
     let (below, fail_if) = (args.fail_below, args.fail_if);
     Ok(OutputOptions {
         out_dir: args.out,
@@ -362,9 +365,15 @@ impl Sink {
     }
 }
 
-/// Checks that no two options send their documents to one place.
-pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)]) -> Result<(), Failure> {
+/// Checks that no two options send their documents to one place, and none over a file that is `read`.
+pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)], read: &[&Path]) -> Result<(), Failure> {
+    let is_file = |path: &&&Path| path.metadata().is_ok_and(|facts| facts.is_file());
     for (index, (two, sink)) in sinks.iter().enumerate() {
+        let mut inputs = read.iter().filter(is_file);
+        if let Some(input) = inputs.find(|path| sink.is(&Sink::File(path.to_path_buf()))) {
+            let text = format!("{two} would replace {}, which this command reads", input.display());
+            return Err(Failure::bad_input(text).with_hint("give it a file of its own"));
+        }
         if let Some((one, _)) = sinks[..index].iter().find(|(_, other)| sink.is(other)) {
             let place = match sink {
                 Sink::File(path) => path.display().to_string(),
