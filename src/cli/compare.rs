@@ -578,7 +578,7 @@ fn last_lines(ended: &Ended) -> String {
     // What follows an error of wrong options is how they are written.
     let error = lines.iter().position(|line| line.contains("error: "));
     let first = error.unwrap_or(lines.len().saturating_sub(SHOWN.0));
-    let last: Vec<&str> = lines.into_iter().skip(first).take(SHOWN.0).collect();
-    let last = last.join(" ");
+    let shown: Vec<&str> = lines.into_iter().skip(first).take(SHOWN.0).collect();
+    let last = shown.join(" ");
     if last.is_empty() { "it said nothing".to_owned() } else { text::printable(&last, SHOWN.1) }
 }

@@ -182,9 +182,9 @@ impl Bench for Pairing<'_, '_> {
     }
 
     fn publish(&mut self, _: usize, comparison: &CaseComparison) {
-        let mut comparison = comparison.clone();
-        comparison.base_command.extend(self.arguments.iter().cloned());
-        self.sweeper.publish(self.case, comparison);
+        let mut published = comparison.clone();
+        published.base_command.extend(self.arguments.iter().cloned());
+        self.sweeper.publish(self.case, published);
     }
 }
 

@@ -241,8 +241,8 @@ impl NodePlaces {
         if let Some(failure) = same_server(&self.names, &links, &errors) {
             return Err(failure.into());
         }
-        let errors = errors.into_iter().map(|(_, error)| error).collect();
-        match ConnectError::of_many(errors, self.places.len()) {
+        let reasons = errors.into_iter().map(|(_, error)| error).collect();
+        match ConnectError::of_many(reasons, self.places.len()) {
             Some(error) => Err(error.into()),
             None => Ok(links),
         }

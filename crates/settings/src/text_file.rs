@@ -13,10 +13,10 @@ pub const MAX_TEXT_FILE_BYTES: u64 = 1 << 20;
 /// What a file has in place of UTF-8 text, known by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OtherEncoding {
-    /// Two bytes a character.
+    /// Text of two bytes a character, as other systems save it.
     #[error("it is UTF-16 text: convert it with `iconv -f UTF-16 -t UTF-8`")]
     Utf16,
-    /// Compressed.
+    /// A compressed file of any content.
     #[error("it is compressed by gzip: unpack it with `gunzip`")]
     Gzip,
 }
@@ -72,9 +72,9 @@ pub fn read_text(path: &Path) -> Result<String, TextFileError> {
 /// A place in a text: `LINE:COLUMN`, both from 1; the column counts characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// From 1.
+    /// Number of the line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// Number of the character in its line, from 1.
     pub column: usize,
 }
 

@@ -184,8 +184,8 @@ struct Family<'a> {
 
 impl<'a> Family<'a> {
     fn new(pooled: &'a [Pooled], cases: Vec<Prepared<'a>>, part: f64) -> Family<'a> {
-        let pooled = pooled.iter().map(|one| Prepared::new(one.question()));
-        let prepared: Vec<Prepared> = pooled.chain(cases).collect();
+        let prepared: Vec<Prepared> =
+            pooled.iter().map(|one| Prepared::new(one.question())).chain(cases).collect();
         let series: Vec<&Series> = prepared.iter().filter_map(|one| one.series.as_ref()).collect();
         let chance = Chance::new(&series);
         Family { prepared, chance, level: ALARMS * part, tail: TAIL * part }

@@ -107,10 +107,9 @@ impl<'a> Bed<'a> {
             }
             "$" => {
                 self.commands += 1;
-                let ended = self.call(words).run();
                 let is_exit = |fact: &&String| fact.starts_with("exit ");
                 let code = facts.iter().find(is_exit).map_or(0, |fact| fact[5..].parse().unwrap());
-                let ended = ended.exits(code);
+                let ended = self.call(words).run().exits(code);
                 for fact in facts.iter().filter(|fact| !is_exit(fact)) {
                     if let Err(why) = is_so(&ended, &self.named(fact)) {
                         panic!("{place}\n  {fact}: {why}\n{}\n{}", ended.stdout, ended.stderr());
@@ -194,9 +193,8 @@ fn is_so(ended: &Ended, fact: &str) -> Result<(), String> {
 
 /// Whether a text has these words: in so many places, where `place` ends with `2x`.
 fn has(text: &str, place: &str, words: &str) -> Result<(), String> {
-    let words = words.replace("\\n", "\n");
-    let (found, wanted) = (text.matches(&words).count(), place.split_once(' '));
-    let is_so = match wanted {
+    let found = text.matches(&words.replace("\\n", "\n")).count();
+    let is_so = match place.split_once(' ') {
         Some((_, times)) => times.trim_end_matches('x').parse() == Ok(found),
         None => found > 0,
     };

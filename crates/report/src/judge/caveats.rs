@@ -135,8 +135,8 @@ fn loss_unknown(result: &ResultFile) -> Vec<Finding> {
     for unknown in runs.flat_map(|run| &run.loss_unknown) {
         nodes.entry(unknown.words()).or_default().insert(&unknown.node);
     }
-    let of_reason = nodes.into_iter().map(|(words, nodes)| {
-        let nodes: Vec<String> = nodes.into_iter().map(str::to_owned).collect();
+    let of_reason = nodes.into_iter().map(|(words, names)| {
+        let nodes: Vec<String> = names.into_iter().map(str::to_owned).collect();
         let names = match nodes.len() {
             ..=MOST_NODES => listed(&nodes),
             count => format!("{count} nodes"),

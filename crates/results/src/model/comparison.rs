@@ -246,8 +246,10 @@ impl MetricComparison {
     /// `1.52 [1.48, 1.57]`: how many times worse the new side is, with the interval where there is one.
     pub fn harm_text(&self) -> Option<String> {
         let (harm, interval) = self.harm()?;
-        let interval = interval.map(|(low, high)| format!(" [{low:.2}, {high:.2}]"));
-        Some(format!("{harm:.2}{}", interval.unwrap_or_default()))
+        Some(match interval {
+            Some((low, high)) => format!("{harm:.2} [{low:.2}, {high:.2}]"),
+            None => format!("{harm:.2}"),
+        })
     }
 
     /// How many times worse the new side is, with the ends of the interval: 2 for half of the throughput, or twice the

@@ -322,8 +322,8 @@ fn facts(node: &Node) -> String {
     let host = known([(" of ", cpu_model), (", ", os)]);
     let governor = known([(", governor ", governor)]);
     let devices: String = node.devices.iter().map(device_facts).collect();
-    let cores = cores.map_or("cores".to_owned(), |count| format!("{count} cores"));
-    format!("{cores}{host}, kernel {kernel}{governor}{devices}")
+    let cores_text = cores.map_or("cores".to_owned(), |count| format!("{count} cores"));
+    format!("{cores_text}{host}, kernel {kernel}{governor}{devices}")
 }
 
 fn device_facts(device: &Device) -> String {
