@@ -422,11 +422,6 @@ pub fn constant(ns: u64, is_of_qp: bool) -> Serving {
     servers(ServiceTimes::Constant(ns), is_of_qp)
 }
 
-/// Servers whose times have an exponential distribution.
-pub fn exponential(mean_ns: u64, is_of_qp: bool) -> Serving {
-    servers(ServiceTimes::Exponential(mean_ns as f64), is_of_qp)
-}
-
 /// Servers that take these times in turn.
 pub fn list(times_ns: Vec<u64>, is_of_qp: bool) -> Serving {
     servers(ServiceTimes::List(times_ns), is_of_qp)

@@ -16,10 +16,10 @@ use crate::loopback_node::{Steer, case_of};
 /// Flags of each row, before its own.
 const USUAL: &str = "op=write size=64 tx-depth=1 rx-depth=64 signal-every=1";
 
-const WINDOW_NS: u64 = 40 * MS;
+pub const WINDOW_NS: u64 = 40 * MS;
 
 /// The first post is so long before the opening, of which the last 5,000 are the lead of the window's word.
-const WARM_UP_NS: u64 = 5_050 * US;
+pub const WARM_UP_NS: u64 = 5_050 * US;
 
 /// Columns: flags | time of the device, of `each` QP or of `one` after the other, and how often workers look if they do not look
 /// when something happens | threads (the client's first) and when they are away | each client worker's window, and how
@@ -138,6 +138,11 @@ pub fn times_ns(text: &str) -> Vec<u64> {
     times_ns.into_iter().map(|us| us * US).collect()
 }
 
+/// Counts as in a column.
+pub fn list(counts: &[u64]) -> String {
+    counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ")
+}
+
 /// Microseconds from the opening.
 fn relative(at_ns: u64, opens_ns: u64) -> i64 {
     (at_ns as i64 - opens_ns as i64) / US as i64
@@ -146,7 +151,6 @@ fn relative(at_ns: u64, opens_ns: u64) -> i64 {
 /// Fails unless the run's messages and latencies are those of the columns, and bytes and rates follow from them.
 fn check(over: Over, opens_ns: u64, columns: [&str; 3], row: &str) -> FlowResult {
     let [messages, received, latencies] = columns;
-    let list = |counts: &[u64]| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
     assert_eq!(list(&over.rest.client_sums().completed), messages, "{row}");
     if received != "-" {
         let counts = list(&over.rest.server_sums().received);
@@ -252,8 +256,6 @@ fn throughput_over_time_is_what_was_seen_until_each_sample() {
             bench.measure(WARM_UP_NS, WINDOW_NS);
         });
         let sent = over.report().sent.unwrap();
-        let list =
-            |counts: &Vec<u64>| counts.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
         let timeline = sent.timeline.unwrap();
         assert_eq!(
             (&*list(&timeline.messages), &timeline.at_seconds[..]),
@@ -261,7 +263,8 @@ fn throughput_over_time_is_what_was_seen_until_each_sample() {
         );
         let stall_us = (timeline.longest_stall_seconds.unwrap() * 1e6).round();
         assert_eq!(stall_us.to_string(), stall, "{of_flow}");
-        let lines = sent.qp_timeline.map(|it| it.messages.iter().map(list).collect::<Vec<_>>());
+        let lines =
+            sent.qp_timeline.map(|it| it.messages.iter().map(|qp| list(qp)).collect::<Vec<_>>());
         assert_eq!(lines.map_or("-".to_owned(), |lines| lines.join(", ")), of_qps);
     }
 }

@@ -2,97 +2,75 @@
 //! says which QP and which status, posts nothing more, and keeps what was measured; all queues come to rest.
 
 use datapath::Phase;
-use null_verbs::loopback::{self, Served};
-use plan::Case;
-use settings::{CqMode, Op, Settings};
-use verbs::WcStatus;
+use null_verbs::loopback;
+use settings::Stop;
 
-use crate::bench::{Bench, MS, Over, SECOND, US, exponential, for_seeds, timed};
-use crate::loopback_node::{Choices, Steer, case_of, small};
+use crate::bench::{Bench, MS, SECOND, US};
+use crate::by_hand::{WARM_UP_NS, WINDOW_NS, list, set_up, table};
+use crate::loopback_node::Steer;
 
-const WINDOW_NS: u64 = 20 * MS;
+/// Two QPs have two messages of 100 on their way each. Times are as in `by_hand`: those of `each` QP are done at -50, 50, 150 …,
+/// and of `one` device by QP 0 and QP 1 in turn, 300 of them until 19,950. Columns: device | what dies: the next `wr` that
+/// is executed, one of the client's QPs, one of its peer's, all of the peer's | when | who failed with which status
+/// (10 is a remote access error, 12 no answer in two time-outs of 50,000) | messages of each QP in the window; none if it
+/// did not open | messages posted, executed and flushed.
+const DEATHS: &str = "
+# The message done at 20,050 is QP 0's 151st, and its other one is flushed; those of QP 1 are done. 4 were posted, and 300 more.
+100 one | wr | at 20020 | 0:10 | 100 100 | 304 303 1
+# The first of all, before a window.
+100 one | wr | idle | 0:10 | none | 4 3 1
+# When nothing is posted any more: 504 until 40,000, of which QP 0's 251st fails.
+100 one | wr | drain | 0:10 | 200 200 | 504 503 1
+# Two are flushed and seen at 20,050 with what QP 0 has done then, its 201st in the window. 302 of each were posted.
+100 each | own 1 | at 20020 | flushed 1 | 201 200 | 604 602 2
+# 1,020 after the first post, in the warm-up: 12 of each.
+100 each | own 1 | at -9030 | flushed 1 | none | 24 22 2
+# The message at 20,050 has no answer until 120,050. QP 0 goes on until then, also in the rest of the window.
+100 each | peer's 1 | at 20020 | 1:12 | 400 200 | 1604 1603 1
+# The same before the window, from -4,950 to 95,050: QP 1 has 52 posted, and QP 0 1,052.
+100 each | peer's 1 | at -4980 | 1:12 | 400 0 | 1104 1103 1
+100 each | peer | at 20020 | 0:12 1:12 | 200 200 | 604 602 2
+";
 
-/// `IBV_WC_REM_ACCESS_ERR` and `IBV_WC_RETRY_EXC_ERR`.
-const ACCESS_ERROR: u32 = 10;
-const RETRIES_EXCEEDED: u32 = 12;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Death {
-    /// The WR that the device executes next fails.
-    Wr,
-    /// A QP of the client goes to ERR.
-    OwnQp(usize),
-    PeersQp(usize),
-    Peer,
-}
-
-/// When.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum When {
-    Idle,
-    Warmup,
-    BeforeTheWindow,
-    InTheWindow,
-    Drain,
-}
-
-impl Death {
-    fn happens(self, bench: &Bench<'_>) {
-        let qp = |end: &crate::loopback_node::End, qp: usize| {
-            end.shared.qp_contexts()[qp].qp.to_error().unwrap();
-        };
-        match self {
-            Death::Wr => loopback::fail_next(ACCESS_ERROR),
-            Death::OwnQp(index) => qp(&bench.pair.client, index),
-            Death::PeersQp(index) => qp(&bench.pair.server, index),
-            Death::Peer => bench.pair.server.objects.flush(),
-        }
-    }
-
-    /// The QPs of the client that die of it, and with which status; `None` of those that are flushed. `failed` is the QP of
-    /// the WR that failed.
-    fn of_client(self, qps: usize, failed: usize) -> (Vec<usize>, Option<u32>) {
-        match self {
-            Death::Wr => (vec![failed], Some(ACCESS_ERROR)),
-            Death::OwnQp(qp) => (vec![qp], None),
-            Death::PeersQp(qp) => (vec![qp], Some(RETRIES_EXCEEDED)),
-            Death::Peer => ((0..qps).collect(), Some(RETRIES_EXCEEDED)),
-        }
-    }
-}
-
-/// Goes to a phase, lets it happen there, and ends the run as a session does. Returns when it happened, how many messages
-/// the client had posted when a worker failed, and whether its window had opened by then.
-fn run(bench: &mut Bench<'_>, death: Death, when: When, choices: &mut Choices) -> (u64, u64, bool) {
-    let mut opens_ns = u64::MAX;
-    match when {
-        When::Idle => {}
-        When::Warmup => {
+/// Has it die when the row says, waits until a worker knows, and ends the run as a session does.
+fn run(bench: &mut Bench<'_>, death: &str, when: &str) {
+    let opens_ns = bench.now_ns() + WARM_UP_NS + 5 * MS;
+    let at_ns = when
+        .strip_prefix("at ")
+        .map(|us| opens_ns.saturating_add_signed(us.parse::<i64>().unwrap() * US as i64));
+    match at_ns {
+        Some(at_ns) if at_ns < opens_ns - 5 * MS => {
             bench.set_phase(Phase::Warmup);
-            bench.run_for(choices.upto(MS));
+            bench.run_until_ns(at_ns);
         }
-        When::BeforeTheWindow | When::InTheWindow | When::Drain => {
-            opens_ns = bench.open_window(MS, WINDOW_NS).opens_raw;
-            match when {
-                When::InTheWindow => bench.run_until_ns(opens_ns + choices.upto(WINDOW_NS / 2)),
-                When::Drain => {
-                    bench.run_until("end of the window", SECOND, |bench: &Bench<'_>| {
-                        bench.pair.client.shared.window().is_closed
-                    });
-                    bench.set_phase(Phase::Drain);
-                }
-                _ => {}
-            }
+        Some(at_ns) => {
+            bench.open_window(WARM_UP_NS, WINDOW_NS);
+            bench.run_until_ns(at_ns);
         }
+        None if when == "drain" => {
+            bench.open_window(WARM_UP_NS, WINDOW_NS);
+            bench.run_until("end of the window", SECOND, |bench| {
+                bench.pair.client.shared.window().is_closed
+            });
+            bench.set_phase(Phase::Drain);
+        }
+        None => {}
     }
-    let died_ns = bench.now_ns();
-    death.happens(bench);
-    if when == When::Idle {
+    let [own, peers] = [&bench.pair.client, &bench.pair.server];
+    let fails = |end: &crate::loopback_node::End, qp: &str| {
+        let qp: usize = qp.parse().unwrap();
+        end.shared.qp_contexts()[qp].qp.to_error().unwrap();
+    };
+    match death.split_once(' ') {
+        Some(("own", qp)) => fails(own, qp),
+        Some((_, qp)) => fails(peers, qp),
+        None if death == "peer" => peers.objects.flush(),
+        None => loopback::fail_next(10),
+    }
+    if when == "idle" {
         bench.set_phase(Phase::Warmup);
     }
     bench.wait("failure", |_| false).unwrap_err();
-    let posted = bench.pair.counts()[0].posted;
-    let has_opened = bench.now_ns() >= opens_ns;
     bench.set_phase(Phase::Abort);
     assert!(bench.pair.entered(Phase::Abort));
     bench.run_until("rest", SECOND, |_| loopback::next_due_ns().is_none());
@@ -101,100 +79,36 @@ fn run(bench: &mut Bench<'_>, death: Death, when: When, choices: &mut Choices) -
     }
     bench.run_for(MS);
     assert_eq!(loopback::next_due_ns(), None);
-    (died_ns, posted, has_opened)
 }
 
 #[test]
 fn a_death_in_any_phase_is_told_and_ends_in_rest() {
-    for_seeds(260, |seed| {
-        let choices = &mut seed.choices;
-        let case = case_of(timed(
-            Settings {
-                cq: choices.one(CqMode::ALL),
-                workers: choices.upto(2) as u32,
-                qps: choices.upto(4) as u32,
-                tx_depth: choices.upto(8) as u32,
-                rx_depth: 64,
-                retry_cnt: 2,
-                ..small(choices.one(&[Op::Write, Op::Read, Op::Send]))
-            },
-            WINDOW_NS,
-        ));
-        let qp = choices.upto(case.qps.into()) as usize - 1;
-        let death = choices.one(&[Death::Wr, Death::OwnQp(qp), Death::PeersQp(qp), Death::Peer]);
-        let when = choices.one(&[
-            When::Idle,
-            When::Warmup,
-            When::BeforeTheWindow,
-            When::InTheWindow,
-            When::Drain,
-        ]);
-        let what = format!("{death:?} {when:?}");
-        let serving = exponential(20 * US, choices.one(&[true, false]));
-        let set_up = seed.bench(&case, serving);
-        let draws = &mut seed.choices;
-        let (died, over) = set_up.run(|bench| run(bench, death, when, draws));
-        check(&over, death, died, &what);
-    });
-}
-
-fn check(over: &Over, death: Death, (died_ns, posted, has_opened): (u64, u64, bool), what: &str) {
-    let case: &Case = &over.rest.case;
-    let (_, shared, reports) = &over.rest.client;
-    let qpn = |qp: usize| shared.qp_contexts()[qp].qp.qpn();
-    let qp_of =
-        |served: &Served| (0..case.qps as usize).find(|qp| qpn(*qp) == served.qp_num).unwrap();
-    let fails = over.served.iter().position(|it| it.done_ns > died_ns);
-    let failed_qp = fails.map_or(0, |index| qp_of(&over.served[index]));
-    let (dead, status) = death.of_client(case.qps as usize, failed_qp);
-    let troubles = || reports.iter().map(|report| &report.trouble);
-    // What failed, and what was flushed after it.
-    let failed: Vec<_> = troubles().flat_map(|it| &it.failed).collect();
-    let mut failed_qps: Vec<usize> = failed.iter().map(|it| it.qp).collect();
-    failed_qps.sort_unstable();
-    let expected = status.map_or(Vec::new(), |_| dead.clone());
-    assert_eq!(failed_qps, expected, "{what}");
-    for failure in &failed {
-        let as_planned = (qpn(failure.qp), status.map(WcStatus));
-        assert_eq!((failure.qpn, Some(failure.status)), as_planned, "{what}");
-    }
-    if status.is_none() {
-        let first = troubles().find_map(|it| it.first_flush.as_ref()).unwrap();
-        let flush = (first.qp, first.status.is_flush());
-        assert_eq!(flush, (dead[0], true), "{what}");
-    }
-    assert!(troubles().all(|it| it.refused.is_none()), "{what}");
-    assert!(over.rest.client_failure().is_some(), "{what}");
-    // Every message has completed, failed, or was flushed; nothing was posted once the workers knew.
-    let sums = over.rest.client_sums();
-    let in_all: u64 = sums.posted_in_all.iter().sum();
-    assert_eq!(in_all, posted, "{what}");
-    let failed_count = troubles().map(|it| it.failed_count).sum::<u64>();
-    let flushed = troubles().map(|it| it.flushed_count).sum::<u64>();
-    let served = over.served.len() as u64;
-    assert_eq!(in_all, served + flushed, "{what}");
-    // What was measured until then is kept.
-    // What failed is the last that the device executed of its QP.
-    let is_last = |message: &Served| {
-        let mut of_qp = over.served.iter().rev();
-        of_qp.find(|it| it.qp_num == message.qp_num) == Some(message)
-    };
-    for report in reports {
-        let window = report.window_raw;
-        assert_eq!(window.is_some(), has_opened, "{what}");
-        let (start_ns, end_ns) = window.unwrap_or((u64::MAX, 0));
-        if case.cq != CqMode::Shared || reports.len() == 1 {
-            let counts: Vec<u64> = report.qps.iter().map(|qp| qp.completed).collect();
-            let own = |qp: &usize| case.cq == CqMode::Shared || qp % reports.len() == report.index;
-            let by_qp = (0..case.qps as usize).map(|qp| {
-                over.served
-                    .iter()
-                    .filter(|it| own(&qp) && it.qp_num == qpn(qp))
-                    .filter(|it| it.done_ns > start_ns && it.done_ns <= end_ns)
-                    .filter(|it| !(failed_count > 0 && dead.contains(&qp_of(it)) && is_last(it)))
-                    .count() as u64
-            });
-            assert_eq!(counts, by_qp.collect::<Vec<_>>(), "{what}");
+    for row in table(DEATHS) {
+        let [device, death, when, failures, completed, counts] = row;
+        let text = row.join(" | ");
+        for (seed, cq) in (0..).zip(["shared", "per-worker"]) {
+            let flags = format!("qps=2 tx-depth=2 retry-cnt=2 cq={cq}");
+            let mut set_up = set_up(&flags, device, seed);
+            set_up.case.set_stop(Stop::DurationNs(WINDOW_NS));
+            let ((), over) = set_up.run(|bench| run(bench, death, when));
+            let report = &over.rest.client.2[0];
+            let trouble = &report.trouble;
+            let mut told: Vec<String> =
+                trouble.failed.iter().map(|it| format!("{}:{}", it.qp, it.status.0)).collect();
+            told.sort_unstable();
+            if told.is_empty() {
+                let flush = trouble.first_flush.as_ref().unwrap();
+                assert!(flush.status.is_flush(), "{text}");
+                told.push(format!("flushed {}", flush.qp));
+            }
+            assert_eq!(told.join(" "), failures, "{text}");
+            assert!(trouble.refused.is_none() && over.rest.client_failure().is_some(), "{text}");
+            let sums = over.rest.client_sums();
+            let in_window = report.window_raw.map_or("none".to_owned(), |_| list(&sums.completed));
+            assert_eq!(in_window, completed, "{text}, {cq}");
+            let posted: u64 = sums.posted_in_all.iter().sum();
+            let of_device = format!("{posted} {} {}", over.served.len(), trouble.flushed_count);
+            assert_eq!(of_device, counts, "{text}, {cq}");
         }
     }
 }
