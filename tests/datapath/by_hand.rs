@@ -83,7 +83,7 @@ op=send | 100 each | - | -50..39950(0,0,0) | 400 | 400 in -50..39950 | 100*401 |
 op=write-imm bidirectional=true | 100 each | - | -50..39950(0,0,0) | 400 | 400 in -50..39950 | 100*401 | -
 # The receiver alone is away over the end, and over the opening: three have come by 310, and 350 to 39,950 are 397.
 op=send | 100 each | 1 39900..40300 | -50..39950(0,0,0) | 400 | 399 in -50..39850 | 100*401 | -
-op=send | 100 each | 1 -30..310 | -50..39950(0,0,0) | 400 | 397 in 310..39950 | 100*401 | -
+op=send | 100 each | 1 -30..310 | -30..39950(0,0,0) | 400 | 397 in 310..39950 | 100*401 | -
 # There and back takes 200, at -50, 150 … 39,950, and half of that is the latency. Requests come at 50, 250 … 39,850.
 op=send ping-pong=true | 100 each | - | -50..39950(0,0,0) | 200 | 200 in -50..39950 | 100*201 | -
 op=write ping-pong=true | 100 each | - | -50..39950(0,0,0) | 200 | - | 100*201 | -
