@@ -47,12 +47,12 @@ const LIES: &str = "
 -b --mtu 1024 | ends/0/mtu_bytes=512 | the path MTU: 512, and --mtu is 1024
 -b --no-latency | ends/0/sent/latency_ns={\"count\":0,\"min\":0,\"mean\":0,\"stddev\":0,\"max\":0,\"overflows\":0} | latency: the result has no histogram
 -b --op compare-swap -s 8 | ends/0/sent/swaps_made=7777 | exchanges: 7777, and its QPs have
--b -n - -D 0.1s | ends/0/sent/window/seconds=0.01; ends/0/sent/window/doubts=[] | its window has 0.01 s, and -D is 0.1 s, and it says nothing of it
--b -n - -D 0.1s --rate 1000 --op write | ends/0/sent/load/offered=1000 | 1000 messages were offered, and --rate makes about 100
--b -n - -D 0.1s --rate 1000 --op write | ends/0/sent/load/never_sent=1000 | it has 1000 messages never sent of
--b -n - -D 0.1s --rate 1000 --op write | ends/0/sent/load/asked_per_second=2000.0 | its load (messages/s): 2000, and
--b -n - -D 0.1s --rate 1000 --op write | ends/0/sent/load/achieved_per_second=5.0 | messages/s achieved: 5, and
--b -n - -D 0.1s --rate 1000 --op write | ends/0/sent/load=null | it tells of no load, and the case has one
+-b -n - -D 2s | ends/0/sent/window/seconds=0.01; ends/0/sent/window/doubts=[] | its window has 0.01 s, and -D is 2 s, and it says nothing of it
+-b -n - -D 2s --rate 200 --op write | ends/0/sent/load/offered=1000 | 1000 messages were offered, and --rate makes about 400
+-b -n - -D 2s --rate 200 --op write | ends/0/sent/load/never_sent=1000 | it has 1000 messages never sent of
+-b -n - -D 2s --rate 200 --op write | ends/0/sent/load/asked_per_second=2000.0 | its load (messages/s): 2000, and
+-b -n - -D 2s --rate 200 --op write | ends/0/sent/load/achieved_per_second=5.0 | messages/s achieved: 5, and
+-b -n - -D 2s --rate 200 --op write | ends/0/sent/load=null | it tells of no load, and the case has one
 - | ends=[] | it tells of flows that are not its own
 - | ends=twice | it tells of flows that are not its own
 - | ends/0/flow=1 | it tells of flows that are not its own
