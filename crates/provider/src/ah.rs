@@ -1,6 +1,5 @@
 //! Address handles: the destinations of datagrams.
 
-use std::ffi::c_void;
 use std::os::raw::c_int;
 
 use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_pd};
@@ -15,7 +14,7 @@ use crate::object::{Behind, Use};
 #[repr(C)]
 pub(crate) struct Ah<E = ()> {
     _domain: Use,
-    free: unsafe fn(*mut c_void),
+    free: unsafe fn(*mut ibv_ah),
     pub(crate) engine: E,
 }
 
@@ -48,7 +47,7 @@ pub unsafe extern "C" fn destroy_ah(ah: *mut ibv_ah) -> c_int {
     // SAFETY: a live handle.
     unsafe {
         let free = Ah::<()>::from_raw(ah).free;
-        free(ah.cast());
+        free(ah);
     }
     0
 }

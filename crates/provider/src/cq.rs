@@ -15,7 +15,7 @@ use crate::domain::Pd;
 use crate::engine::{CqEngine, CqRequest, Objects};
 use crate::errno::{code, minus_one_or_zero, pointer_or_errno, zero_or_error};
 use crate::events::{CqNotifier, Notice, ObjectEvents, Queue, Source};
-use crate::object::{Behind, Own, Use, Users};
+use crate::object::{Behind, Use, Users};
 
 /// The data of a completion channel.
 struct Channel {
@@ -37,7 +37,7 @@ impl Channel {
         if self.notices.is_empty() {
             for Notice(cq) in self.cqs.lock().iter() {
                 // SAFETY: a CQ is taken from the list before it goes.
-                unsafe { Cq::<()>::from_raw(*cq) }.own.engine().remind();
+                unsafe { (Cq::<()>::from_raw(*cq).engine_of)(*cq) }.remind();
             }
         }
         self.notices.next()
@@ -95,7 +95,9 @@ pub unsafe extern "C" fn get_cq_event(
 /// The data of a CQ.
 #[repr(C)]
 pub(crate) struct Cq<E = ()> {
-    own: Own<dyn CqEngine>,
+    /// The engine's part, and the end of the object, by functions that know the former's type.
+    engine_of: unsafe fn(*mut ibv_cq) -> &'static dyn CqEngine,
+    free: unsafe fn(*mut ibv_cq),
     pub(crate) users: Users,
     pub(crate) events: ObjectEvents,
     channel: Option<(*mut ibv_comp_channel, CqNotifier, Use)>,
@@ -106,13 +108,6 @@ pub(crate) struct Cq<E = ()> {
 
 /// The struct is the extended one, whose first members are those of `ibv_cq`.
 impl<E> Behind<ibv_cq, ibv_cq_ex> for Cq<E> {}
-
-impl<E: CqEngine> Cq<E> {
-    fn engine_at(cq: *mut ibv_cq) -> *const E {
-        // SAFETY: within memory that is reserved; nothing is read.
-        unsafe { &raw const (*Self::inner_at(cq)).engine }
-    }
-}
 
 fn verbs_size(engine: &dyn CqEngine) -> c_int {
     c_int::try_from(engine.capacity()).unwrap_or(c_int::MAX)
@@ -165,7 +160,9 @@ pub(crate) unsafe fn make<E: Objects>(
     verbs.cq_context = init.cq_context;
     verbs.cqe = verbs_size(&made);
     let inner = Cq {
-        own: Own::new(Cq::<E::Cq>::engine_at(cq), Cq::<E::Cq>::free),
+        // SAFETY: as the caller's: an object of this engine.
+        engine_of: |cq| unsafe { E::cq(cq) },
+        free: Cq::<E::Cq>::free,
         users: Users::default(),
         events,
         channel: channel
@@ -237,7 +234,7 @@ pub unsafe extern "C" fn resize_cq(cq: *mut ibv_cq, entries: c_int) -> c_int {
             if !(1..=context.limits.attributes.max_cqe).contains(&entries) {
                 return Err(libc::EINVAL);
             }
-            let engine = Cq::<()>::from_raw(cq).own.engine();
+            let engine = (Cq::<()>::from_raw(cq).engine_of)(cq);
             engine.resize(entries.cast_unsigned())?;
             (*cq).cqe = verbs_size(engine);
             Ok(())
@@ -255,13 +252,12 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut ibv_cq) -> c_int {
             if let Some((channel, ..)) = &inner.channel {
                 Channel::from_raw(*channel).cqs.lock().retain(|served| *served != Notice(cq));
             }
-            inner.own.engine().close();
+            (inner.engine_of)(cq).close();
             inner.events.end();
             if let Some((_, notifier, _)) = &inner.channel {
                 notifier.end();
             }
-            let free = inner.own.free;
-            free(cq.cast());
+            (inner.free)(cq);
             Ok(())
         })
     })

@@ -1,13 +1,15 @@
 //! What an engine, which does the work of a device, fills in: what the device says of itself ([`Description`]), what it does
 //! ([`Engine`]), and its kinds of objects with how they are made ([`Objects`], [`CqEngine`], [`SrqEngine`], [`QpEngine`]).
+//!
+//! Errors are the errno of the function of libibverbs that asks.
 
 use std::os::fd::RawFd;
 use std::os::raw::c_int;
 
 use rdma_sys::{
-    ibv_ah, ibv_ah_attr, ibv_cq, ibv_cq_init_attr_ex, ibv_device_attr, ibv_gid_entry, ibv_mtu,
-    ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_type, ibv_srq,
-    ibv_srq_init_attr, verbs_context,
+    ibv_ah, ibv_ah_attr, ibv_context, ibv_cq, ibv_cq_init_attr_ex, ibv_device_attr, ibv_gid_entry,
+    ibv_mtu, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_type,
+    ibv_srq, ibv_srq_init_attr, verbs_context,
 };
 
 use crate::context::Context;
@@ -60,15 +62,9 @@ pub trait Description {
     fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry>;
 
     /// Whether QPs of this `ibv_qp_type` can be made.
-    ///
-    /// # Errors
-    /// The errno of `ibv_create_qp(3)`.
     fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int>;
 
     /// Whether QPs' UDP source ports can be set (`mlx5dv_modify_qp_udp_sport(3)`).
-    ///
-    /// # Errors
-    /// The errno of the function.
     fn has_udp_source_ports(&self) -> Result<(), c_int> {
         Err(libc::EOPNOTSUPP)
     }
@@ -95,16 +91,10 @@ pub trait Engine: Send + Sync + 'static {
     ///
     /// # Safety
     /// The memory stays until [`Engine::deregister`].
-    ///
-    /// # Errors
-    /// The errno of `ibv_reg_mr(3)`.
     unsafe fn register(&self, region: Region) -> Result<[u32; 2], c_int>;
 
     /// Registers memory behind a descriptor, from `offset` on; the address of the region is 0. The second of what it returns
     /// goes with the region.
-    ///
-    /// # Errors
-    /// The errno of `ibv_reg_dmabuf_mr(3)`; EOPNOTSUPP where the engine cannot.
     fn register_descriptor(
         &self,
         _descriptor: RawFd,
@@ -198,9 +188,7 @@ pub trait QpEngine: Send + Sync + 'static {
     }
 
     /// Does what a change means whose transition and values were checked.
-    ///
-    /// # Errors
-    /// The errno of `ibv_modify_qp(3)`; nothing has changed then.
+    /// After an error nothing has changed.
     fn modify(&self, change: &Change<'_>) -> Result<(), c_int>;
 
     /// Adds what the engine alone knows to the attributes of `ibv_query_qp(3)`.
@@ -227,27 +215,16 @@ pub trait Objects: Engine + Sized {
     /// Fills the functions of the data path and of extended verbs.
     fn fill(&self, verbs: &mut verbs_context);
 
-    /// # Errors
-    /// The errno of `ibv_create_cq(3)`.
     fn create_cq(&self, request: CqRequest) -> Result<Self::Cq, c_int>;
-
-    /// # Errors
-    /// The errno of `ibv_create_srq(3)`.
     fn create_srq(&self, request: SrqRequest) -> Result<Self::Srq, c_int>;
-
-    /// # Errors
-    /// The errno of `ibv_create_qp(3)`.
     fn create_qp(&self, request: QpRequest<'_, Self>) -> Result<Self::Qp, c_int>;
-
-    /// # Errors
-    /// The errno of `ibv_create_ah(3)`.
     fn create_ah(&self, attr: &ibv_ah_attr) -> Result<Self::Ah, c_int>;
 
     /// The engine behind a context.
     ///
     /// # Safety
     /// `context` is an open one of this engine.
-    unsafe fn from_context<'a>(context: *mut rdma_sys::ibv_context) -> &'a Self {
+    unsafe fn from_context<'a>(context: *mut ibv_context) -> &'a Self {
         // SAFETY: the caller's: the box has this type.
         unsafe { &*(&raw const *Context::from_raw(context).maker).cast::<Self>() }
     }
@@ -300,7 +277,7 @@ pub trait Objects: Engine + Sized {
 pub(crate) trait Maker: Engine {
     unsafe fn make_cq(
         &self,
-        context: *mut rdma_sys::ibv_context,
+        context: *mut ibv_context,
         init: &ibv_cq_init_attr_ex,
     ) -> Result<*mut ibv_cq, c_int>;
 
@@ -323,7 +300,7 @@ pub(crate) trait Maker: Engine {
 impl<E: Objects> Maker for E {
     unsafe fn make_cq(
         &self,
-        context: *mut rdma_sys::ibv_context,
+        context: *mut ibv_context,
         init: &ibv_cq_init_attr_ex,
     ) -> Result<*mut ibv_cq, c_int> {
         // SAFETY: the caller's.

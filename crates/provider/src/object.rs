@@ -4,8 +4,7 @@
 //! Beside it what objects share: [`Users`] counts those of one, so that PDs, CQs, SRQs and channels in use are not
 //! destroyed.
 
-use std::ffi::c_void;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::MaybeUninit;
 use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -60,18 +59,13 @@ pub trait Behind<P, V = P>: Sized {
         unsafe { &(*pointer.cast::<Object<V, Self>>()).inner }
     }
 
-    /// Where the data is, or will be made.
-    fn inner_at(place: *mut P) -> *const Self {
-        place.cast::<Object<V, Self>>().wrapping_byte_add(offset_of!(Object<V, Self>, inner)).cast()
-    }
-
     /// As [`Behind::take_back`], and drops it.
     ///
     /// # Safety
     /// As there.
-    unsafe fn free(pointer: *mut c_void) {
+    unsafe fn free(pointer: *mut P) {
         // SAFETY: the caller's.
-        drop(unsafe { Self::take_back(pointer.cast()) });
+        drop(unsafe { Self::take_back(pointer) });
     }
 
     /// Ends an object.
@@ -114,23 +108,5 @@ impl Users {
             0 => Ok(()),
             _ => Err(libc::EBUSY),
         }
-    }
-}
-
-/// The engine's part of an object, for functions that do not know its type, and how the object ends.
-pub(crate) struct Own<D: ?Sized> {
-    engine: *const D,
-    /// Ends the object; nothing of it is used again.
-    pub(crate) free: unsafe fn(*mut c_void),
-}
-
-impl<D: ?Sized> Own<D> {
-    pub(crate) fn new(engine: *const D, free: unsafe fn(*mut c_void)) -> Own<D> {
-        Own { engine, free }
-    }
-
-    pub(crate) fn engine(&self) -> &D {
-        // SAFETY: it lies in the object in which this lies.
-        unsafe { &*self.engine }
     }
 }

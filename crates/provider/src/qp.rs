@@ -18,13 +18,15 @@ use crate::domain::Pd;
 use crate::engine::{Limits, Objects, QpEngine, QpRequest};
 use crate::errno::{pointer_or_errno, zero_or_error};
 use crate::events::{ObjectEvents, Source};
-use crate::object::{Behind, Own, Use};
+use crate::object::{Behind, Use};
 use crate::srq::Srq;
 
 /// The data of a QP.
 #[repr(C)]
 pub(crate) struct Qp<E = ()> {
-    own: Own<dyn QpEngine>,
+    /// The engine's part, and the end of the object, by functions that know the former's type.
+    engine_of: unsafe fn(*mut ibv_qp) -> &'static dyn QpEngine,
+    free: unsafe fn(*mut ibv_qp),
     pub(crate) events: ObjectEvents,
     /// The attributes set by `modify_qp`. This lock comes before all of the engine's, whose callbacks must not take it.
     attributes: Lock<ibv_qp_attr>,
@@ -36,13 +38,6 @@ pub(crate) struct Qp<E = ()> {
 
 /// The struct is the extended one, whose first member is the `ibv_qp`.
 impl<E> Behind<ibv_qp, ibv_qp_ex> for Qp<E> {}
-
-impl<E: QpEngine> Qp<E> {
-    fn engine_at(qp: *mut ibv_qp) -> *const E {
-        // SAFETY: within memory that is reserved; nothing is read.
-        unsafe { &raw const (*Self::inner_at(qp)).engine }
-    }
-}
 
 /// The capacities for a request, never smaller. EINVAL beyond the limits.
 fn room(
@@ -126,7 +121,9 @@ pub(crate) unsafe fn make<E: Objects>(
     let mut uses = vec![domain.users.begin(), send.users.begin(), recv.users.begin()];
     uses.extend(shared.map(|shared| shared.users.begin()));
     let inner = Qp {
-        own: Own::new(Qp::<E::Qp>::engine_at(qp), Qp::<E::Qp>::free),
+        // SAFETY: as the caller's: an object of this engine.
+        engine_of: |qp| unsafe { E::qp(qp) },
+        free: Qp::<E::Qp>::free,
         events,
         // SAFETY: integers and arrays of them: zero is a value of each.
         attributes: Lock::new(unsafe { std::mem::zeroed() }),
@@ -173,7 +170,7 @@ pub unsafe extern "C" fn create_qp(pd: *mut ibv_pd, init: *mut ibv_qp_init_attr)
 /// `ibv_qp_to_qp_ex(3)`: null for a QP created without operations for `ibv_wr_*`.
 pub unsafe extern "C" fn qp_to_qp_ex(qp: *mut ibv_qp) -> *mut ibv_qp_ex {
     // SAFETY: a live QP.
-    let is_extended = unsafe { Qp::<()>::from_raw(qp) }.own.engine().is_extended();
+    let is_extended = unsafe { (Qp::<()>::from_raw(qp).engine_of)(qp) }.is_extended();
     if is_extended { qp.cast() } else { null_mut() }
 }
 
@@ -205,7 +202,7 @@ pub unsafe extern "C" fn query_qp(
     zero_or_error(unsafe {
         own(qp).map(|(inner, _)| {
             let kept = inner.attributes.lock();
-            let engine = inner.own.engine();
+            let engine = (inner.engine_of)(qp);
             attr.copy_from_nonoverlapping(&raw const *kept, 1);
             let attr = &mut *attr;
             attr.qp_state = engine.state(kept.qp_state);
@@ -230,10 +227,9 @@ pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
         own(qp).map(|(inner, _)| {
-            inner.own.engine().close();
+            (inner.engine_of)(qp).close();
             inner.events.end();
-            let free = inner.own.free;
-            free(qp.cast());
+            (inner.free)(qp);
         })
     })
 }
@@ -316,9 +312,12 @@ fn merge(kept: &mut ibv_qp_attr, new: &ibv_qp_attr, mask: u32) {
 
 unsafe fn modify(qp: *mut ibv_qp, new: &ibv_qp_attr, mask: u32) -> Result<(), c_int> {
     // SAFETY: a live QP of an open context.
-    let ((inner, context), qp_type) = unsafe { (own(qp)?, (*qp).qp_type) };
+    let (inner, context, engine, qp_type) = unsafe {
+        let (inner, context) = own(qp)?;
+        (inner, context, (inner.engine_of)(qp), (*qp).qp_type)
+    };
     let mut kept = inner.attributes.lock();
-    let from = inner.own.engine().state(kept.qp_state);
+    let from = engine.state(kept.qp_state);
     let to = if has(mask, Mask::IBV_QP_STATE) { new.qp_state } else { from };
     let is_elsewhere = has(mask, Mask::IBV_QP_CUR_STATE) && new.cur_qp_state != from;
     let has_port =
@@ -337,7 +336,7 @@ unsafe fn modify(qp: *mut ibv_qp, new: &ibv_qp_attr, mask: u32) -> Result<(), c_
         merge(&mut attr, new, mask);
     }
     attr.qp_state = to;
-    inner.own.engine().modify(&Change { from, to, attr: &attr, mask })?;
+    engine.modify(&Change { from, to, attr: &attr, mask })?;
     *kept = attr;
     // SAFETY: a live QP; like libibverbs, only this call writes the field.
     unsafe { (*qp).state = to };

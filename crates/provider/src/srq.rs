@@ -9,12 +9,14 @@ use crate::domain::Pd;
 use crate::engine::{Objects, SrqEngine, SrqRequest};
 use crate::errno::{pointer_or_errno, zero_or_error};
 use crate::events::{ObjectEvents, Source};
-use crate::object::{Behind, Own, Use, Users};
+use crate::object::{Behind, Use, Users};
 
 /// The data of an SRQ.
 #[repr(C)]
 pub(crate) struct Srq<E = ()> {
-    own: Own<dyn SrqEngine>,
+    /// The engine's part, and the end of the object, by functions that know the former's type.
+    engine_of: unsafe fn(*mut ibv_srq) -> &'static dyn SrqEngine,
+    free: unsafe fn(*mut ibv_srq),
     pub(crate) users: Users,
     pub(crate) events: ObjectEvents,
     max_wr: u32,
@@ -51,7 +53,9 @@ pub(crate) unsafe fn make<E: Objects>(
     verbs.srq_context = init.srq_context;
     verbs.pd = pd;
     let inner = Srq {
-        own: Own::new(Srq::<E::Srq>::engine_at(srq), Srq::<E::Srq>::free),
+        // SAFETY: as the caller's: an object of this engine.
+        engine_of: |srq| unsafe { E::srq(srq) },
+        free: Srq::<E::Srq>::free,
         users: Users::default(),
         events,
         max_wr,
@@ -62,13 +66,6 @@ pub(crate) unsafe fn make<E: Objects>(
     // SAFETY: reserved above for just this.
     unsafe { inner.lend_at(srq, verbs) };
     Ok(srq)
-}
-
-impl<E: SrqEngine> Srq<E> {
-    fn engine_at(srq: *mut ibv_srq) -> *const E {
-        // SAFETY: within memory that is reserved; nothing is read.
-        unsafe { &raw const (*Self::inner_at(srq)).engine }
-    }
 }
 
 /// `ibv_create_srq(3)`. EINVAL beyond the limits.
@@ -105,7 +102,8 @@ pub unsafe extern "C" fn modify_srq(
     zero_or_error(inner.and_then(|inner| match mask.cast_unsigned() {
         0 => Ok(()),
         LIMIT if limit <= inner.max_wr => {
-            inner.own.engine().set_limit(limit);
+            // SAFETY: as above.
+            unsafe { (inner.engine_of)(srq) }.set_limit(limit);
             Ok(())
         }
         mask if mask & MAX_WR != 0 => Err(libc::EOPNOTSUPP),
@@ -120,7 +118,7 @@ pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
             attr.write(ibv_srq_attr {
                 max_wr: inner.max_wr,
                 max_sge: inner.max_sge,
-                srq_limit: inner.own.engine().limit(),
+                srq_limit: (inner.engine_of)(srq).limit(),
             });
         })
     })
@@ -132,10 +130,9 @@ pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     zero_or_error(unsafe {
         own(srq).and_then(|inner| {
             inner.users.none()?;
-            inner.own.engine().close();
+            (inner.engine_of)(srq).close();
             inner.events.end();
-            let free = inner.own.free;
-            free(srq.cast());
+            (inner.free)(srq);
             Ok(())
         })
     })
