@@ -226,7 +226,8 @@ pub unsafe extern "C" fn query_qp(
 pub unsafe extern "C" fn destroy_qp(qp: *mut ibv_qp) -> c_int {
     // SAFETY: a live QP, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
-        own(qp).map(|(inner, _)| {
+        own(qp).map(|_| {
+            let inner = Qp::<()>::from_raw(qp);
             (inner.engine_of)(qp).close();
             inner.events.end();
             (inner.free)(qp);

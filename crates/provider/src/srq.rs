@@ -128,7 +128,8 @@ pub unsafe extern "C" fn query_srq(srq: *mut ibv_srq, attr: *mut ibv_srq_attr) -
 pub unsafe extern "C" fn destroy_srq(srq: *mut ibv_srq) -> c_int {
     // SAFETY: a live SRQ, to which nobody refers once its events have ended.
     zero_or_error(unsafe {
-        own(srq).and_then(|inner| {
+        own(srq).and_then(|_| {
+            let inner = Srq::<()>::from_raw(srq);
             inner.users.none()?;
             (inner.engine_of)(srq).close();
             inner.events.end();
