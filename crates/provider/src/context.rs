@@ -16,8 +16,8 @@ use crate::object::{Behind, Users};
 use crate::qp::Qp;
 use crate::srq::Srq;
 
-/// `__VERBS_ABI_IS_EXTENDED`: the `ibv_context` is part of a `verbs_context`.
-const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
+/// `__VERBS_ABI_IS_EXTENDED`, in `abi_compat`: programs may look for extended verbs around the `ibv_context`.
+pub const EXTENDED_ABI: *mut c_void = without_provenance_mut(usize::MAX);
 
 /// An open device; `verbs.context` is the struct that programs hold.
 #[repr(C)]
@@ -51,7 +51,6 @@ pub fn open(
     verbs.context.cmd_fd = -1;
     verbs.context.async_fd = events.fd();
     verbs.context.num_comp_vectors = limits.completion_vectors;
-    verbs.context.abi_compat = EXTENDED_ABI;
     engine.fill(&mut verbs);
     let inner = Context { users: Users::default(), limits, events, maker: Box::new(engine) };
     let open = Box::into_raw(Box::new(Open { verbs, inner }));

@@ -212,7 +212,7 @@ pub trait Objects: Engine + Sized {
     /// Where datagrams of an address handle go.
     type Ah: Send + Sync + 'static;
 
-    /// Fills the functions of the data path and of extended verbs.
+    /// Fills the functions of the data path; and with [`crate::EXTENDED_ABI`] those of extended verbs, where the engine has some.
     fn fill(&self, verbs: &mut verbs_context);
 
     fn create_cq(&self, request: CqRequest) -> Result<Self::Cq, c_int>;

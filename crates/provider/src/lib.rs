@@ -27,7 +27,7 @@ mod query;
 mod srq;
 mod work;
 
-pub use context::{Context, open};
+pub use context::{Context, EXTENDED_ABI, open};
 pub use cq::new_cq;
 pub use device::{Listed, null_terminated, write_name};
 pub use domain::Pd;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Once};
 use std::{env, io};
 
 use provider::{
-    AsyncEvent, CqRequest, Description, Engine, Limits, Objects, Port, QpRequest, Queue, Region,
-    Source, SrqRequest, pointer_or_errno,
+    AsyncEvent, CqRequest, Description, EXTENDED_ABI, Engine, Limits, Objects, Port, QpRequest,
+    Queue, Region, Source, SrqRequest, pointer_or_errno,
 };
 use rdma_sys::{
     ibv_ah_attr, ibv_context, ibv_device, ibv_event_type, ibv_gid_entry, ibv_qp_type, verbs_context,
@@ -195,6 +195,7 @@ impl Objects for Softroce {
     type Ah = Destination;
 
     fn fill(&self, verbs: &mut verbs_context) {
+        verbs.context.abi_compat = EXTENDED_ABI;
         verbs.query_port = Some(provider::verbs::query_port_bytes);
         verbs.query_device_ex = Some(query::query_device_ex);
         verbs.query_rt_values = Some(query::query_rt_values);
