@@ -1,10 +1,12 @@
-//! Figure: ratios with their intervals, from a comparison of results or of what was measured in turns: one row a case, the worst first, with the margin and the line at 1.
+//! Figure: ratios with their intervals, from a comparison of results or of what was measured in turns: one row a case,
+//! the worst first, with the margin and the line at 1.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::{
     load::Loaded,
-    model::{CaseConfig, Comparison, Verdict, subject},
+    model::{CaseComparison, Comparison, MetricComparison, Verdict, subject},
     text::short_path,
 };
 
@@ -25,18 +27,35 @@ const ROW_PX: f64 = 20.0;
 /// Height of an interval; 1 is the whole row.
 const INTERVAL: f64 = 0.2;
 
+/// A metric of all cases that have a ratio of it, the worst first.
+struct Ratios<'a> {
+    metric: Metric,
+    /// What is in the denominator, and in the numerator, in a word or two.
+    sides: [&'a str; 2],
+    rows: Vec<Row<'a>>,
+}
+
+struct Row<'a> {
+    /// Name of the case, and of the flow where it has several.
+    name: String,
+    case: &'a CaseComparison,
+    figures: &'a MetricComparison,
+    /// Above 0.
+    ratio: f64,
+}
+
 /// One for each metric in which cases changed most, of the comparison and of what was measured in turns; what the other
 /// metrics say is said below the first.
-pub fn figures(results: &[Loaded], comparison: Option<&Comparison>) -> Vec<Figure> {
+pub fn figures(results: &[Loaded], with_base: Option<&Comparison>) -> Vec<Figure> {
     let in_turns = in_turns(results);
-    let of_base = comparison.into_iter().map(|comparison| (comparison, "base"));
-    of_base
-        .chain(in_turns.as_ref().map(|comparison| (comparison, "in-turns")))
+    [(with_base, "base"), (in_turns.as_ref(), "in-turns")]
+        .into_iter()
+        .filter_map(|(comparison, of)| Some((comparison?, of)))
         .flat_map(|(comparison, of)| {
-            let (drawn, others) = telling(of_comparison(comparison));
+            let (drawn, others) = telling(of_metrics(comparison));
             let mut notes: Vec<String> =
-                others.iter().map(|it| format!("{}: {}", it.metric.title(), counts(it))).collect();
-            drawn.iter().map(|it| figure(it, of, std::mem::take(&mut notes))).collect::<Vec<_>>()
+                others.iter().map(|it| format!("{}: {}", it.metric.title(), it.counts())).collect();
+            drawn.iter().map(|it| it.figure(of, std::mem::take(&mut notes))).collect::<Vec<_>>()
         })
         .collect()
 }
@@ -50,251 +69,196 @@ fn in_turns(results: &[Loaded]) -> Option<Comparison> {
     })
 }
 
-/// The metrics that are drawn, in their order, and those that are said in a note.
-fn telling(ratios: Vec<Ratios>) -> (Vec<Ratios>, Vec<Ratios>) {
-    let changed: Vec<usize> = ratios.iter().map(changed).collect();
-    let mut order: Vec<usize> = (0..ratios.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(changed[*at]));
-    let did_change = changed.iter().filter(|count| **count > 0).count();
-    order.truncate(did_change.clamp(1, MOST_METRICS));
-    let (mut drawn, mut others) = (Vec::new(), Vec::new());
-    for (at, of_metric) in ratios.into_iter().enumerate() {
-        if order.contains(&at) {
-            drawn.push(of_metric);
-        } else {
-            others.push(of_metric);
+/// One for each metric that some case has on both sides.
+fn of_metrics(comparison: &Comparison) -> Vec<Ratios<'_>> {
+    let sides = [&comparison.base, &comparison.new].map(|side| short_path(&side.name));
+    let mut of_metrics: BTreeMap<Metric, Vec<Row<'_>>> = BTreeMap::new();
+    for case in &comparison.cases {
+        for figures in &case.metrics {
+            let name = if figures.metric.is_of_search() {
+                format!("{}, {}", case.id, figures.flow)
+            } else {
+                subject(&case.config, &case.id, &figures.flow)
+            };
+            let ratio = figures.ratio.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+            let row = ratio.map(|ratio| Row { name, case, figures, ratio });
+            of_metrics.entry(figures.metric).or_default().extend(row);
         }
     }
-    (drawn, others)
-}
-
-/// How many cases got better or worse.
-fn changed(ratios: &Ratios) -> usize {
-    ratios.rows.iter().filter(|row| matches!(row.tone, Tone::Better | Tone::Worse)).count()
-}
-
-fn counts(ratios: &Ratios) -> String {
-    let tones = [Tone::Better, Tone::Worse, Tone::Equal, Tone::Unclear];
-    let [better, worse, equal, unclear] =
-        tones.map(|tone| ratios.rows.iter().filter(|row| row.tone == tone).count());
-    let count = ratios.rows.len();
-    format!(
-        "of {count} cases {better} are better, {worse} worse, {equal} equal and {unclear} unclear."
-    )
-}
-
-fn figure(ratios: &Ratios, of: &str, notes: Vec<String>) -> Figure {
-    let (title, [base, new]) = (ratios.metric.title(), &ratios.sides);
-    let devices: Vec<&str> = ratios.devices.iter().map(String::as_str).collect();
-    let on = match devices.len() {
-        0 => String::new(),
-        1..=3 => format!(" on {}", devices.join(", ")),
-        many => format!(" on {many} devices"),
-    };
-    let margin = ratios.margin * 100.0;
-    let subtitle = format!(
-        "{} cases{on}. Medians of the runs that count with 95 % intervals; grey: ±{margin:.0} %, too small to matter",
-        ratios.rows.len()
-    );
-    let rows = &ratios.rows[..ratios.rows.len().min(MOST_ROWS)];
-    let undrawn = ratios.rows.len() - rows.len();
-    let more = (undrawn > 0).then(|| format!("{undrawn} more are in the table."));
-    let picture = Picture {
-        subtitle,
-        keys: keys(rows),
-        charts: vec![chart(ratios, rows)],
-        notes: more.into_iter().chain(notes).collect(),
-        tables: vec![table(ratios)],
-    };
-    picture.named(
-        format!("comparison-{of}-{}", ratios.metric.short_name().replace('.', "-")),
-        format!("{title}: ratio of {new} to {base}"),
-        format!("Changes: {}", counts(ratios)),
-    )
-}
-
-fn chart(ratios: &Ratios, rows: &[RatioRow]) -> Chart {
-    let margin = (1.0 - ratios.margin, 1.0 + ratios.margin);
-    let (least, most) = rows
-        .iter()
-        .map(|row| row.ratio)
-        .chain([margin.0 / 1.02, margin.1 * 1.02])
-        .fold((f64::INFINITY, 0.0_f64), |(least, most), ratio| (least.min(ratio), most.max(ratio)));
-    // Intervals do not dwarf the ratios.
-    let span = (most / least).sqrt().max(1.1);
-    let intervals_of_rows = rows.iter().filter_map(|row| row.interval);
-    let lowest = intervals_of_rows.clone().map(|it| it.0).fold(least, f64::min);
-    let highest = intervals_of_rows.map(|it| it.1).fold(most, f64::max);
-    let (low, high) = (lowest.max(least / span), highest.min(most * span));
-    let better =
-        if ratios.metric.higher_is_better() { "right is better" } else { "left is better" };
-    let title = format!("{} ÷ {} (log): {better}", ratios.sides[1], ratios.sides[0]);
-    let band = Mark::Band(Band {
-        name: "too small to matter",
-        style: SeriesStyle { colour: GRID, ..style(Tone::Equal) },
-        transparency: 0.4,
-        ends: margin,
-        hint: "too small to matter".to_owned(),
+    of_metrics.retain(|_, rows| !rows.is_empty());
+    let ratios = of_metrics.into_iter().map(|(metric, mut rows)| {
+        rows.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
+        if !metric.higher_is_better() {
+            rows.reverse();
+        }
+        Ratios { metric, sides, rows }
     });
-    let (mut intervals, mut dots) = (Vec::new(), Vec::new());
-    for (row, it) in rows.iter().enumerate() {
-        let (y, style) = (-(row as f64), style(it.tone));
-        let mut hint = format!("{}: {:.3} {}", it.case, it.ratio, it.verdict);
-        if let Some((from, to)) = it.interval {
-            hint.push_str(&format!(", 95 % from {from:.3} to {to:.3}"));
-        }
-        let (from, to) = it.interval.unwrap_or((it.ratio, it.ratio));
-        let ends = (from.max(low), to.min(high));
-        intervals.push(Tile {
-            height: INTERVAL,
-            behind: format!("{:.3}", it.ratio),
-            ..Tile::new(y, ends, Fill::Plain(style.colour), &*hint)
-        });
-        dots.push(Mark::Dot(Dot { at: (it.ratio, y), style, hint, ..Dot::default() }));
-    }
-    let x = Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain);
-    let y = Axis::rows("", rows.iter().map(|row| row.case.clone()));
-    let below = [band, Mark::Rule(Rule::upright(1.0)), Mark::Tiles(intervals)];
-    Chart::of_rows(ROW_PX, x, y, below.into_iter().chain(dots).collect())
+    ratios.collect()
 }
 
-fn style(tone: Tone) -> SeriesStyle {
-    let (colour, marker, hollow) = match tone {
-        Tone::Better => (BETTER, Marker::Up, false),
-        Tone::Worse => (WORSE, Marker::Down, false),
-        Tone::Equal => (INK, Marker::Circle, false),
-        Tone::Unclear => (MUTED, Marker::Diamond, true),
+/// The metrics that are drawn, in their order, and those that are said in a note.
+fn telling(mut ratios: Vec<Ratios<'_>>) -> (Vec<Ratios<'_>>, Vec<Ratios<'_>>) {
+    ratios.sort_by_key(|it| Reverse(it.changed()));
+    let did_change = ratios.iter().filter(|it| it.changed() > 0).count();
+    let mut others = ratios.split_off(did_change.clamp(1, MOST_METRICS).min(ratios.len()));
+    for part in [&mut ratios, &mut others] {
+        part.sort_by_key(|it| it.metric);
+    }
+    (ratios, others)
+}
+
+/// Verdicts with their words in a legend.
+const VERDICTS: [(Verdict, &str); 4] = [
+    (Verdict::Slower, "worse"),
+    (Verdict::Faster, "better"),
+    (Verdict::Equal, "equal"),
+    (Verdict::Unclear, "unclear"),
+];
+
+fn style(verdict: Verdict) -> SeriesStyle {
+    let (colour, marker, hollow) = match verdict {
+        Verdict::Faster => (BETTER, Marker::Up, false),
+        Verdict::Slower => (WORSE, Marker::Down, false),
+        Verdict::Equal => (INK, Marker::Circle, false),
+        _ => (MUTED, Marker::Diamond, true),
     };
     SeriesStyle { colour, marker, hollow, ..SeriesStyle::default() }
 }
 
-fn keys(rows: &[RatioRow]) -> Vec<Key> {
-    let tones = [
-        (Tone::Worse, "worse"),
-        (Tone::Better, "better"),
-        (Tone::Equal, "equal"),
-        (Tone::Unclear, "unclear"),
-    ];
-    tones
-        .into_iter()
-        .filter(|(tone, _)| rows.iter().any(|row| row.tone == *tone))
-        .map(|(tone, label)| Key::new(KeyMark::Marker, style(tone), label))
-        .collect()
-}
-
-fn table(ratios: &Ratios) -> Table {
-    let unit = match ratios.metric.unit() {
-        "" => String::new(),
-        unit => format!(" ({unit})"),
-    };
-    let [base, new] = &ratios.sides;
-    let medians = [base, new].map(|side| format!("median, {side}{unit}"));
-    let others = ["ratio", "95 % from", "to", "verdict"].map(str::to_owned);
-    let names = ["case".to_owned()].into_iter().chain(medians).chain(others);
-    let rows = ratios.rows.iter().map(|row| {
-        let (low, high) = row.interval.unzip();
-        let [of_base, of_new] = row.medians.map(Some);
-        let figures = [of_base, of_new, Some(row.ratio), low, high].map(|it| Cell::number(it, 4));
-        let ends = [&row.case, &row.verdict].map(Cell::text);
-        let [case, verdict] = ends;
-        [case].into_iter().chain(figures).chain([verdict]).collect()
-    });
-    let title = ratios.metric.title();
-    Table::new(format!("{title}: {new} over {base}, the worst first"), names, rows)
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct Ratios {
-    metric: Metric,
-    /// What does not matter: 0.03 is 3 %.
-    margin: f64,
-    /// What is in the denominator, and in the numerator, in a word or two.
-    sides: [String; 2],
-    /// Devices that were measured, at the nodes that post the first flows.
-    devices: BTreeSet<String>,
-    rows: Vec<RatioRow>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-struct RatioRow {
-    /// Name of the case, and of the flow where it has several.
-    case: String,
-    /// Medians of the base and of the new side.
-    medians: [f64; 2],
-    ratio: f64,
-    /// The 95 % interval; `None` with too few runs.
-    interval: Option<(f64, f64)>,
-    verdict: String,
-    tone: Tone,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tone {
-    Better,
-    Worse,
-    Equal,
-    Unclear,
-}
-
-type Found<'a> = (Metric, f64, &'a CaseConfig, RatioRow);
-
-/// One for each metric that some case has on both sides.
-fn of_comparison(comparison: &Comparison) -> Vec<Ratios> {
-    let found = comparison.cases.iter().flat_map(|case| {
-        case.metrics.iter().filter_map(move |figures| {
-            let row = RatioRow {
-                case: if figures.metric.is_of_search() {
-                    format!("{}, {}", case.id, figures.flow)
-                } else {
-                    subject(&case.config, &case.id, &figures.flow)
-                },
-                medians: [figures.base_median?, figures.new_median?],
-                ratio: figures.ratio?,
-                interval: figures.low.zip(figures.high),
-                verdict: figures.verdict.name().to_owned(),
-                tone: match figures.verdict {
-                    Verdict::Faster => Tone::Better,
-                    Verdict::Slower => Tone::Worse,
-                    Verdict::Equal => Tone::Equal,
-                    Verdict::Unclear | Verdict::NoVerdict | Verdict::NotComparable => Tone::Unclear,
-                },
-            };
-            Some((figures.metric, figures.margin, &case.config, row))
-        })
-    });
-    let sides = [&comparison.base, &comparison.new].map(|side| short_path(&side.name));
-    by_metric(found, sides)
-}
-
-fn by_metric<'a>(found: impl Iterator<Item = Found<'a>>, sides: [&str; 2]) -> Vec<Ratios> {
-    let mut of_metrics: BTreeMap<Metric, Ratios> = BTreeMap::new();
-    for (metric, margin, config, row) in found {
-        if !(row.ratio.is_finite() && row.ratio > 0.0) {
-            continue;
+impl Row<'_> {
+    /// All that says neither is unclear.
+    fn verdict(&self) -> Verdict {
+        match self.figures.verdict {
+            Verdict::NoVerdict | Verdict::NotComparable => Verdict::Unclear,
+            verdict => verdict,
         }
-        let ratios = of_metrics.entry(metric).or_insert_with(|| Ratios {
-            metric,
-            margin,
-            sides: sides.map(str::to_owned),
-            devices: BTreeSet::new(),
-            rows: Vec::new(),
-        });
-        let first = config.flows.first();
-        let device = first.and_then(|flow| flow.from_device.clone());
-        ratios.devices.extend(device);
-        ratios.rows.push(row);
     }
-    of_metrics
-        .into_values()
-        .map(|mut ratios| {
-            let is_higher = ratios.metric.higher_is_better();
-            ratios.rows.sort_by(|one, other| {
-                let order = one.ratio.total_cmp(&other.ratio);
-                if is_higher { order } else { order.reverse() }
+
+    fn interval(&self) -> Option<(f64, f64)> {
+        self.figures.low.zip(self.figures.high)
+    }
+}
+
+impl Ratios<'_> {
+    fn with(&self, verdict: Verdict) -> usize {
+        self.rows.iter().filter(|row| row.verdict() == verdict).count()
+    }
+
+    /// How many cases got better or worse.
+    fn changed(&self) -> usize {
+        self.with(Verdict::Slower) + self.with(Verdict::Faster)
+    }
+
+    fn counts(&self) -> String {
+        let [worse, better, equal, unclear] = VERDICTS.map(|(verdict, _)| self.with(verdict));
+        let count = self.rows.len();
+        format!(
+            "of {count} cases {better} are better, {worse} worse, {equal} equal and {unclear} unclear."
+        )
+    }
+
+    fn margin(&self) -> f64 {
+        self.rows.first().map_or(0.0, |row| row.figures.margin)
+    }
+
+    fn figure(&self, of: &str, notes: Vec<String>) -> Figure {
+        let flows = self.rows.iter().filter_map(|row| row.case.config.flows.first());
+        let devices: BTreeSet<&str> = flows.filter_map(|it| it.from_device.as_deref()).collect();
+        let on = match devices.len() {
+            0 => String::new(),
+            1..=3 => format!(" on {}", Vec::from_iter(devices).join(", ")),
+            many => format!(" on {many} devices"),
+        };
+        let rows = &self.rows[..self.rows.len().min(MOST_ROWS)];
+        let undrawn = self.rows.len() - rows.len();
+        let more = (undrawn > 0).then(|| format!("{undrawn} more are in the table."));
+        let keys = VERDICTS
+            .into_iter()
+            .filter(|(verdict, _)| rows.iter().any(|row| row.verdict() == *verdict))
+            .map(|(verdict, words)| Key::new(KeyMark::Marker, style(verdict), words));
+        let picture = Picture {
+            subtitle: format!(
+                "{} cases{on}. Medians of the runs that count with 95 % intervals; grey: ±{:.0} %, too small to matter",
+                self.rows.len(),
+                self.margin() * 100.0
+            ),
+            keys: keys.collect(),
+            charts: vec![self.chart(rows)],
+            notes: more.into_iter().chain(notes).collect(),
+            tables: vec![self.table()],
+        };
+        let [base, new] = self.sides;
+        picture.named(
+            format!("comparison-{of}-{}", self.metric.short_name().replace('.', "-")),
+            format!("{}: ratio of {new} to {base}", self.metric.title()),
+            format!("Changes: {}", self.counts()),
+        )
+    }
+
+    fn chart(&self, rows: &[Row<'_>]) -> Chart {
+        let margin = (1.0 - self.margin(), 1.0 + self.margin());
+        let ratios = rows.iter().map(|row| row.ratio).chain([margin.0 / 1.02, margin.1 * 1.02]);
+        let least = ratios.clone().fold(f64::INFINITY, f64::min);
+        let most = ratios.fold(0.0, f64::max);
+        // Intervals do not dwarf the ratios.
+        let span = (most / least).sqrt().max(1.1);
+        let ends = rows.iter().filter_map(Row::interval);
+        let low = ends.clone().map(|it| it.0).fold(least, f64::min).max(least / span);
+        let high = ends.map(|it| it.1).fold(most, f64::max).min(most * span);
+        let (mut intervals, mut dots) = (Vec::new(), Vec::new());
+        for (y, row) in (0..).map(|row| -f64::from(row)).zip(rows) {
+            let (ratio, style) = (row.ratio, style(row.verdict()));
+            let (from, to) = row.interval().unwrap_or((ratio, ratio));
+            let words = match row.interval() {
+                Some(_) => format!(", 95 % from {from:.3} to {to:.3}"),
+                None => String::new(),
+            };
+            let hint = format!("{}: {ratio:.3} {}{words}", row.name, row.figures.verdict);
+            intervals.push(Tile {
+                height: INTERVAL,
+                behind: format!("{ratio:.3}"),
+                ..Tile::new(y, (from.max(low), to.min(high)), Fill::Plain(style.colour), &*hint)
             });
-            ratios
-        })
-        .collect()
+            dots.push(Mark::Dot(Dot { at: (ratio, y), style, hint, ..Dot::default() }));
+        }
+        let small = "too small to matter";
+        let band = Mark::Band(Band {
+            name: small,
+            style: SeriesStyle { colour: GRID, ..style(Verdict::Equal) },
+            transparency: 0.4,
+            ends: margin,
+            hint: small.to_owned(),
+        });
+        let better =
+            if self.metric.higher_is_better() { "right is better" } else { "left is better" };
+        let title = format!("{} ÷ {} (log): {better}", self.sides[1], self.sides[0]);
+        let x = Axis::new(title, Scale::log10(low, high).widened(0.03), Unit::Plain);
+        let y = Axis::rows("", rows.iter().map(|row| row.name.clone()));
+        let below = [band, Mark::Rule(Rule::upright(1.0)), Mark::Tiles(intervals)];
+        Chart::of_rows(ROW_PX, x, y, below.into_iter().chain(dots).collect())
+    }
+
+    fn table(&self) -> Table {
+        let unit = match self.metric.unit() {
+            "" => String::new(),
+            unit => format!(" ({unit})"),
+        };
+        let [base, new] = self.sides;
+        let [of_base, of_new] = self.sides.map(|side| format!("median, {side}{unit}"));
+        Table::from_rows(
+            format!("{}: {new} over {base}, the worst first", self.metric.title()),
+            &self.rows,
+            &[
+                ("case", &|row| Cell::text(&row.name)),
+                (&of_base, &|row| Cell::number(row.figures.base_median, 4)),
+                (&of_new, &|row| Cell::number(row.figures.new_median, 4)),
+                ("ratio", &|row| Cell::number(row.ratio, 4)),
+                ("95 % from", &|row| Cell::number(row.figures.low, 4)),
+                ("to", &|row| Cell::number(row.figures.high, 4)),
+                ("verdict", &|row| Cell::text(row.figures.verdict.name())),
+            ],
+        )
+    }
 }
 
 #[cfg(test)]
@@ -303,23 +267,23 @@ mod tests {
 
     use super::*;
 
-    fn turns(metric: Metric, measured: &[[f64; 2]]) -> Vec<Ratios> {
+    fn turns(metric: Metric, measured: &[[f64; 2]]) -> Comparison {
         let case = |(index, medians): (usize, &[f64; 2])| {
             let judged: Judged = (metric, *medians, [0.9, 1.1], Verdict::Slower);
             let sides = ["perftest", "rocebench"];
             let compared = results::sample::in_turns(&format!("case-{index}"), sides, 8, &[judged]);
             results::model::CaseResult { comparison: Some(compared), ..Default::default() }
         };
-        let results = [file(measured.iter().enumerate().map(case).collect())];
-        of_comparison(&in_turns(&results).unwrap())
+        in_turns(&[file(measured.iter().enumerate().map(case).collect())]).unwrap()
     }
 
     #[test]
     fn a_victim_has_what_is_left_of_it_beside_each_attacker() {
         let results = [loaded(cases(beside())), loaded(cases(Vec::new()))];
-        let ratios = of_comparison(&in_turns(&results).unwrap());
+        let comparison = in_turns(&results).unwrap();
+        let ratios = of_metrics(&comparison);
         let found = ratios.iter().map(|it| {
-            let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.case, row.ratio));
+            let rows = it.rows.iter().map(|row| format!("{} {:.2}", row.name, row.ratio));
             (it.metric, rows.collect::<Vec<_>>().join(", "))
         });
         let expected = [
@@ -328,19 +292,17 @@ mod tests {
         ];
         assert!(found.eq(expected.map(|(metric, rows)| (metric, rows.to_owned()))));
         let worst = &ratios[0].rows[0];
-        let (low, high) = worst.interval.unwrap();
-        assert!(low < worst.ratio && worst.ratio < high && worst.tone == Tone::Worse);
+        let (low, high) = worst.interval().unwrap();
+        assert!(low < worst.ratio && worst.ratio < high && worst.verdict() == Verdict::Slower);
     }
 
     #[test]
     fn the_worst_comes_first_whatever_is_better() {
-        let first = |metric| {
-            let ratios = turns(metric, &[[1.0, 1.2], [0.0, 1.0], [1.0, 0.8], [1.0, f64::NAN]]);
-            assert_eq!(ratios[0].rows.len(), 2);
-            assert_eq!(ratios[0].rows[0].tone, Tone::Worse);
-            ratios[0].rows[0].ratio
-        };
-        assert_eq!(first(Metric::GbitPerS), 0.8);
-        assert_eq!(first(Metric::P50Ns), 1.2);
+        for (metric, first) in [(Metric::GbitPerS, 0.8), (Metric::P50Ns, 1.2)] {
+            let comparison = turns(metric, &[[1.0, 1.2], [0.0, 1.0], [1.0, 0.8], [1.0, f64::NAN]]);
+            let ratios = of_metrics(&comparison);
+            let rows = ratios[0].rows.iter().map(|row| row.ratio);
+            assert_eq!((rows.clone().count(), rows.clone().next()), (2, Some(first)), "{metric:?}");
+        }
     }
 }
