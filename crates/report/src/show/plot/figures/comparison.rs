@@ -87,10 +87,10 @@ fn of_metrics(comparison: &Comparison) -> Vec<Ratios<'_>> {
     }
     of_metrics.retain(|_, rows| !rows.is_empty());
     let ratios = of_metrics.into_iter().map(|(metric, mut rows)| {
-        rows.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
-        if !metric.higher_is_better() {
-            rows.reverse();
-        }
+        rows.sort_by(|one, other| {
+            let order = one.ratio.total_cmp(&other.ratio);
+            if metric.higher_is_better() { order } else { order.reverse() }
+        });
         Ratios { metric, sides, rows }
     });
     ratios.collect()
