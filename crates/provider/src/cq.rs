@@ -161,7 +161,7 @@ pub(crate) unsafe fn make<E: Objects>(
     verbs.cqe = verbs_size(&made);
     let inner = Cq {
         // SAFETY: as the caller's: an object of this engine.
-        engine_of: |cq| unsafe { E::cq(cq) },
+        engine_of: |object| unsafe { E::cq(object) },
         free: Cq::<E::Cq>::free,
         users: Users::default(),
         events,
@@ -198,7 +198,7 @@ pub unsafe fn new_cq(
         return Err(libc::EINVAL);
     }
     // SAFETY: as the caller's.
-    unsafe { open.maker.make_cq(context, init) }.map(|cq| cq.cast())
+    unsafe { open.maker.make_cq(context, init) }.map(<*mut ibv_cq>::cast)
 }
 
 /// `ibv_create_cq(3)`. EINVAL for a size of 0 or above the limit, a completion vector that the device does not have, or a

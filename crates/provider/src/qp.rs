@@ -122,7 +122,7 @@ pub(crate) unsafe fn make<E: Objects>(
     uses.extend(shared.map(|shared| shared.users.begin()));
     let inner = Qp {
         // SAFETY: as the caller's: an object of this engine.
-        engine_of: |qp| unsafe { E::qp(qp) },
+        engine_of: |object| unsafe { E::qp(object) },
         free: Qp::<E::Qp>::free,
         events,
         // SAFETY: integers and arrays of them: zero is a value of each.

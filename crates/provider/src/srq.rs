@@ -54,7 +54,7 @@ pub(crate) unsafe fn make<E: Objects>(
     verbs.pd = pd;
     let inner = Srq {
         // SAFETY: as the caller's: an object of this engine.
-        engine_of: |srq| unsafe { E::srq(srq) },
+        engine_of: |object| unsafe { E::srq(object) },
         free: Srq::<E::Srq>::free,
         users: Users::default(),
         events,

@@ -69,7 +69,7 @@ unsafe fn post_one_send(
         return Err(libc::EINVAL);
     }
     let operation = request.operation;
-    let payload = if let Sges::Inline(elements) = request.payload {
+    let payload = if matches!(request.payload, Sges::Inline(_)) {
         let fetches = !matches!(operation, Operation::Send | Operation::Write { .. });
         if fetches || total_bytes(elements) > u64::from(qp.cap.max_inline_data) {
             return Err(libc::EINVAL);

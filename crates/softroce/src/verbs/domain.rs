@@ -90,9 +90,9 @@ pub(super) unsafe fn register(nic: &Nic, region: provider::Region) -> Result<u32
     if !allows(&range, is_written).map_err(|error| code(&error))? {
         return Err(libc::EFAULT);
     }
-    let region = Region { pd: PdId(pd), address, length_bytes, iova, access };
+    let checked = Region { pd: PdId(pd), address, length_bytes, iova, access };
     // SAFETY: the caller vouches for the memory, and it is mapped now.
-    unsafe { nic.register(region) }.map_err(memory_error)
+    unsafe { nic.register(checked) }.map_err(memory_error)
 }
 
 /// The data of a thread domain.
