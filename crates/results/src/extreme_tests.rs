@@ -49,7 +49,7 @@ fn stretch(value: &mut Value, schema: &Value, root: &Value, next: &mut impl FnMu
                 "uint8" => [0, u8::MAX].map(Value::from).to_vec(),
                 "uint16" => [0, u16::MAX].map(Value::from).to_vec(),
                 "uint32" => [0, 16_384, u32::MAX].map(Value::from).to_vec(),
-                "uint64" => [0, (1 << 53) + 1, i64::MAX.unsigned_abs(), 1 << 63, u64::MAX]
+                "uint64" | "uint" => [0, (1 << 53) + 1, i64::MAX.unsigned_abs(), 1 << 63, u64::MAX]
                     .map(Value::from)
                     .to_vec(),
                 "int64" => [i64::MIN, -UPTIME_NS, 0, UPTIME_NS, i64::MAX].map(Value::from).to_vec(),

@@ -41,7 +41,7 @@ Examples:
   srun -N64 rocebench mesh --quick               find slow nodes, cables and paths
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
-  rocebench compare results/base results/new     is anything slower?   
+  rocebench compare results/base results/new     is anything slower?
   rocebench gate --base lib=OLD --new lib=NEW    is that driver slower?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies

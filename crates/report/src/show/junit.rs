@@ -277,8 +277,9 @@ mod tests {
         let xml = written(&sample::result(), &Demands::default());
         let report = Report::deserialize_from_str(&xml).unwrap();
         // The second case was stopped by the user: its two flows have no run that counts.
-        assert_eq!((report.tests, report.failures), (5, 0));
-        assert_eq!(xml.matches("<skipped").count(), 1 + 2);
+        // The first was compared with perftest in turns, which is unclear.
+        assert_eq!((report.tests, report.failures), (5 + 1, 0));
+        assert_eq!(xml.matches("<skipped").count(), 1 + 2 + 1);
         // A run whose schedule was not kept counts nowhere, and says why.
         let open_loop = written(&sample::open_loop(), &Demands::default());
         has(open_loop, ["<skipped message=\"schedule not kept: Messages were posted late."]);

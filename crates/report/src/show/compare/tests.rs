@@ -89,6 +89,16 @@ fn junit_is_read_as_such_and_counts() {
     snapshot("junit", &xml);
 }
 
+/// A victim alone and beside attackers, as cases beside perftest are.
+#[test]
+fn what_was_measured_in_turns_has_the_same_table_and_fails_nothing() {
+    let comparison = Comparison::in_turns(&sample::cases(sample::beside())).unwrap();
+    snapshot("in_turns", &text(|out| write_table(&comparison, out)));
+    let junit = text(|out| write_junit(&comparison, out));
+    has(&junit, ["failures=\"0\"", "<property name=\"verdict\" value=\"slower\">"]);
+    assert_eq!(Comparison::in_turns(&sample::mixed()), None);
+}
+
 #[test]
 fn bmf_keeps_to_its_schema() {
     // As in Bencher's reference of the format.
