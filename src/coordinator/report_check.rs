@@ -334,7 +334,10 @@ fn check_offered(load: &Load, flow: &Flow, asked: f64, seconds: f64) -> Check {
 }
 
 fn check_fairness(flow: &Flow, sent: &FlowResult) -> Check {
-    let shares = flow.qp_weights.as_ref().map_or(vec![1.0; sent.qps.len()], |it| it.shares());
+    let shares = match &flow.qp_weights {
+        Some(weights) => weights.shares(),
+        None => vec![1.0; sent.qps.len()],
+    };
     let expected = Fairness::of_qps(&sent.qps, &shares, flow.slot_wrs());
     for (what, figure) in [
         ("Jain's index", (|it: &Fairness| it.jain) as fn(&Fairness) -> f64),
@@ -376,8 +379,8 @@ fn check_over_time(sent: &FlowResult, seconds: f64) -> Check {
     let figures = |it: &Bandwidth| {
         [Some(it.count as f64), Some(it.min), it.p1, it.p50, it.p99, Some(it.max), Some(it.mean)]
     };
-    let truth = expected.as_ref().map_or([None; 7], figures);
-    for (told, truth) in figures(bandwidth).into_iter().zip(truth) {
+    let of_histogram = expected.as_ref().map_or([None; 7], figures);
+    for (told, truth) in figures(bandwidth).into_iter().zip(of_histogram) {
         ensure_near("a figure of its bandwidth", told, truth, ROUNDING)?;
     }
     Ok(())
