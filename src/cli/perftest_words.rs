@@ -228,6 +228,11 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
             Here::Unchanged => self.keep(dashed),
             Here::Flag(flag) => self.flag(dashed, flag, value.as_deref()),
             Here::Setting(flag, text) => self.flag(dashed, flag, Some(text.as_ref())),
+            Here::Prefixed(flag, prefix) => {
+                let mut text = OsString::from(prefix);
+                text.push(value.unwrap_or_default());
+                self.flag(dashed, flag, Some(&text));
+            }
             Here::OneOf(meanings, otherwise) => {
                 let Some((_, meaning)) =
                     meanings.iter().find(|(text, _)| value.as_deref() == Some(text.as_ref()))

@@ -152,7 +152,7 @@ fn flags_that_the_table_names_exist() {
     let of_commands: Vec<&str> = command.get_subcommands().flat_map(flags).collect();
     for option in OPTIONS {
         let sentence = match option.here {
-            Here::Flag(flag) | Here::Setting(flag, _) => {
+            Here::Flag(flag) | Here::Setting(flag, _) | Here::Prefixed(flag, _) => {
                 assert!(sweep.contains(&flag), "{option:?}");
                 continue;
             }
@@ -228,6 +228,7 @@ fn own_word(option: &PerftestOption, value: &str) -> Option<String> {
         Here::Flag(flag) if option.value.is_none() => Some(format!("--{flag}")),
         Here::Flag(flag) => Some(format!("--{flag}={value}")),
         Here::Setting(flag, setting) => Some(format!("--{flag}={setting}")),
+        Here::Prefixed(flag, prefix) => Some(format!("--{flag}={prefix}{value}")),
         _ => None,
     }
 }

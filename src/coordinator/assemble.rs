@@ -7,8 +7,8 @@ use protocol::failure::RunFailure;
 use protocol::message::WarmUp;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
-    CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, FlowConfig, FlowResult, NodeResult,
-    REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
+    CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, FlowConfig, FlowResult,
+    NodeResult, REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
 };
 use settings::ConnectMode;
 
@@ -268,11 +268,13 @@ fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], r
         let back = both.and_then(|(to, from)| Arrived::new(flow, from, to));
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
+        let memory = memory_of_ends(flow, nodes, initiator.as_ref(), target.as_ref());
         add_sent(forward, initiator);
         if let Some(arrived) = there {
             arrived.add_to(forward);
         }
         forward.receive_queues = target.as_ref().and_then(|end| end.receive_queues.clone());
+        forward.memory.clone_from(&memory);
         if !flow.bidirectional {
             forward.received = target.and_then(|target| target.received);
         } else if let Some(reverse) = flows.next() {
@@ -281,8 +283,25 @@ fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], r
                 arrived.add_to(reverse);
             }
             reverse.receive_queues = of_initiator;
+            reverse.memory = memory;
         }
     }
+}
+
+/// The memory of both ends of a flow, as far as it is not the host's ordinary.
+fn memory_of_ends(
+    flow: &Flow,
+    nodes: &[Node],
+    initiator: Option<&EndReport>,
+    target: Option<&EndReport>,
+) -> Vec<EndMemory> {
+    [(flow.from, initiator), (flow.to, target)]
+        .into_iter()
+        .filter_map(|(number, end)| {
+            let node = nodes.get(number as usize).map_or("", |node| &node.name).to_owned();
+            Some(EndMemory { node, ..end?.memory.clone()? })
+        })
+        .collect()
 }
 
 fn add_sent(flow: &mut FlowResult, end: Option<EndReport>) {
@@ -440,6 +459,7 @@ mod tests {
             window_ns: None,
             received: None,
             receive_queues: None,
+            memory: None,
             errors: 0,
             posted_in_all: counts[0].to_vec(),
             received_in_all: counts[1].to_vec(),

@@ -10,7 +10,7 @@ use results::model::{
     Bandwidth, Device, DoubtKind, Fairness, FlowResult, Latency, Load, Received, WorkerResult,
     gbit_per_s, mmsg_per_s,
 };
-use settings::{Access, Arrivals, RecvQueue, Spread, Stop};
+use settings::{Access, Arrivals, MemoryPlace, RecvQueue, Spread, Stop};
 
 /// By how much figures may differ from what others give, as a part of them: readers of JSON may lose the last digit.
 const ROUNDING: f64 = 1e-9;
@@ -128,6 +128,14 @@ fn check_end(flow: &Flow, roles: EndRoles, end: &EndReport, is_set_up: bool) -> 
     let receives = [end.received.is_some(), end.receive_queues.is_some()];
     ensure(receives == [roles.receives; 2], || {
         "it tells of receives where it has none, or does not where it has".to_owned()
+    })?;
+    let place = match end.side {
+        Side::Initiator => flow.memory_at.client,
+        Side::Target => flow.memory_at.server,
+    };
+    let is_told_of = matches!(place, MemoryPlace::Dmabuf | MemoryPlace::Gpu(..));
+    ensure(end.memory.is_none() || is_told_of, || {
+        format!("it tells of other memory than --memory-at {place}")
     })?;
     if let Some(mtu) = flow.mtu {
         ensure_same("the path MTU", end.mtu_bytes, "--mtu is", mtu.bytes())?;

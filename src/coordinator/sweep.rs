@@ -8,6 +8,7 @@ use machine::device::Lossless;
 use machine::host;
 use node::connect_cm::check_port;
 use node::memory_needs::MemoryNeeds;
+use node::memory_place::check_gpus;
 use node::needs::{check_case, check_posts};
 use node::resources::NodeResources;
 use plan::{Case, FlowDevice, NodeRails, Nodes, Sweep};
@@ -162,6 +163,12 @@ fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
 fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     let mut flows = sweep.cases.iter().flat_map(|case| &case.flows);
     flows.try_for_each(|flow| check_posts(flow))?;
+    let in_process: Vec<(u32, DeviceKind)> = (0..)
+        .zip(nodes)
+        .filter(|(_, node)| node.is_in_process)
+        .map(|(number, node)| (number, node.facts.memory.device))
+        .collect();
+    sweep.cases.iter().try_for_each(|case| check_gpus(case, &in_process))?;
     let own = nodes.iter().find(|node| node.is_own);
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         (0..).zip(nodes).partition(|(_, node)| node.link.is_within_host());

@@ -3,7 +3,7 @@
 use datapath::{Geometry, Layout, Mismatch, Regions, Sizes, check_written, fill_for_reads};
 use null_verbs::loopback::corrupt_next_message;
 use settings::{AtomicTarget, Op, Service, Settings};
-use verbs::{Access, ProtectionDomain, VerbsError};
+use verbs::{Access, Place, ProtectionDomain, VerbsError};
 
 use crate::bench::{Bench, SetUp, whole};
 use crate::loopback_node::{Pair, Rest, Steer, case_of, port, small};
@@ -136,8 +136,10 @@ fn what_unreliable_writes_left_may_be_old_and_not_wrong() {
     let sizes = Sizes::new(&reliable);
     let pd = ProtectionDomain::new(&port().context).unwrap();
     let access = Access::RemoteWrite;
-    let memory =
-        Regions::new(&pd, &reliable, &layout, access, None, || Ok::<(), VerbsError>(())).unwrap();
+    let memory = Regions::new(&pd, &reliable, &layout, access, (Place::Ordinary, None), || {
+        Ok::<(), VerbsError>(())
+    })
+    .unwrap();
     let found = |flow: &Settings, posts: u32| {
         let found = check_written(&memory, flow, &sizes, 1, 256, &[posts; 4]);
         found.map(|mismatch| mismatch.to_string())

@@ -36,7 +36,7 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 24] = [
+const PAGES: [&str; 25] = [
     "README.md",
     "docs/adapters.md",
     "docs/against-perftest.md",
@@ -47,6 +47,7 @@ const PAGES: [&str; 24] = [
     "docs/devices-and-doctor.md",
     "docs/drivers.md",
     "docs/flows.md",
+    "docs/gpu.md",
     "docs/learn.md",
     "docs/many-nodes.md",
     "docs/open-loop.md",

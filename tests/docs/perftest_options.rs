@@ -39,6 +39,10 @@ fn here(option: &PerftestOption) -> String {
         Here::Unchanged => "the same".to_owned(),
         Here::Flag(flag) => own_spelling(flag),
         Here::Setting(flag, value) => format!("`--{flag} {value}`"),
+        Here::Prefixed(flag, prefix) => {
+            let value = option.value.unwrap_or_default();
+            format!("`--{flag} {prefix}{value}`")
+        }
         Here::OneOf(meanings, otherwise) => {
             let meanings = meanings
                 .iter()

@@ -16,6 +16,7 @@ mod deaths;
 mod explain;
 mod fake;
 mod frames;
+mod gpus;
 mod hostile;
 mod hostile_clients;
 mod interrupt;

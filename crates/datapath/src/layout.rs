@@ -11,8 +11,10 @@
 
 use std::sync::Arc;
 
-use settings::{Access, AtomicTarget, MrMode, PageKind, RecvQueue, Settings, TouchOrder};
-use verbs::{Mapping, MemoryRegion, Ordering, Pages, ProtectionDomain, VerbsError, Walk};
+use settings::{Access, AtomicTarget, MrMode, RecvQueue, Register, Settings, TouchOrder};
+use verbs::{
+    Mapping, MemoryRegion, Ordering, Place, ProtectionDomain, Registration, VerbsError, Walk,
+};
 
 use crate::Geometry;
 use crate::operation::mix;
@@ -240,28 +242,31 @@ impl Peers {
 }
 
 // The MRs of the messages of one end of a flow: one for all QPs, or one for each (`--mr`). All of them are in one
-// mapping, on pages of the kind asked for.
+// mapping, at the place asked for.
 
 /// The MRs of an end's messages of one kind.
 pub struct Regions {
     first: Arc<MemoryRegion>,
     rest: Box<[Arc<MemoryRegion>]>,
+    mapping: Arc<Mapping>,
+    way: Registration,
 }
 
 impl Regions {
-    /// Allocates and registers what `layout` takes. Calls `alive` from time to time, which may end it.
+    /// Allocates what `layout` takes at `place`, and registers it in the first way that is asked for and goes. Calls `alive` from
+    /// time to time, which may end it.
     ///
     /// # Errors
-    /// No memory, no such pages, a failed registration, or an error of `alive`.
+    /// No memory there, a failed registration, or an error of `alive`.
     pub fn new<E: From<VerbsError>>(
         pd: &Arc<ProtectionDomain>,
         flow: &Settings,
         layout: &Layout,
         access: verbs::Access,
-        numa_node: Option<u32>,
+        (place, numa_node): (Place, Option<u32>),
         alive: impl Fn() -> Result<(), E>,
     ) -> Result<Regions, E> {
-        let mapping = Mapping::new(layout.total_bytes(), pages(flow), numa_node)?;
+        let mapping = Mapping::new(layout.total_bytes(), place, numa_node)?;
         if flow.memory_bytes.is_some() {
             mapping.touch(alive)?;
         }
@@ -270,11 +275,22 @@ impl Regions {
             MrMode::PerQp => (layout.qps(), layout.qp_bytes()),
         };
         let rights = (access, ordering(flow));
-        let region = |qp: usize| MemoryRegion::within(pd, &mapping, qp * bytes, bytes, rights);
-        Ok(Regions {
-            first: region(0)?,
-            rest: (1..count).map(region).collect::<Result<_, VerbsError>>()?,
-        })
+        let region = |qp: usize, way: Registration| {
+            MemoryRegion::within(pd, &mapping, (qp * bytes, bytes), rights, way)
+        };
+        let (way, first) = first_registered(&mapping, flow.register, |way| region(0, way))?;
+        let rest = (1..count).map(|qp| region(qp, way)).collect::<Result<_, VerbsError>>()?;
+        Ok(Regions { first, rest, mapping, way })
+    }
+
+    /// The memory in which they all are.
+    pub fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// How the device learnt of them.
+    pub fn way(&self) -> Registration {
+        self.way
     }
 
     /// The MR of QP `qp`.
@@ -291,13 +307,38 @@ fn ordering(flow: &Settings) -> Ordering {
     }
 }
 
-/// The pages of a flow's messages.
-pub fn pages(flow: &Settings) -> Pages {
-    match flow.pages {
-        PageKind::Usual => Pages::Usual,
-        PageKind::Huge => Pages::Huge,
-        PageKind::Transparent => Pages::Transparent,
+/// Registers by the ways that the memory has and `asked` allows, in order, until one goes. The error is that of the first.
+fn first_registered(
+    mapping: &Mapping,
+    asked: Register,
+    region: impl Fn(Registration) -> Result<Arc<MemoryRegion>, VerbsError>,
+) -> Result<(Registration, Arc<MemoryRegion>), VerbsError> {
+    let has_choice = mapping.ways().len() > 1;
+    let mut first_error = None;
+    for &way in mapping.ways() {
+        let is_asked = match asked {
+            Register::Auto => true,
+            Register::Dmabuf => way == Registration::Dmabuf,
+            Register::PeerMemory => way == Registration::PeerMemory,
+        };
+        if has_choice && !is_asked {
+            continue;
+        }
+        // Without a dmabuf its driver's error says more than the attempt to register nothing.
+        let tried = match mapping.export_error().filter(|_| way == Registration::Dmabuf) {
+            Some(error) => Err(VerbsError::Gpu(error.clone())),
+            None => region(way),
+        };
+        match tried {
+            Ok(region) => return Ok((way, region)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
     }
+    Err(first_error.unwrap_or(VerbsError::DeviceLacks {
+        device: mapping.to_string(),
+        what: "ways to register its memory so",
+        instead: "leave --register out",
+    }))
 }
 
 // The number of a ping-pong's message, in its last byte: by it an end sees that a message has come to its memory, and over

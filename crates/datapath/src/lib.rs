@@ -13,7 +13,7 @@ mod worker;
 mod worker_threads;
 
 pub use geometry::Geometry;
-pub use layout::{Layout, Numbered, Peers, Regions, Sizes, pages, received_bytes, sends_inline};
+pub use layout::{Layout, Numbered, Peers, Regions, Sizes, received_bytes, sends_inline};
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
 pub use qp_context::{QpContext, Receiver, Sender, SharedReceives};
 pub use report::{

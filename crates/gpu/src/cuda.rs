@@ -24,6 +24,8 @@ functions! { Functions {
     memory_info = c"cuMemGetInfo_v2" (*mut usize, *mut usize) -> c_int;
     allocate = c"cuMemAlloc_v2" (*mut c_ulonglong, usize) -> c_int;
     free = c"cuMemFree_v2" (c_ulonglong) -> c_int;
+    allocate_of_host = c"cuMemAllocHost_v2" (*mut *mut c_void, usize) -> c_int;
+    free_of_host = c"cuMemFreeHost" (*mut c_void) -> c_int;
     address_range = c"cuMemGetAddressRange_v2" (*mut c_ulonglong, *mut usize, c_ulonglong) -> c_int;
     set_pointer_attribute = c"cuPointerSetAttribute" (*const c_void, c_int, c_ulonglong) -> c_int;
     copy_in = c"cuMemcpyHtoD_v2" (c_ulonglong, *const c_void, usize) -> c_int;
@@ -189,15 +191,30 @@ impl Driver for Cuda {
         let checked = self.check("cuPointerSetAttribute", code, || "SYNC_MEMOPS".to_owned());
         if checked.is_err() {
             // SAFETY: allocated above, and nobody else knows it.
-            let _ = unsafe { self.free(gpu, address) };
+            let _ = unsafe { self.free(gpu, address, false) };
         }
         checked.map(|()| address)
     }
 
-    unsafe fn free(&self, gpu: usize, address: u64) -> Result<(), GpuError> {
+    fn allocate_of_host(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError> {
+        self.enter(gpu)?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: it writes one address.
+        let code = unsafe { (self.functions.allocate_of_host)(&raw mut address, length_bytes) };
+        self.check("cuMemAllocHost", code, || format!("{length_bytes} bytes"))?;
+        Ok(address as u64)
+    }
+
+    unsafe fn free(&self, gpu: usize, address: u64, of_host: bool) -> Result<(), GpuError> {
         self.enter(gpu)?;
         // SAFETY: as the caller says.
-        let code = unsafe { (self.functions.free)(address) };
+        let code = unsafe {
+            if of_host {
+                (self.functions.free_of_host)(address as *mut c_void)
+            } else {
+                (self.functions.free)(address)
+            }
+        };
         self.check("cuMemFree", code, || format!("{address:#x}"))
     }
 

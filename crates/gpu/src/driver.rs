@@ -147,7 +147,7 @@ impl Gpu {
         self.driver.free_and_total_bytes(self.handle)
     }
 
-    /// Allocates zeroed memory of at least `length_bytes`.
+    /// Allocates zeroed memory of at least `length_bytes`; of an integrated GPU the driver's memory of the host.
     ///
     /// # Errors
     /// The failed call: out of memory.
@@ -180,11 +180,13 @@ pub(crate) trait Driver: Send + Sync {
     fn open_gpu(&self, ordinal: u32) -> Result<usize, GpuError>;
     fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError>;
     fn allocate(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError>;
-    /// Frees what `allocate` returned.
+    /// Allocates memory of the host, which the GPU reaches at the same address.
+    fn allocate_of_host(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError>;
+    /// Frees what `allocate` returned, or with `of_host` what `allocate_of_host` did.
     ///
     /// # Safety
     /// Nothing uses the memory any more.
-    unsafe fn free(&self, gpu: usize, address: u64) -> Result<(), GpuError>;
+    unsafe fn free(&self, gpu: usize, address: u64, of_host: bool) -> Result<(), GpuError>;
     /// First byte and length of the allocation in which `address` lies.
     fn range_of(&self, gpu: usize, address: u64) -> Result<(u64, usize), GpuError>;
     /// Exports this range, which begins and ends on the host's page boundaries; with the offset of its first byte in the

@@ -1,11 +1,9 @@
 //! Why a GPU's library or a call of it failed, and what to do then.
 
-use std::io;
-
 use crate::Maker;
 
 /// Why a GPU cannot be used, or which call failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum GpuError {
     #[error("{maker} cannot be loaded on this machine: {reason}")]
@@ -24,8 +22,6 @@ pub enum GpuError {
         /// The library's name for the code.
         name: String,
     },
-    #[error("{object} is exported, but {call} fails for its dmabuf: {source}")]
-    Descriptor { object: String, call: &'static str, source: io::Error },
 }
 
 /// Codes that CUresult of cuda.h and hipError_t of hip_runtime_api.h share.
@@ -68,9 +64,6 @@ impl GpuError {
             GpuError::Call { function, .. } if is_export(function) => NO_EXPORT,
             GpuError::Call { .. } => {
                 "look at `dmesg`, and for NVIDIA's GPUs for Xid messages there"
-            }
-            GpuError::Descriptor { .. } => {
-                "use an adapter that imports dmabufs: this GPU's driver does not let a program map them"
             }
         }
     }

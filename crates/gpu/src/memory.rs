@@ -1,6 +1,6 @@
 //! Memory of a GPU: copies into it and out of it, and its export as a dmabuf.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::{Gpu, GpuError};
 
@@ -12,14 +12,20 @@ pub struct GpuMemory {
     gpu: Gpu,
     address: u64,
     length_bytes: usize,
+    of_host: bool,
 }
 
 impl GpuMemory {
     pub(crate) fn new(gpu: Gpu, length_bytes: usize) -> Result<GpuMemory, GpuError> {
         // Whole pages of the host, so that no other allocation shares an exported page.
-        let length_bytes = length_bytes.max(1).next_multiple_of(page_bytes());
-        let address = gpu.driver.allocate(gpu.handle, length_bytes)?;
-        let memory = GpuMemory { gpu, address, length_bytes };
+        let length_bytes = length_bytes.max(1).next_multiple_of(host_page_bytes());
+        let of_host = gpu.is_integrated()?;
+        let address = if of_host {
+            gpu.driver.allocate_of_host(gpu.handle, length_bytes)?
+        } else {
+            gpu.driver.allocate(gpu.handle, length_bytes)?
+        };
+        let memory = GpuMemory { gpu, address, length_bytes, of_host };
         memory.fill(0, 0, length_bytes)?;
         Ok(memory)
     }
@@ -36,6 +42,11 @@ impl GpuMemory {
     /// Bytes from there: those asked for, rounded up to pages of the host.
     pub fn length_bytes(&self) -> usize {
         self.length_bytes
+    }
+
+    /// Whether it is ordinary memory of the host, as that of integrated GPUs: registered by its address, without a dmabuf.
+    pub fn is_of_host(&self) -> bool {
+        self.of_host
     }
 
     /// Copies `bytes` to `offset`; drops those beyond the end. They are there when it returns.
@@ -90,7 +101,7 @@ impl GpuMemory {
     pub fn export(&self) -> Result<Export, GpuError> {
         let driver = self.gpu.driver;
         let (base, base_bytes) = driver.range_of(self.gpu.handle, self.address)?;
-        let page = page_bytes() as u64;
+        let page = host_page_bytes() as u64;
         let start = base - base % page;
         let end = (base + base_bytes as u64).next_multiple_of(page);
         let exported_bytes = (end - start) as usize;
@@ -103,7 +114,7 @@ impl Drop for GpuMemory {
     fn drop(&mut self) {
         // A failure is harmless: the process gives the memory back with its end.
         // SAFETY: copies borrow `self`, and MRs in it held it, so nothing uses it any more.
-        let _ = unsafe { self.gpu.driver.free(self.gpu.handle, self.address) };
+        let _ = unsafe { self.gpu.driver.free(self.gpu.handle, self.address, self.of_host) };
     }
 }
 
@@ -121,6 +132,18 @@ impl Export {
         self.offset
     }
 
+    /// Whether a program can map it, which most drivers of GPUs do not let it do.
+    pub fn can_be_mapped(&self) -> bool {
+        let rights = libc::PROT_READ | libc::PROT_WRITE;
+        let (length, descriptor) = (self.exported_bytes, self.descriptor.as_raw_fd());
+        // SAFETY: a new mapping touches no existing memory.
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), length, rights, libc::MAP_SHARED, descriptor, 0)
+        };
+        // SAFETY: mapped above, with this length.
+        start != libc::MAP_FAILED && unsafe { libc::munmap(start, length) } == 0
+    }
+
     /// Bytes of the exported range.
     pub fn exported_bytes(&self) -> usize {
         self.exported_bytes
@@ -134,7 +157,7 @@ impl AsFd for Export {
 }
 
 /// Bytes of this host's pages.
-pub(crate) fn page_bytes() -> usize {
+pub fn host_page_bytes() -> usize {
     // SAFETY: the call has no preconditions.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)

@@ -21,6 +21,8 @@ functions! { Functions {
     memory_info = c"hipMemGetInfo" (*mut usize, *mut usize) -> c_int;
     allocate = c"hipMalloc" (*mut *mut c_void, usize) -> c_int;
     free = c"hipFree" (*mut c_void) -> c_int;
+    allocate_of_host = c"hipHostMalloc" (*mut *mut c_void, usize, c_uint) -> c_int;
+    free_of_host = c"hipHostFree" (*mut c_void) -> c_int;
     address_range = c"hipMemGetAddressRange" (*mut *mut c_void, *mut usize, *mut c_void) -> c_int;
     copy = c"hipMemcpy" (*mut c_void, *const c_void, usize, c_int) -> c_int;
     fill = c"hipMemset" (*mut c_void, c_int, usize) -> c_int;
@@ -166,10 +168,20 @@ impl Driver for Rocm {
         Ok(address as u64)
     }
 
-    unsafe fn free(&self, gpu: usize, address: u64) -> Result<(), GpuError> {
+    fn allocate_of_host(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError> {
         self.enter(gpu)?;
+        let mut address = std::ptr::null_mut();
+        // SAFETY: it writes one address; 0 are the usual flags.
+        let code = unsafe { (self.functions.allocate_of_host)(&raw mut address, length_bytes, 0) };
+        self.check("hipHostMalloc", code, || format!("{length_bytes} bytes"))?;
+        Ok(address as u64)
+    }
+
+    unsafe fn free(&self, gpu: usize, address: u64, of_host: bool) -> Result<(), GpuError> {
+        self.enter(gpu)?;
+        let free = if of_host { self.functions.free_of_host } else { self.functions.free };
         // SAFETY: as the caller says.
-        let code = unsafe { (self.functions.free)(address as *mut c_void) };
+        let code = unsafe { free(address as *mut c_void) };
         self.check("hipFree", code, || format!("{address:#x}"))
     }
 

@@ -3,4 +3,5 @@
 
 pub mod device;
 pub mod host;
+pub mod pci;
 pub mod threads;

@@ -5,6 +5,7 @@ mod cm_caller;
 pub mod connect_cm;
 pub mod lesson;
 pub mod memory_needs;
+pub mod memory_place;
 pub mod needs;
 pub mod open_loop;
 pub mod outcome;

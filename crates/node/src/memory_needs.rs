@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP, pages};
+use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
 use machine::host::memory_text;
 use metrics::{latency::digits_for, timeline};
 use plan::{Case, Side, Sweep};
@@ -14,11 +14,14 @@ use protocol::{
     node_report::{DeviceKind, MemoryOffer},
 };
 use results::model::QpResult;
-use settings::{CallStyle, ConnectMode, MrMode, RecvQueue, Settings, Stop, Timestamps};
+use settings::{
+    CallStyle, ConnectMode, MemoryPlace, MrMode, RecvQueue, Settings, Stop, Timestamps,
+};
 use softroce::transport::{completion_queue_bytes, queue_pair_bytes, receive_queue_bytes};
-use verbs::{Pages, QpCapacity};
+use verbs::{QpCapacity, rounded_to_huge_pages};
 
 use crate::{
+    memory_place,
     needs::{EndRoles, Needs, check_posts, effective_workers, recorders},
     resources::NodeResources,
     run::set_up_qps,
@@ -204,7 +207,26 @@ impl fmt::Display for MemoryNeeds {
 pub(crate) fn admit(case: &Case, node: u32, resources: &NodeResources) -> Result<(), RunFailure> {
     case.flows.iter().try_for_each(|flow| check_posts(flow))?;
     let needs = MemoryNeeds::new(case, node, resources.device_kind());
-    needs.check(&resources.memory_offer(), &format!("the case {}", case.id))
+    needs.check(&resources.memory_offer(), &format!("the case {}", case.id))?;
+    memory_place::check_gpus(case, &[(node, resources.device_kind())])
+}
+
+/// Memory that an end may have: whether it has it, whether it is written even if nothing looks at payloads, and its layout.
+fn regions(flow: &Settings, side: Side) -> [(bool, bool, Layout); 3] {
+    let roles = EndRoles::new(flow, side);
+    let requests = Layout::requests(flow, &Geometry::from_flow(flow));
+    let fetches = flow.op.profile().fetches;
+    [
+        (roles.sends, fetches, requests),
+        (roles.receives, true, Layout::receives(flow)),
+        (roles.offers_memory, !fetches, requests),
+    ]
+}
+
+/// Bytes of the messages' memory of an end, wherever it lies.
+pub(crate) fn buffer_bytes(flow: &Settings, side: Side) -> u64 {
+    let wanted = regions(flow, side).into_iter().filter(|(wanted, ..)| *wanted);
+    wanted.map(|(.., layout)| layout.total_bytes() as u64).fold(0, u64::saturating_add)
 }
 
 fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
@@ -212,23 +234,19 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     let geometry = Geometry::from_flow(flow);
     let needs = Needs::new(flow, &geometry, roles);
     let qps = u64::from(flow.qps);
-    let requests = Layout::requests(flow, &geometry);
-    let profile = flow.op.profile();
-    let regions = [
-        (roles.sends, profile.fetches, requests),
-        (roles.receives, true, Layout::receives(flow)),
-        (roles.offers_memory, !profile.fetches, requests),
-    ];
+    let regions = regions(flow, side);
     let buffers = regions
         .iter()
         .filter(|(wanted, written, _)| {
             let is_filled = *written || flow.verify || flow.memory_bytes.is_some();
             *wanted && (is_filled || device == DeviceKind::System)
         })
-        .map(|(.., layout)| match pages(flow) {
+        .map(|(.., layout)| match memory_place::named(flow, side) {
             // They are reserved already, and no part of what is available.
-            Pages::Huge => 0,
-            pages => pages.rounded(layout.total_bytes() as u64),
+            MemoryPlace::Huge => 0,
+            MemoryPlace::Transparent => rounded_to_huge_pages(layout.total_bytes() as u64),
+            MemoryPlace::Ordinary | MemoryPlace::Dmabuf => layout.total_bytes() as u64,
+            MemoryPlace::Gpu(..) => 0,
         })
         .fold(0, u64::saturating_add);
     let mrs = regions.iter().filter(|(wanted, ..)| *wanted);

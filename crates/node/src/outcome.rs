@@ -47,6 +47,7 @@ pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> End
         sent,
         received: roles.receives.then(|| received(flow, end, clock)),
         receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
+        memory: objects.memory().cloned(),
         errors: end.troubles().map(Trouble::errors).sum(),
         posted_in_all: sums(end, |qp| qp.posted_in_all),
         received_in_all: sums(end, |qp| qp.received_in_all),

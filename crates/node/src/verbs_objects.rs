@@ -14,17 +14,20 @@ use protocol::{
     endpoints::{Endpoints, QpEndpoint},
     failure::RunFailure,
 };
+use results::model::EndMemory;
 use settings::{
     Access as OfferedAccess, CallStyle, ConnectMode, CqMode, Domains, Settings, Timestamps,
 };
 use verbs::{
-    Access, AddressHandle, CompletionQueue, CqCalls, GidType, LinkLayer, Port, ProtectionDomain,
-    QpCapacity, QpParts, QueuePair, Service, SharedReceiveQueue, ThreadDomain, VerbsError,
+    Access, AddressHandle, CompletionQueue, CqCalls, GidType, LinkLayer, Mapping, Port,
+    ProtectionDomain, QpCapacity, QpParts, QueuePair, Service, SharedReceiveQueue, ThreadDomain,
+    VerbsError,
 };
 
 pub use crate::needs::EndRoles;
 use crate::{
     connect_cm::{Connections, check_port},
+    memory_place,
     needs::{Needs, check_flow, effective_workers},
     port_path::{self, Agreed, psns, service},
     threads::NodeThreads,
@@ -40,6 +43,8 @@ pub struct VerbsObjects {
     local: Option<Regions>,
     receives: Option<Regions>,
     offered: Option<Regions>,
+    /// What the result says of them.
+    memory: Option<EndMemory>,
     shared_receives: Option<Arc<SharedReceives>>,
     /// The thread that serves each worker's part.
     threads: Vec<usize>,
@@ -74,8 +79,10 @@ impl VerbsObjects {
             check_port(port)?;
         }
         let pd = ProtectionDomain::new(&port.context)?;
+        let place = memory_place::place(flow, side, port, 0)?;
         let region = |wanted: bool, layout: Layout, access| {
-            wanted.then(|| Regions::new(&pd, flow, &layout, access, numa_node, &alive)).transpose()
+            let place = (place, numa_node);
+            wanted.then(|| Regions::new(&pd, flow, &layout, access, place, &alive)).transpose()
         };
         let requests = Layout::requests(flow, &geometry);
         let sizes = Sizes::new(flow);
@@ -87,6 +94,10 @@ impl VerbsObjects {
         {
             fill_for_reads(offered, flow, &sizes);
         }
+        let memory = [&local, &receives, &offered]
+            .into_iter()
+            .flatten()
+            .find_map(|regions| memory_place::in_result(flow, side, port, place, regions));
         let workers = if roles.sends || roles.receives { effective_workers(flow) } else { 0 };
         let threads = node_threads.threads_for(workers);
         let service = service(flow)?;
@@ -116,6 +127,7 @@ impl VerbsObjects {
             local,
             receives,
             offered,
+            memory,
             shared_receives,
             threads,
             cqs,
@@ -327,6 +339,20 @@ impl VerbsObjects {
             // A failure is harmless: the QP is in ERR already, or the device is gone.
             let _ = qp.to_error();
         }
+    }
+
+    /// What the result says of its memory, if that is not the host's ordinary.
+    pub fn memory(&self) -> Option<&EndMemory> {
+        self.memory.as_ref()
+    }
+
+    /// Whether memory on a GPU is still there.
+    ///
+    /// # Errors
+    /// The copy that failed.
+    pub fn check_memory(&self) -> Result<(), VerbsError> {
+        let regions = [&self.local, &self.receives, &self.offered].into_iter().flatten();
+        regions.map(Regions::mapping).try_for_each(Mapping::check)
     }
 
     pub fn roles(&self) -> EndRoles {

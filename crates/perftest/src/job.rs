@@ -7,8 +7,8 @@ use std::time::Duration;
 use plan::{Case, Flow, Sweep};
 use serde::{Deserialize, Serialize};
 use settings::{
-    Access, AtomicTarget, ConnectMode, CqMode, Mtu, Op, Ordering, PollMode, ROWS, Settings, Spread,
-    Stop, Warmup,
+    Access, AtomicTarget, ConnectMode, CqMode, GpuMaker, MemoryPlace, Mtu, Op, Ordering, PollMode,
+    ROWS, Register, Row, Settings, Spread, Stop, Warmup,
 };
 
 use crate::program::Program;
@@ -173,8 +173,27 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     if let Some(atomic) = atomic {
         arguments.extend(["-A".to_owned(), atomic.to_owned()]);
     }
+    if let Some((maker, number)) = gpu(case) {
+        arguments.push(format!("--use_{maker}={number}"));
+        if case.register != Register::PeerMemory {
+            arguments.push(format!("--use_{maker}_dmabuf"));
+        }
+    }
     arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
     arguments
+}
+
+/// The GPU on which both ends have their memory.
+fn gpu(case: &Case) -> Option<(GpuMaker, u32)> {
+    let [flow] = case.flows.as_slice() else { return None };
+    match (flow.memory_at.client, flow.memory_at.server) {
+        (MemoryPlace::Gpu(maker, Some(number)), other)
+            if other == MemoryPlace::Gpu(maker, Some(number)) =>
+        {
+            Some((maker, number))
+        }
+        _ => None,
+    }
 }
 
 /// perftest's window and its margin on either side of it, in whole seconds. Without a warm-up in the case
@@ -215,11 +234,12 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 14] = [
+const ONLY_HERE: [&str; 15] = [
     "recv-queue",
     "sges",
     "mr",
-    "pages",
+    "memory-at",
+    "register",
     "alignment",
     "offset",
     "post",
@@ -272,7 +292,8 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
     }
     let usual = Settings::default();
     let mut own = ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag));
-    if let Some(row) = own.find(|row| !row.is_equal(case, &usual)) {
+    let is_gpu = |row: &Row| gpu(case).is_some() && ["memory-at", "register"].contains(&row.flag);
+    if let Some(row) = own.find(|row| !row.is_equal(case, &usual) && !is_gpu(row)) {
         return misfit(
             case,
             format!("it does not support --{} {}", row.flag, row.text(case)),

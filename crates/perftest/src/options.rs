@@ -3,7 +3,7 @@
 //! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that only
 //! 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
 
-use Here::{Already, Flag, Not, OneOf, Setting, Unchanged};
+use Here::{Already, Flag, Not, OneOf, Prefixed, Setting, Unchanged};
 
 #[derive(Clone, Copy, Debug)]
 pub struct PerftestOption {
@@ -26,6 +26,8 @@ pub enum Here {
     Flag(&'static str),
     /// This flag with this value.
     Setting(&'static str, &'static str),
+    /// This flag, with these letters and the value of the option.
+    Prefixed(&'static str, &'static str),
     /// By its value; another value is refused, with this sentence.
     OneOf(&'static [(&'static str, Meaning)], &'static str),
     /// Nothing: what it asks for is so in any case. The sentence says how.
@@ -82,7 +84,7 @@ const PORTS: &str = "a file with a `[[flow]]` for each port has figures of each;
 const NUMA: &str =
     "`--cores LIST` names the cores; without it they are those of the device's NUMA node";
 const MULTICAST: &str = "there is no multicast; `--service ud` sends datagrams from QP to QP";
-const HOST_MEMORY: &str = "messages lie in the host's ordinary memory";
+const HOST_MEMORY: &str = "`--memory-at` names what messages can lie in: the host's memory, a dmabuf, a GPU of CUDA or ROCm";
 const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used";
 const PATH: &str = "paths come from the ports and the other end";
 const DRIVER: &str = "the driver's default is used";
@@ -125,7 +127,11 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("retry_count", Flag("retry-cnt")).with("N"),
     long("send_with_imm", Setting("op", "send-imm")),
     long("tclass", Flag("traffic-class")).with("N"),
-    long("use_hugepages", Setting("pages", "huge")),
+    long("use_hugepages", Setting("memory-at", "huge")),
+    long("use_cuda", Prefixed("memory-at", "cuda:")).with("ID"),
+    long("use_cuda_dmabuf", Setting("register", "dmabuf")),
+    long("use_rocm", Prefixed("memory-at", "rocm:")).with("ID"),
+    long("use_rocm_dmabuf", Setting("register", "dmabuf")),
     long("use-srq", Setting("recv-queue", "shared")),
     long("write_with_imm", Setting("op", "write-imm")),
     both(
@@ -243,9 +249,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("odp", Not(HOST_MEMORY)),
     long("opencl_platform_id", Not(HOST_MEMORY)).with("ID"),
     long("use-null-mr", Not(HOST_MEMORY)),
-    long("use_cuda", Not(HOST_MEMORY)).with("ID"),
     long("use_cuda_bus_id", Not(HOST_MEMORY)).with("ID"),
-    long("use_cuda_dmabuf", Not(HOST_MEMORY)),
     long("use_cuda_pcie_mapping", Not(HOST_MEMORY)),
     long("use_data_direct", Not(HOST_MEMORY)),
     long("use_hl", Not(HOST_MEMORY)).with("ID"),
@@ -259,8 +263,6 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("use_neuron", Not(HOST_MEMORY)).with("ID"),
     long("use_neuron_dmabuf", Not(HOST_MEMORY)),
     long("use_opencl", Not(HOST_MEMORY)).with("ID"),
-    long("use_rocm", Not(HOST_MEMORY)).with("ID"),
-    long("use_rocm_dmabuf", Not(HOST_MEMORY)),
 ];
 
 const CONNECTION_TYPES: &[(&str, Meaning)] =
@@ -293,7 +295,7 @@ mod tests {
     fn values_are_where_they_are_needed() {
         for option in OPTIONS {
             let is_sound = match option.here {
-                OneOf(..) => option.value.is_some(),
+                OneOf(..) | Prefixed(..) => option.value.is_some(),
                 Setting(..) | Unchanged => option.value.is_none(),
                 Flag(_) | Already(_) | Not(_) => true,
             };

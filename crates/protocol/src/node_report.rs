@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use machine::device::Lossless;
 use plan::{FlowDevice, Side};
 use results::model::{
-    ConnectStep, Device, FlowResult, Latency, LossUnknown, PathEvent, QpResult, ReceiveQueues,
-    Received, WorkerResult,
+    ConnectStep, Device, EndMemory, FlowResult, Latency, LossUnknown, PathEvent, QpResult,
+    ReceiveQueues, Received, WorkerResult,
 };
 use verbs::{Network, Port, PortLimits};
 
@@ -81,6 +81,8 @@ pub struct EndReport {
     pub received: Option<Received>,
     /// Its receive queues and their memory; `None` if it posts no receives.
     pub receive_queues: Option<ReceiveQueues>,
+    /// Its memory, if that is not the host's ordinary; the coordinator knows the node.
+    pub memory: Option<EndMemory>,
     /// Errors that its workers met.
     pub errors: u64,
     /// Messages posted on each QP since it was made.
@@ -357,6 +359,7 @@ mod tests {
             window_ns: Some((u64::MAX, u64::MAX)),
             received: None,
             receive_queues: None,
+            memory: None,
             errors: 0,
             posted_in_all: vec![1 << 40; qps as usize],
             received_in_all: vec![1 << 40; qps as usize],

@@ -8,6 +8,7 @@ mod derived;
 mod given;
 mod lists;
 mod op;
+mod places;
 mod row;
 mod rules;
 mod table;
@@ -20,6 +21,7 @@ pub use derived::{NO_VALUE, Stop, differing, telling_apart};
 pub use given::{Given, GivenError};
 pub use lists::{QpNumbers, QpWeights, RangeError, SizeMix, SmoothTurns};
 pub use op::{ATOMIC_BYTES, Access, LARGEST_MTU_BYTES, Op, Profile, Service, Workload};
+pub use places::{GpuMaker, MemoryAt, MemoryPlace, PlaceError, Register};
 pub use row::{Id, Scope, SettingError, Takes};
 pub use rules::{Misfit, Rule, RuleKind, rules};
 pub use table::{ROWS, Row, Settings};
@@ -27,5 +29,5 @@ pub use text::{is_near, listed, nearest};
 pub use units::{MemorySize, Rate, RateError, Size, TimeSpan};
 pub use words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
-    PageKind, Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };

@@ -3,12 +3,13 @@
 
 use super::lists::{QpNumbers, QpWeights, SizeMix};
 use super::op::{Service, Workload};
+use super::places::{MemoryAt, Register};
 use super::units::Rate;
 use super::units::{MemorySize, Size, TimeSpan, bytes};
 use super::words::Pattern;
 use super::words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
-    PageKind, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
 /// A setting, as a row of the table.
@@ -278,7 +279,8 @@ by_their_words!(
     Service,
     RecvQueue,
     MrMode,
-    PageKind,
+    MemoryAt,
+    Register,
     Ordering,
     TouchOrder,
     CqMode,

@@ -222,7 +222,7 @@ macro_rules! rules {
     };
 }
 
-const OF_TRAFFIC: &str = "cq size size-mix workers tx-depth signal-every post-list inline sges mr pages ordering alignment \
+const OF_TRAFFIC: &str = "cq size size-mix workers tx-depth signal-every post-list inline sges mr memory-at register ordering alignment \
     offset memory touch-order spread outstanding qp-weights poll post poll-api domains timestamps seed \
     no-latency cq-depth";
 
@@ -256,6 +256,15 @@ const TOO_LONG: Rule = Rule {
 /// A rule on places that atomic operations cannot act on.
 const ATOMIC_PLACE: Rule = Rule {
     says: "on atomic operations, but for multiples of 8: they act on 8 aligned bytes",
+    ..Rule::REFUSED
+};
+
+/// A rule on what the CPU does in messages' memory, which it cannot do on a GPU.
+const NOT_ON_GPU: Rule = Rule {
+    flags: "memory-at",
+    hint: |_| {
+        "take --op send, send-imm, write-imm or read, without --inline, or --memory-at ordinary or dmabuf".to_owned()
+    },
     ..Rule::REFUSED
 };
 
@@ -428,6 +437,24 @@ rules! {
     Rule::IGNORED {
         flags: "rx-depth", says: "without --op send, send-imm or write-imm: other operations take no receives",
         is_broken: |it| !it.op.profile().receives,
+    }
+    Rule::NO_EFFECT {
+        flags: "register", says: "without --memory-at cuda or rocm: other memory is registered in one way",
+        is_broken: |it| !it.memory_at.has_gpu(),
+    }
+    NOT_ON_GPU {
+        says: "on atomic operations: their words are looked at by the CPU",
+        is_broken: |it| it.memory_at.has_gpu() && is_atomic(it),
+    }
+    NOT_ON_GPU {
+        says: "with --inline: the CPU copies inline messages, and cannot read a GPU's memory",
+        is_broken: |it| it.memory_at.has_gpu() && it.inline_bytes > 0,
+    }
+    NOT_ON_GPU {
+        says: "with --ping-pong on --op write, or over uc and ud: the CPU waits for a byte in memory",
+        is_broken: |it| {
+            it.memory_at.has_gpu() && (it.awaits_bytes() || it.is_answered() && !it.service.is_reliable())
+        },
     }
     ATOMIC_PLACE {
         flags: "alignment", is_broken: |it| is_atomic(it) && !it.alignment_bytes.is_multiple_of(ATOMIC_BYTES),
@@ -695,6 +722,7 @@ mod tests {
     spread=round-robin qp-weights=1:1,1:2|spread=hash workers=2|spread=hash signal-every=2 outstanding=1
     spread=hash tx-depth=1 outstanding=2|no-latency=true|timestamps=device|domains=thread workers=2
     qps=65536 tx-depth=65536|rate=1M pace=device|rate=1M|rate=1M spread=hash|rate=1M iters=1
+    memory-at=cuda:0 op=fetch-add|memory-at=cuda:0 inline=8|memory-at=rocm:0 ping-pong=true op=write
     rate=50% pace=device|ping-pong=true|ping-pong=true verify=true|ping-pong=true op=write|rate=1M pace=device op=read|rate=1M pace=device size=1G";
 
     fn settings(words: &str) -> Settings {
@@ -761,7 +789,7 @@ mod tests {
         #[test]
         fn a_misfit_says_what_to_change(rows in proptest::collection::vec((0..ROWS.len(), 0..40usize), 0..6)) {
             let values = "true 0 1 3 7 64 2048 49152 write read fetch-add connect uc ud shared per-qp ring 64:1,128:3 huge \
-                          random hash round-robin 4:1,2:3 event cm extended thread device 2M 50% fixed 3s";
+                          random hash round-robin 4:1,2:3 event cm extended thread device 2M 50% fixed 3s cuda:0 peermem";
             let values: Vec<&str> = values.split_whitespace().collect();
             let mut settings = Settings::unfitted();
             for (row, first) in rows {

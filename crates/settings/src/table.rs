@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 
 use super::lists::{QpNumbers, QpWeights, SizeMix};
 use super::op::{Op, Service, Workload};
+use super::places::{MemoryAt, Register};
 use super::row::{self, Id, Scope, Takes, Value};
 use super::units::Rate;
 use super::units::TimeSpan;
 use super::words::Pattern;
 use super::words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
-    PageKind, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
 
 /// The largest number that programs which read JSON's numbers as `double`, such as jq, keep as it is.
@@ -194,12 +195,20 @@ settings! {
         column: "mr",
         title: "memory regions", label: "MR {}", is_quiet: true,
     }
-    /// Pages for message buffers: usual, huge (usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent (as
-    /// large, if the kernel has some)
-    pages: PageKind = PageKind::Usual => {
-        flag: "pages", heading: BUFFERS, takes: Takes::List, default: "usual", id: Id::Letter('P'),
-        column: "pages",
-        title: "pages", label: "{} pages", is_quiet: true,
+    /// Memory for messages: ordinary, huge (pages of usually 2 MiB, reserved in /proc/sys/vm/nr_hugepages), transparent
+    /// (as large, if the kernel has some), dmabuf (the host's, behind a dmabuf), cuda:N or rocm:N (a GPU's), cuda:auto
+    /// (the GPU nearest to the adapter); client=PLACE and server=PLACE are for one end
+    memory_at: MemoryAt = MemoryAt::default() => {
+        flag: "memory-at", heading: BUFFERS, takes: Takes::List, default: "ordinary", id: Id::Letter('P'),
+        column: "memory-at",
+        title: "place of memory", label: "memory {}", is_quiet: true,
+    }
+    /// Registration of a GPU's memory: dmabuf (ibv_reg_dmabuf_mr), peermem (ibv_reg_mr, with a peer-memory module), auto
+    /// (dmabuf, else peermem)
+    register: Register = Register::Auto => {
+        flag: "register", heading: BUFFERS, takes: Takes::List, default: "auto", id: Id::Word,
+        column: "register",
+        title: "registration", label: "registered by {}", is_quiet: true,
     }
     /// PCIe ordering of the adapter's writes: relaxed (they may pass each other, if driver and adapter can; faster on
     /// many AMD hosts; perftest's default), strict

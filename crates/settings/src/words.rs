@@ -166,18 +166,6 @@ words! {
 }
 
 words! {
-    /// The pages of the messages' memory.
-    PageKind {
-        /// Those that the kernel gives without a request, 4 KiB on most machines.
-        Usual = "usual",
-        /// Huge pages, which were reserved.
-        Huge = "huge",
-        /// Huge pages of 2 MiB where the kernel finds some.
-        Transparent = "transparent",
-    }
-}
-
-words! {
     /// How messages follow each other in a working set.
     TouchOrder {
         /// Each lies behind the one before.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::{fmt, io};
 
+use gpu::GpuError;
+
 /// An enum of calls, each in a row with the name that its manual page has for it.
 macro_rules! calls {
     ($(#[$about:meta])* $type:ident { $($(#[$note:meta])* $call:ident $({ $field:ident: $of:ty })? = $name:literal,)* }) => {
@@ -30,6 +32,9 @@ calls! {
         AllocPd = "ibv_alloc_pd",
         AllocMemory = "allocating buffer memory (mmap)",
         RegMr = "ibv_reg_mr",
+        RegDmabufMr = "ibv_reg_dmabuf_mr",
+        /// Of a GPU's memory, by its address.
+        RegPeerMemory = "ibv_reg_mr of a GPU's memory",
         CreateChannel = "ibv_create_comp_channel",
         CreateEventFd = "creating an eventfd to wake a thread",
         CreateCq = "ibv_create_cq",
@@ -116,11 +121,22 @@ pub enum VerbsError {
         instead: &'static str,
     },
     #[error(
-        "--pages huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
+        "--memory-at huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
     )]
     NoHugePages { needed: u64, mib: usize },
-    #[error("--pages transparent needs transparent huge pages, but this machine's kernel has none")]
+    #[error(
+        "--memory-at transparent needs transparent huge pages, but this machine's kernel has none"
+    )]
     NoTransparentPages,
+    #[error("no dmabuf of {bytes} bytes is to be had on this machine: {reasons}")]
+    NoDmabuf {
+        bytes: usize,
+        reasons: String,
+        /// The kernel has none of the devices that make one.
+        is_missing: bool,
+    },
+    #[error(transparent)]
+    Gpu(#[from] GpuError),
     #[error("{flag} works only on the embedded software device, not on {device}")]
     OnlyOnEmbeddedDevice {
         flag: &'static str,
@@ -156,7 +172,11 @@ impl VerbsError {
     /// Whether the request is at fault (a flag names something missing, or asks for more than the device has), rather
     /// than the run.
     pub fn is_bad_input(&self) -> bool {
-        !matches!(self, VerbsError::Call { .. })
+        match self {
+            VerbsError::Call { .. } => false,
+            VerbsError::Gpu(error) => !matches!(error, GpuError::Call { .. }),
+            _ => true,
+        }
     }
 
     pub fn hint(&self) -> Option<String> {
@@ -190,12 +210,29 @@ impl VerbsError {
             VerbsError::NoHugePages { needed, .. } => {
                 return Some(format!(
                     "reserve them early, before memory is fragmented: `echo {needed} | sudo tee \
-                     /proc/sys/vm/nr_hugepages`; --pages transparent needs no reservation"
+                     /proc/sys/vm/nr_hugepages`; --memory-at transparent needs no reservation"
                 ));
             }
             VerbsError::NoTransparentPages => {
-                return Some("leave --pages out, or reserve huge pages for --pages huge".into());
+                return Some(
+                    "leave --memory-at out, or reserve huge pages for --memory-at huge".into(),
+                );
             }
+            VerbsError::NoDmabuf { is_missing: true, .. } => {
+                return Some(
+                    "take a kernel with CONFIG_DMABUF_HEAPS_SYSTEM or CONFIG_UDMABUF (`modprobe udmabuf`); in a \
+                     container, give it /dev/dma_heap/system or /dev/udmabuf"
+                        .into(),
+                );
+            }
+            VerbsError::NoDmabuf { .. } => {
+                return Some(
+                    "run as a user who may open /dev/dma_heap/system or /dev/udmabuf, or for more memory raise \
+                     /sys/module/udmabuf/parameters/size_limit_mb"
+                        .into(),
+                );
+            }
+            VerbsError::Gpu(error) => return Some(error.hint().to_owned()),
             VerbsError::OnlyOnEmbeddedDevice { instead, .. } => {
                 return Some(format!(
                     "choose the embedded device with --device soft0; with Soft-RoCE, {instead}"
@@ -236,8 +273,25 @@ impl VerbsError {
                 "run `rocebench doctor`: the device's node in /dev/infiniband is missing, as in a container without \
                  it, or this user has no permission for it; the embedded device needs none: --device soft0"
             }
+            (Operation::RegDmabufMr, libc::EOPNOTSUPP | libc::EPROTONOSUPPORT) => {
+                "take --register peermem or another adapter: this one's driver, kernel or libibverbs imports no dmabufs"
+            }
+            (Operation::RegDmabufMr, libc::EINVAL) => {
+                "take a newer kernel and driver of the adapter, or --register peermem: the dmabuf cannot be \
+                 attached to this adapter; look at `dmesg`, at ACS and at the IOMMU (`rdma_topo check`)"
+            }
+            (
+                Operation::RegPeerMemory,
+                libc::EFAULT | libc::EINVAL | libc::EPROTONOSUPPORT | libc::EOPNOTSUPP,
+            ) => {
+                "load the peer-memory module (`sudo modprobe nvidia-peermem`; with ROCm, amdgpu of the installed \
+                 driver), and the adapter's driver again if that was loaded first: without it the address is \
+                 taken for ordinary memory; or take --register dmabuf"
+            }
             (
                 Operation::RegMr
+                | Operation::RegDmabufMr
+                | Operation::RegPeerMemory
                 | Operation::CreateCq
                 | Operation::CreateCqEx
                 | Operation::CreateSrq

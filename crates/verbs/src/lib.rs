@@ -1,11 +1,12 @@
-//! Safe verbs objects with ownership and errors. The only module with `unsafe` code: its functions are safe to call
-//! in any order and from any thread.
+//! Safe verbs objects with ownership and errors, and memory for them. Its functions are safe to call in any order and from
+//! any thread.
 
 mod adapter;
 mod channel;
 pub mod cm;
 mod cq;
 mod device;
+mod dmabuf;
 mod error;
 mod events;
 mod extended;
@@ -13,6 +14,7 @@ mod ffi;
 mod gid;
 mod kernel;
 mod library;
+mod mapping;
 mod memory;
 mod qp;
 mod qp_attributes;
@@ -25,6 +27,7 @@ pub use adapter::{Adapter, AdapterPort, Adapters, Extensions, PortLimits, Refuse
 pub use channel::{CompletionChannel, Sleeper, Wakeup};
 pub use cq::{Completion, CompletionQueue, POLL_BATCH, WcBatch, WcStatus};
 pub use device::{Context, DeviceLimits, Pacing, PortInfo, Services, StampClock};
+pub use dmabuf::DmabufSource;
 pub use error::{Operation, Teardown, VerbsError, tear_down};
 pub use events::{AsyncEvent, AsyncEvents};
 pub use extended::CqCalls;
@@ -34,7 +37,8 @@ pub use gid::{
 };
 pub use kernel::{Driver, KernelLink, LinkLayer, kernel_driver};
 pub use library::VerbsLibrary;
-pub use memory::{Access, Mapping, MemoryRegion, Ordering, Pages, ProtectionDomain, ThreadDomain};
+pub use mapping::{Mapping, Place, Registration, rounded_to_huge_pages};
+pub use memory::{Access, MemoryRegion, Ordering, ProtectionDomain, ThreadDomain};
 pub use qp::{AddressHandle, QpParts, QueuePair, SharedReceiveQueue};
 pub use qp_attributes::{Path, QpAttributes, QpCapacity, QpState, Reliability, RemoteQp, Service};
 pub use recv_ring::{RecvRing, RecvTemplate};

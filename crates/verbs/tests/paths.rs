@@ -10,9 +10,9 @@ use null_verbs::personas::ALL;
 use rdma_sys::{ibv_access_flags, ibv_mr, ibv_pd};
 use testing::null_library::{PersonaMachine, persona};
 use verbs::{
-    Access, Adapters, CompletionQueue, LinkLayer, Mapping, MemoryRegion, Ordering, Pages, Path,
-    Port, PortRequest, ProtectionDomain, QpCapacity, QueuePair, Reliability, RemoteQp, Transport,
-    VerbsLibrary, select,
+    Access, Adapters, CompletionQueue, LinkLayer, Mapping, MemoryRegion, Ordering, Path, Place,
+    Port, PortRequest, ProtectionDomain, QpCapacity, QueuePair, Registration, Reliability,
+    RemoteQp, Transport, VerbsLibrary, select,
 };
 
 fn port(machine: &PersonaMachine) -> Port {
@@ -144,10 +144,11 @@ fn relaxed_ordering_is_asked_for_where_the_setting_says_so() {
     let library = Box::leak(Box::new(VerbsLibrary { reg_mr: remembering, ..*machine.library() }));
     let port = select(library, &PortRequest::default(), None).unwrap();
     let pd = ProtectionDomain::new(&port.context).unwrap();
-    let mapping = Mapping::new(4096, Pages::Usual, None).unwrap();
+    let mapping = Mapping::new(4096, Place::Ordinary, None).unwrap();
     let bit = ibv_access_flags::IBV_ACCESS_RELAXED_ORDERING.0.cast_signed();
     for (ordering, is_asked) in [(Ordering::Relaxed, true), (Ordering::Strict, false)] {
-        MemoryRegion::within(&pd, &mapping, 0, 64, (Access::RemoteWrite, ordering)).unwrap();
+        let rights = (Access::RemoteWrite, ordering);
+        MemoryRegion::within(&pd, &mapping, (0, 64), rights, Registration::Address).unwrap();
         assert_eq!(ACCESS.load(Relaxed) & bit != 0, is_asked, "{ordering:?}");
     }
 }

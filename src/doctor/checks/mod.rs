@@ -2,6 +2,7 @@
 //! reports what it cannot see without root.
 
 mod firewall;
+mod gpu;
 mod hardware;
 mod kernel;
 mod ports;
@@ -29,6 +30,7 @@ pub fn run_all(subject: &Subject<'_>) -> Vec<Finding> {
         hardware::check_numa,
         hardware::check_cpu,
         ports::check_flow_control,
+        gpu::check_gpus,
         kernel::check_huge_pages,
         kernel::check_versions,
     ]

@@ -178,10 +178,14 @@ impl EarlyEnd {
     pub(super) fn failure(self, ends: &[FlowEnd]) -> RunFailure {
         let troubles = ends.iter().flat_map(FlowEnd::troubles);
         match self {
-            EarlyEnd::Workers => RunFailure::from_trouble(&troubles).unwrap_or_else(|| {
-                let text = "a worker stopped without a reason: this is a fault of rocebench";
-                RunFailure::new(text, None)
-            }),
+            EarlyEnd::Workers => ends
+                .iter()
+                .find_map(|end| end.objects.check_memory().err().map(RunFailure::from))
+                .or_else(|| RunFailure::from_trouble(&troubles))
+                .unwrap_or_else(|| {
+                    let text = "a worker stopped without a reason: this is a fault of rocebench";
+                    RunFailure::new(text, None)
+                }),
             EarlyEnd::Known(failure) => failure,
             EarlyEnd::Interrupted | EarlyEnd::Finish { .. } => RunFailure::server_stopped(),
         }

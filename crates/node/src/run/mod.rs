@@ -41,6 +41,7 @@ pub(crate) use self::{
 pub use self::{flow_end::FlowEnd, notes::Sampled};
 use crate::{
     connect_cm::{Listener, check_port},
+    memory_place,
     needs::{EndRoles, effective_workers},
     outcome::{self, end_report},
     resources::NodeResources,
@@ -240,6 +241,7 @@ impl<'a> Run<'a> {
             let rail = self.resources.rail_of(port);
             let of_group =
                 threads.take_group(rail.unwrap_or(over_none + usize::from(flow.worker_set)));
+            flow.memory_at = memory_place::chosen(&flow, side, port, rail.unwrap_or_default())?;
             if rail.is_some() {
                 flow.workers = flow.workers.min(u32::try_from(of_group).unwrap_or(u32::MAX));
             }
@@ -561,6 +563,9 @@ impl<'a> Run<'a> {
         }
         for end in self.ends.iter().filter(|end| !end.initiates()) {
             end.set_phase(Phase::Drain);
+        }
+        for end in &self.ends {
+            end.objects.check_memory().map_err(RunFailure::from)?;
         }
         let mut ends = self.ends.iter().zip(peers);
         if let Some(mismatch) = ends.find_map(|(end, peer)| end.mismatch(peer, self.link)) {

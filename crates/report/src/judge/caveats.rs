@@ -10,8 +10,16 @@ use results::model::{Device, Load, ResultFile, Run, saturating_sum};
 use settings::listed;
 
 /// Each finds things of one kind.
-const OF_RESULT: &[fn(&ResultFile) -> Vec<Finding>] =
-    &[full_send_queues, never_sent, exchanges, timed_messages, half_trips, loss_unknown, software];
+const OF_RESULT: &[fn(&ResultFile) -> Vec<Finding>] = &[
+    full_send_queues,
+    never_sent,
+    exchanges,
+    timed_messages,
+    half_trips,
+    loss_unknown,
+    places,
+    software,
+];
 
 /// Most nodes that are named one by one.
 const MOST_NODES: usize = 8;
@@ -126,6 +134,27 @@ fn half_trips(result: &ResultFile) -> Vec<Finding> {
     let of_cases = of_cases(cases.len(), result.cases.len());
     let text = format!("Latency is half of a ping-pong's round trip{of_cases}.");
     vec![caveat("half_trips", Subject { cases, ..Subject::default() }, text)]
+}
+
+/// Memory that is not the host's ordinary: whose it is, how its device learnt of it, and how near they are.
+fn places(result: &ResultFile) -> Vec<Finding> {
+    let flows = result.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows);
+    let ends = flows.flat_map(|flow| &flow.memory).map(|memory| {
+        let mut text = format!("Memory at {} is {} of {}", memory.node, memory.place, memory.of);
+        text += &format!(", registered by {}", memory.registered_by);
+        if let Some(distance) = &memory.distance {
+            text += &format!(", {distance} as the adapter");
+        }
+        if let Some(nearer) = &memory.nearer {
+            text += &format!("; {nearer} is nearer: take that, or :auto");
+        }
+        (text + ".", memory.node.clone())
+    });
+    let ends: BTreeSet<(String, String)> = ends.collect();
+    let finding = |(text, node): (String, String)| {
+        caveat("memory", Subject { nodes: vec![node], ..Subject::default() }, text)
+    };
+    ends.into_iter().map(finding).collect()
 }
 
 /// Devices whose counters do not show lost packets, and why.

@@ -60,6 +60,41 @@ pub struct FlowResult {
     pub delivery: Option<Delivery>,
     /// Receives at the node `to`, for operations that use them; `null` otherwise.
     pub receive_queues: Option<ReceiveQueues>,
+    /// The memory of its ends, of those that have it behind a dmabuf or on a GPU; left out if none has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memory: Vec<EndMemory>,
+}
+
+/// Memory of a flow's end that is not the host's ordinary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EndMemory {
+    /// The node of the end.
+    pub node: String,
+    /// Its place: `dmabuf`, or a GPU, `cuda:0`.
+    pub place: String,
+    /// Whose it is: what made the dmabuf, or the GPU's name and its PCI address.
+    pub of: String,
+    /// How the device learnt of it.
+    pub registered_by: RegisteredBy,
+    /// From the GPU to the device, over PCIe; `null` of the host's memory, and if unknown.
+    pub distance: Option<String>,
+    /// A GPU that is nearer to the device; `null` if there is none.
+    pub nearer: Option<String>,
+}
+
+names! {
+    /// How a device learnt of memory.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    RegisteredBy {
+        /// By its address: it is the host's.
+        #[default]
+        Address = "ibv_reg_mr",
+        /// By its dmabuf.
+        Dmabuf = "ibv_reg_dmabuf_mr",
+        /// By its address on a GPU, which a peer-memory module of the kernel knows.
+        PeerMemory = "ibv_reg_mr and peer memory",
+    }
 }
 
 impl FlowResult {

@@ -18,9 +18,9 @@ pub use distribution::{
     BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
 };
 pub use flow::{
-    Delivery, Doubt, DoubtKind, Fairness, FlowResult, Gaps, Limits, Load, LoadVerdict, NotKeptBy,
-    QpResult, QpTimeline, ReceiveQueues, Received, StarvedQp, Timeline, Totals, Window, gbit_per_s,
-    in_one_line, mmsg_per_s, saturating_sum,
+    Delivery, Doubt, DoubtKind, EndMemory, Fairness, FlowResult, Gaps, Limits, Load, LoadVerdict,
+    NotKeptBy, QpResult, QpTimeline, ReceiveQueues, Received, RegisteredBy, StarvedQp, Timeline,
+    Totals, Window, gbit_per_s, in_one_line, mmsg_per_s, saturating_sum,
 };
 pub use run::{
     Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeResult,
