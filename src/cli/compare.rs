@@ -362,7 +362,7 @@ impl Measurer for Launches<'_> {
         Stop { most, budget: Some(self.args.budget.into()) }
     }
 
-    fn elapsed(&self) -> Duration {
+    fn spent(&self) -> Duration {
         self.began.elapsed()
     }
 }
@@ -481,13 +481,13 @@ impl<'a> Side<'a> {
     /// # Errors
     /// Bad input that names it.
     fn check(&self) -> Result<(), Failure> {
-        for folder in self.values("lib").filter(|folder| !Path::new(folder).is_dir()) {
-            let text = format!("--{} lib={folder}: there is no such folder", self.name);
-            return Err(
-                Failure::bad_input(text).with_hint("name the folder that has the libraries")
-            );
+        match self.values("lib").find(|folder| !Path::new(folder).is_dir()) {
+            None => Ok(()),
+            Some(folder) => {
+                let text = format!("--{} lib={folder}: there is no such folder", self.name);
+                Err(Failure::bad_input(text).with_hint("name the folder that has the libraries"))
+            }
         }
-        Ok(())
     }
 
     /// How many results its launches have left so far.

@@ -49,7 +49,7 @@ impl Bench for Victim<'_, '_> {
     fn measure(&mut self, side: usize, round: u32) -> Result<Measured, StopReason> {
         let case = &self.sweeper.sweep.cases[side];
         self.sweeper.run(side, case, round, self.least.max(round))?;
-        let run = self.sweeper.outcome.result.cases.get(side).and_then(|case| case.runs.last());
+        let run = self.sweeper.outcome.result.cases.get(side).and_then(|result| result.runs.last());
         let figures = match run {
             Some(run) => Figures::from_run(run, victims(self.alone)),
             None => Err("there was no run".to_owned()),

@@ -8,6 +8,7 @@ use settings::{Pattern, Settings};
 
 use super::*;
 use plan::quick::most_further;
+use report::judge::finding::Finding;
 
 const NODES: usize = 64;
 const ROUNDS: usize = 2 * (NODES - 1);
@@ -78,7 +79,7 @@ impl<'a> Network<'a> {
                 return mesh
                     .findings
                     .into_iter()
-                    .filter(|finding| finding.is_problem())
+                    .filter(Finding::is_problem)
                     .map(|finding| (finding.id, finding.subject.nodes))
                     .collect();
             }

@@ -287,8 +287,8 @@ fn every_document_is_written_where_it_was_asked_for() {
     let home = tempdir().unwrap();
     let copy = home.path().join("base.json").display().to_string();
     fs::copy(same_sides[0], &copy).unwrap();
-    let folder = home.path().display().to_string();
-    for side in [&copy, &folder] {
+    let copies = home.path().display().to_string();
+    for side in [&copy, &copies] {
         let ran = compare(&[side, same_sides[1], "--json", &copy]).ends(2);
         has(&ran.err, ["--json would replace", "which this command reads"]);
     }

@@ -152,13 +152,13 @@ fn a_launch_that_fails_ends_it_with_3_and_what_was_measured_is_kept() {
 #[test]
 fn a_side_that_hangs_or_leaves_no_result_is_named() {
     let hangs = Gate::new("while :; do sleep 0.01; done");
-    let ran = hangs.run(&["--budget", "300ms"]).ends(2);
-    has(&ran.err, ["--budget 300ms is too small: a launch of base did not end within it"]);
+    let late = hangs.run(&["--budget", "300ms"]).ends(2);
+    has(&late.err, ["--budget 300ms is too small: a launch of base did not end within it"]);
     let silent = Gate::new("exit 0");
     has(&silent.run(&[]).ends(3).err, ["a launch of base ended well and left 0 results"]);
     let nowhere = Gate::against("same.json", unchanged);
-    let ran = nowhere.run(&["--new", "lib=/nonexistent"]).ends(2);
-    has(&ran.err, ["--new lib=/nonexistent: there is no such folder"]);
+    let refused = nowhere.run(&["--new", "lib=/nonexistent"]).ends(2);
+    has(&refused.err, ["--new lib=/nonexistent: there is no such folder"]);
     assert!(!nowhere.path("out").exists());
 }
 

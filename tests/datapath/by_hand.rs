@@ -118,7 +118,10 @@ pub fn set_up(flags: &str, device: &str, seed: u64) -> SetUp {
     let (us, servers) = times.split_once(' ').unwrap();
     let case = case_of(from_words::<Settings>(&format!("{USUAL} {flags}")));
     let serving = constant(us.parse::<u64>().unwrap() * US, servers == "each");
-    SetUp { pass_ns: looks.parse().ok().map(|us: u64| us * US), ..SetUp::new(case, seed, serving) }
+    SetUp {
+        pass_ns: looks.parse().ok().map(|pass_us: u64| pass_us * US),
+        ..SetUp::new(case, seed, serving)
+    }
 }
 
 /// The times of a column such as `4..156/4 160*9903 7`, in nanoseconds: the first are 4, 8 … 156.

@@ -77,8 +77,8 @@ fn a_gpu_answers_pings_and_the_one_without_memory_of_its_own_is_registered_as_th
     );
     let integrated =
         beside_gpus("integrated", "--op write -n 20 --memory-at cuda:0").is_whole(1).result();
-    let memory = &integrated.cases[0].runs[0].flows[0].memory[0];
-    assert_eq!(memory.registered_by, RegisteredBy::Address);
+    let of_host = &integrated.cases[0].runs[0].flows[0].memory[0];
+    assert_eq!(of_host.registered_by, RegisteredBy::Address);
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn one_document_on_stdout_and_others_in_files() {
         let other = fs::read_to_string(ended.folder().join("other"));
         assert_eq!(other.unwrap(), file);
     }
-    call(&format!("-d soft0 --timeout 18 -s 64 --warmup 0 -n 40")).passes().shows(&[table]);
+    call("-d soft0 --timeout 18 -s 64 --warmup 0 -n 40").passes().shows(&[table]);
 }
 
 /// What each file has of them, its own tests state.

@@ -116,9 +116,11 @@ fn stamps_of_the_device_part_latency_from_notice() {
 
 #[test]
 fn an_open_loop_is_stamped() {
-    let ended = call(&format!(
-        "-d soft0 --timeout 18 --warmup 0 --quiet --post extended --poll-api extended --timestamps device --op write --rate 2000 -q 2 -s 64 -D 300ms"
-    )).passes();
+    let ended = call(
+        "-d soft0 --timeout 18 --warmup 0 --quiet --post extended --poll-api extended --timestamps device --op write \
+         --rate 2000 -q 2 -s 64 -D 300ms",
+    )
+    .passes();
     let flow = ended.runs().remove(0).flows.remove(0);
     let load = flow.load.unwrap();
     let sent = load.offered - load.never_sent;

@@ -330,7 +330,7 @@ fn first_registered(
             None => region(way),
         };
         match tried {
-            Ok(region) => return Ok((way, region)),
+            Ok(registered) => return Ok((way, registered)),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }

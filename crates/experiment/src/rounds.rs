@@ -57,7 +57,7 @@ pub trait Measurer {
     fn stop(&self) -> Stop;
 
     /// Time since the first round began, by the measurer's clock.
-    fn elapsed(&self) -> Duration {
+    fn spent(&self) -> Duration {
         Duration::ZERO
     }
 }
@@ -75,7 +75,7 @@ pub fn run<M: Measurer>(measurer: &mut M) -> Result<(), M::Error> {
         for side in order {
             measurer.measure(side, number)?;
         }
-        let spent = measurer.elapsed();
+        let spent = measurer.spent();
         let is_last = measurer.stop().is_last(number, spent);
         if measurer.look(&Round { number, spent, is_last })? || is_last {
             break;
@@ -154,7 +154,7 @@ mod tests {
             Stop { most: self.plan.as_ref().map_or(40, |it| it.most), budget: Some(self.budget) }
         }
 
-        fn elapsed(&self) -> Duration {
+        fn spent(&self) -> Duration {
             self.spent
         }
     }

@@ -81,7 +81,7 @@ pub trait Bench {
     }
 
     /// Time since the first round began.
-    fn elapsed(&self) -> Duration {
+    fn spent(&self) -> Duration {
         Duration::ZERO
     }
 }
@@ -151,7 +151,7 @@ impl InTurns {
         }
         let counted = open.iter().flat_map(|side| self.others[side - 1].counted());
         let base_first: Vec<bool> =
-            counted.map(|(comparison, round)| round.first == comparison.sides[0]).collect();
+            counted.map(|(comparison, made)| made.first == comparison.sides[0]).collect();
         let began = base_first.iter().filter(|is_first| **is_first).count();
         let is_base_first = match leader {
             Some(side) => side == BASE,
@@ -198,19 +198,19 @@ impl Other {
         &mut self,
         round: model::Round,
         experiment: (&[Question], &InterimAnalyses),
-        is_last: bool,
+        is_last_round: bool,
     ) {
         self.failures_in_a_row = if round.counts() { 0 } else { self.failures_in_a_row + 1 };
         self.comparison.rounds.push(round);
-        let is_last = is_last || self.failures_in_a_row >= MOST_FAILURES;
+        let is_last = is_last_round || self.failures_in_a_row >= MOST_FAILURES;
         let (questions, looks) = experiment;
         let mut metrics = Vec::new();
         for (place, question) in questions.iter().enumerate() {
             let turns: Vec<Turn> = self
                 .counted()
-                .filter_map(|(comparison, round)| {
-                    let [base, new] = [&round.base, &round.new].map(|side| *side.get(place)?);
-                    let new_first = round.first != comparison.sides[0];
+                .filter_map(|(comparison, made)| {
+                    let [base, new] = [&made.base, &made.new].map(|side| *side.get(place)?);
+                    let new_first = made.first != comparison.sides[0];
                     Some(Turn { new_first, base: base?, new: new? })
                 })
                 .collect();
@@ -323,8 +323,8 @@ impl<B: Bench> Measurer for Running<'_, B> {
         self.experiment.stop
     }
 
-    fn elapsed(&self) -> Duration {
-        self.bench.elapsed()
+    fn spent(&self) -> Duration {
+        self.bench.spent()
     }
 }
 

@@ -51,7 +51,7 @@ impl Bench for Virtual {
         (self.leader)(round)
     }
 
-    fn elapsed(&self) -> Duration {
+    fn spent(&self) -> Duration {
         self.spent
     }
 }

@@ -77,7 +77,7 @@ fn exports(out: &mut impl Write, gpu: Gpu) -> Result<()> {
             let number = export.as_fd().as_raw_fd();
             let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}"))?;
             writeln!(out, "  {}", info.split_whitespace().collect::<Vec<_>>().join(" "))?;
-            let again = memory.export().map(|export| export.offset());
+            let again = memory.export().map(|second| second.offset());
             writeln!(out, "  exported again: {again:?}")?;
         }
     }
@@ -88,7 +88,7 @@ fn exports(out: &mut impl Write, gpu: Gpu) -> Result<()> {
             let range = line.split_whitespace().next().and_then(|range| range.split_once('-'));
             let [start, end] = range
                 .map(|(start, end)| {
-                    [start, end].map(|text| u64::from_str_radix(text, 16).unwrap_or(0))
+                    [start, end].map(|number| u64::from_str_radix(number, 16).unwrap_or(0))
                 })
                 .unwrap_or_default();
             (start..end).contains(&address)

@@ -184,11 +184,11 @@ impl Driver for Cuda {
         self.check("cuMemAlloc", code, || format!("{length_bytes} bytes"))?;
         let sync: c_uint = 1;
         // SAFETY: the value is of the attribute's type, the address was allocated above.
-        let code = unsafe {
+        let synced = unsafe {
             let value = (&raw const sync).cast();
             (self.functions.set_pointer_attribute)(value, SYNC_MEMOPS, address)
         };
-        let checked = self.check("cuPointerSetAttribute", code, || "SYNC_MEMOPS".to_owned());
+        let checked = self.check("cuPointerSetAttribute", synced, || "SYNC_MEMOPS".to_owned());
         if checked.is_err() {
             // SAFETY: allocated above, and nobody else knows it.
             let _ = unsafe { self.free(gpu, address, false) };

@@ -49,8 +49,7 @@ impl Rocm {
         let files =
             [c"libamdhip64.so", c"libamdhip64.so.7", c"libamdhip64.so.6", c"libamdhip64.so.5"];
         let hip = Library::open(Maker::Rocm, "libamdhip64.so", &files)?;
-        let files = [c"libhsa-runtime64.so.1"];
-        let hsa = Library::open(Maker::Rocm, "libhsa-runtime64.so.1", &files);
+        let hsa = Library::open(Maker::Rocm, "libhsa-runtime64.so.1", &[c"libhsa-runtime64.so.1"]);
         let exports = hsa.and_then(|library| Exports::load(&library)).ok();
         let rocm = Rocm { functions: Functions::load(&hip)?, exports };
         // SAFETY: the one value that flags have.

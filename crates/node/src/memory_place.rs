@@ -123,7 +123,7 @@ pub(crate) fn in_result(
             let nearer = others.into_iter().find(|other| nearness_of(*other, port) < own);
             memory.place = gpu.to_string();
             memory.distance = own.map(|own| own.name().to_owned());
-            memory.nearer = nearer.filter(|_| own.is_some()).map(|gpu| gpu.to_string());
+            memory.nearer = nearer.filter(|_| own.is_some()).map(|other| other.to_string());
         }
     }
     Some(memory)

@@ -110,9 +110,9 @@ impl VerbsObjects {
             alive,
         )?;
         let shared_receives = match (&srq, &receives) {
-            (Some(srq), Some(memory)) => {
+            (Some(srq), Some(regions)) => {
                 let qpns = qps.iter().map(|qp| qp.qpn());
-                Some(Arc::new(SharedReceives::post(flow, srq, memory.of_qp(0), qpns)?))
+                Some(Arc::new(SharedReceives::post(flow, srq, regions.of_qp(0), qpns)?))
             }
             _ => None,
         };

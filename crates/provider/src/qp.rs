@@ -460,7 +460,7 @@ mod tests {
             max_recv_sge: 2,
             max_inline_data: 100,
         };
-        let room = |wanted: &ibv_qp_cap, shared| room(wanted, shared, &limits());
+        let room = |cap: &ibv_qp_cap, shared| room(cap, shared, &limits());
         let granted = room(&wanted, false).unwrap();
         assert_eq!((granted.max_send_wr, granted.max_recv_wr), (7, 9));
         assert_eq!((granted.max_send_sge, granted.max_recv_sge), (1, 2));

@@ -165,17 +165,16 @@ pub type Judged = (Metric, [f64; 2], [f64; 2], Verdict);
 
 /// A case beside a base after so many rounds, which all count.
 pub fn in_turns(id: &str, sides: [&str; 2], rounds: u32, judged: &[Judged]) -> CaseComparison {
-    let metrics = judged.iter().map(|&(metric, [base, new], [low, high], verdict)| {
-        let figures = [base, new].map(|median| vec![median; rounds as usize]);
-        let [base, new] = figures;
+    let metrics = judged.iter().map(|&(metric, medians, [low, high], verdict)| {
+        let [base, new] = medians.map(|median| vec![median; rounds as usize]);
         let unjudged = MetricComparison::unjudged(metric, metric.default_margin(), base, new);
         MetricComparison { low: Some(low), high: Some(high), verdict, ..unjudged }
     });
     let figures = |place: usize| judged.iter().map(|it| Some(it.1[place])).collect();
-    let sides = sides.map(str::to_owned);
+    let names = sides.map(str::to_owned);
     let round = |number: u32| Round {
         number,
-        first: sides[number as usize % 2].clone(),
+        first: names[number as usize % 2].clone(),
         base: figures(0),
         new: figures(1),
         ..Round::default()
@@ -187,7 +186,7 @@ pub fn in_turns(id: &str, sides: [&str; 2], rounds: u32, judged: &[Judged]) -> C
         new_count: rounds as usize,
         metrics: metrics.collect(),
         rounds: (1..=rounds).map(round).collect(),
-        sides,
+        sides: names,
         ..CaseComparison::default()
     }
 }

@@ -75,7 +75,7 @@ impl MemoryAt {
 pub enum PlaceError {
     #[error(
         "`{word}` is no place of memory: places are {}, cuda:N, rocm:N, cuda:auto and rocm:auto{}", WORDS.join(", "),
-        .nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
+        .nearest.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
     )]
     Unknown { word: String, nearest: Option<&'static str> },
     #[error(

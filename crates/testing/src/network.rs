@@ -219,15 +219,15 @@ pub enum Family {
 }
 
 /// With `-F` perftest goes on to its result, and ends well, where it [lost its clock](LOST_ITS_CLOCK).
-fn start(end: End, family: Family, words: &str) -> Program {
-    let (program, arguments) = words.split_once(' ').unwrap();
+fn start(end: End, family: Family, command: &str) -> Program {
+    let (program, arguments) = command.split_once(' ').unwrap();
     let (address, gid_index) = match family {
         Family::V4 => (end.v4, "1"),
         Family::V6 => (end.v6, "2"),
     };
     if end == RXE {
-        let words = format!("-F {arguments} -d {} -x {gid_index}", RXE.device);
-        return Call::new(Command::new(program), &words).start();
+        let options = format!("-F {arguments} -d {} -x {gid_index}", RXE.device);
+        return Call::new(Command::new(program), &options).start();
     }
     // `env`, for `ip` itself is not to have the library.
     let words = format!("LD_PRELOAD={} {program} -F {arguments}", preload().display());

@@ -60,10 +60,10 @@ fn holds_with(file: &str, call: fn(&str) -> Call, serve: fn(&str) -> Server) {
     let lines = lines(&text);
     let mut rest = &lines[..];
     while let Some((line, after)) = rest.split_first() {
-        let facts = after.iter().take_while(|line| !is_step(line)).count();
-        let (facts, after) = after.split_at(facts);
+        let count = after.iter().take_while(|fact| !is_step(fact)).count();
+        let (facts, others) = after.split_at(count);
         bed.step(line, facts, file);
-        rest = after;
+        rest = others;
     }
     assert!(bed.commands > 0, "{file} has no command");
 }
@@ -102,7 +102,7 @@ impl<'a> Bed<'a> {
             "usual" => self.usual = words,
             "&" => self.servers.push((self.serve)(words)),
             "file" => {
-                let text = facts.iter().map(|line| line[1..].to_owned() + "\n").collect();
+                let text = facts.iter().map(|content| content[1..].to_owned() + "\n").collect();
                 self.files.push((words, text));
             }
             "$" => {
@@ -119,8 +119,8 @@ impl<'a> Bed<'a> {
             _ => {
                 let log: String = self.servers.drain(..).map(Server::end).collect();
                 for fact in facts {
-                    let (times, words) = fact.split_once(": ").unwrap();
-                    if let Err(why) = has(&log, times, words) {
+                    let (times, expected) = fact.split_once(": ").unwrap();
+                    if let Err(why) = has(&log, times, expected) {
                         panic!("{place}\n  {fact}: {why}\n{log}");
                     }
                 }
@@ -227,7 +227,7 @@ fn compare(ended: &Ended, of: &str, fact: &str) -> Result<(), String> {
         ("has", Value::String(text)) => text.contains(wanted.as_str().unwrap()),
         ("starts", Value::String(text)) => text.starts_with(wanted.as_str().unwrap()),
         ("ends", Value::String(text)) => text.ends_with(wanted.as_str().unwrap()),
-        ("count", Value::Array(items)) => Some(items.len() as u64) == wanted.as_u64(),
+        ("count", Value::Array(list)) => Some(list.len() as u64) == wanted.as_u64(),
         _ => false,
     };
     let holds = match of {

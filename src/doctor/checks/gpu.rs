@@ -237,12 +237,12 @@ mod tests {
     #[test]
     fn what_fails_in_the_field_is_found_in_its_order() {
         let tree = with_gpu(NVIDIA, "nvidia");
-        let words = |tree: &Tree| {
-            let found = findings(tree, check_gpus);
+        let words = |host: &Tree| {
+            let found = findings(host, check_gpus);
             found.iter().map(|it| (it.check.to_string(), it.state)).collect::<Vec<_>>()
         };
-        let state = |tree: &Tree, check: &str| {
-            words(tree).into_iter().find(|it| it.0 == check).map(|it| it.1)
+        let state = |host: &Tree, check: &str| {
+            words(host).into_iter().find(|it| it.0 == check).map(|it| it.1)
         };
         let order: Vec<String> = words(&tree).into_iter().map(|it| it.0).collect();
         assert!(

@@ -39,17 +39,17 @@ fn loads(run: &Run) -> impl Iterator<Item = &Load> {
 /// Runs whose messages met a full send queue. The system causes this wait: latency includes it.
 fn full_send_queues(result: &ResultFile) -> Vec<Finding> {
     let waiting = Affected::with_gravity(&runs(&[result]), |_, run| {
-        let shares =
+        let parts =
             loads(run).map(|load| load.queue_full_messages as f64 / load.offered.max(1) as f64);
-        shares.reduce(f64::max).filter(|share| *share > 0.0)
+        parts.reduce(f64::max).filter(|part| *part > 0.0)
     });
     let finding = waiting.map(|waiting| {
         let seconds: f64 = waiting.runs().flat_map(loads).map(|load| load.queue_full_seconds).sum();
-        let (share, sum) = (waiting.most() * 100.0, exact(seconds));
+        let (share, sum) = (waiting.most(), exact(seconds));
         let what = format!(
-            "Latency includes waits for full send queues in {waiting}: up to {share:.1} % of messages, {sum} s summed over QPs"
+            "Latency includes waits for full send queues in {waiting}: up to {:.1} % of messages, {sum} s summed over QPs",
+            share * 100.0
         );
-        let share = waiting.most();
         waiting
             .caveat("full_send_queues", what)
             .with("waiting_share", share)
@@ -160,17 +160,17 @@ fn places(result: &ResultFile) -> Vec<Finding> {
 /// Devices whose counters do not show lost packets, and why.
 fn loss_unknown(result: &ResultFile) -> Vec<Finding> {
     let runs = result.cases.iter().flat_map(|case| &case.runs);
-    let mut nodes: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for unknown in runs.flat_map(|run| &run.loss_unknown) {
-        nodes.entry(unknown.words()).or_default().insert(&unknown.node);
+        by_reason.entry(unknown.words()).or_default().insert(&unknown.node);
     }
-    let of_reason = nodes.into_iter().map(|(words, names)| {
+    let of_reason = by_reason.into_iter().map(|(words, names)| {
         let nodes: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let names = match nodes.len() {
+        let place = match nodes.len() {
             ..=MOST_NODES => listed(&nodes),
             count => format!("{count} nodes"),
         };
-        let text = format!("Loss unknown at {names}: {words}.");
+        let text = format!("Loss unknown at {place}: {words}.");
         caveat("loss_unknown", Subject { nodes, ..Subject::default() }, text)
     });
     of_reason.collect()

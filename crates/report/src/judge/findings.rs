@@ -319,10 +319,10 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
     let text = format!("{noun} {is}{}{end}{shared}.", at(from));
     let name = metric.name();
     let mut finding = Finding::note(id, subject(points.iter().copied()), text);
-    for (end, place) in [("from", from), ("to", to)] {
+    for (which, place) in [("from", from), ("to", to)] {
         finding = finding
-            .with(format!("{end}_{}", axis.field), axis.number(points[place].settings()))
-            .with(format!("{end}_{name}"), points[place].figures.median);
+            .with(format!("{which}_{}", axis.field), axis.number(points[place].settings()))
+            .with(format!("{which}_{name}"), points[place].figures.median);
     }
     Some(finding)
 }

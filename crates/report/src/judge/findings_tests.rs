@@ -216,8 +216,8 @@ fn over_rails(runs: &[&[f64]]) -> ResultFile {
     case.runs = runs
         .iter()
         .map(|figures| {
-            let flows = case.config.flows.iter().zip(*figures).map(|(config, rate)| {
-                let mut flow = FlowResult { name: config.name.clone(), ..run.flows[0].clone() };
+            let flows = case.config.flows.iter().zip(*figures).map(|(settings, rate)| {
+                let mut flow = FlowResult { name: settings.name.clone(), ..run.flows[0].clone() };
                 flow.totals.gbit_per_s = Some(*rate);
                 flow
             });
@@ -410,7 +410,7 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
         ("a slow sender", slow_sender.pairs()),
         ("a slow sender of some flows", few_slow.pairs()),
         ("a slow receiver", Network::quiet(8).with(Slow::Receives(6, 0.59)).pairs()),
-        ("a node reads slowly", slow_sender.clone().flag("op", "read").pairs()),
+        ("a node reads slowly", slow_sender.flag("op", "read").pairs()),
         ("a node is slow both ways", both_ways.pairs()),
         ("its workers were kept from their cores", without_cpu),
         ("its workers sleep", sleeping),

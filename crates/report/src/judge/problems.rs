@@ -22,8 +22,11 @@ use statistics::{LEAST_OBSERVATIONS, median};
 /// A QP that stands still for so long while others move may wait for a retransmission.
 const LONG_STALL_SECONDS: f64 = 0.1;
 
-/// Each finds one thing that is wrong in runs, the gravest first.
-const OF_RUNS: &[fn(&[Ran<'_>]) -> Option<Finding>] = &[
+/// Finds one thing that is wrong in runs.
+type Search = fn(&[Ran<'_>]) -> Option<Finding>;
+
+/// The gravest first.
+const OF_RUNS: &[Search] = &[
     failed,
     unreliable,
     overload,
@@ -110,7 +113,7 @@ impl<'a> Affected<'a> {
         let case = self.runs.first().map_or("", |(case, ..)| &case.id);
         let count = self.runs.len();
         let first = if count == 1 { "" } else { "first " };
-        problem(id, [count, self.of], case, format!("{what} ({first}{case})"), remedy)
+        problem(id, [count, self.of], case, what + &format!(" ({first}{case})"), remedy)
     }
 
     /// The same of what is nobody's fault, but to be known.
@@ -311,10 +314,10 @@ fn scatter(results: &[&ResultFile]) -> Option<Finding> {
         .collect();
     let (most, worst) = scattering.iter().max_by(|(one, _), (other, _)| one.total_cmp(other))?;
     let (count, of, case) = (scattering.len(), cases.count(), &worst.id);
-    let (cases, percent) = (counted(of, "case"), most * 100.0);
+    let (of_cases, percent) = (counted(of, "case"), most * 100.0);
     let first = if count == 1 { "" } else { "most " };
     let what = format!(
-        "Runs of {count} of {cases} scatter in throughput by up to {percent:.0} % ({first}{case})"
+        "Runs of {count} of {of_cases} scatter in throughput by up to {percent:.0} % ({first}{case})"
     );
     let remedy = "Measure longer (-D) and more often (--runs)";
     Some(problem("scatter_between_runs", [count, of], case, what, remedy).with("scatter", *most))

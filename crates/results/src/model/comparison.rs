@@ -228,8 +228,8 @@ impl MetricComparison {
             margin,
             ratio: base_median
                 .zip(new_median)
-                .filter(|(base, _)| *base != 0.0)
-                .map(|(base, new)| new / base),
+                .filter(|(of_base, _)| *of_base != 0.0)
+                .map(|(of_base, of_new)| of_new / of_base),
             base_median,
             new_median,
             base,

@@ -400,14 +400,18 @@ fn perftest(rng: &mut fastrand::Rng, case: &CaseResult) -> CaseComparison {
     let counted = case.runs.iter().filter_map(|run| run.flows[0].totals.gbit_per_s);
     let new: Vec<f64> = counted.collect();
     let base: Vec<f64> = new.iter().map(|gbit| gbit * (0.9 + 0.05 * rng.f64())).collect();
-    let round = |(run, (base, new)): (&Run, (&f64, &f64))| Round {
-        number: run.run,
-        first: "rocebench".to_owned(),
-        base: vec![Some(*base)],
-        new: vec![Some(*new)],
-        ..Round::default()
-    };
-    let rounds = case.runs.iter().zip(base.iter().zip(&new)).map(round).collect();
+    let rounds = case
+        .runs
+        .iter()
+        .zip(base.iter().zip(&new))
+        .map(|(run, (of_base, of_new))| Round {
+            number: run.run,
+            first: "rocebench".to_owned(),
+            base: vec![Some(*of_base)],
+            new: vec![Some(*of_new)],
+            ..Round::default()
+        })
+        .collect();
     let mut metric = MetricComparison::unjudged(Metric::GbitPerS, 0.03, base, new);
     metric.low = metric.ratio.map(|ratio| ratio * 0.98);
     metric.high = metric.ratio.map(|ratio| ratio * 1.03);

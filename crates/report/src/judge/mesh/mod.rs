@@ -152,9 +152,9 @@ impl Matrix {
             _ if self.settings.poll != PollMode::Busy => "its port, cable or CPU".to_owned(),
             None => "its port or cable".to_owned(),
             Some(shares) => {
-                let [own, others] = shares.map(percent);
+                let [here, others] = shares.map(percent);
                 format!(
-                    "other programs on it: its workers had {own} of their cores, others {others}"
+                    "other programs on it: its workers had {here} of their cores, others {others}"
                 )
             }
         };
@@ -168,11 +168,13 @@ impl Matrix {
             .with("slow_flows", slow)
             .with("flows", flows)
             .with("peers", peers.len());
-        for (key, value) in keys.into_iter().zip(values) {
-            finding = finding.with(key, value);
+        for (figure, value) in keys.into_iter().zip(values) {
+            finding = finding.with(figure, value);
         }
         match shares {
-            Some([own, others]) => finding.with("cpu_share", own).with("others_cpu_share", others),
+            Some([here, others]) => {
+                finding.with("cpu_share", here).with("others_cpu_share", others)
+            }
             None => finding,
         }
     }
@@ -427,13 +429,13 @@ impl Fan {
     /// Throughput and p99 over how many nodes there are.
     fn curve(&self) -> Option<Finding> {
         let (node, points) = (&self.node, self.points.iter());
-        let fans: Vec<String> = points.clone().map(|point| point.fan.to_string()).collect();
+        let fan_words: Vec<String> = points.clone().map(|point| point.fan.to_string()).collect();
         let nodes = plural(self.points.last()?.fan, self.word("sender", "receiver"));
         let [rates, times]: [Vec<Option<f64>>; 2] = [
             points.clone().map(|point| point.gbit_per_s).collect(),
             points.clone().map(|point| point.p99_ns).collect(),
         ];
-        let (fan_list, way) = (fans.join(", "), self.word("to", "from"));
+        let (fan_list, way) = (fan_words.join(", "), self.word("to", "from"));
         let mut text = format!(
             "{fan_list} {nodes} {way} {node}: together {} Gb/s",
             series(Metric::GbitPerS, &rates)

@@ -121,9 +121,9 @@ fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
         figures(out, row)?;
     }
     if names.len() > MOST {
-        let counts = words::counts(others.iter().map(|row| row.figures.verdict));
+        let verdicts = words::counts(others.iter().map(|row| row.figures.verdict));
         let (flows, of) = (names.len() - changed.len(), names.len());
-        wrapped(out, &format!("  {flows} more of {of} flows: {counts}"))?;
+        wrapped(out, &format!("  {flows} more of {of} flows: {verdicts}"))?;
     }
     for missing in case.missing.iter().take(MOST) {
         wrapped(out, &format!("  {}", words::missing(missing)))?;

@@ -176,11 +176,11 @@ fn memory_of_a_descriptor_is_mapped_where_that_is_possible() {
     file.set_len(8192).unwrap();
     let (iova, offset) = (0x7000_0000_u64, 4096 + 100);
     // SAFETY: a live domain.
-    let register = |descriptor, offset, length, access| unsafe {
-        verbs::reg_dmabuf_mr(other.pd.raw, offset, length, iova, descriptor, access)
+    let register = |descriptor, start, length, access| unsafe {
+        verbs::reg_dmabuf_mr(other.pd.raw, start, length, iova, descriptor, access)
     };
     let fd = file.as_raw_fd();
-    for (descriptor, offset, length, access, expected) in [
+    for (descriptor, start, length, access, expected) in [
         (fd, 0, 0, 1, EINVAL),
         (fd, 4096, 4097, 1, EINVAL),
         (fd, u64::MAX, 1, 1, EINVAL),
@@ -188,7 +188,7 @@ fn memory_of_a_descriptor_is_mapped_where_that_is_possible() {
         (fd, 0, 64, 0x40, libc::EOPNOTSUPP),
         (-1, 0, 64, 1, libc::EBADF),
     ] {
-        refused(register(descriptor, offset, length, access), expected);
+        refused(register(descriptor, start, length, access), expected);
     }
     // A folder has a size and cannot be mapped, as memory of most GPUs.
     let folder = std::fs::File::open("/").unwrap();
