@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use clap::parser::ValueSource;
 use proptest::prelude::*;
@@ -278,7 +278,15 @@ fn some_options(
     ];
     let styles = proptest::collection::vec(style, count);
     let options = proptest::sample::subsequence(accepted, 0..=count).prop_shuffle();
-    (options, styles).prop_map(|(options, styles)| options.into_iter().zip(styles).collect())
+    (options, styles).prop_map(|(options, styles)| {
+        // Huge pages and GPUs are one flag here, with several values.
+        let mut flags = HashSet::new();
+        let apart = options.into_iter().filter(|option| {
+            let word = own_word(option, sound_value(option));
+            word.is_none_or(|word| flags.insert(word.split('=').next().unwrap().to_owned()))
+        });
+        apart.zip(styles).collect()
+    })
 }
 
 proptest! {

@@ -190,11 +190,11 @@ fn check_sent(flow: &Flow, end: &EndReport, sent: &FlowResult, is_set_up: bool) 
             Some(ROUNDING)
         }
         Stop::DurationNs(ns) => {
-            let asked = ns as f64 * 1e-9;
-            let is_long = (seconds / asked - 1.0).abs() <= LENGTH_MATTERS + ROUNDING;
+            let wanted = ns as f64 * 1e-9;
+            let is_long = (seconds / wanted - 1.0).abs() <= LENGTH_MATTERS + ROUNDING;
             ensure(is_off || is_long, || {
                 format!(
-                    "its window has {seconds} s, and -D is {asked} s, and it says nothing of it"
+                    "its window has {seconds} s, and -D is {wanted} s, and it says nothing of it"
                 )
             })?;
             (!is_off).then_some(3.0 * LENGTH_MATTERS)
@@ -277,25 +277,25 @@ fn check_latency(what: &str, latency: Option<&Latency>, may_lack: bool) -> Check
     let histogram = latency.histogram().map_err(|error| format!("{what}: {error}"))?;
     let expected = Latency::from_histogram(&histogram, latency.overflows).unwrap_or_default();
     let of_histogram = "its histogram has";
-    for (name, told, truth) in [
+    for (name, reported, truth) in [
         ("samples", latency.count, expected.count),
         ("min", latency.min, expected.min),
         ("max", latency.max, expected.max),
         ("overflows", latency.overflows.saturating_sub(latency.count), 0),
     ] {
-        ensure_same(&format!("{name} of {what}"), told, of_histogram, truth)?;
+        ensure_same(&format!("{name} of {what}"), reported, of_histogram, truth)?;
     }
-    for ((percentile, told), (_, truth)) in latency.percentiles().zip(expected.percentiles()) {
-        ensure(told == truth || may_lack && told.is_none(), || {
-            let [told, truth] =
-                [told, truth].map(|ns| ns.map_or("none".into(), |ns| ns.to_string()));
-            format!("{} of {what} is {told}, and {of_histogram} {truth}", percentile.name)
+    for ((percentile, reported), (_, truth)) in latency.percentiles().zip(expected.percentiles()) {
+        ensure(reported == truth || may_lack && reported.is_none(), || {
+            let [reported, truth] =
+                [reported, truth].map(|ns| ns.map_or("none".into(), |ns| ns.to_string()));
+            format!("{} of {what} is {reported}, and {of_histogram} {truth}", percentile.name)
         })?;
     }
-    for (name, told, truth) in
+    for (name, reported, truth) in
         [("mean", latency.mean, expected.mean), ("deviation", latency.stddev, expected.stddev)]
     {
-        ensure_near(&format!("the {name} of {what} (ns)"), Some(told), Some(truth), ROUNDING)?;
+        ensure_near(&format!("the {name} of {what} (ns)"), Some(reported), Some(truth), ROUNDING)?;
     }
     Ok(())
 }
@@ -303,15 +303,15 @@ fn check_latency(what: &str, latency: Option<&Latency>, may_lack: bool) -> Check
 /// An open loop has the load that was asked for, and tells what became of each message of it.
 fn check_load(flow: &Flow, sent: &FlowResult) -> Check {
     let planned = flow.planned_rate().messages_per_second(flow.mean_bytes());
-    let (asked, load) = match (planned, &sent.load) {
+    let (wanted, load) = match (planned, &sent.load) {
         (None, None) => return Ok(()),
-        (Some(asked), Some(load)) => (asked, load),
+        (Some(wanted), Some(load)) => (wanted, load),
         (None, Some(_)) => return Err("it tells of a load, and the case has none".into()),
         (Some(_), None) => return Err("it tells of no load, and the case has one".into()),
     };
-    ensure_near("its load (messages/s)", Some(load.asked_per_second), Some(asked), ROUNDING)?;
+    ensure_near("its load (messages/s)", Some(load.asked_per_second), Some(wanted), ROUNDING)?;
     let Stop::DurationNs(ns) = flow.stop() else { return Ok(()) };
-    check_offered(load, flow, asked, ns as f64 * 1e-9)?;
+    check_offered(load, flow, wanted, ns as f64 * 1e-9)?;
     let achieved = mmsg_per_s(sent.totals.messages, sent.window.seconds).unwrap_or(0.0) * 1e6;
     ensure_near("messages/s achieved", Some(load.achieved_per_second), Some(achieved), ROUNDING)?;
     for (what, count) in [
@@ -328,8 +328,8 @@ fn check_load(flow: &Flow, sent: &FlowResult) -> Check {
     Ok(())
 }
 
-fn check_offered(load: &Load, flow: &Flow, asked: f64, seconds: f64) -> Check {
-    let (offered, mean) = (load.offered as f64, asked * seconds);
+fn check_offered(load: &Load, flow: &Flow, wanted: f64, seconds: f64) -> Check {
+    let (offered, mean) = (load.offered as f64, wanted * seconds);
     let slack = match flow.arrivals {
         Arrivals::Fixed => 0.0,
         Arrivals::Poisson => DEVIATIONS * mean.sqrt(),
@@ -353,8 +353,8 @@ fn check_fairness(flow: &Flow, sent: &FlowResult) -> Check {
         ("its largest share", |it| it.max_share),
         ("the count of starved QPs", |it| it.starved.len() as f64),
     ] {
-        let [told, truth] = [&sent.fairness, &expected].map(|it| it.as_ref().map(figure));
-        ensure_near(what, told, truth, ROUNDING)?;
+        let [reported, truth] = [&sent.fairness, &expected].map(|it| it.as_ref().map(figure));
+        ensure_near(what, reported, truth, ROUNDING)?;
     }
     Ok(())
 }
@@ -388,8 +388,8 @@ fn check_over_time(sent: &FlowResult, seconds: f64) -> Check {
         [Some(it.count as f64), Some(it.min), it.p1, it.p50, it.p99, Some(it.max), Some(it.mean)]
     };
     let of_histogram = expected.as_ref().map_or([None; 7], figures);
-    for (told, truth) in figures(bandwidth).into_iter().zip(of_histogram) {
-        ensure_near("a figure of its bandwidth", told, truth, ROUNDING)?;
+    for (reported, truth) in figures(bandwidth).into_iter().zip(of_histogram) {
+        ensure_near("a figure of its bandwidth", reported, truth, ROUNDING)?;
     }
     Ok(())
 }
@@ -467,23 +467,25 @@ fn ensure(is_possible: bool, reason: impl FnOnce() -> String) -> Check {
 
 fn ensure_same(
     what: &str,
-    told: impl Into<u128>,
+    reported: impl Into<u128>,
     source: &str,
     expected: impl Into<u128>,
 ) -> Check {
-    let (told, expected) = (told.into(), expected.into());
-    ensure(told == expected, || format!("{what}: {told}, and {source} {expected}"))
+    let (reported, expected) = (reported.into(), expected.into());
+    ensure(reported == expected, || format!("{what}: {reported}, and {source} {expected}"))
 }
 
 /// A figure that follows from others, which give `expected` but for this part of it.
-fn ensure_near(what: &str, told: Option<f64>, expected: Option<f64>, tolerance: f64) -> Check {
-    let is_near = match (told, expected) {
-        (Some(told), Some(expected)) => (told - expected).abs() <= tolerance * expected.abs(),
-        (told, expected) => told == expected,
+fn ensure_near(what: &str, reported: Option<f64>, expected: Option<f64>, tolerance: f64) -> Check {
+    let is_near = match (reported, expected) {
+        (Some(reported), Some(expected)) => {
+            (reported - expected).abs() <= tolerance * expected.abs()
+        }
+        (reported, expected) => reported == expected,
     };
     let text = |figure: Option<f64>| figure.map_or("none".to_owned(), |it| it.to_string());
     ensure(is_near, || {
-        format!("{what}: {}, and its other figures give {}", text(told), text(expected))
+        format!("{what}: {}, and its other figures give {}", text(reported), text(expected))
     })
 }
 

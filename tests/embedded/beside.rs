@@ -50,8 +50,15 @@ fn rounds_begin_at_either_end_and_tell_of_each_attacker() {
         .all(|it| it.metrics[0].ratio.is_some());
     let ended = ended.exits(i32::from(!are_known)).all_whole(3);
     let there = ["prey", "prey+noise", "prey+mine"];
-    assert_eq!(order(&ended), [there, ["prey+mine", "prey+noise", "prey"]].concat());
+    let runs = order(&ended);
+    let (first, second) = runs.split_at(3);
+    assert_eq!(first, there);
+    // Half of the rounds that count begin with the base; on a busy machine the first may not.
     let result = ended.result();
+    let mut judged = result.cases[1..].iter().filter_map(|case| case.comparison.as_ref());
+    let is_known = judged.all(|harm| harm.rounds[0].counts());
+    let turned = ["prey+mine", "prey+noise", "prey"];
+    assert!(second == turned || !is_known && second == there, "{second:?}");
     assert_eq!(result.cases[0].comparison, None);
     for (name, case) in ["noise", "mine"].into_iter().zip(&result.cases[1..]) {
         let harm = case.comparison.as_ref().unwrap();

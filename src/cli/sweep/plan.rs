@@ -17,6 +17,7 @@ use crate::{
     },
     coordinator::interface::{Against, Rounds, SweepOptions},
 };
+use machine::threads::CoreList;
 use perftest::{LONGEST_LIMIT, fits};
 use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
 use report::{
@@ -84,8 +85,7 @@ impl RunPlan {
         let against = against(&args.against, &sweep)?;
         let servers = servers(&sweep.nodes, args.connection.port)?;
         check_has_own_node(&sweep.nodes, &args.endpoint)?;
-        let ends = ends(args.host, args.connection, args.endpoint)?;
-        if let Some(cores) = &ends.resources.cores {
+        if let Some(CoreList(cores)) = &args.endpoint.cores {
             let workers = sweep.max_workers();
             if u32::try_from(cores.len()).is_ok_and(|cores| cores < workers) {
                 return Err(Failure::bad_input(format!(
@@ -95,6 +95,7 @@ impl RunPlan {
                 .with_hint("list one core for each worker, or lower --workers"));
             }
         }
+        let ends = ends(args.host, args.connection, args.endpoint)?;
         let options = SweepOptions {
             servers,
             against,
