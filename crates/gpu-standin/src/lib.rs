@@ -78,14 +78,14 @@ fn total_bytes() -> u64 {
 }
 
 impl Machine {
-    fn allocate(&mut self, length: usize) -> Result<u64, c_int> {
-        let length = length as u64;
+    fn allocate(&mut self, length: u64) -> Result<u64, c_int> {
         if length > total_bytes() - self.used_bytes.min(total_bytes()) {
             return Err(OUT_OF_MEMORY);
         }
         let whole = BEFORE + length.next_multiple_of(4096) + 4096;
-        let file = rustix::fs::memfd_create("gpu", rustix::fs::MemfdFlags::CLOEXEC);
-        let file = file.map(File::from).map_err(|_| OUT_OF_MEMORY)?;
+        let file = rustix::fs::memfd_create("gpu", rustix::fs::MemfdFlags::CLOEXEC)
+            .map(File::from)
+            .map_err(|_| OUT_OF_MEMORY)?;
         file.set_len(whole).map_err(|_| OUT_OF_MEMORY)?;
         let base = self.next;
         self.next += whole;
@@ -284,7 +284,7 @@ export! {
     fn cuCtxSynchronize() -> c_int { 0 }
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> c_int { store_memory(free, total) }
     fn cuMemAlloc_v2(address: *mut u64, length: usize) -> c_int {
-        store(machine().allocate(length), address)
+        store(machine().allocate(length as u64), address)
     }
     fn cuMemFree_v2(address: u64) -> c_int { code(machine().free(address)) }
     fn cuMemAllocHost_v2(address: *mut *mut c_void, length: usize) -> c_int {

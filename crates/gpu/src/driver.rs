@@ -1,10 +1,12 @@
 //! GPUs of both makers: what is asked of a maker's library, and a GPU of it.
 
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use crate::cuda::Cuda;
+use crate::library::{Call, functions};
 use crate::rocm::Rocm;
 use crate::{GpuError, GpuMemory};
 
@@ -18,7 +20,6 @@ pub enum Maker {
 }
 
 impl Maker {
-    /// Both.
     pub const ALL: [Maker; 2] = [Maker::Cuda, Maker::Rocm];
 
     /// Its word in names of GPUs: `cuda`, `rocm`.
@@ -156,6 +157,12 @@ impl Gpu {
     }
 }
 
+impl PartialEq for Gpu {
+    fn eq(&self, other: &Gpu) -> bool {
+        (self.maker, self.ordinal) == (other.maker, other.ordinal)
+    }
+}
+
 impl fmt::Display for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.maker.word(), self.ordinal)
@@ -168,17 +175,34 @@ impl fmt::Debug for Gpu {
     }
 }
 
+functions! { Calls {
+    init = c"cuInit" | c"hipInit" (c_uint) -> c_int;
+    driver_version = c"cuDriverGetVersion" | c"hipDriverGetVersion" (*mut c_int) -> c_int;
+    device_count = c"cuDeviceGetCount" | c"hipGetDeviceCount" (*mut c_int) -> c_int;
+    device_name = c"cuDeviceGetName" | c"hipDeviceGetName" (*mut c_char, c_int, c_int) -> c_int;
+    device_pci_bus_id = c"cuDeviceGetPCIBusId" | c"hipDeviceGetPCIBusId" (*mut c_char, c_int, c_int) -> c_int;
+    device_attribute = c"cuDeviceGetAttribute" | c"hipDeviceGetAttribute" (*mut c_int, c_int, c_int) -> c_int;
+    synchronize = c"cuCtxSynchronize" | c"hipDeviceSynchronize" () -> c_int;
+    memory_info = c"cuMemGetInfo_v2" | c"hipMemGetInfo" (*mut usize, *mut usize) -> c_int;
+} }
+
 /// What is asked of a maker's library. `gpu` is what `open_gpu` returned; addresses are the GPU's, in memory that was allocated
 /// there. All calls may come from any thread.
 pub(crate) trait Driver: Send + Sync {
-    fn version(&self) -> Result<String, GpuError>;
-    fn count(&self) -> Result<u32, GpuError>;
-    fn name(&self, ordinal: u32) -> Result<String, GpuError>;
-    fn pci_address(&self, ordinal: u32) -> Result<String, GpuError>;
+    fn maker(&self) -> Maker;
+    /// What both makers have alike.
+    fn calls(&self) -> &Calls;
+    /// The name of an error's code.
+    fn error_name(&self, code: c_int) -> String;
+    /// The driver's number of its version, as people write it.
+    fn version_text(&self, number: c_int) -> String;
+    /// An opened GPU, in errors.
+    fn words(&self, gpu: usize) -> String;
     fn is_integrated(&self, ordinal: u32) -> Result<bool, GpuError>;
     fn exports_dmabufs(&self, ordinal: u32) -> Result<bool, GpuError>;
     fn open_gpu(&self, ordinal: u32) -> Result<usize, GpuError>;
-    fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError>;
+    /// Makes it the GPU of this thread: all calls on memory need one.
+    fn enter(&self, gpu: usize) -> Result<(), GpuError>;
     fn allocate(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError>;
     /// Allocates memory of the host, which the GPU reaches at the same address.
     fn allocate_of_host(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError>;
@@ -218,4 +242,103 @@ pub(crate) trait Driver: Send + Sync {
         byte: u8,
         length_bytes: usize,
     ) -> Result<(), GpuError>;
+
+    /// An error of what a call returned.
+    fn check(
+        &self,
+        function: &'static str,
+        code: c_int,
+        object: &dyn Fn() -> String,
+    ) -> Result<(), GpuError> {
+        if code == 0 {
+            return Ok(());
+        }
+        let (maker, name) = (self.maker(), self.error_name(code));
+        Err(GpuError::Call { maker, function, object: object(), code, name })
+    }
+
+    /// Has to be the first call.
+    fn init(&self) -> Result<(), GpuError> {
+        let call = &self.calls().init;
+        // SAFETY: the one value that flags have.
+        self.check(call.name, unsafe { (call.function)(0) }, &|| "this machine".to_owned())
+    }
+
+    fn version(&self) -> Result<String, GpuError> {
+        Ok(self.version_text(self.number_of_machine(&self.calls().driver_version)?))
+    }
+
+    fn count(&self) -> Result<u32, GpuError> {
+        Ok(u32::try_from(self.number_of_machine(&self.calls().device_count)?).unwrap_or(0))
+    }
+
+    fn number_of_machine(
+        &self,
+        call: &Call<unsafe extern "C" fn(*mut c_int) -> c_int>,
+    ) -> Result<c_int, GpuError> {
+        let mut number = 0;
+        // SAFETY: it writes one number.
+        let code = unsafe { (call.function)(&raw mut number) };
+        self.check(call.name, code, &|| "this machine".to_owned())?;
+        Ok(number)
+    }
+
+    fn name(&self, ordinal: u32) -> Result<String, GpuError> {
+        self.text_of_device(&self.calls().device_name, ordinal)
+    }
+
+    fn pci_address(&self, ordinal: u32) -> Result<String, GpuError> {
+        let address = self.text_of_device(&self.calls().device_pci_bus_id, ordinal)?;
+        Ok(address.to_ascii_lowercase())
+    }
+
+    fn text_of_device(
+        &self,
+        call: &Call<unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int>,
+        ordinal: u32,
+    ) -> Result<String, GpuError> {
+        let mut buffer: [c_char; 256] = [0; 256];
+        // SAFETY: the buffer has this length, and stays terminated: the last byte is not given away.
+        let code = unsafe { (call.function)(buffer.as_mut_ptr(), 255, ordinal.cast_signed()) };
+        self.check(call.name, code, &|| format!("{}:{ordinal}", self.maker().word()))?;
+        // SAFETY: a terminated string, as above.
+        Ok(unsafe { text(buffer.as_ptr()) })
+    }
+
+    /// Whether an attribute of a GPU is set.
+    fn attribute(&self, ordinal: u32, attribute: c_int) -> Result<bool, GpuError> {
+        let (call, mut value) = (&self.calls().device_attribute, 0);
+        // SAFETY: an attribute of a GPU's number; both are checked there.
+        let code = unsafe { (call.function)(&raw mut value, attribute, ordinal.cast_signed()) };
+        self.check(call.name, code, &|| format!("{}:{ordinal}", self.maker().word()))?;
+        Ok(value != 0)
+    }
+
+    fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError> {
+        self.enter(gpu)?;
+        let (call, mut free, mut total) = (&self.calls().memory_info, 0, 0);
+        // SAFETY: it writes two numbers.
+        let code = unsafe { (call.function)(&raw mut free, &raw mut total) };
+        self.check(call.name, code, &|| self.words(gpu))?;
+        Ok((free as u64, total as u64))
+    }
+
+    /// Waits until all that was asked of the GPU of this thread is done.
+    fn synchronize(&self, gpu: usize) -> Result<(), GpuError> {
+        let call = &self.calls().synchronize;
+        // SAFETY: the call has no preconditions.
+        self.check(call.name, unsafe { (call.function)() }, &|| self.words(gpu))
+    }
+}
+
+/// A library's text.
+///
+/// # Safety
+/// `text` is null or a C string.
+pub(crate) unsafe fn text(text: *const c_char) -> String {
+    if text.is_null() {
+        return "an unknown error".to_owned();
+    }
+    // SAFETY: as the caller says.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -12,4 +12,4 @@ mod rocm;
 
 pub use driver::{Gpu, Maker};
 pub use error::GpuError;
-pub use memory::{Export, GpuMemory, host_page_bytes};
+pub use memory::{Export, GpuMemory};

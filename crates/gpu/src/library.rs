@@ -60,8 +60,40 @@ fn last_error() -> String {
     }
 }
 
-/// A table of a library's functions, and `load`, which looks all of them up.
+/// A function, with the name that the maker's manual has for it: without the version of its type.
+pub(crate) struct Call<F> {
+    pub(crate) name: &'static str,
+    pub(crate) function: F,
+}
+
+/// A table of a library's functions, and `load`, which looks all of them up. Of functions that both makers have alike the table
+/// has both names, CUDA's first.
 macro_rules! functions {
+    ($table:ident { $($field:ident = $cuda:literal | $rocm:literal ($($argument:ty),*) -> $result:ty;)* }) => {
+        pub(crate) struct $table {
+            $(pub(crate) $field: $crate::library::Call<unsafe extern "C" fn($($argument),*) -> $result>,)*
+        }
+
+        impl $table {
+            pub(crate) fn load(library: &$crate::library::Library, maker: $crate::Maker) -> Result<$table, $crate::GpuError> {
+                Ok($table {
+                    $($field: {
+                        let symbol_name: &'static std::ffi::CStr = match maker {
+                            $crate::Maker::Cuda => $cuda,
+                            $crate::Maker::Rocm => $rocm,
+                        };
+                        let symbol = library.symbol(symbol_name)?;
+                        let name = symbol_name.to_str().unwrap_or_default();
+                        $crate::library::Call {
+                            name: name.strip_suffix("_v2").unwrap_or(name),
+                            // SAFETY: as for the tables of one maker below.
+                            function: unsafe { std::mem::transmute_copy(&symbol) },
+                        }
+                    },)*
+                })
+            }
+        }
+    };
     ($table:ident { $($field:ident = $name:literal ($($argument:ty),*) -> $result:ty;)* }) => {
         struct $table {
             $($field: unsafe extern "C" fn($($argument),*) -> $result,)*

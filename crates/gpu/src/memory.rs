@@ -2,6 +2,8 @@
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::param::page_size;
+
 use crate::{Gpu, GpuError};
 
 /// Zeroed memory of a GPU, freed when it is dropped.
@@ -16,9 +18,9 @@ pub struct GpuMemory {
 }
 
 impl GpuMemory {
-    pub(crate) fn new(gpu: Gpu, length_bytes: usize) -> Result<GpuMemory, GpuError> {
+    pub(crate) fn new(gpu: Gpu, least_bytes: usize) -> Result<GpuMemory, GpuError> {
         // Whole pages of the host, so that no other allocation shares an exported page.
-        let length_bytes = length_bytes.max(1).next_multiple_of(host_page_bytes());
+        let length_bytes = least_bytes.max(1).next_multiple_of(page_size());
         let of_host = gpu.is_integrated()?;
         let address = if of_host {
             gpu.driver.allocate_of_host(gpu.handle, length_bytes)?
@@ -101,7 +103,7 @@ impl GpuMemory {
     pub fn export(&self) -> Result<Export, GpuError> {
         let driver = self.gpu.driver;
         let (base, base_bytes) = driver.range_of(self.gpu.handle, self.address)?;
-        let page = host_page_bytes() as u64;
+        let page = page_size() as u64;
         let start = base - base % page;
         let end = (base + base_bytes as u64).next_multiple_of(page);
         let exported_bytes = (end - start) as usize;
@@ -154,11 +156,4 @@ impl AsFd for Export {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
-}
-
-/// Bytes of this host's pages.
-pub fn host_page_bytes() -> usize {
-    // SAFETY: the call has no preconditions.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).unwrap_or(4096)
 }

@@ -1,24 +1,16 @@
 //! AMD's GPUs: memory by HIP, its export by the HSA runtime below it. Declarations follow hip_runtime_api.h and
 //! hsa_ext_amd.h.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use crate::driver::Driver;
+use crate::driver::{Calls, Driver, text};
 use crate::library::{Library, functions};
 use crate::{GpuError, Maker};
 
 functions! { Functions {
-    init = c"hipInit" (c_uint) -> c_int;
-    driver_version = c"hipDriverGetVersion" (*mut c_int) -> c_int;
     error_name = c"hipGetErrorName" (c_int) -> *const c_char;
-    device_count = c"hipGetDeviceCount" (*mut c_int) -> c_int;
-    device_name = c"hipDeviceGetName" (*mut c_char, c_int, c_int) -> c_int;
-    device_pci_bus_id = c"hipDeviceGetPCIBusId" (*mut c_char, c_int, c_int) -> c_int;
-    device_attribute = c"hipDeviceGetAttribute" (*mut c_int, c_int, c_int) -> c_int;
     set_device = c"hipSetDevice" (c_int) -> c_int;
-    synchronize = c"hipDeviceSynchronize" () -> c_int;
-    memory_info = c"hipMemGetInfo" (*mut usize, *mut usize) -> c_int;
     allocate = c"hipMalloc" (*mut *mut c_void, usize) -> c_int;
     free = c"hipFree" (*mut c_void) -> c_int;
     allocate_of_host = c"hipHostMalloc" (*mut *mut c_void, usize, c_uint) -> c_int;
@@ -39,6 +31,7 @@ const HOST_TO_DEVICE: c_int = 1;
 const DEVICE_TO_HOST: c_int = 2;
 
 pub(crate) struct Rocm {
+    calls: Calls,
     functions: Functions,
     /// `None` where the HSA runtime has no export, which came with ROCm 5.5.
     exports: Option<Exports>,
@@ -51,94 +44,37 @@ impl Rocm {
         let hip = Library::open(Maker::Rocm, "libamdhip64.so", &files)?;
         let hsa = Library::open(Maker::Rocm, "libhsa-runtime64.so.1", &[c"libhsa-runtime64.so.1"]);
         let exports = hsa.and_then(|library| Exports::load(&library)).ok();
-        let rocm = Rocm { functions: Functions::load(&hip)?, exports };
-        // SAFETY: the one value that flags have.
-        let code = unsafe { (rocm.functions.init)(0) };
-        rocm.check("hipInit", code, || "this machine".to_owned())?;
+        let calls = Calls::load(&hip, Maker::Rocm)?;
+        let rocm = Rocm { calls, functions: Functions::load(&hip)?, exports };
+        rocm.init()?;
         Ok(rocm)
     }
-
-    fn check(
-        &self,
-        function: &'static str,
-        code: c_int,
-        object: impl Fn() -> String,
-    ) -> Result<(), GpuError> {
-        if code == 0 {
-            return Ok(());
-        }
-        // SAFETY: it returns a string that lives for ever, for every code.
-        let name = unsafe { text((self.functions.error_name)(code)) };
-        Err(GpuError::Call { maker: Maker::Rocm, function, object: object(), code, name })
-    }
-
-    /// Makes it the GPU of this thread.
-    fn enter(&self, gpu: usize) -> Result<(), GpuError> {
-        // SAFETY: a number, which is checked there.
-        let code = unsafe { (self.functions.set_device)(gpu as c_int) };
-        self.check("hipSetDevice", code, || format!("rocm:{gpu}"))
-    }
-
-    fn device_text(
-        &self,
-        ordinal: u32,
-        function: &'static str,
-        call: unsafe extern "C" fn(*mut c_char, c_int, c_int) -> c_int,
-    ) -> Result<String, GpuError> {
-        let mut buffer: [c_char; 256] = [0; 256];
-        // SAFETY: the buffer has this length, and stays terminated: the last byte is not given away.
-        let code = unsafe { call(buffer.as_mut_ptr(), 255, ordinal.cast_signed()) };
-        self.check(function, code, || format!("rocm:{ordinal}"))?;
-        // SAFETY: a terminated string, as above.
-        Ok(unsafe { text(buffer.as_ptr()) })
-    }
-}
-
-/// # Safety
-/// `text` is null or a C string.
-unsafe fn text(text: *const c_char) -> String {
-    if text.is_null() {
-        return "an unknown error".to_owned();
-    }
-    // SAFETY: as the caller says.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 impl Driver for Rocm {
-    fn version(&self) -> Result<String, GpuError> {
-        let mut version = 0;
-        // SAFETY: it writes one number.
-        let code = unsafe { (self.functions.driver_version)(&raw mut version) };
-        self.check("hipDriverGetVersion", code, || "this machine".to_owned())?;
-        Ok(format!("HIP {}.{}", version / 10_000_000, version / 100_000 % 100))
+    fn maker(&self) -> Maker {
+        Maker::Rocm
     }
 
-    fn count(&self) -> Result<u32, GpuError> {
-        let mut count = 0;
-        // SAFETY: it writes one number.
-        let code = unsafe { (self.functions.device_count)(&raw mut count) };
-        self.check("hipGetDeviceCount", code, || "this machine".to_owned())?;
-        Ok(u32::try_from(count).unwrap_or(0))
+    fn calls(&self) -> &Calls {
+        &self.calls
     }
 
-    fn name(&self, ordinal: u32) -> Result<String, GpuError> {
-        self.device_text(ordinal, "hipDeviceGetName", self.functions.device_name)
+    fn error_name(&self, code: c_int) -> String {
+        // SAFETY: it returns a string that lives for ever, for every code.
+        unsafe { text((self.functions.error_name)(code)) }
     }
 
-    fn pci_address(&self, ordinal: u32) -> Result<String, GpuError> {
-        let address =
-            self.device_text(ordinal, "hipDeviceGetPCIBusId", self.functions.device_pci_bus_id)?;
-        Ok(address.to_ascii_lowercase())
+    fn version_text(&self, number: c_int) -> String {
+        format!("HIP {}.{}", number / 10_000_000, number / 100_000 % 100)
+    }
+
+    fn words(&self, gpu: usize) -> String {
+        format!("rocm:{gpu}")
     }
 
     fn is_integrated(&self, ordinal: u32) -> Result<bool, GpuError> {
-        let mut value = 0;
-        // SAFETY: an attribute of a GPU's number; both are checked there.
-        let code = unsafe {
-            (self.functions.device_attribute)(&raw mut value, INTEGRATED, ordinal.cast_signed())
-        };
-        self.check("hipDeviceGetAttribute", code, || format!("rocm:{ordinal}"))?;
-        Ok(value != 0)
+        self.attribute(ordinal, INTEGRATED)
     }
 
     fn exports_dmabufs(&self, _: u32) -> Result<bool, GpuError> {
@@ -149,13 +85,10 @@ impl Driver for Rocm {
         self.enter(ordinal as usize).map(|()| ordinal as usize)
     }
 
-    fn free_and_total_bytes(&self, gpu: usize) -> Result<(u64, u64), GpuError> {
-        self.enter(gpu)?;
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: it writes two numbers.
-        let code = unsafe { (self.functions.memory_info)(&raw mut free, &raw mut total) };
-        self.check("hipMemGetInfo", code, || format!("rocm:{gpu}"))?;
-        Ok((free as u64, total as u64))
+    fn enter(&self, gpu: usize) -> Result<(), GpuError> {
+        // SAFETY: a number, which is checked there.
+        let code = unsafe { (self.functions.set_device)(gpu as c_int) };
+        self.check("hipSetDevice", code, &|| self.words(gpu))
     }
 
     fn allocate(&self, gpu: usize, length_bytes: usize) -> Result<u64, GpuError> {
@@ -163,7 +96,7 @@ impl Driver for Rocm {
         let mut address = std::ptr::null_mut();
         // SAFETY: it writes one address.
         let code = unsafe { (self.functions.allocate)(&raw mut address, length_bytes) };
-        self.check("hipMalloc", code, || format!("{length_bytes} bytes"))?;
+        self.check("hipMalloc", code, &|| format!("{length_bytes} bytes"))?;
         Ok(address as u64)
     }
 
@@ -172,7 +105,7 @@ impl Driver for Rocm {
         let mut address = std::ptr::null_mut();
         // SAFETY: it writes one address; 0 are the usual flags.
         let code = unsafe { (self.functions.allocate_of_host)(&raw mut address, length_bytes, 0) };
-        self.check("hipHostMalloc", code, || format!("{length_bytes} bytes"))?;
+        self.check("hipHostMalloc", code, &|| format!("{length_bytes} bytes"))?;
         Ok(address as u64)
     }
 
@@ -181,7 +114,7 @@ impl Driver for Rocm {
         let free = if of_host { self.functions.free_of_host } else { self.functions.free };
         // SAFETY: as the caller says.
         let code = unsafe { free(address as *mut c_void) };
-        self.check("hipFree", code, || format!("{address:#x}"))
+        self.check("hipFree", code, &|| format!("{address:#x}"))
     }
 
     fn range_of(&self, gpu: usize, address: u64) -> Result<(u64, usize), GpuError> {
@@ -192,7 +125,7 @@ impl Driver for Rocm {
             let inside = address as *mut c_void;
             (self.functions.address_range)(&raw mut base, &raw mut length, inside)
         };
-        self.check("hipMemGetAddressRange", code, || format!("{address:#x}"))?;
+        self.check("hipMemGetAddressRange", code, &|| format!("{address:#x}"))?;
         Ok((base as u64, length))
     }
 
@@ -210,8 +143,12 @@ impl Driver for Rocm {
         let (mut descriptor, mut offset) = (-1, 0);
         // SAFETY: it writes a descriptor and an offset.
         let code = unsafe {
-            let start = start as *const c_void;
-            (exports.export)(start, length_bytes, &raw mut descriptor, &raw mut offset)
+            (exports.export)(
+                start as *const c_void,
+                length_bytes,
+                &raw mut descriptor,
+                &raw mut offset,
+            )
         };
         if code != 0 {
             let mut name = std::ptr::null();
@@ -236,13 +173,13 @@ impl Driver for Rocm {
     unsafe fn copy_in(&self, gpu: usize, address: u64, bytes: &[u8]) -> Result<(), GpuError> {
         self.enter(gpu)?;
         // SAFETY: as the caller says.
-        let (code, synced) = unsafe {
+        let code = unsafe {
             let (target, source) = (address as *mut c_void, bytes.as_ptr().cast());
-            let code = (self.functions.copy)(target, source, bytes.len(), HOST_TO_DEVICE);
-            (code, (self.functions.synchronize)())
+            (self.functions.copy)(target, source, bytes.len(), HOST_TO_DEVICE)
         };
-        self.check("hipMemcpy", code, || format!("{} bytes", bytes.len()))?;
-        self.check("hipDeviceSynchronize", synced, || format!("rocm:{gpu}"))
+        let synced = self.synchronize(gpu);
+        self.check("hipMemcpy", code, &|| format!("{} bytes", bytes.len()))?;
+        synced
     }
 
     unsafe fn copy_out(&self, gpu: usize, address: u64, into: &mut [u8]) -> Result<(), GpuError> {
@@ -252,7 +189,7 @@ impl Driver for Rocm {
             let (target, source) = (into.as_mut_ptr().cast(), address as *const c_void);
             (self.functions.copy)(target, source, into.len(), DEVICE_TO_HOST)
         };
-        self.check("hipMemcpy", code, || format!("{} bytes", into.len()))
+        self.check("hipMemcpy", code, &|| format!("{} bytes", into.len()))
     }
 
     unsafe fn fill(
@@ -264,12 +201,10 @@ impl Driver for Rocm {
     ) -> Result<(), GpuError> {
         self.enter(gpu)?;
         // SAFETY: as the caller says.
-        let (code, synced) = unsafe {
-            let target = address as *mut c_void;
-            let code = (self.functions.fill)(target, byte.into(), length_bytes);
-            (code, (self.functions.synchronize)())
-        };
-        self.check("hipMemset", code, || format!("{length_bytes} bytes"))?;
-        self.check("hipDeviceSynchronize", synced, || format!("rocm:{gpu}"))
+        let code =
+            unsafe { (self.functions.fill)(address as *mut c_void, byte.into(), length_bytes) };
+        let synced = self.synchronize(gpu);
+        self.check("hipMemset", code, &|| format!("{length_bytes} bytes"))?;
+        synced
     }
 }

@@ -116,7 +116,7 @@ impl Mapping {
                 Mapping::transparent(length_bytes, rounded(transparent_bytes())?, failed)?
             }
             Place::Dmabuf { takes_memfd } => {
-                let mapped_bytes = rounded(gpu::host_page_bytes())?;
+                let mapped_bytes = rounded(rustix::param::page_size())?;
                 let (descriptor, source) = dmabuf::allocate(mapped_bytes, takes_memfd)?;
                 let mapped = map_shared(mapped_bytes, &descriptor).map_err(failed)?;
                 let dmabuf = Some((descriptor, source));
@@ -142,8 +142,8 @@ impl Mapping {
 
     fn of_gpu(gpu: Gpu, length_bytes: usize) -> Result<Mapping, VerbsError> {
         let memory = gpu.allocate(length_bytes)?;
-        let start = NonNull::new(without_provenance_mut(memory.address() as usize));
-        let start = start.ok_or_else(|| {
+        let address = without_provenance_mut(memory.address() as usize);
+        let start = NonNull::new(address).ok_or_else(|| {
             VerbsError::returned(Operation::AllocMemory, gpu.to_string(), libc::ENOMEM)
         })?;
         let export = memory.export();
@@ -296,8 +296,8 @@ fn map_shared(length_bytes: usize, descriptor: &OwnedFd) -> Result<NonNull<u8>, 
     let rights = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping touches no existing memory.
     result_of_mmap(unsafe {
-        let descriptor = descriptor.as_raw_fd();
-        libc::mmap(std::ptr::null_mut(), length_bytes, rights, libc::MAP_SHARED, descriptor, 0)
+        let file = descriptor.as_raw_fd();
+        libc::mmap(std::ptr::null_mut(), length_bytes, rights, libc::MAP_SHARED, file, 0)
     })
 }
 

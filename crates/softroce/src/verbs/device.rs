@@ -19,7 +19,6 @@ const ADDRESS_VARIABLE: &str = "SOFTROCE_ADDRESS";
 /// So many devices have a name, `soft0` to `soft15`, unless there are more addresses.
 const NAMED: usize = 16;
 
-/// A device.
 pub(crate) struct Device {
     listed: Listed,
     pub(crate) place: Place,

@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 
 use provider::{Region, code, last_errno};
 use rdma_sys::ibv_access_flags;
+use rustix::param::page_size;
 
 use super::domain::register;
 use super::errno::refuse;
@@ -37,9 +38,7 @@ impl MappedDescriptor {
         if end > size_of_descriptor(descriptor)? {
             return Err(libc::EINVAL);
         }
-        // SAFETY: the call has no preconditions.
-        let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.cast_unsigned();
-        let before = offset % page_bytes;
+        let before = offset % page_size() as u64;
         let mapped_bytes = usize::try_from(before).map_err(|_| libc::EINVAL)? + length;
         let start = libc::off_t::try_from(offset - before).map_err(|_| libc::EINVAL)?;
         let rights = if is_written { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };

@@ -255,6 +255,8 @@ fn query(maps: &File, address: u64) -> io::Result<Option<Mapping>> {
 mod tests {
     use std::ptr::null_mut;
 
+    use rustix::param::page_size;
+
     use super::*;
 
     #[test]
@@ -277,8 +279,7 @@ mod tests {
 
     impl Pages {
         fn new(rights: i32) -> Pages {
-            // SAFETY: has no preconditions.
-            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            let page = page_size();
             let both = libc::PROT_READ | libc::PROT_WRITE;
             let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             // SAFETY: a new mapping anywhere, and a page in the middle of it.

@@ -108,7 +108,6 @@ pub(crate) fn open(
     Ok(provider::open(device.verbs(), engine, events))
 }
 
-/// An open device.
 pub(crate) struct Softroce {
     pub(crate) nic: Arc<Nic>,
     pub(super) device: &'static Device,

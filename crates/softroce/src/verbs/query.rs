@@ -9,6 +9,7 @@ use rdma_sys::{
     ibv_gid_entry, ibv_mtu, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_cap_flags,
     ibv_port_state, ibv_qp_type, ibv_query_device_ex_input, ibv_values_ex, ibv_values_mask,
 };
+use rustix::param::page_size;
 
 use super::device::{Device, devices};
 use super::gid;
@@ -143,8 +144,7 @@ fn device_attributes(guid: u64) -> ibv_device_attr {
     attr.sys_image_guid = guid.to_be();
     attr.vendor_id = VENDOR_ID;
     attr.max_mr_size = i64::MAX.cast_unsigned();
-    // SAFETY: has no preconditions; it cannot fail.
-    attr.page_size_cap = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.cast_unsigned();
+    attr.page_size_cap = page_size() as u64;
     attr.max_qp = MAX_QP;
     attr.max_qp_wr = MAX_QP_WR.cast_signed();
     attr.device_cap_flags = Cap::IBV_DEVICE_CURR_QP_STATE_MOD.0
