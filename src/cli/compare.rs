@@ -278,7 +278,6 @@ fn measure(args: &GateArgs, sides: &[Side; 2]) -> Result<(Comparison, f64), Fail
 struct Launches<'a> {
     args: &'a GateArgs,
     sides: &'a [Side<'a>; 2],
-    /// The sweep's words.
     sweep: Vec<String>,
     stop: Arc<AtomicBool>,
     began: Instant,

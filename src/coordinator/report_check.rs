@@ -2,7 +2,9 @@
 //! for, and its figures follow from each other. It is checked when it comes; one that cannot be right fails the run before
 //! a figure of it counts. It must not judge what is only unlikely, as the window of a worker that was away.
 
+use node::memory_place::named;
 use node::needs::EndRoles;
+use node::outcome::LENGTH_MATTERS;
 use plan::{Case, Flow, Side};
 use protocol::failure::RunFailure;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
@@ -14,9 +16,6 @@ use settings::{Access, Arrivals, MemoryPlace, RecvQueue, Spread, Stop};
 
 /// By how much figures may differ from what others give, as a part of them: readers of JSON may lose the last digit.
 const ROUNDING: f64 = 1e-9;
-
-/// Windows that differ by this part from the requested one have a doubt that says so.
-const LENGTH_MATTERS: f64 = 0.02;
 
 /// Beyond so many standard deviations no Poisson count is.
 const DEVIATIONS: f64 = 8.0;
@@ -129,10 +128,7 @@ fn check_end(flow: &Flow, roles: EndRoles, end: &EndReport, is_set_up: bool) -> 
     ensure(receives == [roles.receives; 2], || {
         "it tells of receives where it has none, or does not where it has".to_owned()
     })?;
-    let place = match end.side {
-        Side::Initiator => flow.memory_at.client,
-        Side::Target => flow.memory_at.server,
-    };
+    let place = named(flow, end.side);
     let is_told_of = matches!(place, MemoryPlace::Dmabuf | MemoryPlace::Gpu(..));
     ensure(end.memory.is_none() || is_told_of, || {
         format!("it tells of other memory than --memory-at {place}")

@@ -307,21 +307,21 @@ fn ordering(flow: &Settings) -> Ordering {
     }
 }
 
-/// Registers by the ways that the memory has and `asked` allows, in order, until one goes. The error is that of the first.
+/// Registers by the ways that the memory has and `wanted` allows, in order, until one goes. The error is that of the first.
 fn first_registered(
     mapping: &Mapping,
-    asked: Register,
+    wanted: Register,
     region: impl Fn(Registration) -> Result<Arc<MemoryRegion>, VerbsError>,
 ) -> Result<(Registration, Arc<MemoryRegion>), VerbsError> {
     let has_choice = mapping.ways().len() > 1;
     let mut first_error = None;
     for &way in mapping.ways() {
-        let is_asked = match asked {
+        let is_wanted = match wanted {
             Register::Auto => true,
             Register::Dmabuf => way == Registration::Dmabuf,
             Register::PeerMemory => way == Registration::PeerMemory,
         };
-        if has_choice && !is_asked {
+        if has_choice && !is_wanted {
             continue;
         }
         // Without a dmabuf its driver's error says more than the attempt to register nothing.

@@ -7,7 +7,7 @@ use statistics::{InterimAnalyses, LEAST_OBSERVATIONS, goes_first};
 /// When no round follows, clear or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
-    /// Most rounds.
+    /// The number of rounds after which it ends.
     pub most: u32,
     /// No round begins that would not end within this, as long as the others took.
     pub budget: Option<Duration>,

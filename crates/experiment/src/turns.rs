@@ -12,13 +12,11 @@ use crate::rounds::{Measurer, Round, Stop, run};
 /// After so many rounds in a row that do not count there are no more of a side.
 const MOST_FAILURES: u32 = 3;
 
-/// Number of the base.
 const BASE: usize = 0;
 
 /// Whether a figure of a side differs from the base's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// What figure.
     pub metric: Metric,
     /// The flow that it is of; empty of all together.
     pub flow: String,
@@ -38,7 +36,6 @@ impl Question {
 pub struct Measured {
     /// A figure for each question; `None` where there is none. Nothing where it came to no figure.
     pub figures: Vec<Option<f64>>,
-    /// Why it failed.
     pub failure: Option<String>,
     /// Why its figures are in doubt.
     pub doubt: Option<String>,
@@ -90,7 +87,7 @@ pub trait Bench {
 #[derive(Clone, Debug)]
 pub struct InTurns {
     questions: Vec<Question>,
-    /// Least rounds that count.
+    /// Rounds of a side that have to count before it can be over.
     least: u32,
     stop: Stop,
     looks: InterimAnalyses,

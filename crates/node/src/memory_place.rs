@@ -17,7 +17,7 @@ use verbs::{Place, Port, Registration, VerbsError};
 use crate::memory_needs::buffer_bytes;
 
 /// The place that the settings name for an end.
-pub(crate) fn named(flow: &Settings, side: Side) -> MemoryPlace {
+pub fn named(flow: &Settings, side: Side) -> MemoryPlace {
     match side {
         Side::Initiator => flow.memory_at.client,
         Side::Target => flow.memory_at.server,
@@ -147,7 +147,7 @@ pub fn check_gpus(case: &Case, nodes: &[(u32, DeviceKind)]) -> Result<(), RunFai
                 check_reach(gpu, flow.register)?;
             }
             let bytes = buffer_bytes(flow, side);
-            match needed.iter_mut().find(|(known, _)| known.to_string() == gpu.to_string()) {
+            match needed.iter_mut().find(|(known, _)| *known == gpu) {
                 Some((_, sum)) => *sum = sum.saturating_add(bytes),
                 None => needed.push((gpu, bytes)),
             }

@@ -369,7 +369,7 @@ pub fn device(port: &Port) -> Device {
 }
 
 /// A window whose length differs from the requested one by more than this part is reported.
-const LENGTH_MATTERS: f64 = 0.02;
+pub const LENGTH_MATTERS: f64 = 0.02;
 
 /// An edge is missed if a worker did not look at its CQs for this part of the window across it: its backlog may have
 /// been counted on the wrong side, and on a software device also what the others sent.

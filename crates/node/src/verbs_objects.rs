@@ -81,8 +81,9 @@ impl VerbsObjects {
         let pd = ProtectionDomain::new(&port.context)?;
         let place = memory_place::place(flow, side, port, 0)?;
         let region = |wanted: bool, layout: Layout, access| {
-            let place = (place, numa_node);
-            wanted.then(|| Regions::new(&pd, flow, &layout, access, place, &alive)).transpose()
+            wanted
+                .then(|| Regions::new(&pd, flow, &layout, access, (place, numa_node), &alive))
+                .transpose()
         };
         let requests = Layout::requests(flow, &geometry);
         let sizes = Sizes::new(flow);

@@ -83,7 +83,6 @@ impl Context {
         self.maker.description()
     }
 
-    /// What the device has.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }

@@ -76,14 +76,14 @@ pub(crate) unsafe fn make<E: Objects>(
 ) -> Result<*mut ibv_qp, c_int> {
     // SAFETY: a live domain of an open context, and live CQs; there may be no SRQ.
     let (context, open, domain, send, recv, shared) = unsafe {
-        let (context, shared) = ((*pd).context, init.srq.as_ref());
+        let (context, srq) = ((*pd).context, init.srq.as_ref());
         let open = Context::own(context)?;
         let cqs = [(*init.send_cq).context, (*init.recv_cq).context];
-        if cqs != [context; 2] || shared.is_some_and(|shared| shared.context != context) {
+        if cqs != [context; 2] || srq.is_some_and(|srq| srq.context != context) {
             return Err(libc::EINVAL);
         }
         let [send, recv] = [init.send_cq, init.recv_cq].map(|cq| Cq::<E::Cq>::from_raw(cq));
-        let shared = shared.map(|_| Srq::<E::Srq>::from_raw(init.srq));
+        let shared = srq.map(|_| Srq::<E::Srq>::from_raw(init.srq));
         (context, open, Pd::from_raw(pd), send, recv, shared)
     };
     let mut cap = room(&init.cap, shared.is_some(), &open.limits)?;

@@ -88,7 +88,15 @@ pub enum PlaceError {
     Ends(String),
 }
 
-const WORDS: [&str; 4] = ["ordinary", "huge", "transparent", "dmabuf"];
+/// The host's, by their words.
+const OF_HOST: [(&str, MemoryPlace); 4] = [
+    ("ordinary", MemoryPlace::Ordinary),
+    ("huge", MemoryPlace::Huge),
+    ("transparent", MemoryPlace::Transparent),
+    ("dmabuf", MemoryPlace::Dmabuf),
+];
+
+const WORDS: [&str; 4] = [OF_HOST[0].0, OF_HOST[1].0, OF_HOST[2].0, OF_HOST[3].0];
 
 impl FromStr for MemoryPlace {
     type Err = PlaceError;
@@ -100,35 +108,29 @@ impl FromStr for MemoryPlace {
             return Err(PlaceError::NoGpu(maker.name()));
         }
         if let Some((maker, number)) = word.split_once(':') {
-            let maker = maker.parse().map_err(|_| unknown())?;
-            return match number {
-                "auto" => Ok(MemoryPlace::Gpu(maker, None)),
-                _ if number.starts_with('+') => Err(unknown()),
-                _ => number
-                    .parse()
-                    .map(|number| MemoryPlace::Gpu(maker, Some(number)))
-                    .map_err(|_| unknown()),
+            let ordinal = match number {
+                "auto" => None,
+                _ if number.starts_with('+') => return Err(unknown()),
+                _ => Some(number.parse().map_err(|_| unknown())?),
             };
+            return Ok(MemoryPlace::Gpu(maker.parse().map_err(|_| unknown())?, ordinal));
         }
-        match word {
-            "ordinary" => Ok(MemoryPlace::Ordinary),
-            "huge" => Ok(MemoryPlace::Huge),
-            "transparent" => Ok(MemoryPlace::Transparent),
-            "dmabuf" => Ok(MemoryPlace::Dmabuf),
-            _ => Err(unknown()),
-        }
+        OF_HOST
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map_or_else(|| Err(unknown()), |(_, place)| Ok(*place))
     }
 }
 
 impl fmt::Display for MemoryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            MemoryPlace::Ordinary => f.write_str("ordinary"),
-            MemoryPlace::Huge => f.write_str("huge"),
-            MemoryPlace::Transparent => f.write_str("transparent"),
-            MemoryPlace::Dmabuf => f.write_str("dmabuf"),
             MemoryPlace::Gpu(maker, Some(number)) => write!(f, "{maker}:{number}"),
             MemoryPlace::Gpu(maker, None) => write!(f, "{maker}:auto"),
+            of_host => {
+                let named = OF_HOST.iter().find(|(_, place)| place == of_host);
+                f.write_str(named.map_or("", |(name, _)| name))
+            }
         }
     }
 }

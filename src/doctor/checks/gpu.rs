@@ -85,8 +85,8 @@ fn driver(machine: &Machine, gpu: &Gpu) -> Finding {
     match gpu.driver.as_deref() {
         Some(driver) if driver == wanted && machine.has(node) => {
             let version = machine.text(format!("sys/module/{driver}/version"));
-            let version = version.map(|text| format!(" {}", text.trim())).unwrap_or_default();
-            DRIVER.ok(format!("{driver}{version}"))
+            let suffix = version.map(|text| format!(" {}", text.trim())).unwrap_or_default();
+            DRIVER.ok(format!("{driver}{suffix}"))
         }
         Some(driver) if driver == wanted => DRIVER.warning(
             format!("{driver}, but there is no /{node}"),

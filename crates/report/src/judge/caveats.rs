@@ -139,7 +139,7 @@ fn half_trips(result: &ResultFile) -> Vec<Finding> {
 /// Memory that is not the host's ordinary: whose it is, how its device learnt of it, and how near they are.
 fn places(result: &ResultFile) -> Vec<Finding> {
     let flows = result.cases.iter().flat_map(|case| &case.runs).flat_map(|run| &run.flows);
-    let ends = flows.flat_map(|flow| &flow.memory).map(|memory| {
+    let of_ends = flows.flat_map(|flow| &flow.memory).map(|memory| {
         let mut text = format!("Memory at {} is {} of {}", memory.node, memory.place, memory.of);
         text += &format!(", registered by {}", memory.registered_by);
         if let Some(distance) = &memory.distance {
@@ -150,11 +150,13 @@ fn places(result: &ResultFile) -> Vec<Finding> {
         }
         (text + ".", memory.node.clone())
     });
-    let ends: BTreeSet<(String, String)> = ends.collect();
-    let finding = |(text, node): (String, String)| {
-        caveat("memory", Subject { nodes: vec![node], ..Subject::default() }, text)
-    };
-    ends.into_iter().map(finding).collect()
+    // Each once, for all runs.
+    let ends: BTreeSet<(String, String)> = of_ends.collect();
+    ends.into_iter()
+        .map(|(text, node)| {
+            caveat("memory", Subject { nodes: vec![node], ..Subject::default() }, text)
+        })
+        .collect()
 }
 
 /// Devices whose counters do not show lost packets, and why.

@@ -331,7 +331,6 @@ struct SlowRail<'a> {
     value: f64,
     /// The median over the flows of the node's other rails.
     usual: f64,
-    /// Rails of its node.
     rails: usize,
     flows: &'a BTreeSet<(usize, usize)>,
 }

@@ -67,8 +67,8 @@ pub const MAP_OF_QPS: Spec = Spec {
 /// with another send depth only says nothing about QPs. What many nodes move together is no share of a link.
 fn with_other_qps(sides: Sides<'_>) -> Vec<Sample<'_>> {
     let mut samples = Sample::closed_loops(sides.new);
-    samples.retain(|it| {
-        let settings = &it.observed.flow.settings;
+    samples.retain(|sample| {
+        let settings = &sample.observed.flow.settings;
         settings.pattern.is_none() && settings.size_mix.is_none()
     });
     let mut qps: BTreeMap<Vec<String>, BTreeSet<u32>> = BTreeMap::new();

@@ -393,7 +393,7 @@ fn strip_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<F
         Side { name: "to", style: ring, beside: 0.15, medians: matrix.receiving(quantity) },
     ];
     let count = matrix.nodes.len();
-    let dots =
+    let usual =
         sides.iter().flat_map(|side| (0..count).filter_map(|it| side.dot(subject, it, &norm)));
     let slow = sides.iter().enumerate().flat_map(|(number, side)| {
         let whole = subject.slow(quantity).filter(move |block| block[1 - number].len() == count);
@@ -411,7 +411,7 @@ fn strip_figure(subject: &Subject<'_>, quantity: Metric, id: String) -> Option<F
             })
             .collect::<Vec<_>>()
     });
-    let dots: Vec<Dot> = dots.chain(slow).collect();
+    let dots: Vec<Dot> = usual.chain(slow).collect();
     let largest = dots.iter().map(|dot| dot.at.1).fold(norm.median, f64::max);
     let x = Axis {
         parts: subject.parts().collect(),

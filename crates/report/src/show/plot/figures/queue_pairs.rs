@@ -241,11 +241,11 @@ pub fn over_time_figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 
 fn uneven<'s>(name: &'s str, sample: &'s Sample<'_>) -> impl Iterator<Item = Uneven> {
     let settings = &sample.observed.flow.settings;
-    sample.counted().filter_map(move |it| {
-        let over_time = OverTime::new(it.moved?, settings).filter(OverTime::is_uneven)?;
+    sample.counted().filter_map(move |counted| {
+        let over_time = OverTime::new(counted.moved?, settings).filter(OverTime::is_uneven)?;
         Some(Uneven {
             flow: name.to_owned(),
-            run: sample.run_name(it.run),
+            run: sample.run_name(counted.run),
             is_weighted: settings.qp_weights.is_some(),
             over_time,
         })

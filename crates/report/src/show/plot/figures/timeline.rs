@@ -125,8 +125,11 @@ fn slowest_style() -> SeriesStyle {
 fn chart(run: &Sampled<'_>) -> Chart {
     let most = run.intervals.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
     let longest = run.intervals.last().map_or(0.0, |last| last.to);
-    let p1 = run.bandwidth.and_then(|it| it.p1);
-    let p1 = p1.map(|at| Rule { style: SeriesStyle::of_rule(1), at, ..Rule::default() });
+    let p1 = run.bandwidth.and_then(|it| it.p1).map(|at| Rule {
+        style: SeriesStyle::of_rule(1),
+        at,
+        ..Rule::default()
+    });
     let stall = stall(&run.intervals).map(|(from, to)| Band {
         name: STALL,
         style: slowest_style(),

@@ -58,7 +58,6 @@ impl Shades {
 pub(crate) struct MatrixCell {
     /// What part it is; `None` where nothing is known of it.
     pub(crate) part: Option<f64>,
-    /// Words in it.
     pub(crate) text: String,
     /// Words for who points at it. Cells without are drawn as one shape, and have no words.
     pub(crate) hint: String,
