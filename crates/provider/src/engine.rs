@@ -144,6 +144,7 @@ pub trait CqEngine: Send + Sync + 'static {
 pub struct SrqRequest {
     /// Its address, once it is made.
     pub srq: *mut ibv_srq,
+    pub pd: u32,
     pub max_wr: u32,
     /// At least 1.
     pub max_sge: u32,

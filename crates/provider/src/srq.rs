@@ -42,7 +42,7 @@ pub(crate) unsafe fn make<E: Objects>(
     let srq = Srq::<E::Srq>::reserve();
     let events = ObjectEvents::new(&open.events, Source::Srq(srq));
     let (max_wr, max_sge) = (init.attr.max_wr, init.attr.max_sge);
-    let request = SrqRequest { srq, max_wr, max_sge, events: events.clone() };
+    let request = SrqRequest { srq, pd: domain.id, max_wr, max_sge, events: events.clone() };
     let made = engine.create_srq(request).inspect_err(|_| {
         // SAFETY: reserved above, and nothing was made there.
         unsafe { Srq::<E::Srq>::give_up(srq) };

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use provider::{Lock, Operation, Sge};
+use provider::{Lock, Operation, Payload, Sge};
 
 use crate::net::ecn_capable;
 use crate::transport::completion_queue::Completion;
@@ -61,8 +61,8 @@ impl Qp {
         let (receives, shares_receives) = match options.receives {
             ReceiveSource::Shared(queue) => (queue, true),
             ReceiveSource::Own => {
-                let queue = RecvQueue::new(room.recv_wrs as usize, room.recv_sges as usize, None);
-                (Arc::new(queue), false)
+                let [wrs, sges] = [room.recv_wrs, room.recv_sges].map(|count| count as usize);
+                (Arc::new(RecvQueue::new(options.pd, wrs, sges, None)), false)
             }
         };
         let context = core.tables_mut().insert(|number| {
@@ -340,7 +340,11 @@ impl Qp {
     fn check(&self, request: &SendRequest<'_>) -> Result<(), PostError> {
         use Operation::{CompareSwap, FetchAdd, Read, Send, Write};
         let exists = match (self.context.kind, request.operation) {
-            (Kind::Rc, _) | (Kind::Uc, Send | Write { .. }) => true,
+            // The result of a fetch needs memory that is registered.
+            (Kind::Rc, Read { .. } | FetchAdd { .. } | CompareSwap { .. }) => {
+                matches!(request.payload, Payload::Registered(_))
+            }
+            (Kind::Rc | Kind::Uc, Send | Write { .. }) => true,
             (Kind::Ud, Send) => request.datagram.is_some(),
             (Kind::Uc | Kind::Ud, Read { .. } | FetchAdd { .. } | CompareSwap { .. })
             | (Kind::Ud, Write { .. }) => false,

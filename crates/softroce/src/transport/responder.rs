@@ -177,11 +177,13 @@ impl Responder {
         if shape.first == begun || !shape.fits(packet.payload.len(), mtu) {
             return Err(Refusal::invalid());
         }
+        // Before its memory is looked at: a WRITE that is refused ends the receive as one that it used (11.6.2).
+        let needs_receive = shape.first && !shape.write || packet.extended.immediate.is_some();
+        if needs_receive && !self.has_receive && !self.take_receive(work) {
+            return Ok(RequestOutcome::NotReady);
+        }
         let message = if shape.first {
-            let Some(message) = self.begin(work, packet, shape)? else {
-                return Ok(RequestOutcome::NotReady);
-            };
-            message
+            self.begin(work, packet, shape)?
         } else {
             self.message.filter(|message| shape.continues(message)).ok_or_else(Refusal::invalid)?
         };
@@ -189,13 +191,7 @@ impl Responder {
             return Ok(RequestOutcome::OvertakesRead);
         }
         let message = match message {
-            Message::Write { .. } => {
-                let takes_receive = packet.extended.immediate.is_some();
-                if takes_receive && !self.has_receive && !self.take_receive(work) {
-                    return Ok(RequestOutcome::NotReady);
-                }
-                self.write(work, packet, shape, message)?
-            }
+            Message::Write { .. } => self.write(work, packet, shape, message)?,
             Message::Send => {
                 self.fill(work, packet)?;
                 message
@@ -211,16 +207,15 @@ impl Responder {
         Ok(RequestOutcome::Done)
     }
 
-    /// Handles the first packet of a message; `None` if there is no receive for it.
+    /// Handles the first packet of a message.
     fn begin(
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
         shape: Shape,
-    ) -> Result<Option<Message>, Refusal> {
+    ) -> Result<Message, Refusal> {
         let Some(reth) = packet.extended.reth else {
-            let ready = self.has_receive || self.take_receive(work);
-            return Ok(ready.then_some(Message::Send));
+            return Ok(Message::Send);
         };
         let mtu = self.path.as_ref().map_or(0, |path| path.mtu_bytes);
         let allowed = work.qp.access().allows(Access::REMOTE_WRITE);
@@ -234,12 +229,12 @@ impl Responder {
             let found = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_WRITE);
             found.ok_or_else(Refusal::access)?;
         }
-        Ok(Some(Message::Write {
+        Ok(Message::Write {
             address: reth.address,
             rkey: reth.rkey,
             rest_bytes: reth.length_bytes,
             length_bytes: reth.length_bytes,
-        }))
+        })
     }
 
     fn take_receive(&mut self, work: QpWork<'_>) -> bool {
@@ -289,7 +284,7 @@ impl Responder {
             });
         }
         let (memories, sges) = (&work.tables.memories, &self.receive.sges);
-        let put = memory::scatter(memories, work.qp.pd, sges, start, packet.payload);
+        let put = memory::scatter(memories, work.qp.receives.pd, sges, start, packet.payload);
         put.map_err(|_| Refusal {
             code: NakCode::RemoteOperationalError,
             receive_status: Status::LocalProtectionError,
@@ -547,7 +542,7 @@ impl Responder {
         }
         let header = global_header(source, work.core.address, packet.payload.len());
         let memories = &work.tables.memories;
-        let put = memory::scatter(memories, qp.pd, &self.receive.sges, 0, &header);
+        let put = memory::scatter(memories, qp.receives.pd, &self.receive.sges, 0, &header);
         self.receive.filled_bytes = GRH_BYTES;
         if put.is_err() || self.fill(work, packet).is_err() {
             self.fail(qp, Status::LocalProtectionError);

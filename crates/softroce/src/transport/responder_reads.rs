@@ -173,7 +173,7 @@ impl Responder {
                 .is_some_and(|to| self.is_still_read(to, count)),
             Message::Send => {
                 let start = u64::from(self.receive.filled_bytes);
-                let (memories, pd) = (&work.tables.memories, work.qp.pd);
+                let (memories, pd) = (&work.tables.memories, work.qp.receives.pd);
                 memory::pieces(memories, pd, &self.receive.sges, start, count, need)
                     .flatten()
                     .any(|(to, bytes)| self.is_still_read(to, bytes))

@@ -7,6 +7,7 @@ use std::slice;
 
 use provider::{Lock, Operation, Payload, Sge};
 
+use crate::transport::memory::PdId;
 use crate::wire::{AtomicEth, Opcode, Psn, Reth, Service};
 
 /// The destination of a datagram (UD).
@@ -45,7 +46,7 @@ pub enum PostError {
     /// The QP is of the process that this one was forked from (EIO).
     #[error("the device was opened before a fork; open it again")]
     Process,
-    /// The QP's service lacks the operation, or the request lacks an argument (EINVAL).
+    /// The QP's service lacks the operation, or the request lacks an argument or has one too many (EINVAL).
     #[error("this kind of QP has no such operation")]
     Operation,
 }
@@ -352,6 +353,8 @@ pub(crate) fn atomic_header(wqe: &Wqe) -> (Opcode, Option<AtomicEth>) {
 
 /// Receives that wait for messages; taken in order.
 pub struct RecvQueue {
+    /// That of their memory, whichever a QP has that takes them.
+    pub(crate) pd: PdId,
     max_sges: usize,
     ring: Lock<Ring>,
     on_limit: Option<Box<dyn Fn() + Send + Sync>>,
@@ -384,11 +387,13 @@ impl RecvQueue {
     /// A queue of `capacity` receives of at most `max_sges` elements. `on_limit` is called when fewer than the armed
     /// limit are left (SRQ); it must not call the transport.
     pub fn new(
+        pd: PdId,
         capacity: usize,
         max_sges: usize,
         on_limit: Option<Box<dyn Fn() + Send + Sync>>,
     ) -> RecvQueue {
         RecvQueue {
+            pd,
             max_sges,
             ring: Lock::new(Ring {
                 receives: vec![(0, 0); capacity].into(),

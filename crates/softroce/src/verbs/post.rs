@@ -16,7 +16,7 @@ use rdma_sys::{
 use super::errno::post_error;
 use super::open::{Softroce, usable};
 use super::qp::{Batch, Builder, Qp};
-use crate::transport::{Datagram, Kind, Nic, Operation, RecvQueue, SendRequest, Sge};
+use crate::transport::{Datagram, Kind, Nic, Operation, PdId, RecvQueue, SendRequest, Sge};
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
 /// it holds the send queue.
@@ -112,9 +112,10 @@ pub(crate) struct Srq {
 
 impl Srq {
     pub(super) fn new(nic: &Arc<Nic>, request: SrqRequest) -> Srq {
-        let SrqRequest { max_wr, max_sge, events, .. } = request;
+        let SrqRequest { pd, max_wr, max_sge, events, .. } = request;
         let on_limit = move || events.raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
-        let queue = RecvQueue::new(max_wr as usize, max_sge as usize, Some(Box::new(on_limit)));
+        let [wrs, sges] = [max_wr, max_sge].map(|count| count as usize);
+        let queue = RecvQueue::new(PdId(pd), wrs, sges, Some(Box::new(on_limit)));
         Srq { queue: Arc::new(queue), nic: Arc::clone(nic) }
     }
 }

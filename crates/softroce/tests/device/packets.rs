@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
-use softroce::transport::{Access, Kind, Operation, QpEvent, RecvQueue, Sge, State, Status};
+use softroce::transport::{Access, Kind, Operation, PdId, QpEvent, RecvQueue, Sge, State, Status};
 use softroce::wire::{
     Aeth, Cnp, Deth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome,
     time_of_code_ns,
 };
 
-use crate::support::end::{End, Plan, QKEY};
+use crate::support::end::{End, Plan, QKEY, register};
 use crate::support::peer::{CE, ECT_0, PORT, Peer, QPN, wire};
 
 const PSN: u32 = 0x00ff_fffe;
@@ -383,7 +383,7 @@ fn sends_are_flushed_when_the_cq_of_receives_overruns() {
 #[test]
 fn the_last_receive_of_a_shared_queue_is_told_once() {
     let (_peer, device) = connected_by(&Plan {
-        shared: Some(Arc::new(RecvQueue::new(4, 1, None))),
+        shared: Some(Arc::new(RecvQueue::new(PdId(1), 4, 1, None))),
         ..plan(Kind::Rc)
     });
     for times in 1..=2 {
@@ -395,6 +395,17 @@ fn the_last_receive_of_a_shared_queue_is_told_once() {
     }
 }
 
+/// A message to a QP of any service.
+fn message_to_any(device: &End) -> Packet<'static> {
+    let is_datagram = device.plan.kind == Kind::Ud;
+    let deth = is_datagram.then_some(Deth { qkey: QKEY, source_qpn: QPN });
+    Packet {
+        ack_request: false,
+        extended: Extended { deth, ..Extended::default() },
+        ..message(device, 0)
+    }
+}
+
 #[test]
 fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
     for kind in [Kind::Uc, Kind::Ud] {
@@ -402,19 +413,64 @@ fn an_unreliable_qp_fails_with_a_receive_whose_key_is_wrong() {
         let wrong = Sge { lkey: !device.key, ..device.sge(0, 100) };
         device.qps[0].post_recv(1, &[wrong]).unwrap();
         device.qps[0].post_recv(2, &[device.sge(0, 100)]).unwrap();
-        let (qkey, source_qpn) = (QKEY, QPN);
-        let deth = Deth { qkey, source_qpn };
-        let packet = Packet {
-            ack_request: false,
-            extended: Extended { deth: (kind == Kind::Ud).then_some(deth), ..Extended::default() },
-            ..message(&device, 0)
-        };
-        peer.send(&device, &packet);
+        peer.send(&device, &message_to_any(&device));
         let ended: Vec<_> =
             device.completions(&device.recv_cq, 2).iter().map(|it| (it.wr_id, it.status)).collect();
         let expected = [(1, Status::LocalProtectionError), (2, Status::FlushError)];
         assert_eq!(ended, expected, "{kind:?}");
         assert_eq!(device.qps[0].state(), State::Err, "{kind:?}");
+    }
+}
+
+#[test]
+fn a_receive_of_a_shared_queue_has_memory_of_the_domain_of_that_queue() {
+    const OF_QUEUE: PdId = PdId(2);
+    for kind in [Kind::Rc, Kind::Uc, Kind::Ud] {
+        for (pd, status) in [(OF_QUEUE, Status::Success), (PdId(1), Status::LocalProtectionError)] {
+            let queue = Arc::new(RecvQueue::new(OF_QUEUE, 4, 1, None));
+            let shared = Some(Arc::clone(&queue));
+            let (peer, device) = connected_by(&Plan { shared, ..plan(kind) });
+            // SAFETY: memory that lives as long as the device.
+            let lkey = unsafe { register(&device.nic, pd, device.address(0), 100, Access(1)) };
+            queue.post(1, &[Sge { lkey, ..device.sge(0, 100) }]).unwrap();
+            peer.send(&device, &message_to_any(&device));
+            let received = device.completions(&device.recv_cq, 1)[0];
+            assert_eq!((received.wr_id, received.status), (1, status), "{kind:?} {pd:?}");
+        }
+    }
+}
+
+#[test]
+fn a_write_that_is_refused_ends_the_receive_of_its_immediate() {
+    type Break = fn(&mut Reth);
+    let cases: [(Break, NakCode, Status); 3] = [
+        (|reth| reth.rkey ^= 1, NakCode::RemoteAccessError, Status::LocalAccessError),
+        (|reth| reth.address -= 1, NakCode::RemoteAccessError, Status::LocalAccessError),
+        (
+            |reth| reth.length_bytes = MTU + 1,
+            NakCode::InvalidRequest,
+            Status::RemoteInvalidRequestError,
+        ),
+    ];
+    for (spoil, code, status) in cases {
+        let (peer, device) = connected();
+        let mut reth = device.reth(8).reth.unwrap();
+        spoil(&mut reth);
+        let write = Packet {
+            extended: Extended { reth: Some(reth), immediate: Some(7), ..Extended::default() },
+            payload: &[1; 8],
+            ..device.packet(Opcode::WriteOnlyImmediate, PSN)
+        };
+        // Without a receive it is not even looked at.
+        peer.send(&device, &write);
+        assert_eq!(peer.acknowledged(), (PSN, Syndrome::RnrNak { timer: 12 }));
+        device.qps[0].post_recv(1, &[]).unwrap();
+        device.qps[0].post_recv(2, &[]).unwrap();
+        peer.send(&device, &write);
+        assert_eq!(peer.acknowledged(), (PSN, Syndrome::Nak(code)));
+        let ended = device.completions(&device.recv_cq, 2);
+        let statuses = [0, 1].map(|at| (ended[at].wr_id, ended[at].status));
+        assert_eq!(statuses, [(1, status), (2, Status::FlushError)]);
     }
 }
 

@@ -100,6 +100,23 @@ fn the_request_that_failed_is_named() {
     }
 }
 
+/// Inline bytes are sent from where no result can come to (`ibv_post_send(3)`: "valid only for Send and RDMA Write").
+#[test]
+fn what_is_fetched_needs_registered_memory() {
+    let (one, other) = two_ends();
+    let (qp, _peer) = pair(&one, &other, RC);
+    for opcode in
+        [READ, ibv_wr_opcode::IBV_WR_ATOMIC_FETCH_AND_ADD, ibv_wr_opcode::IBV_WR_ATOMIC_CMP_AND_SWP]
+    {
+        let mut sge = one.sge(0, 8);
+        let mut wr = send_wr(opcode, &mut sge);
+        wr.send_flags = SIGNALED | INLINE;
+        wr.wr.rdma = other.remote(0);
+        assert_eq!(qp.post(&mut wr), libc::EINVAL, "{opcode}");
+    }
+    assert!(one.cq.poll(1).is_empty());
+}
+
 #[test]
 fn the_receive_that_failed_is_named() {
     let (one, other) = two_ends();
