@@ -32,6 +32,7 @@ impl Description for Adapter {
         attr.max_cqe = self.max_cqe;
         attr.max_mr = 65536;
         attr.max_pd = 65536;
+        attr.max_ah = 65536;
         attr.max_qp_rd_atom = self.max_qp_rd_atom.into();
         attr.max_qp_init_rd_atom = self.max_qp_init_rd_atom.into();
         attr.max_res_rd_atom = c_int::from(self.max_qp_rd_atom).saturating_mul(self.max_qp);

@@ -13,7 +13,7 @@ use crate::object::{Behind, Use};
 /// The data of a handle.
 #[repr(C)]
 pub(crate) struct Ah<E = ()> {
-    _domain: Use,
+    _uses: [Use; 2],
     free: unsafe fn(*mut ibv_ah),
     pub(crate) engine: E,
 }
@@ -27,17 +27,19 @@ pub(crate) unsafe fn make<E: Objects>(
     pd: *mut ibv_pd,
     attr: &ibv_ah_attr,
 ) -> Result<*mut ibv_ah, c_int> {
-    // SAFETY: a live domain.
-    let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
+    // SAFETY: a live domain of an open context.
+    let (domain, context, open) =
+        unsafe { (Pd::from_raw(pd), (*pd).context, Context::from_raw((*pd).context)) };
+    let counted = open.made.ahs.begin_within(open.limits.attributes.max_ah)?;
     let ah = Ah {
         engine: engine.create_ah(attr)?,
         free: Ah::<E::Ah>::free,
-        _domain: domain.users.begin(),
+        _uses: [domain.users.begin(), counted],
     };
     Ok(ah.lend(ibv_ah { context, pd, handle: 0 }))
 }
 
-/// `ibv_create_ah(3)`; the errors are the engine's.
+/// `ibv_create_ah(3)`. ENOMEM beyond the device's number of handles; the other errors are the engine's.
 pub unsafe extern "C" fn create_ah(pd: *mut ibv_pd, attr: *mut ibv_ah_attr) -> *mut ibv_ah {
     // SAFETY: a live domain of an open context, and a readable struct.
     pointer_or_errno(unsafe { Context::from_raw((*pd).context).maker.make_ah(pd, &*attr) })

@@ -30,9 +30,19 @@ struct Open {
 pub struct Context {
     /// Protection domains, CQs and completion channels.
     pub users: Users,
+    pub(crate) made: Made,
     pub(crate) limits: Limits,
     pub(crate) events: Arc<Queue<AsyncEvent>>,
     pub(crate) maker: Box<dyn Maker>,
+}
+
+/// Objects of an open device whose number has a limit. QPs and MRs are counted by the engine.
+#[derive(Default)]
+pub(crate) struct Made {
+    pub(crate) pds: Users,
+    pub(crate) cqs: Users,
+    pub(crate) srqs: Users,
+    pub(crate) ahs: Users,
 }
 
 /// Opens `device`, whose work `engine` does; the context lives until [`close_device`]. The engine may raise events of its
@@ -52,7 +62,8 @@ pub fn open(
     verbs.context.async_fd = events.fd();
     verbs.context.num_comp_vectors = limits.completion_vectors;
     engine.fill(&mut verbs);
-    let inner = Context { users: Users::default(), limits, events, maker: Box::new(engine) };
+    let (users, made) = Default::default();
+    let inner = Context { users, made, limits, events, maker: Box::new(engine) };
     let open = Box::into_raw(Box::new(Open { verbs, inner }));
     // SAFETY: just made; the pointer is good for the whole of it.
     unsafe { &raw mut (*open).verbs.context }

@@ -101,7 +101,7 @@ pub(crate) struct Cq<E = ()> {
     pub(crate) users: Users,
     pub(crate) events: ObjectEvents,
     channel: Option<(*mut ibv_comp_channel, CqNotifier, Use)>,
-    _context: Use,
+    _uses: [Use; 2],
     _domain: Option<Use>,
     pub(crate) engine: E,
 }
@@ -137,6 +137,7 @@ pub(crate) unsafe fn make<E: Objects>(
             Context::own(context)?,
         )
     };
+    let counted = open.made.cqs.begin_within(open.limits.attributes.max_cq)?;
     // Its events contain its address.
     let cq = Cq::<E::Cq>::reserve();
     let events = ObjectEvents::new(&open.events, Source::Cq(cq));
@@ -168,7 +169,7 @@ pub(crate) unsafe fn make<E: Objects>(
         channel: channel
             .zip(notifier)
             .map(|(channel, notifier)| (init.channel, notifier, channel.users.begin())),
-        _context: open.users.begin(),
+        _uses: [open.users.begin(), counted],
         _domain: domain.map(|domain| domain.users.begin()),
         engine: made,
     };
@@ -184,7 +185,7 @@ pub(crate) unsafe fn make<E: Objects>(
 ///
 /// # Errors
 /// EINVAL for a size of 0 or above the limit, for a vector that the device does not have, and for a channel or a domain
-/// of another context, of which the latter makes no difference.
+/// of another context, of which the latter makes no difference; ENOMEM beyond the device's number of CQs.
 pub unsafe fn new_cq(
     context: *mut ibv_context,
     init: &ibv_cq_init_attr_ex,

@@ -30,12 +30,16 @@ impl Pd {
     }
 }
 
+/// `ibv_alloc_pd(3)`. ENOMEM beyond the device's number of domains.
 pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     static NEXT: AtomicU32 = AtomicU32::new(1);
-    let id = NEXT.fetch_add(1, Ordering::Relaxed);
     // SAFETY: an open context.
-    let uses = vec![unsafe { Context::from_raw(context) }.users.begin()];
-    Pd::new(id, uses).lend(ibv_pd { context, handle: id })
+    let open = unsafe { Context::from_raw(context) };
+    let counted = open.made.pds.begin_within(open.limits.attributes.max_pd);
+    pointer_or_errno(counted.map(|counted| {
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Pd::new(id, vec![open.users.begin(), counted]).lend(ibv_pd { context, handle: id })
+    }))
 }
 
 /// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.

@@ -94,6 +94,13 @@ impl Users {
         Use { _counted }
     }
 
+    /// As [`Users::begin`]. ENOMEM if there are so many already.
+    pub fn begin_within(&self, most: c_int) -> Result<Use, c_int> {
+        let counted = self.begin();
+        let fits = self.count() <= usize::try_from(most).unwrap_or(0);
+        fits.then_some(counted).ok_or(libc::ENOMEM)
+    }
+
     /// How many uses have not ended.
     pub fn count(&self) -> usize {
         let count = Arc::strong_count(&self.0) - 1;

@@ -21,7 +21,7 @@ pub(crate) struct Srq<E = ()> {
     pub(crate) events: ObjectEvents,
     max_wr: u32,
     max_sge: u32,
-    _domain: Use,
+    _uses: [Use; 2],
     pub(crate) engine: E,
 }
 
@@ -38,6 +38,7 @@ pub(crate) unsafe fn make<E: Objects>(
     let (domain, context) = unsafe { (Pd::from_raw(pd), (*pd).context) };
     // SAFETY: as above, of an open context.
     let open = unsafe { Context::own(context) }?;
+    let counted = open.made.srqs.begin_within(open.limits.attributes.max_srq)?;
     // Its events contain its address.
     let srq = Srq::<E::Srq>::reserve();
     let events = ObjectEvents::new(&open.events, Source::Srq(srq));
@@ -60,7 +61,7 @@ pub(crate) unsafe fn make<E: Objects>(
         events,
         max_wr,
         max_sge,
-        _domain: domain.users.begin(),
+        _uses: [domain.users.begin(), counted],
         engine: made,
     };
     // SAFETY: reserved above for just this.
@@ -68,7 +69,7 @@ pub(crate) unsafe fn make<E: Objects>(
     Ok(srq)
 }
 
-/// `ibv_create_srq(3)`. EINVAL beyond the limits.
+/// `ibv_create_srq(3)`. EINVAL beyond the limits of one, ENOMEM beyond the device's number of them.
 pub unsafe extern "C" fn create_srq(pd: *mut ibv_pd, init: *mut ibv_srq_init_attr) -> *mut ibv_srq {
     // SAFETY: a live domain of an open context, and a struct that can be read and written.
     let (context, init) = unsafe { (Context::from_raw((*pd).context), &mut *init) };

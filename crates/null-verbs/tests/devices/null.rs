@@ -1,10 +1,13 @@
 //! `null0`.
 
+use std::iter;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use null_verbs::null::{set_locked, set_receives_complete};
 use rdma_sys::ibv_wc_opcode::{IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE, IBV_WC_RECV};
+use rdma_sys::{ibv_device_attr, ibv_srq_init_attr};
+use testing::null_library::null_library;
 use testing::verbs_user::*;
 
 use super::Device;
@@ -75,6 +78,46 @@ fn unreliable_qps_and_address_handles_are_made() {
     }
     let ah = device.ah(&mut blank()).unwrap();
     assert_eq!(ah.pd, device.pd.raw);
+}
+
+#[test]
+fn there_are_no_more_objects_than_the_device_says() {
+    let device = Device::open(0);
+    let library = null_library();
+    let (context, pd) = (device.context.raw, device.pd.raw);
+    let mut limits: ibv_device_attr = blank();
+    // SAFETY: an open context and a writable struct.
+    ok(unsafe { (library.query_device)(context, &raw mut limits) });
+    // SAFETY: live objects in each, and structs that can be read and written.
+    unsafe {
+        // There are a domain and a CQ already.
+        fill_up(limits.max_pd - 1, || (library.alloc_pd)(context), library.dealloc_pd);
+        fill_up(
+            limits.max_cq - 1,
+            || (library.create_cq)(context, 1, null_mut(), null_mut(), 0),
+            library.destroy_cq,
+        );
+        let mut init: ibv_srq_init_attr = blank();
+        init.attr.max_wr = 1;
+        fill_up(limits.max_srq, || (library.create_srq)(pd, &raw mut init), library.destroy_srq);
+        let mut path = attributes(&device, device.gid(), 0).ah_attr;
+        fill_up(limits.max_ah, || (library.create_ah)(pd, &raw mut path), library.destroy_ah);
+    }
+}
+
+/// Makes so many, is refused one more, and gets one once another has gone.
+fn fill_up<T>(
+    most: i32,
+    make: impl FnMut() -> *mut T,
+    destroy: unsafe extern "C" fn(*mut T) -> i32,
+) {
+    let mut made = iter::repeat_with(make);
+    let mut objects: Vec<Owned<T>> =
+        made.by_ref().take(most as usize).map(|raw| Owned::new(raw, destroy)).collect();
+    assert!(most > 0);
+    refused(made.next().unwrap(), libc::ENOMEM);
+    objects.pop();
+    objects.push(Owned::new(made.next().unwrap(), destroy));
 }
 
 #[test]

@@ -22,6 +22,8 @@ use crate::wire::UDP_PORT;
 const OVERHEAD_BYTES: usize = 768;
 /// Bytes of IPv4 and UDP headers.
 const HEADER_BYTES: usize = 28;
+/// Of packets that set none.
+const HOP_LIMIT: u8 = 64;
 
 pub struct Fabric {
     now_ns: Arc<AtomicU64>,
@@ -33,7 +35,8 @@ pub struct Fabric {
 /// The link to a device, and the device's receive buffer.
 #[derive(Default)]
 struct Port {
-    link: Option<Impairment<SocketAddr>>,
+    /// With the sender and the hop limit of each packet.
+    link: Option<Impairment<(SocketAddr, u8)>>,
     counts: FaultCounts,
     arrived: VecDeque<Datagram>,
     arrived_bytes: usize,
@@ -48,6 +51,7 @@ pub struct Datagram {
     pub source: SocketAddr,
     /// Type of service or traffic class.
     pub traffic_class: u8,
+    hop_limit: u8,
     segment_bytes: usize,
     /// From the base transport header to the CRC.
     pub bytes: Vec<u8>,
@@ -73,9 +77,11 @@ impl Port {
     /// Takes what has passed the link.
     fn leave_link(&mut self, now_ns: u64) {
         while let Some(packet) = self.link.as_mut().and_then(|link| link.leave(now_ns)) {
+            let (source, hop_limit) = packet.context;
             self.put(Datagram {
-                source: packet.context,
+                source,
                 traffic_class: packet.traffic_class,
+                hop_limit,
                 segment_bytes: 0,
                 bytes: packet.bytes,
             });
@@ -190,11 +196,16 @@ impl Fabric {
         };
         port.leave_link(now_ns);
         let traffic_class = options.traffic_class;
+        let hop_limit = match options.hop_limit {
+            0 => HOP_LIMIT,
+            limit => limit,
+        };
         let segment_bytes = options.segment_bytes.map_or(0, usize::from);
         let Some(link) = &mut port.link else {
             return port.put(Datagram {
                 source,
                 traffic_class,
+                hop_limit,
                 segment_bytes,
                 bytes: bytes.to_vec(),
             });
@@ -205,7 +216,8 @@ impl Fabric {
         };
         for packet in bytes.chunks(packet_bytes) {
             let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());
-            let packet = Transit { context: source, traffic_class, bytes: packet.to_vec() };
+            let context = (source, hop_limit);
+            let packet = Transit { context, traffic_class, bytes: packet.to_vec() };
             link.enter(now_ns, fate, packet, &port.counts);
         }
         port.leave_link(now_ns);
@@ -226,7 +238,7 @@ impl Fabric {
             };
             slot.fill(
                 datagram.source,
-                datagram.traffic_class,
+                (datagram.traffic_class, datagram.hop_limit),
                 datagram.segment_bytes,
                 port.drops,
                 &datagram.bytes,
@@ -260,7 +272,7 @@ impl Attachment {
     pub fn hop_limit(&self) -> io::Result<u8> {
         match self {
             Attachment::Udp(socket) => socket.hop_limit(),
-            Attachment::Fabric(..) => Ok(64),
+            Attachment::Fabric(..) => Ok(HOP_LIMIT),
         }
     }
 

@@ -55,8 +55,8 @@ use crate::wire::{
 
 /// Bytes of the shortest packet.
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
-/// Time to live in the captured headers of received packets.
-const UNKNOWN_HOP_LIMIT: u8 = 64;
+/// Time to live of received packets whose own is not told.
+pub const UNKNOWN_HOP_LIMIT: u8 = 64;
 /// Packets after which a call receives no more.
 const ENOUGH: usize = 256;
 
@@ -64,10 +64,18 @@ const ENOUGH: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     pub source: SocketAddr,
-    /// Whether it came through congestion.
-    pub is_marked: bool,
+    /// Type of service or traffic class, and time to live or hop limit; 0 if the system does not tell.
+    pub traffic_class: u8,
+    pub hop_limit: u8,
     /// From the base transport header to the end of the padding, without the CRC.
     pub bytes: &'a [u8],
+}
+
+impl Arrival<'_> {
+    /// Whether it came through congestion.
+    pub fn is_marked(&self) -> bool {
+        is_marked(self.traffic_class)
+    }
 }
 
 /// The receiving half of an address.
@@ -87,8 +95,8 @@ pub struct Receiver {
     capture: Option<Arc<Capture>>,
 }
 
-/// The sender of a packet, its index in its GSO batch, and its traffic class when it came.
-type Origin = (SocketAddr, usize, u8);
+/// The sender of a packet, its index in its GSO batch, and its traffic class and hop limit when it came.
+type Origin = (SocketAddr, usize, u8, u8);
 
 impl Receiver {
     pub(super) fn new(
@@ -118,6 +126,11 @@ impl Receiver {
             Attachment::Udp(socket) => Some(socket),
             Attachment::Fabric(..) => None,
         }
+    }
+
+    /// From now on each [`Arrival`] has its hop limit.
+    pub fn see_hop_limits(&self) {
+        self.socket().into_iter().for_each(Socket::see_hop_limits);
     }
 
     /// The socket, which is readable when packets wait.
@@ -193,7 +206,7 @@ impl Receiver {
             let now_ns = link.as_ref().map_or(0, |_| self.common.clock.now_ns());
             let tap = self.common.tap.recording();
             let mut seed = Seed::default();
-            let is_marked = is_marked(datagram.traffic_class);
+            let Datagram { source: sender, traffic_class, hop_limit, .. } = datagram;
             for (place, segment) in datagram.bytes.chunks(segment_bytes).enumerate() {
                 tally.packets += 1;
                 if let Some(link) = &mut link {
@@ -201,15 +214,15 @@ impl Receiver {
                     let fate = link.draw(now_ns, opcode);
                     if !link.passes(&[fate]) {
                         let packet = Transit {
-                            context: (datagram.source, place, datagram.traffic_class),
-                            traffic_class: datagram.traffic_class,
+                            context: (sender, place, traffic_class, hop_limit),
+                            traffic_class,
                             bytes: segment.to_vec(),
                         };
                         link.enter(now_ns, fate, packet, &self.common.counters.receive_faults);
                         continue;
                     }
                 }
-                let packet = Arrival { source: datagram.source, is_marked, bytes: segment };
+                let packet = Arrival { source: sender, traffic_class, hop_limit, bytes: segment };
                 let verdict = self.check.check(tap, &mut seed, place, packet, knows);
                 tally.hand_over(verdict, packet, each);
             }
@@ -229,14 +242,15 @@ impl Receiver {
         };
         let mut tally = Tally::default();
         while let Some(packet) = link.leave(self.common.clock.now_ns()) {
-            let (source, place, traffic_class) = packet.context;
+            let (source, place, traffic_class, hop_limit) = packet.context;
             if packet.traffic_class != traffic_class {
                 self.common.counters.receive_faults.marked.add(1);
             }
             let tap = self.common.tap.recording();
             let packet = Arrival {
                 source,
-                is_marked: is_marked(packet.traffic_class),
+                traffic_class: packet.traffic_class,
+                hop_limit,
                 bytes: &packet.bytes,
             };
             let verdict = (self.check).check(tap, &mut Seed::default(), place, packet, knows);
@@ -315,7 +329,7 @@ struct Check {
 }
 
 impl Check {
-    /// Adds the packets of a datagram to a capture. The sockets do not tell their time to live.
+    /// Adds the packets of a datagram to a capture.
     #[cold]
     fn capture(&mut self, capture: &Capture, datagram: &Datagram<'_>, segment_bytes: usize) {
         let source = datagram.source;
@@ -323,7 +337,10 @@ impl Check {
             source,
             destination: (self.address, UDP_PORT).into(),
             traffic_class: datagram.traffic_class,
-            hop_limit: UNKNOWN_HOP_LIMIT,
+            hop_limit: match datagram.hop_limit {
+                0 => UNKNOWN_HOP_LIMIT,
+                told => told,
+            },
         };
         let packets = datagram.bytes.chunks(segment_bytes);
         let identifications: Vec<u16> = (packets.clone().enumerate())

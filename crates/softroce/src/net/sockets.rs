@@ -118,6 +118,12 @@ impl Socket {
         Ok(limit? as u8)
     }
 
+    /// Makes the system tell the hop limits of what comes, which costs a little each time. Without it they are unknown.
+    pub fn see_hop_limits(&self) {
+        let _ = self.set(libc::IPPROTO_IP, libc::IP_RECVTTL, 1);
+        let _ = self.set(libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT, 1);
+    }
+
     /// Sends the pieces as one datagram, or as one split into segments; never blocks.
     ///
     /// # Safety
@@ -226,7 +232,7 @@ impl Slot {
     pub fn fill(
         &mut self,
         source: SocketAddr,
-        traffic_class: u8,
+        (traffic_class, hop_limit): (u8, u8),
         segment_bytes: usize,
         drops: u32,
         bytes: &[u8],
@@ -236,7 +242,7 @@ impl Slot {
             *to = *from;
         }
         self.source = Some(source);
-        self.metadata = Metadata { segment_bytes, drops: Some(drops), traffic_class };
+        self.metadata = Metadata { segment_bytes, drops: Some(drops), traffic_class, hop_limit };
     }
 }
 
@@ -249,6 +255,8 @@ pub struct Datagram<'a> {
     pub drops: Option<u32>,
     /// Type of service or traffic class, the same for all of a GSO batch; 0 if the system does not tell.
     pub traffic_class: u8,
+    /// Time to live or hop limit, as far as [`Socket::see_hop_limits`] makes the system tell; otherwise 0.
+    pub hop_limit: u8,
     pub bytes: &'a mut [u8],
 }
 
@@ -282,6 +290,7 @@ impl Batch {
                 segment_bytes: slot.metadata.segment_bytes,
                 drops: slot.metadata.drops,
                 traffic_class: slot.metadata.traffic_class,
+                hop_limit: slot.metadata.hop_limit,
                 bytes: slot.bytes.get_mut(..slot.length)?,
             })
         })
@@ -400,8 +409,9 @@ struct Metadata {
     /// The segment length, 0 if there is none.
     segment_bytes: usize,
     drops: Option<u32>,
-    /// 0 if it is not told.
+    /// 0 if it is not told, as the next.
     traffic_class: u8,
+    hop_limit: u8,
 }
 
 impl Metadata {
@@ -427,6 +437,10 @@ impl Metadata {
                     }
                     (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
                         metadata.traffic_class = value.read_unaligned() as u8;
+                    }
+                    (libc::IPPROTO_IP, libc::IP_TTL)
+                    | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                        metadata.hop_limit = value.read_unaligned() as u8;
                     }
                     _ => {}
                 }

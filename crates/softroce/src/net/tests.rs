@@ -127,6 +127,30 @@ pub fn copied(flow: &Flow, packets: &[Parts]) -> CopiedBatch {
 }
 
 #[test]
+fn classes_of_packets_are_seen_and_their_hop_limits_where_they_are_wanted() {
+    let _turn = turn_on_ipv6_loopback();
+    for address in [None, Some(IpAddr::V6(Ipv6Addr::LOCALHOST))] {
+        let mut port = open(address, &Faults::default(), None).unwrap();
+        for hops in [0, 9] {
+            if hops > 0 {
+                port.receiver.see_hop_limits();
+            }
+            let flow = port.transmitter.flow(port.common.address, 7, 0xfc, 9);
+            send(&port.transmitter, &flow, &[addressed(&port, parts(12, &[64], 0))]);
+            let seen = wait_for("a packet", SOON, || {
+                let mut seen = None;
+                port.receiver.receive(
+                    |_| true,
+                    |it: Arrival<'_>| seen = Some((it.traffic_class, it.hop_limit)),
+                );
+                seen
+            });
+            assert_eq!(seen, (0xfc, hops), "{address:?}");
+        }
+    }
+}
+
+#[test]
 fn an_open_tap_sees_each_packet_of_a_train_both_ways() {
     let mut port = loopback_port();
     let flow = port.transmitter.flow(port.common.address, 7, 0, 0);

@@ -324,7 +324,7 @@ impl<'a> Round<'a> {
         };
         let work = self.core.on(self.tables, qp, self.now_ns);
         let source = arrival.source;
-        if arrival.is_marked {
+        if arrival.is_marked() {
             self.end_run();
             work.notify_sender(outbox, &arrived, source);
         }
@@ -342,7 +342,7 @@ impl<'a> Round<'a> {
                 self.note_answered(qp);
             }
             Arrived::Packet(packet) => self.respond(qp, |responder| match qp.kind {
-                Kind::Ud => responder.take_datagram(work, &packet, source.ip()),
+                Kind::Ud => responder.take_datagram(work, &packet, arrival),
                 Kind::Uc => responder.take_unreliable(work, &packet, source),
                 Kind::Rc => responder.take(work, outbox, &packet, source),
             }),

@@ -65,6 +65,10 @@ impl Qp {
                 (Arc::new(RecvQueue::new(options.pd, wrs, sges, None)), false)
             }
         };
+        if options.kind == Kind::Ud {
+            // Only headers before datagrams tell them.
+            core.inbound.lock().receiver.see_hop_limits();
+        }
         let context = core.tables_mut().insert(|number| {
             Arc::new(QpContext {
                 number,

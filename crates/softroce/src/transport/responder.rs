@@ -8,6 +8,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use crate::net::{Arrival, UNKNOWN_HOP_LIMIT};
 use crate::transport::completion_queue::{Completion, CompletionKind, Status};
 use crate::transport::memory::{self, Access};
 use crate::transport::outbox::{Keep, Outbox, QpWork};
@@ -526,7 +527,7 @@ impl Responder {
         &mut self,
         work: QpWork<'_>,
         packet: &Packet<'_>,
-        source: IpAddr,
+        arrival: &Arrival<'_>,
     ) -> bool {
         let qp = work.qp;
         let deth = packet.extended.deth;
@@ -540,7 +541,7 @@ impl Responder {
             work.core.statistics.dropped_datagrams.add(1);
             return false;
         }
-        let header = global_header(source, work.core.address, packet.payload.len());
+        let header = global_header(arrival, work.core.address, packet.payload.len());
         let memories = &work.tables.memories;
         let put = memory::scatter(memories, qp.receives.pd, &self.receive.sges, 0, &header);
         self.receive.filled_bytes = GRH_BYTES;
@@ -555,24 +556,28 @@ impl Responder {
 
 /// The header before a datagram: the IPv6 header, or 20 unused bytes and the IPv4 header (annex A17.4.5.1). Fields
 /// that user space cannot see have the values of a new packet.
-fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
+fn global_header(arrival: &Arrival<'_>, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
     const UDP: u8 = 17;
-    const HOPS: u8 = 64;
+    let class = arrival.traffic_class;
+    let hops = match arrival.hop_limit {
+        0 => UNKNOWN_HOP_LIMIT,
+        told => told,
+    };
     // UDP, BTH, DETH and CRC.
     let length = (payload_bytes + 8 + 12 + 8 + 4) as u16;
     let mut header = [0; 40];
-    match (source, destination) {
+    match (arrival.source.ip(), destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            put_at(&mut header, 20, &[0x45, 0]);
+            put_at(&mut header, 20, &[0x45, class]);
             put_at(&mut header, 22, &(length + 20).to_be_bytes());
-            put_at(&mut header, 26, &[0x40, 0, HOPS, UDP]);
+            put_at(&mut header, 26, &[0x40, 0, hops, UDP]);
             put_at(&mut header, 32, &source.octets());
             put_at(&mut header, 36, &destination.octets());
         }
         (source, destination) => {
-            put_at(&mut header, 0, &[0x60]);
+            put_at(&mut header, 0, &[0x60 | class >> 4, class << 4]);
             put_at(&mut header, 4, &length.to_be_bytes());
-            put_at(&mut header, 6, &[UDP, HOPS]);
+            put_at(&mut header, 6, &[UDP, hops]);
             put_at(&mut header, 8, &as_ipv6(source).octets());
             put_at(&mut header, 24, &as_ipv6(destination).octets());
         }
@@ -583,5 +588,25 @@ fn global_header(source: IpAddr, destination: IpAddr, payload_bytes: usize) -> [
 fn put_at(header: &mut [u8; 40], at: usize, bytes: &[u8]) {
     for (to, from) in header.iter_mut().skip(at).zip(bytes) {
         *to = *from;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagrams_header_says_how_it_came() {
+        let header = |address: &str, hop_limit| {
+            let address: IpAddr = address.parse().unwrap();
+            let source = SocketAddr::new(address, 50_000);
+            let arrival = Arrival { source, traffic_class: 0xfc, hop_limit, bytes: &[] };
+            global_header(&arrival, address, 8)
+        };
+        let ipv4 = header("127.0.0.9", 9);
+        assert_eq!((ipv4[20..22].to_vec(), ipv4[28]), (vec![0x45, 0xfc], 9));
+        let ipv6 = header("fd00::9", 9);
+        assert_eq!((ipv6[..4].to_vec(), ipv6[7]), (vec![0x6f, 0xc0, 0, 0], 9));
+        assert_eq!((header("127.0.0.9", 0)[28], header("fd00::9", 0)[7]), (64, 64));
     }
 }

@@ -136,6 +136,7 @@ pub(crate) struct SendQueue {
     room_sges: usize,
     /// The destination of each request; UD only.
     destinations: Box<[Option<Datagram>]>,
+    max_requests: u64,
     max_sges: usize,
     max_inline_bytes: usize,
     pub(crate) head: u64,
@@ -173,6 +174,7 @@ impl SendQueue {
             room: vec![Sge::default(); capacity * room_sges].into(),
             room_sges,
             destinations: vec![None; destinations].into(),
+            max_requests: room.send_wrs.into(),
             max_sges,
             max_inline_bytes,
             ..SendQueue::default()
@@ -226,7 +228,7 @@ impl SendQueue {
         request: &SendRequest<'_>,
         signaled: bool,
     ) -> Result<(), PostError> {
-        if self.tail - self.head == self.wqes.len() as u64 {
+        if self.tail - self.head == self.max_requests {
             return Err(PostError::Full);
         }
         let slot = self.slot(self.tail);

@@ -27,7 +27,9 @@ const KNOWN_ACCESS: u32 = ibv_access_flags::IBV_ACCESS_LOCAL_WRITE.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_READ.0
     | ibv_access_flags::IBV_ACCESS_REMOTE_ATOMIC.0
     | ibv_access_flags::IBV_ACCESS_HUGETLB.0;
-const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
+/// Flags that the transport looks at. Others mean nothing to a QP, which may have them, as with Linux' drivers: programs
+/// ask for `IBV_ACCESS_FLUSH_GLOBAL` and `IBV_ACCESS_MW_BIND` wherever they may be needed.
+pub(super) const TRANSPORT_ACCESS: u32 = KNOWN_ACCESS & !ibv_access_flags::IBV_ACCESS_HUGETLB.0;
 /// `IBV_ACCESS_FLUSH_GLOBAL` and `IBV_ACCESS_FLUSH_PERSISTENT`, of later versions of verbs.h.
 const FLUSH_ACCESS: u32 = 1 << 8 | 1 << 9;
 /// Flags of capabilities that this device does not have.
@@ -36,8 +38,8 @@ const ABSENT_ACCESS: u32 = FLUSH_ACCESS
     | ibv_access_flags::IBV_ACCESS_ZERO_BASED.0
     | ibv_access_flags::IBV_ACCESS_ON_DEMAND.0;
 
-/// Access flags in the form of the transport. EOPNOTSUPP for missing capabilities, EINVAL for unknown flags.
-pub(super) fn access(requested: u32) -> Result<Access, c_int> {
+/// Access flags of memory in the form of the transport. EOPNOTSUPP for missing capabilities, EINVAL for unknown flags.
+fn access(requested: u32) -> Result<Access, c_int> {
     let flags = requested & !OPTIONAL_ACCESS;
     if flags & ABSENT_ACCESS != 0 {
         refuse("memory for windows, from address 0 on, paged on demand or to be flushed");

@@ -87,12 +87,11 @@ impl QpEngine for Qp {
         self.transport.state() as u32
     }
 
-    /// ETIMEDOUT for a destination that no packet can reach; EOPNOTSUPP for another path, time-outs or depths of a QP in SQD,
-    /// and for access that memory cannot have.
+    /// ETIMEDOUT for a destination that no packet can reach; EOPNOTSUPP for another path, time-outs or depths of a QP in SQD.
     fn modify(&self, change: &Change<'_>) -> Result<(), c_int> {
         let number = |state| State::from_number(state).ok_or(libc::EINVAL);
         let (from, to) = (number(change.from)?, number(change.to)?);
-        let access = domain::access(change.attr.qp_access_flags)?;
+        let access = Access(change.attr.qp_access_flags & domain::TRANSPORT_ACCESS);
         if from == State::Sqd && to == State::Sqd && change.mask & FIXED_WITH_THE_CONNECTION != 0 {
             return Err(libc::EOPNOTSUPP);
         }

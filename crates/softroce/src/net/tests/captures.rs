@@ -134,7 +134,7 @@ fn marks_of_the_link_are_in_the_capture_and_seen() {
             wait_until("marked packets", SOON, || {
                 left -= port.receiver.receive(
                     |_| true,
-                    |arrival: crate::net::Arrival<'_>| marked += u64::from(arrival.is_marked),
+                    |arrival: crate::net::Arrival<'_>| marked += u64::from(arrival.is_marked()),
                 );
                 left == 0
             });

@@ -271,7 +271,10 @@ fn numbers_of_qps_are_not_told_by_earlier_ones() {
 fn what_was_set_is_what_is_told() {
     let (end, peer) = two_ends();
     let qp = end.qp(RC);
-    qp.connect(attributes(&end, peer.gid(), 0x99));
+    let mut wanted = attributes(&end, peer.gid(), 0x99);
+    // Binding of windows, and flushes, which no driver of Linux refuses here.
+    wanted.qp_access_flags |= 0x310;
+    qp.connect(wanted);
     let (queried, init) = qp.query();
     assert_eq!([queried.qp_state, queried.cur_qp_state], [IBV_QPS_RTS; 2]);
     let numbers = [queried.rq_psn, queried.sq_psn, queried.dest_qp_num, queried.path_mtu];
@@ -279,12 +282,33 @@ fn what_was_set_is_what_is_told() {
     assert_eq!((queried.timeout, queried.retry_cnt, queried.rnr_retry), (17, 7, 7));
     assert_eq!((queried.max_rd_atomic, queried.max_dest_rd_atomic), (4, 4));
     assert_eq!((queried.min_rnr_timer, queried.port_num), (1, 1));
-    assert_eq!(queried.qp_access_flags, ALL_ACCESS.cast_unsigned());
+    assert_eq!(queried.qp_access_flags, 0x31f);
     // SAFETY: both members of the union are the same bytes.
     unsafe { assert_eq!(queried.ah_attr.grh.dgid.raw, peer.gid().raw) };
     assert_eq!((queried.cap.max_send_wr, queried.cap.max_inline_data), (16, 64));
     assert_eq!((init.send_cq, init.recv_cq), (end.cq.raw, end.cq.raw));
     assert_eq!(init.qp_type, RC);
+}
+
+#[test]
+fn a_queue_takes_as_many_requests_as_it_says() {
+    let (one, other) = two_ends();
+    for wrs in [0, 1, 200] {
+        let mut init = one.init_attr(RC);
+        (init.cap.max_send_wr, init.cap.max_recv_wr) = (wrs, wrs);
+        let (qp, peer) = (one.qp_with(&mut init), other.qp(RC));
+        assert_eq!((init.cap.max_send_wr, init.cap.max_recv_wr), (wrs, wrs));
+        join(&one, &qp, &other, &peer);
+        // The peer has no receive, so that none completes.
+        let sge = one.sge(0, 8);
+        let sends: Vec<i32> = (0..=wrs).map(|id| qp.send(id.into(), SIGNALED, sge)).collect();
+        let receives: Vec<i32> = (0..=wrs).map(|id| qp.receive(id.into(), sge)).collect();
+        for codes in [sends, receives] {
+            let (last, before) = codes.split_last().unwrap();
+            assert!(before.iter().all(|code| *code == 0), "{wrs}: {before:?}");
+            assert_eq!(*last, libc::ENOMEM, "{wrs}");
+        }
+    }
 }
 
 #[test]

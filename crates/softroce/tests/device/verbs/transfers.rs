@@ -156,6 +156,7 @@ fn datagrams_are_answered_by_their_completions() {
     assert_eq!(peer.receive(1, other.sge(0, 100)), 0);
     assert_eq!(qp.receive(2, one.sge(1000, 100)), 0);
     let mut path = attributes(&one, other.gid(), 0).ah_attr;
+    (path.grh.traffic_class, path.grh.hop_limit) = (0xfc, 9);
     let ah = one.ah(&mut path).unwrap();
     path.port_num = 2;
     assert_eq!(one.ah(&mut path).err(), Some(libc::EINVAL));
@@ -173,6 +174,8 @@ fn datagrams_are_answered_by_their_completions() {
     assert_eq!(got.wc_flags, ibv_wc_flags::IBV_WC_GRH.0);
     // UDP and an IPv4 header, as mlx5 tells it.
     assert_eq!((got.sl, got.src_qp), (8 | 2, qp.qp_num));
+    // The type of service and the time to live.
+    assert_eq!((other.buffer[21], other.buffer[28]), (0xfc, 9));
     assert_eq!(other.buffer[GRH..GRH + 4], *b"ping");
 
     let grh = other.buffer.as_ptr().cast_mut().cast();
