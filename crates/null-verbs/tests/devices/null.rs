@@ -155,7 +155,7 @@ fn limits_and_ports_are_reported_and_kept() {
     let context = device.context.raw;
     // SAFETY: an open context and structs of integers.
     unsafe {
-        let mut limits: rdma_sys::ibv_device_attr = blank();
+        let mut limits: ibv_device_attr = blank();
         ok(null_verbs::query_device(context, &raw mut limits));
         for size in [0, limits.max_cqe + 1] {
             assert!(null_verbs::create_cq(context, size, null_mut(), null_mut(), 0).is_null());
