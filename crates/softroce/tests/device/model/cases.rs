@@ -231,9 +231,16 @@ fn refuse(verb: Verb, fault: Fault, bytes: usize, before: usize, after: usize) {
     let is_atomic = access == Access::REMOTE_ATOMIC;
     let bytes = if is_atomic { 8 } else { bytes };
     let mut script = Script::new(&setup);
-    for _ in 0..2 {
+    // Immediate data in the first packet take a receive, which ends for the same reason.
+    let takes_receive = immediate.is_some() && bytes <= setup.mtu_bytes as usize;
+    let of_receive = match fault {
+        _ if !takes_receive => Status::FlushError,
+        Fault::QpAccess => Status::RemoteInvalidRequestError,
+        _ => Status::LocalAccessError,
+    };
+    for status in [of_receive, Status::FlushError] {
         script.receive(0, 64, None, Status::FlushError);
-        script.receive(1, 64, None, Status::FlushError);
+        script.receive(1, 64, None, status);
     }
     (0..before).for_each(|_| allowed(&mut script, 0, 1500, Status::Success));
     let element = script.fresh_element(0, bytes);
