@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use experiment::{Bench, InTurns, Measured, Question};
 use node::perftest::{PerftestLaunch, equipped};
 use node::resources::{NodeResources, Route};
-use perftest::{Child, Ended, Figure, Job, MIN_MESSAGES, Program, figure, measuring, note};
+use perftest::{Child, Ended, Figure, Job, MIN_MESSAGES, Needed, Program, figure, measuring, note};
 use plan::Case;
 use protocol::error::LinkError;
 use protocol::failure::RunFailure;
@@ -44,14 +44,14 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// A client without its server is given this time to say what it saw.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-fn programs(options: &SweepOptions) -> Vec<Program> {
-    let mut programs = Vec::new();
-    for program in options.sweep.cases.iter().map(Program::for_case) {
-        if !programs.contains(&program) {
-            programs.push(program);
+fn needed(options: &SweepOptions) -> Vec<Needed> {
+    let mut needed = Vec::new();
+    for of_case in options.sweep.cases.iter().map(Needed::for_case) {
+        if !needed.contains(&of_case) {
+            needed.push(of_case);
         }
     }
-    programs
+    needed
 }
 
 /// Looks whether this end can run perftest, where that is asked for; perftest's version.
@@ -63,7 +63,7 @@ pub(super) fn prepare(
     resources: &NodeResources,
 ) -> Result<Option<String>, RunFailure> {
     match &options.against {
-        Some(_) => equipped(resources, &programs(options)),
+        Some(_) => equipped(resources, &needed(options)),
         None => Ok(None),
     }
 }
@@ -79,7 +79,7 @@ pub(super) fn ask_server(
 ) -> Result<(), RunFailure> {
     let remote = nodes.iter().find(|node| !node.is_in_process);
     match (&options.against, remote) {
-        (Some(_), Some(server)) => check_programs(&server.link, &programs(options), stop),
+        (Some(_), Some(server)) => check_programs(&server.link, needed(options), stop),
         _ => Ok(()),
     }
 }
@@ -338,9 +338,9 @@ impl From<LinkError> for PerftestFailure {
 ///
 /// # Errors
 /// It must not, or something is missing there.
-fn check_programs(link: &Link, programs: &[Program], stop: &AtomicBool) -> Result<(), RunFailure> {
+fn check_programs(link: &Link, needed: Vec<Needed>, stop: &AtomicBool) -> Result<(), RunFailure> {
     server_address(link)?;
-    link.send(PerftestMessage::Check { programs: programs.to_vec() })?;
+    link.send(PerftestMessage::Check { needed })?;
     match link.recv(ANSWER_LIMIT, stop)? {
         Message::Perftest(PerftestMessage::Checked { .. }) => Ok(()),
         other => Err(link.unexpected("perftest_checked", &other).into()),

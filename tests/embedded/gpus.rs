@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use results::model::RegisteredBy;
@@ -19,10 +19,13 @@ fn libraries() -> &'static str {
         let own = std::env::current_exe().unwrap();
         let library = own.with_file_name("libgpu_standin.so");
         assert!(library.is_file(), "no {}", library.display());
-        let folder = std::env::temp_dir().join(format!("gpus-{}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gpus");
         fs::create_dir_all(&folder).unwrap();
         for name in ["libcuda.so.1", "libamdhip64.so", "libhsa-runtime64.so.1"] {
-            symlink(&library, folder.join(name)).unwrap();
+            let link = folder.join(name);
+            if !link.is_symlink() {
+                symlink(&library, link).unwrap();
+            }
         }
         folder
     });
@@ -89,6 +92,11 @@ fn what_a_gpu_does_not_do_is_refused_before_the_run() {
         ("--op write --ping-pong", &["the CPU waits for a byte in memory"]),
         ("--memory-at cuda:7", &["there is no GPU cuda:7", "finds 1", "choose another number"]),
         ("--register peermem", &["soft0 cannot reach the memory of cuda:0", "use an RDMA adapter"]),
+        (
+            "--op write --against perftest",
+            &["ib_write_bw has no --use_cuda and no --use_cuda_dmabuf", "build perftest with CUDA"],
+        ),
+        ("--register peermem --against perftest", &["ib_send_bw has no --use_cuda"]),
         ("--memory 2G", &["of memory on cuda:0", "is free there", "lower --memory"]),
     ] {
         let words = if words.contains("--memory-at") {

@@ -44,7 +44,8 @@ fn first_day(persona: &PersonaMachine) -> String {
     text += "\nrocebench doctor\n";
     // The rest is of the machine.
     let of_adapter = |finding: &Finding| {
-        let is_chosen = ["device used", "services", "extended verbs"].contains(&&*finding.check);
+        let is_chosen = ["device used", "services", "extended verbs"].contains(&&*finding.check)
+            || finding.check.starts_with("GPU");
         is_chosen || finding.subject.is_some() && finding.check != "NUMA"
     };
     examine(

@@ -10,8 +10,8 @@ use std::{
 
 use machine::threads::HeldCore;
 use perftest::{
-    Child, Job, Launch, LibraryError, MissingProgram, Place, Program, arguments, find_library,
-    free_port, listens, measuring,
+    Child, Job, Launch, LibraryError, MissingProgram, Needed, Place, Program, arguments,
+    find_library, free_port, listens, measuring,
 };
 use plan::Case;
 use protocol::{
@@ -127,16 +127,24 @@ fn preload() -> Result<OsString, LibraryError> {
 /// Checks that this end can run these programs; returns the version that the first one reports.
 ///
 /// # Errors
-/// The missing program, and the package that has it.
+/// The missing program, and the package that has it; or the options that its build lacks.
 pub fn equipped(
     resources: &NodeResources,
-    programs: &[Program],
+    needed: &[Needed],
 ) -> Result<Option<String>, RunFailure> {
-    let files = programs
-        .iter()
-        .map(|program| program.find())
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
+    let mut files = Vec::new();
+    for of_case in needed {
+        let file = (of_case.program.find())
+            .map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
+        let lacking = Program::lacks(&file, *of_case);
+        if !lacking.is_empty() {
+            return Err(RunFailure::refused(
+                format!("{} has no {}", file.display(), lacking.join(" and no ")),
+                "build perftest with CUDA (./configure CUDA_H_PATH=.../cuda.h) or ROCm (--enable-rocm)",
+            ));
+        }
+        files.push(file);
+    }
     if resources.port().embedded.is_some() {
         find_library().map_err(|error| RunFailure::refused(error.to_string(), error.hint()))?;
     }
@@ -160,7 +168,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(7 * 24 * 3600);
 pub(crate) fn permit(
     allowed: bool,
     resources: &NodeResources,
-    programs: &[Program],
+    needed: &[Needed],
 ) -> Result<Option<String>, RunFailure> {
     if !allowed {
         return Err(RunFailure::refused(
@@ -168,7 +176,7 @@ pub(crate) fn permit(
             "start it there with `rocebench serve --allow-perftest`",
         ));
     }
-    equipped(resources, programs).map_err(|failure| RunFailure {
+    equipped(resources, needed).map_err(|failure| RunFailure {
         message: format!("at the server: {}", failure.message),
         hint: failure.hint.map(|hint| format!("on the server's machine: {hint}")),
         ..failure

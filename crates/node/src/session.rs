@@ -98,8 +98,8 @@ fn serve_session(
                 let facts = facts(&resources, &devices)?;
                 link.send(ExaminationMessage::Limits(Box::new(facts)))?;
             }
-            Message::Perftest(PerftestMessage::Check { programs }) => {
-                let version = permit(options.allow_perftest, &resources, &programs)?;
+            Message::Perftest(PerftestMessage::Check { needed }) => {
+                let version = permit(options.allow_perftest, &resources, &needed)?;
                 link.send(PerftestMessage::Checked { version })?;
             }
             Message::Perftest(PerftestMessage::Start(job)) => {

@@ -175,12 +175,43 @@ pub fn arguments(job: &Job, place: &Place) -> Vec<String> {
     }
     if let Some((maker, number)) = gpu(case) {
         arguments.push(format!("--use_{maker}={number}"));
-        if case.register != Register::PeerMemory {
+        if by_dmabuf(case) {
             arguments.push(format!("--use_{maker}_dmabuf"));
         }
     }
     arguments.extend(["-d".into(), place.device.clone(), "-F".into()]);
     arguments
+}
+
+/// What a case needs of perftest at an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Needed {
+    pub program: Program,
+    /// Whose GPUs, which only some builds of perftest can use.
+    gpus: Option<GpuMaker>,
+    /// By dmabufs, which fewer can.
+    dmabuf: bool,
+}
+
+impl Needed {
+    pub fn for_case(case: &Case) -> Needed {
+        let gpus = gpu(case).map(|(maker, _)| maker);
+        let dmabuf = gpus.is_some() && by_dmabuf(case);
+        Needed { program: Program::for_case(case), gpus, dmabuf }
+    }
+
+    /// The options that only some builds of perftest have.
+    pub(crate) fn options(self) -> Vec<String> {
+        let endings = ["", "_dmabuf"].into_iter().take(1 + usize::from(self.dmabuf));
+        (self.gpus.into_iter())
+            .flat_map(|maker| endings.clone().map(move |ending| format!("--use_{maker}{ending}")))
+            .collect()
+    }
+}
+
+/// Whether perftest registers a GPU's memory by a dmabuf.
+fn by_dmabuf(case: &Case) -> bool {
+    case.register != Register::PeerMemory
 }
 
 /// The GPU on which both ends have their memory.

@@ -7,7 +7,8 @@ mod process;
 mod program;
 
 pub use job::{
-    Job, JobError, LONGEST_LIMIT, MIN_MESSAGES, Misfit, Place, arguments, fits, measuring, note,
+    Job, JobError, LONGEST_LIMIT, MIN_MESSAGES, Misfit, Needed, Place, arguments, fits, measuring,
+    note,
 };
 pub use options::{Here, Meaning, OPTIONS, PerftestOption};
 pub use process::{Child, Ended, Launch, free_port, listens};

@@ -10,10 +10,11 @@ use results::text::printable;
 use serde::{Deserialize, Serialize};
 use settings::{Op, Ordering, names};
 
+use crate::job::Needed;
 use crate::process::{Child, Launch};
 
-/// How long a program may take to tell its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(2);
+/// How long a program may take to print its version or its help.
+const TEXT_LIMIT: Duration = Duration::from_secs(2);
 
 names! {
     /// A program of perftest that can be compared with; no other is ever started.
@@ -105,19 +106,39 @@ impl Program {
 
     /// The version that the program at `path` tells, such as `6.06`; `None` when it does not.
     pub fn version(path: &Path) -> Option<String> {
-        let mut child = Child::start(&Launch {
-            path: path.to_owned(),
-            arguments: vec!["--version".into()],
-            ..Launch::default()
-        })
-        .ok()?;
-        let deadline = Instant::now() + VERSION_LIMIT;
-        while !child.has_ended() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        // Its exit status is an error's although it is none.
-        version_in(&child.finish().stdout)
+        version_in(&printed(path, "--version")?)
     }
+
+    /// Options that a case needs and the help of the program at `path` does not have.
+    pub fn lacks(path: &Path, needed: Needed) -> Vec<String> {
+        let mut options = needed.options();
+        if !options.is_empty() {
+            let help = printed(path, "--help").unwrap_or_default();
+            options.retain(|option| !has_option(&help, option));
+        }
+        options
+    }
+}
+
+/// What the program at `path` prints for an option after which it ends.
+fn printed(path: &Path, option: &str) -> Option<String> {
+    let mut child = Child::start(&Launch {
+        path: path.to_owned(),
+        arguments: vec![option.to_owned()],
+        ..Launch::default()
+    })
+    .ok()?;
+    let deadline = Instant::now() + TEXT_LIMIT;
+    while !child.has_ended() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // The exit status of --version is an error's although there is none.
+    Some(child.finish().stdout)
+}
+
+fn has_option(help: &str, option: &str) -> bool {
+    help.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_'))
+        .any(|word| word == option)
 }
 
 fn version_in(text: &str) -> Option<String> {

@@ -186,6 +186,17 @@ fn only_what_looks_like_a_version_is_one() {
 }
 
 #[test]
+fn an_option_is_in_a_help_as_a_whole_word() {
+    let help =
+        "      --use_cuda_dmabuf  Use CUDA DMA-BUF\n      --use_cuda=<cuda device id>, --use_rocm";
+    for (option, expected) in
+        [("--use_cuda", true), ("--use_rocm", true), ("--use_rocm_dmabuf", false)]
+    {
+        assert_eq!(has_option(help, option), expected, "{option}");
+    }
+}
+
+#[test]
 fn the_variable_wins_then_the_folder_and_what_is_missing_says_how_to_build_it() {
     let folder = tempfile::tempdir().unwrap();
     let debug = folder.path().join("debug");

@@ -18,7 +18,7 @@ use crate::endpoints::{Endpoints, Posts};
 use crate::join::Join;
 use crate::lesson::{Lesson, ObservedEnd, OtherEnd};
 use crate::node_report::{NodeExamination, NodeFacts, NodeReport};
-use perftest::{Job, Program};
+use perftest::{Job, Needed};
 use plan::{Case, Devices, FlowDevice, Side};
 use results::model::QpResult;
 use verbs::Network;
@@ -280,8 +280,8 @@ pub enum SetUpMessage {
 pub enum PerftestMessage {
     /// Coordinator to node: could the node run these programs of perftest?
     Check {
-        /// The programs that the sweep will ask for.
-        programs: Vec<Program>,
+        /// What the cases of the sweep need.
+        needed: Vec<Needed>,
     },
     /// Node to coordinator: it could; else it sends `abort`.
     Checked {

@@ -189,7 +189,7 @@ fn distance(machine: &Machine, gpus: &[Gpu], device: &str) -> Option<Finding> {
     let near =
         |gpu: &Gpu| Some((nearness(machine.root(), &gpu.address, device)?, gpu.address.clone()));
     let (near, address) = gpus.iter().filter_map(near).min()?;
-    let found = format!("{address} is nearest: {near} as the adapter");
+    let found = format!("{address} is nearest, distance: {near}");
     let finding = match near {
         Nearness::Far => DISTANCE.warning(
             found,

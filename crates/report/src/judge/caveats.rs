@@ -143,7 +143,7 @@ fn places(result: &ResultFile) -> Vec<Finding> {
         let mut text = format!("Memory at {} is {} of {}", memory.node, memory.place, memory.of);
         text += &format!(", registered by {}", memory.registered_by);
         if let Some(distance) = &memory.distance {
-            text += &format!(", {distance} as the adapter");
+            text += &format!(", distance to the adapter: {distance}");
         }
         if let Some(nearer) = &memory.nearer {
             text += &format!("; {nearer} is nearer: take that, or :auto");

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use super::*;
 use crate::judge::finding::Severity;
 use results::model::{
-    CaseConfig, Connect, Delivery, DoubtKind, FlowConfig, FlowResult, Latency, LoadVerdict,
-    PathEvent, PathEventKind, Totals,
+    CaseConfig, Connect, Delivery, DoubtKind, EndMemory, FlowConfig, FlowResult, Latency,
+    LoadVerdict, PathEvent, PathEventKind, RegisteredBy, Totals,
 };
 use results::sample::mesh::{Mesh as Network, Slow};
 use results::sample::{self, cases, doubt, fairness, load_of, qp_timeline, with};
@@ -135,6 +135,23 @@ fn stalled(qps: std::ops::Range<usize>) -> ResultFile {
     changed(|run| run.flows[0].qp_timeline = qp_timeline(0.04, messages))
 }
 
+/// A run with one end's memory on a GPU that is not the nearest, and the other's on the nearest.
+fn on_gpus() -> ResultFile {
+    let end = |node: &str, place: &str, distance: &str, nearer: Option<&str>| EndMemory {
+        node: node.to_owned(),
+        place: place.to_owned(),
+        of: "NVIDIA H200 at 0000:41:00.0".to_owned(),
+        registered_by: RegisteredBy::Dmabuf,
+        distance: Some(distance.to_owned()),
+        nearer: nearer.map(str::to_owned),
+    };
+    let ends = vec![
+        end("client", "cuda:0", "another NUMA node", Some("cuda:1")),
+        end("server", "cuda:0", "same switch", None),
+    ];
+    changed(|run| run.flows[0].memory = ends)
+}
+
 /// What looks wrong in runs.
 fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
     use PathEventKind::{Congestion, ReceiverNotReady, Resent};
@@ -161,6 +178,7 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         run.flows[0].window.doubts = [DoubtKind::EdgeMissed, DoubtKind::Drift].map(doubt).to_vec();
     });
     vec![
+        ("a GPU that is not the nearest", on_gpus()),
         ("a run is not complete", at("complete=false")),
         (
             "a run failed with a hint",
