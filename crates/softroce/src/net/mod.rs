@@ -33,7 +33,8 @@ pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, 
 pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
 pub use receiver::{Arrival, Claim, Receiver, Requests, UNKNOWN_HOP_LIMIT, hand_on};
 pub use sockets::{
-    SENDING_SOCKETS, Wakeup, block_signals, ecn_capable, let_go, now_ns, prefer_short_turns,
+    SENDING_SOCKETS, Wakeup, Watched, block_signals, ecn_capable, let_go, now_ns,
+    prefer_short_turns,
 };
 pub use transmitter::Transmitter;
 

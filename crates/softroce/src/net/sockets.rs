@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::{io, ptr};
 
 use libc::{c_int, sock_filter, socklen_t};
+use rustix::event::epoll;
 
 /// Sending sockets of an address. The kernel and routers spread packets by source port.
 pub const SENDING_SOCKETS: usize = 16;
@@ -544,17 +545,6 @@ impl Wakeup {
         unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Sleeps until woken, until one of `sockets` is readable, or for `at_most_ns` (for ever if `u64::MAX`).
-    pub fn wait_for_any(&self, sockets: &[RawFd], at_most_ns: u64) {
-        let own = [self.0.as_raw_fd()];
-        let mut polls: Vec<libc::pollfd> = own
-            .iter()
-            .chain(sockets)
-            .map(|fd| libc::pollfd { fd: *fd, events: libc::POLLIN, revents: 0 })
-            .collect();
-        self.wait_for_polls(&mut polls, at_most_ns);
-    }
-
     /// Sleeps until woken, until `socket` is readable or one of `full` has room, or for `at_most_ns` (for ever if
     /// `u64::MAX`). Descriptors below 0 count for nothing.
     pub fn wait(
@@ -589,6 +579,52 @@ impl Wakeup {
             if polls[0].revents != 0 {
                 libc::read(self.0.as_raw_fd(), wakes.as_mut_ptr().cast(), wakes.len());
             }
+        }
+    }
+}
+
+/// Descriptors of which a thread waits for the first that is readable. poll(2) keeps each file, and so a socket's name, while
+/// it sleeps; here what is removed is its owner's alone.
+pub struct Watched {
+    set: OwnedFd,
+    /// A child of it has the same set.
+    process: u32,
+}
+
+impl Watched {
+    /// An empty set.
+    ///
+    /// # Errors
+    /// No more descriptors.
+    pub fn new() -> io::Result<Watched> {
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Watched { set, process: std::process::id() })
+    }
+
+    /// Readable while one of them is.
+    pub fn fd(&self) -> RawFd {
+        self.set.as_raw_fd()
+    }
+
+    /// Adds a descriptor that is open until [`Watched::remove`].
+    ///
+    /// # Errors
+    /// EIO in a child of the process that made the set, and what the system refuses.
+    pub fn add(&self, fd: RawFd) -> io::Result<()> {
+        if std::process::id() != self.process {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        // SAFETY: open, as the caller vouches.
+        let source = unsafe { BorrowedFd::borrow_raw(fd) };
+        let none = epoll::EventData::new_u64(0);
+        Ok(epoll::add(&self.set, source, none, epoll::EventFlags::IN)?)
+    }
+
+    /// When it returns, nobody who waits has the descriptor's file.
+    pub fn remove(&self, fd: RawFd) {
+        if std::process::id() == self.process {
+            // SAFETY: open, as the caller vouches. It fails for one that is not in the set.
+            let _ = epoll::delete(&self.set, unsafe { BorrowedFd::borrow_raw(fd) });
         }
     }
 }
@@ -636,6 +672,12 @@ pub fn prefer_short_turns() {
 
 #[cfg(test)]
 mod tests {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
+    use std::sync::Arc;
+
+    use testing::wait::waiting;
+
     use super::*;
 
     #[test]
@@ -644,5 +686,23 @@ mod tests {
         wake.wake();
         wake.wait(None, None, u64::MAX);
         assert!(!testing::verbs_user::is_readable(wake.0.as_raw_fd()));
+    }
+
+    #[test]
+    fn a_name_goes_with_its_owner_although_a_thread_waits() {
+        let name = format!("softroce/test/{}", std::process::id());
+        let name = UnixAddress::from_abstract_name(name).unwrap();
+        let set = Arc::new((Wakeup::new().unwrap(), Watched::new().unwrap()));
+        let first = UnixDatagram::bind_addr(&name).unwrap();
+        set.1.add(first.as_raw_fd()).unwrap();
+        let its = Arc::clone(&set);
+        let thread = waiting(move || its.0.wait(Some(its.1.fd()), None, u64::MAX));
+        set.1.remove(first.as_raw_fd());
+        drop(first);
+        let second = UnixDatagram::bind_addr(&name).unwrap();
+        // The thread sees what is added while it waits.
+        set.1.add(second.as_raw_fd()).unwrap();
+        UnixDatagram::unbound().unwrap().send_to_addr(b"there", &name).unwrap();
+        thread.join().unwrap();
     }
 }

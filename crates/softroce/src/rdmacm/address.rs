@@ -104,7 +104,7 @@ fn start_listening(state: &mut State, now: u64, key: u64, backlog: usize) -> Res
                 device.manager.stop_listening(key);
             }
             let claims = &mut state.entry(key)?.claims;
-            claims.retain(|(claimed, _)| *claimed == local.ip());
+            claims.retain(|claimed| claimed.at == local.ip());
             return Err(error);
         }
     }

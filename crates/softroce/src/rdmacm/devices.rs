@@ -10,12 +10,12 @@ use std::net::{IpAddr, UdpSocket};
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
 
-use provider::{Context, Lock, Objects};
+use provider::{Context, Lock, Objects, code};
 use rdma_sys::{ibv_context, ibv_pd};
 
 use super::id::any_like;
 use crate::cm::Manager;
-use crate::net::{Wakeup, now_ns};
+use crate::net::{Wakeup, Watched, now_ns};
 use crate::transport::Nic;
 use crate::verbs::device::Device;
 use crate::verbs::open::Softroce;
@@ -36,6 +36,8 @@ pub(super) struct CmDevice {
     pub(super) ids: BTreeMap<u32, u64>,
     /// Ids that are bound to it, and the program where it was given the context.
     pub(super) users: usize,
+    /// Where processes share its address, their socket of requests.
+    requests: Option<Watch>,
 }
 
 // SAFETY: a context and a domain may be used by any thread.
@@ -53,20 +55,16 @@ impl CmDevice {
         unsafe { Context::from_raw(self.context) }.users.count()
     }
 
-    /// Where processes share its address: the socket of requests.
-    pub(super) fn requests_fd(&self) -> Option<RawFd> {
-        self.open_context().nic.requests_fd()
-    }
-
     /// Hands a request on to the process at this address that offers its service; false if there is none.
     pub(super) fn hand_on(&self, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
         let open = self.open_context();
-        self.requests_fd().is_some() && net::hand_on(open.address(), service, from, bytes)
+        self.requests.is_some() && net::hand_on(open.address(), service, from, bytes)
     }
 }
 
 impl Drop for CmDevice {
     fn drop(&mut self) {
+        self.requests = None;
         self.open_context().nic.receive_management(None);
         // SAFETY: made by `open_at`; the last users have gone.
         unsafe {
@@ -80,14 +78,12 @@ impl Drop for CmDevice {
 pub(super) struct Devices {
     by_address: BTreeMap<IpAddr, CmDevice>,
     /// Where their datagrams for the manager go.
-    inbox: &'static Inbox,
-    /// There are others to wait for than before.
-    pub(super) sockets_changed: bool,
+    pub(super) inbox: &'static Inbox,
 }
 
 impl Devices {
     pub(super) const fn new(inbox: &'static Inbox) -> Devices {
-        Devices { by_address: BTreeMap::new(), inbox, sockets_changed: false }
+        Devices { by_address: BTreeMap::new(), inbox }
     }
 
     pub(super) fn get(&mut self, address: IpAddr) -> Option<&mut CmDevice> {
@@ -132,16 +128,18 @@ impl Devices {
             inbox.put(address, from, payload);
         })));
         let mtu = u8::try_from(query::active_mtu_of(open)).unwrap_or(1);
-        let device = CmDevice {
+        let mut device = CmDevice {
             context,
             pd,
             manager: Manager::new(open.guid(), mtu, open.nic.slot(), fastrand::u32(..)),
             mtu,
             ids: BTreeMap::new(),
             users: 0,
+            requests: None,
         };
+        let requests_fd = open.nic.requests_fd();
+        device.requests = requests_fd.map(|fd| inbox.watch(fd)).transpose()?;
         self.by_address.insert(address, device);
-        self.sockets_changed = true;
         Ok(address)
     }
 
@@ -218,6 +216,21 @@ struct Waiting {
 pub(super) struct Inbox {
     waiting: Lock<Waiting>,
     wakeup: OnceLock<Wakeup>,
+    sockets: OnceLock<Watched>,
+}
+
+/// A socket for which the thread waits, until this is dropped; the socket is open as long.
+pub(super) struct Watch {
+    inbox: &'static Inbox,
+    fd: RawFd,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(sockets) = self.inbox.sockets.get() {
+            sockets.remove(self.fd);
+        }
+    }
 }
 
 impl Inbox {
@@ -225,6 +238,7 @@ impl Inbox {
         Inbox {
             waiting: Lock::new(Waiting { datagrams: Vec::new(), wake_ns: u64::MAX }),
             wakeup: OnceLock::new(),
+            sockets: OnceLock::new(),
         }
     }
 
@@ -233,13 +247,20 @@ impl Inbox {
     /// # Errors
     /// No more descriptors.
     pub(super) fn begin(&self) -> io::Result<()> {
-        let wakeup = Wakeup::new()?;
+        let (wakeup, sockets) = (Wakeup::new()?, Watched::new()?);
         // It is called once; a second wakeup would do nothing.
-        let _ = self.wakeup.set(wakeup);
+        let _ = (self.wakeup.set(wakeup), self.sockets.set(sockets));
         Ok(())
     }
 
-    pub(super) fn wake(&self) {
+    /// Lets the thread wait for a socket too, from now on.
+    pub(super) fn watch(&'static self, fd: RawFd) -> Result<Watch, i32> {
+        let sockets = self.sockets.get().ok_or(libc::EIO)?;
+        sockets.add(fd).map_err(|error| code(&error))?;
+        Ok(Watch { inbox: self, fd })
+    }
+
+    fn wake(&self) {
         if let Some(wakeup) = self.wakeup.get() {
             wakeup.wake();
         }
@@ -266,9 +287,9 @@ impl Inbox {
         }
     }
 
-    /// Waits until a datagram is there, one of the sockets is readable, the time has come or somebody wakes it, and moves
-    /// the datagrams into `to`, which is empty.
-    pub(super) fn wait(&self, to: &mut Vec<Arrived>, sockets: &[RawFd]) {
+    /// Waits until a datagram is there, one of the sockets is readable or the time has come, and moves the datagrams
+    /// into `to`, which is empty.
+    pub(super) fn wait(&self, to: &mut Vec<Arrived>) {
         let left_ns = {
             let waiting = self.waiting.lock();
             match (waiting.datagrams.is_empty(), waiting.wake_ns) {
@@ -280,7 +301,7 @@ impl Inbox {
         if left_ns > 0
             && let Some(wakeup) = self.wakeup.get()
         {
-            wakeup.wait_for_any(sockets, left_ns);
+            wakeup.wait(self.sockets.get().map(Watched::fd), None, left_ns);
         }
         let mut waiting = self.waiting.lock();
         waiting.wake_ns = u64::MAX;
@@ -301,7 +322,7 @@ mod tests {
             inbox.put(address, address, &[0; MAD_BYTES]);
         }
         let mut taken = Vec::new();
-        inbox.wait(&mut taken, &[]);
+        inbox.wait(&mut taken);
         assert_eq!(taken.len(), MOST_WAITING);
     }
 
@@ -313,7 +334,7 @@ mod tests {
         let mut taken = Vec::new();
         while now_ns() < due {
             inbox.wake_at(due);
-            inbox.wait(&mut taken, &[]);
+            inbox.wait(&mut taken);
         }
     }
 }

@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::RawFd;
 use std::os::raw::c_int;
 use std::sync::{Arc, OnceLock};
 
 use provider::{Acks, Behind, Lock, Queue, code};
 use rdma_sys::{rdma_cm_event_type as kind, rdma_cm_id, rdma_event_channel};
 
-use super::devices::{Arrived, Devices, Inbox};
+use super::devices::{Arrived, Devices, Inbox, Watch};
 use super::id;
 use super::id::{Id, PortSpace};
 use super::terms::{Notice, PSN_BITS, Parameters, Terms, path_to};
@@ -26,6 +25,14 @@ use crate::wire::cm::{IpHeader, MAD_BYTES, RejReason, SidrRep, SidrStatus};
 const FIRST_FREE_PORT: u16 = 32768;
 const LAST_FREE_PORT: u16 = 60999;
 
+/// A port that a process has to itself at an address which processes share.
+pub(super) struct Claimed {
+    pub(super) at: IpAddr,
+    /// First, so that the socket closes when nobody waits for it.
+    _watch: Watch,
+    socket: OwnClaim,
+}
+
 /// What the process knows of an id.
 pub(super) struct Entry {
     pub(super) id: *mut rdma_cm_id,
@@ -38,7 +45,7 @@ pub(super) struct Entry {
     /// Whether its port is its own, rather than that of the listener that it came from.
     pub(super) owns_port: bool,
     /// Addresses that processes share, where it has its port to itself.
-    pub(super) claims: Vec<(IpAddr, OwnClaim)>,
+    pub(super) claims: Vec<Claimed>,
     pub(super) listens: bool,
     pub(super) remote: Option<SocketAddr>,
     /// The manager's number of its connection.
@@ -140,7 +147,6 @@ impl State {
         if let Some(device) = entry.device.and_then(|address| self.devices.get(address)) {
             device.users -= 1;
         }
-        self.devices.sockets_changed |= !entry.claims.is_empty();
         if entry.listens {
             for (_, device) in self.devices.iter_mut() {
                 device.manager.stop_listening(key);
@@ -209,12 +215,12 @@ impl State {
     pub(super) fn claim(&mut self, key: u64, address: IpAddr, port: u16) -> Result<(), c_int> {
         let entry = self.ids.get_mut(&key).ok_or(libc::EINVAL)?;
         let device = self.devices.get(address).ok_or(libc::ENODEV)?;
-        if entry.claims.iter().all(|(claimed, _)| *claimed != address)
+        if entry.claims.iter().all(|claimed| claimed.at != address)
             && let claimed = device.open_context().nic.claim(entry.space.service(port))
-            && let Some(claim) = claimed.map_err(|error| code(&error))?
+            && let Some(socket) = claimed.map_err(|error| code(&error))?
         {
-            entry.claims.push((address, claim));
-            self.devices.sockets_changed = true;
+            let _watch = self.devices.inbox.watch(socket.fd())?;
+            entry.claims.push(Claimed { at: address, _watch, socket });
         }
         Ok(())
     }
@@ -288,25 +294,10 @@ impl State {
     fn hands_on(&mut self, at: IpAddr, service: u64, from: IpAddr, bytes: &[u8]) -> bool {
         let is_own = self.ids.values().any(|entry| {
             let service_of_it = entry.local.map(|local| entry.space.service(local.port()));
-            service_of_it == Some(service) && entry.claims.iter().any(|(address, _)| *address == at)
+            service_of_it == Some(service) && entry.claims.iter().any(|claimed| claimed.at == at)
         });
         let device = self.devices.get(at);
         !is_own && device.is_some_and(|device| device.hand_on(service, from, bytes))
-    }
-
-    /// What [`State::take_requests`] takes from, but for the queue of the devices' own datagrams.
-    pub(super) fn sockets(&mut self) -> Vec<RawFd> {
-        let claims: Vec<RawFd> = self
-            .ids
-            .values()
-            .flat_map(|entry| &entry.claims)
-            .map(|(_, claim)| claim.fd())
-            .collect();
-        self.devices
-            .iter_mut()
-            .filter_map(|(_, device)| device.requests_fd())
-            .chain(claims)
-            .collect()
     }
 
     /// Takes the requests that have come to the addresses that processes share, and those that other processes have
@@ -323,10 +314,10 @@ impl State {
         }
         // A sender's address before it.
         let mut room = [0; 2 * MAD_BYTES];
-        for (at, claim) in self.ids.values().flat_map(|entry| &entry.claims) {
-            while let Some((from, bytes)) = claim.take(&mut room) {
-                let (at, bytes) = (*at, bytes.try_into());
-                handed_on.extend(bytes.map(|bytes| Arrived { at, from, bytes }));
+        for Claimed { at, socket, .. } in self.ids.values().flat_map(|entry| &entry.claims) {
+            while let Some((from, bytes)) = socket.take(&mut room) {
+                let bytes = bytes.try_into();
+                handed_on.extend(bytes.map(|bytes| Arrived { at: *at, from, bytes }));
             }
         }
         for request in heard {
@@ -513,9 +504,8 @@ fn run() {
     // Signals are for the program's threads.
     block_signals();
     let mut arrived = Vec::new();
-    let mut sockets = Vec::new();
     loop {
-        INBOX.wait(&mut arrived, &sockets);
+        INBOX.wait(&mut arrived);
         let mut state = STATE.lock();
         let now = now_ns();
         for datagram in arrived.drain(..) {
@@ -524,9 +514,6 @@ fn run() {
         state.take_requests(now);
         let next = state.wake(now);
         state.devices.close_unused();
-        sockets.clear();
-        sockets.extend(state.sockets());
-        state.devices.sockets_changed = false;
         drop(state);
         INBOX.wake_at(next);
     }
@@ -537,11 +524,7 @@ pub(super) fn with<R>(step: impl FnOnce(&mut State, u64) -> R) -> R {
     let mut state = STATE.lock();
     let result = step(&mut state, now_ns());
     let next = state.next_timer_ns();
-    let sockets_changed = state.devices.sockets_changed;
     drop(state);
     INBOX.wake_at(next);
-    if sockets_changed {
-        INBOX.wake();
-    }
     result
 }

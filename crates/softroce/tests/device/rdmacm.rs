@@ -497,6 +497,18 @@ fn a_port_is_of_one_process_and_gets_its_requests() {
     ok(successor.bind(theirs.ip(), theirs.port()));
 }
 
+/// Where processes share the address, a port is a socket's name, and the thread of the connection managers waits for the
+/// socket.
+#[test]
+fn a_port_is_free_as_soon_as_its_id_is_gone() {
+    let channel = Channel::new();
+    let kept = channel.id();
+    ok(kept.bind(address(3), 0));
+    for _ in 0..1000 {
+        ok(channel.id().bind(address(3), 7471));
+    }
+}
+
 #[test]
 fn requests_come_by_another_process_too() {
     let device = Device::open("");
