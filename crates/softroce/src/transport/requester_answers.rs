@@ -310,9 +310,11 @@ fn rnr_pause_ns(code: u8) -> u64 {
 /// After this time without an answer a QP that waits for ever holds no share of the peer's window: other QPs go on.
 const PATIENCE_NS: u64 = 500_000_000;
 
-/// A time-out that follows another doubles, up to four times what the program asked for, as far as InfiniBand allows
-/// (specification 9.7.6.1.3). A peer that waits for a core, or has the packets of a thousand QPs before this one's, answers
-/// late, and later still when all of them are sent again.
+/// The most retries that a program can ask for. Linux' Soft-RoCE then never gives up. Here a time-out that follows another
+/// doubles, up to four times what the program asked for, as far as InfiniBand allows (specification 9.7.6.1.3): a peer that waits
+/// for a core, or has the packets of a thousand QPs before this one's, answers late, and later still when all of them are sent
+/// again. With fewer retries all time-outs are equal, as Soft-RoCE's, so that a program can say when it gives up.
+const MOST_RETRIES: u8 = 7;
 const MOST_DOUBLINGS: u8 = 2;
 /// The least time before a probe: longer than a thread of a busy machine mostly waits for its core.
 const PROBE_NS: u64 = 8_000_000;
@@ -329,7 +331,7 @@ impl Requester {
         }
         let timeout_ns = match self.deliveries.timeout {
             0 => return self.set_timer(work, work.now_ns + PATIENCE_NS),
-            code => time_of_code_ns(code) << self.repeated_timeouts().min(MOST_DOUBLINGS),
+            code => time_of_code_ns(code) << self.doublings(),
         };
         self.deadline_ns = work.now_ns + timeout_ns;
         self.probes = 0;
@@ -369,9 +371,12 @@ impl Requester {
         may_be
     }
 
-    /// Time-outs since the last progress.
-    fn repeated_timeouts(&self) -> u8 {
-        self.deliveries.retry_count.saturating_sub(self.retries_left)
+    /// How often the time-out has doubled since the last progress.
+    fn doublings(&self) -> u8 {
+        match self.deliveries.retry_count {
+            MOST_RETRIES => (MOST_RETRIES - self.retries_left).min(MOST_DOUBLINGS),
+            _ => 0,
+        }
     }
 
     /// Pauses for the time of an RNR NAK.

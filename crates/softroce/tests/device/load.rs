@@ -196,9 +196,9 @@ fn packets_vanish_both_ways_while_the_port_is_down() {
     }
     first.succeeds(1);
     second.succeeds(1);
-    // Again after a time-out, and after twice that.
+    // Again after each of two time-outs.
     let took_ns = world.now_ns() - start_ns;
-    assert_eq!(took_ns, 3 * time_of_code_ns(FAULTY_TIMEOUT));
+    assert_eq!(took_ns, 2 * time_of_code_ns(FAULTY_TIMEOUT));
     for lost in ["fault_tx_dropped", "fault_rx_dropped"] {
         first.counts(lost, 2);
     }
