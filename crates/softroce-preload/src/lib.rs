@@ -4,14 +4,16 @@
 //!
 //! It contains every function of these libraries that takes one of their objects, so that the real ones never get a
 //! foreign pointer. Functions that the device lacks fail with EOPNOTSUPP and one line on stderr. Functions that only
-//! convert numbers to texts or other numbers stay in the real ones. Some programs also look for devices in files of the
-//! kernel: `kernel_files`. Of librdmacm, rsockets and multicast are refused.
+//! convert numbers to texts or other numbers stay in the real ones. Some programs open the libraries while they run:
+//! `opening`. Some also look for devices in files of the kernel: `kernel_files`. Of librdmacm, rsockets and multicast are
+//! refused.
 //!
 //! # Safety
 //! Each function here is as safe as the one of its name in its library.
 #![allow(clippy::missing_safety_doc)] // it stands above, once for all
 
 mod kernel_files;
+mod opening;
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;

@@ -2,7 +2,7 @@
 //! or a program built for a newer rdma-core gives the real one an object that is not its own.
 
 use std::collections::BTreeSet;
-use std::ffi::{CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -10,13 +10,15 @@ use std::ptr::without_provenance_mut;
 
 use testing::embedded_device::library;
 
+use crate::child::succeed_alone;
+
 type Names = BTreeSet<String>;
 
 /// What rdma-core exports; the file says of which version.
 const LISTED: &str = include_str!("../../rdma-core-names.txt");
 
-/// Names that stay the real library's, since they take no object: texts and other numbers for numbers, copies between
-/// structs, and what concerns the process, its drivers and files as a whole.
+/// Names that stay the real library's, since they take no object: copies between structs, and what concerns the process,
+/// its drivers and files as a whole.
 const LEFT: &[&str] = &[
     "ibv_copy_ah_attr_from_kern",
     "ibv_copy_path_rec_from_kern",
@@ -24,20 +26,9 @@ const LEFT: &[&str] = &[
     "ibv_copy_qp_attr_from_kern",
     "ibv_dofork_range",
     "ibv_dontfork_range",
-    "ibv_event_type_str",
-    "ibv_fork_init",
     "ibv_get_sysfs_path",
-    "ibv_is_fork_initialized",
-    "ibv_node_type_str",
-    "ibv_port_state_str",
-    "ibv_rate_to_mbps",
-    "ibv_rate_to_mult",
     "ibv_read_sysfs_file",
     "ibv_register_driver",
-    "ibv_wc_status_str",
-    "mbps_to_ibv_rate",
-    "mult_to_ibv_rate",
-    "rdma_event_str",
 ];
 
 /// rsockets: the others take a number that only `rsocket` gives, which is refused.
@@ -147,6 +138,64 @@ fn names_that_no_program_here_calls_are_refused() {
     ];
     assert_eq!(errors.map(number), [libc::EOPNOTSUPP; 10]);
     refused("ibv_free_buf");
+}
+
+/// Set for the program that opens the libraries: this one again, under the preloaded library.
+const OPENS: &str = "OPENS_LIBRARIES";
+
+/// As NCCL, gloo and sideway do: with a version, and without one.
+#[test]
+fn who_opens_the_libraries_gets_the_device() {
+    if std::env::var_os(OPENS).is_none() {
+        let own = std::env::current_exe().unwrap();
+        let program = format!("{OPENS}=1 {}", own.display());
+        let test = "names::who_opens_the_libraries_gets_the_device --exact --nocapture";
+        succeed_alone(&program, test);
+        return;
+    }
+    for library in ["libibverbs.so.1", "librdmacm.so.1", "/usr/lib/libibverbs.so"] {
+        let handle = open(library);
+        for (name, version) in [
+            ("ibv_get_device_list", Some("IBVERBS_1.1")),
+            ("ibv_reg_mr_iova2", Some("IBVERBS_1.8")),
+            ("rdma_create_id", Some("RDMACM_1.0")),
+            ("ibv_get_device_list", None),
+        ] {
+            let found = file_with(handle, name, version);
+            assert_eq!(found.as_deref(), library_of_tests(), "{library} {name}");
+        }
+        // What stays the real library's works too.
+        for name in ["ibv_fork_init", "ibv_wc_status_str", "rdma_event_str"] {
+            assert!(file_with(handle, name, None).is_some(), "{name}");
+        }
+    }
+    // Others are as they were.
+    let c_library = open("libc.so.6");
+    let found = file_with(c_library, "getenv", Some("GLIBC_2.2.5")).or_else(|| {
+        // Of aarch64.
+        file_with(c_library, "getenv", Some("GLIBC_2.17"))
+    });
+    assert!(found.is_some_and(|file| file.ends_with("libc.so.6")));
+}
+
+fn library_of_tests() -> Option<&'static str> {
+    library().to_str()
+}
+
+/// The file in which a name is found.
+fn file_with(handle: *mut c_void, name: &str, version: Option<&str>) -> Option<String> {
+    let text = |text: &str| CString::new(text).unwrap();
+    let (name, version) = (text(name), version.map(text));
+    // SAFETY: an open library and strings, and a struct of pointers, for which null is a value.
+    unsafe {
+        let place = match &version {
+            Some(version) => libc::dlvsym(handle, name.as_ptr(), version.as_ptr()),
+            None => libc::dlsym(handle, name.as_ptr()),
+        };
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        let is_found = !place.is_null() && libc::dladdr(place, &raw mut found) != 0;
+        is_found.then(|| CStr::from_ptr(found.dli_fname).to_str().unwrap().to_owned())
+    }
 }
 
 fn open(library: &str) -> *mut c_void {
