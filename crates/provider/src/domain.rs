@@ -6,6 +6,7 @@ use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rdma_sys::{ibv_context, ibv_mr, ibv_pd};
+use rustix::param::page_size;
 
 use crate::context::Context;
 use crate::engine::Region;
@@ -71,7 +72,9 @@ unsafe fn register(
 ) -> Result<*mut ibv_mr, c_int> {
     let (start, length_bytes) = (address.addr() as u64, length as u64);
     let wraps = [start, iova].iter().any(|start| start.checked_add(length_bytes).is_none());
-    if length == 0 || wraps {
+    // Linux takes regions by their pages (`ib_umem_get`).
+    let has_no_page = length == 0 && start % page_size() as u64 == 0;
+    if has_no_page || wraps {
         return Err(libc::EINVAL);
     }
     // SAFETY: a live domain of an open context.
@@ -93,8 +96,8 @@ unsafe fn register(
     Ok(Mr { _domain: domain.users.begin(), _mapped: mapped }.lend(verbs))
 }
 
-/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 and for bounds that
-/// wrap; otherwise the engine's errors.
+/// `ibv_reg_mr(3)`. EINVAL for remote write or atomics without local write, for a length of 0 at the start of a page and for
+/// bounds that wrap; otherwise the engine's errors.
 ///
 /// # Safety
 /// As for libibverbs: the memory stays until [`dereg_mr`].

@@ -1,4 +1,4 @@
-//! Returning errors to C callers as verbs do: a null pointer or -1 with `errno`, or the error number.
+//! Returning errors to C callers as verbs do: a null pointer, -1 or the error number, and `errno` is set.
 
 use std::io;
 use std::os::raw::c_int;
@@ -18,19 +18,16 @@ pub fn pointer_or_errno<T>(result: Result<*mut T, c_int>) -> *mut T {
     })
 }
 
-/// Returns 0, or the error number.
+/// Returns 0, or the error number, to which `errno` is set too: libibverbs' calls fail in a system call.
 pub fn zero_or_error(result: Result<(), c_int>) -> c_int {
-    result.err().unwrap_or(0)
+    result.inspect_err(|error| set_errno(*error)).err().unwrap_or(0)
 }
 
 /// Returns 0, or -1 with `errno` set to the error number.
 pub fn minus_one_or_zero(result: Result<(), c_int>) -> c_int {
-    match result {
-        Ok(()) => 0,
-        Err(error) => {
-            set_errno(error);
-            -1
-        }
+    match zero_or_error(result) {
+        0 => 0,
+        _ => -1,
     }
 }
 

@@ -7,7 +7,7 @@ use rdma_sys::{ibv_context, ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_mtu, ib
 
 use crate::context::Context;
 use crate::engine::Port;
-use crate::errno::minus_one_or_zero;
+use crate::errno::{minus_one_or_zero, set_errno, zero_or_error};
 
 /// The default partition, full membership, the only entry of each table of keys.
 pub const DEFAULT_PKEY: u16 = 0xffff;
@@ -61,13 +61,9 @@ pub unsafe extern "C" fn query_port_bytes(
     attr_bytes: usize,
 ) -> c_int {
     // SAFETY: an open context, and the caller's struct.
-    unsafe {
-        match port(context, number.into()) {
-            Ok(port) => fill_as_known(attr, attr_bytes, &port.attributes),
-            Err(error) => return error,
-        }
-    }
-    0
+    zero_or_error(unsafe {
+        port(context, number.into()).map(|port| fill_as_known(attr, attr_bytes, &port.attributes))
+    })
 }
 
 /// `ibv_query_port(3)`, the whole struct. EINVAL for a port that it has not.
@@ -100,14 +96,11 @@ pub unsafe extern "C" fn query_port_speed(
     speed_100mbit_per_s: *mut u64,
 ) -> c_int {
     // SAFETY: an open context and a writable number.
-    unsafe {
-        match port(context, number).map(|port| port.speed_100mbit_per_s) {
-            Ok(Some(speed)) => speed_100mbit_per_s.write(speed),
-            Ok(None) => return libc::EOPNOTSUPP,
-            Err(error) => return error,
-        }
-    }
-    0
+    zero_or_error(unsafe {
+        port(context, number)
+            .and_then(|port| port.speed_100mbit_per_s.ok_or(libc::EOPNOTSUPP))
+            .map(|speed| speed_100mbit_per_s.write(speed))
+    })
 }
 
 /// An entry of a table of GIDs. EINVAL for a port that it has not, ENODATA for an empty entry.
@@ -128,16 +121,10 @@ pub unsafe extern "C" fn query_gid_ex(
     flags: u32,
 ) -> c_int {
     if flags != 0 {
-        return libc::EINVAL;
+        return zero_or_error(Err(libc::EINVAL));
     }
     // SAFETY: an open context and a writable struct.
-    unsafe {
-        match gid(context, port, gid_index) {
-            Ok(there) => entry.write(there),
-            Err(error) => return error,
-        }
-    }
-    0
+    zero_or_error(unsafe { gid(context, port, gid_index).map(|there| entry.write(there)) })
 }
 
 /// The symbol behind `ibv_query_gid_ex(3)`. EINVAL for entries of a different size.
@@ -150,7 +137,7 @@ pub unsafe extern "C" fn query_gid_ex_sized(
     entry_bytes: usize,
 ) -> c_int {
     if entry_bytes != size_of::<ibv_gid_entry>() {
-        return libc::EINVAL;
+        return zero_or_error(Err(libc::EINVAL));
     }
     // SAFETY: as the caller's.
     unsafe { query_gid_ex(context, port, gid_index, entry, flags) }
@@ -168,8 +155,12 @@ pub unsafe extern "C" fn query_gid_table(
     flags: u32,
     entry_bytes: usize,
 ) -> isize {
+    let invalid = || {
+        set_errno(libc::EINVAL);
+        -(libc::EINVAL as isize)
+    };
     if flags != 0 || entry_bytes != size_of::<ibv_gid_entry>() {
-        return -(libc::EINVAL as isize);
+        return invalid();
     }
     let mut written = 0;
     // SAFETY: an open context, and room for `max_entries`.
@@ -179,7 +170,7 @@ pub unsafe extern "C" fn query_gid_table(
             for index in 0..length.cast_unsigned() {
                 let Ok(entry) = gid(context, number, index) else { continue };
                 if written == max_entries {
-                    return -(libc::EINVAL as isize);
+                    return invalid();
                 }
                 entries.add(written).write(entry);
                 written += 1;

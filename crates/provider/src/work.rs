@@ -5,6 +5,8 @@ use std::slice;
 
 use rdma_sys::{ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
+use crate::errno::zero_or_error;
+
 /// A piece of registered memory; the layout is that of `ibv_sge`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,7 +194,7 @@ pub unsafe fn post_list<W>(
                 // SAFETY: the caller's.
                 unsafe { bad.write(at) };
             }
-            return error;
+            return zero_or_error(Err(error));
         }
         at = next(request);
     }

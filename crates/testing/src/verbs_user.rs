@@ -57,7 +57,7 @@ impl<T> Owned<T> {
         let (raw, destroy) = (self.raw, self.destroy);
         std::mem::forget(self);
         // SAFETY: live until here.
-        unsafe { destroy(raw) }
+        code(unsafe { destroy(raw) })
     }
 }
 
@@ -91,9 +91,16 @@ impl Owned<ibv_cq> {
     }
 }
 
-/// The error of a call that returned null or -1.
+/// The error of a call that failed.
 pub fn errno() -> i32 {
     io::Error::last_os_error().raw_os_error().unwrap()
+}
+
+/// What a call returned, 0 or an error number, to which `errno` is set too.
+#[track_caller]
+pub fn code(returned: c_int) -> c_int {
+    assert!(returned == 0 || errno() == returned, "returned {returned}, errno {}", errno());
+    returned
 }
 
 pub fn blank<T>() -> T {
@@ -179,11 +186,11 @@ impl End {
     pub fn gid_entry(&self, port: u32, index: u32) -> Result<ibv_gid_entry, c_int> {
         let mut entry = blank();
         // SAFETY: an open context and a writable entry.
-        match unsafe {
+        match code(unsafe {
             (self.library.query_gid_ex)(self.context.raw, port, index, &raw mut entry, 0)
-        } {
+        }) {
             0 => Ok(entry),
-            code => Err(code),
+            error => Err(error),
         }
     }
 
@@ -332,7 +339,7 @@ impl Qp {
 
     pub fn modify(&self, attr: &mut ibv_qp_attr, mask: u32) -> c_int {
         // SAFETY: a live QP.
-        unsafe { (self.library.modify_qp)(self.raw, attr, mask.cast_signed()) }
+        code(unsafe { (self.library.modify_qp)(self.raw, attr, mask.cast_signed()) })
     }
 
     pub fn move_to(&self, state: u32) -> c_int {
@@ -366,9 +373,9 @@ impl Qp {
     pub unsafe fn post_list(&self, list: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
         let mut bad = null_mut();
         // SAFETY: a live QP, and the caller's list.
-        let code = unsafe { ibv_post_send(self.raw, list, &raw mut bad) };
-        assert_eq!(code != 0, !bad.is_null());
-        (code, bad)
+        let outcome = code(unsafe { ibv_post_send(self.raw, list, &raw mut bad) });
+        assert_eq!(outcome != 0, !bad.is_null());
+        (outcome, bad)
     }
 
     pub fn post(&self, wr: &mut ibv_send_wr) -> c_int {
@@ -392,7 +399,7 @@ impl Qp {
     pub fn receive(&self, wr_id: u64, mut sge: ibv_sge) -> c_int {
         let mut bad = null_mut();
         // SAFETY: a live QP and a list of one.
-        unsafe { ibv_post_recv(self.raw, &mut receive_wr(wr_id, &mut sge), &raw mut bad) }
+        code(unsafe { ibv_post_recv(self.raw, &mut receive_wr(wr_id, &mut sge), &raw mut bad) })
     }
 }
 

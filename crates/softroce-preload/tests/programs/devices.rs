@@ -36,9 +36,11 @@ fn ibv_devinfo_describes_an_active_ethernet_port_with_a_roce_v2_gid() {
         let has = squeezed.iter().any(|line| line == wanted);
         assert!(has, "no {wanted}:\n{text}");
     }
-    let gid = squeezed.iter().find(|line| line.starts_with("GID[ 0]:"));
-    let gid = gid.unwrap_or_else(|| panic!("{text}"));
-    assert!(gid.contains("::ffff:127.0.0.") && gid.ends_with("RoCE v2"), "{text}");
+    for (index, start) in [(0, "fe80::ff:7f"), (1, "::ffff:127.0.0.")] {
+        let gid = squeezed.iter().find(|line| line.starts_with(&format!("GID[ {index}]:")));
+        let gid = gid.unwrap_or_else(|| panic!("{text}"));
+        assert!(gid.contains(start) && gid.ends_with("RoCE v2"), "{text}");
+    }
 }
 
 const PORT: &str = "/sys/class/infiniband/soft0/ports/1";
@@ -46,9 +48,9 @@ const ATTRIBUTES: &str = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
 
 #[test]
 fn texts_are_read() {
-    let files = format!("{ATTRIBUTES}/types/0 {ATTRIBUTES}/ndevs/0 {PORT}/pkeys/0 /proc/self/comm");
+    let files = format!("{ATTRIBUTES}/types/1 {ATTRIBUTES}/ndevs/1 {PORT}/pkeys/0 /proc/self/comm");
     assert_eq!(output("cat", &files), "RoCE v2\nlo\n0xffff\ncat\n");
-    let absent = run("cat", &format!("{ATTRIBUTES}/types/1"));
+    let absent = run("cat", &format!("{ATTRIBUTES}/types/2"));
     assert!(!absent.succeeded(), "{absent}");
 }
 

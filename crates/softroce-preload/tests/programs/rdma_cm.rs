@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::child::{Running, SOON, machine, start};
@@ -58,6 +59,39 @@ fn several_servers_at_one_address() {
     first.kill();
     served(last, ports[1]);
     served(serve(ports[0], &at_address), ports[0]);
+}
+
+/// Set in a network namespace of its own.
+const APART: &str = "APART";
+
+/// All have `soft0`: one that is opened first by who only waits, a server, and a client that asks for 127.0.0.1. Nobody else
+/// may have that address.
+#[test]
+fn the_order_in_which_programs_open_the_device_does_not_matter() {
+    if std::env::var_os(APART).is_none() {
+        let own = "rdma_cm::the_order_in_which_programs_open_the_device_does_not_matter";
+        let ended = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--net"])
+            .args(["sh", "-c", "ip link set lo up && exec \"$@\"", "sh"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", own])
+            .env(APART, "")
+            .output()
+            .expect("unshare, of the package util-linux");
+        let text = String::from_utf8_lossy(&ended.stdout);
+        let passed = ended.status.success() && text.contains("1 passed");
+        return assert!(passed, "{text}{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    let _machine = machine();
+    let mut first = start("ibv_asyncwatch", "-d soft0");
+    let has_port = || fs::read_to_string("/proc/net/udp").unwrap().contains("0100007F:12B7");
+    wait_until("the first to open", SOON, || !first.runs() || has_port());
+    let address = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let mut server = start("rping", "-s -p 7471 -C 3 -v");
+    wait_until("the server to listen", SOON, || !server.runs() || listens(address, 7471));
+    let client = start("rping", "-c -a 127.0.0.1 -p 7471 -C 3 -v");
+    finish_well(server, client.end());
+    first.kill();
 }
 
 /// Whether a process has a port for connections at an address that several share (unix(7)).

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -26,7 +26,8 @@ use crate::wire::{Deth, Extended, Opcode, Packet, Service};
 /// The options of opening a device.
 #[derive(Clone, Debug, Default)]
 pub struct NicOptions {
-    /// The address to take. `None` takes one of 127.0.0.0/8: a free one, or what this process has already if it `joins`.
+    /// The address to take. `None` takes one of 127.0.0.0/8: a free one, or what this process or others have already if it
+    /// `joins`.
     pub address: Option<IpAddr>,
     /// Whether it may be the device that this process has on loopback, if that was opened so too or by its address.
     pub joins: bool,
@@ -90,7 +91,14 @@ impl Nic {
     }
 
     fn start(options: &NicOptions, devices: &mut Devices) -> io::Result<Arc<Nic>> {
-        let mut port = net::open(options.address, &options.faults, options.receive_buffer_bytes)?;
+        let open = |address| net::open(address, &options.faults, options.receive_buffer_bytes);
+        // Programs share one device, as the kernel's: who is first does not matter. Where its address is not to be had, each has
+        // another alone.
+        let shared = match options.address {
+            None if options.joins => open(Some(Ipv4Addr::LOCALHOST.into())).ok(),
+            _ => None,
+        };
+        let mut port = shared.map_or_else(|| open(options.address), Ok)?;
         if let Some(path) = &options.capture {
             port.capture(path)?;
         }

@@ -88,7 +88,8 @@ pub(super) unsafe fn register(nic: &Nic, region: provider::Region) -> Result<u32
     // Not all of it can be read, and written where that is allowed: to fail now, as Linux does, rather than during a
     // transfer. Remote writing needs local writing.
     let is_written = access.allows(Access::LOCAL_WRITE);
-    let range = address..address + length_bytes;
+    // One of no bytes has a page too.
+    let range = address..address.saturating_add(length_bytes.max(1));
     if !allows(&range, is_written).map_err(|error| code(&error))? {
         return Err(libc::EFAULT);
     }

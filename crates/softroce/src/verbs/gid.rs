@@ -1,6 +1,10 @@
 //! Converts addresses to GIDs and back (RoCE v2: the GID is the IP address, IPv4 mapped into IPv6), and the address
 //! vectors of verbs structs to the form of the transport.
 //!
+//! The table is as that of Linux' Soft-RoCE, since programs have its indices built in: first the link-local GID of the
+//! port's EUI-64, then that of the address. Soft-RoCE sends from each; here all packets are the address's, so the EUI-64 of an
+//! IPv4 address contains it, and both GIDs lead there. That of an IPv6 address has no room for it: both are the address.
+//!
 //! Address handles are the destinations of datagrams; here are those that are made from a datagram's completion.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
@@ -10,13 +14,17 @@ use provider::verbs::create_ah;
 use provider::{minus_one_or_zero, pointer_or_errno};
 use rdma_sys::{ibv_ah, ibv_ah_attr, ibv_context, ibv_gid, ibv_grh, ibv_pd, ibv_wc, ibv_wc_flags};
 
+use super::device::guid;
 use crate::wire::{UDP_PORT, as_ipv6};
 
 /// The GID type of RoCE v2 (`IBV_GID_TYPE_ROCE_V2`).
 pub(super) const TYPE_ROCE_V2: u32 = 2;
-/// The only port, and the only GID of its table.
+/// The only port.
 pub(crate) const PORT: u8 = 1;
-pub(crate) const INDEX: u8 = 0;
+/// Where the table has the GID of the address.
+pub(crate) const INDEX: u8 = 1;
+/// Entries of the table.
+pub(super) const TABLE_LENGTH: u8 = 2;
 
 /// Any free local port, for a socket that only looks up a route.
 const ANY_PORT: u16 = 0;
@@ -27,11 +35,35 @@ pub(crate) fn of_address(address: IpAddr) -> ibv_gid {
     ibv_gid { raw: as_ipv6(address).octets() }
 }
 
-/// The address of a GID.
-pub(super) fn address_of(gid: ibv_gid) -> IpAddr {
+const LINK_LOCAL: u128 = 0xfe80 << 112;
+/// Inverted in an interface identifier (RFC 4291, appendix A).
+const UNIVERSAL: u64 = 0x0200_0000_0000_0000;
+
+/// The entry of a device's table.
+pub(super) fn entry(own: IpAddr, index: u32) -> Option<ibv_gid> {
+    match (index, own) {
+        (0, IpAddr::V4(_)) => {
+            let identifier = guid(Some(own)) ^ UNIVERSAL;
+            Some(ibv_gid { raw: (LINK_LOCAL | u128::from(identifier)).to_be_bytes() })
+        }
+        (0..=1, _) => Some(of_address(own)),
+        _ => None,
+    }
+}
+
+/// The address of a GID, as a device at `local` reads it.
+pub(super) fn address_of(gid: ibv_gid, local: IpAddr) -> IpAddr {
     // SAFETY: both members of the union are the same 16 bytes.
     let raw = Ipv6Addr::from(unsafe { gid.raw });
-    raw.to_canonical()
+    let behind = Ipv4Addr::from(u128::from(raw) as u32);
+    // SAFETY: as above.
+    let contains = entry(behind.into(), 0).is_some_and(|own| unsafe { own.raw } == raw.octets());
+    // With 254 the EUI-64 is of a MAC, by ff:fe in its middle.
+    if local.is_ipv4() && contains && behind.octets()[0] != 0xfe {
+        behind.into()
+    } else {
+        raw.to_canonical()
+    }
 }
 
 /// The destination of an address handle or a connected QP.
@@ -59,10 +91,10 @@ pub(crate) fn path_to(address: IpAddr) -> ibv_ah_attr {
 /// reach it.
 pub(super) fn destination(path: &ibv_ah_attr, local: IpAddr) -> Result<Destination, c_int> {
     let grh = &path.grh;
-    if path.is_global == 0 || path.port_num != PORT || grh.sgid_index != INDEX {
+    if path.is_global == 0 || path.port_num != PORT || grh.sgid_index >= TABLE_LENGTH {
         return Err(libc::EINVAL);
     }
-    let address = address_of(grh.dgid);
+    let address = address_of(grh.dgid, local);
     let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
     if address.is_unspecified() || address.is_multicast() || broadcast {
         return Err(libc::EINVAL);
@@ -181,7 +213,36 @@ mod tests {
             let made = of_address(address);
             // SAFETY: both members of the union are the same 16 bytes.
             assert_eq!(unsafe { made.raw }, gid);
-            assert_eq!(address_of(made), address);
+            assert_eq!(address_of(made, address), address);
+        }
+    }
+
+    #[test]
+    fn both_gids_of_a_table_lead_to_the_address() {
+        let of = |text: &str| text.parse::<IpAddr>().unwrap();
+        let tables = [
+            ("127.1.2.3", ["fe80::ff:7f01:203", "::ffff:127.1.2.3"]),
+            ("192.0.2.7", ["fe80::ff:c000:207", "::ffff:192.0.2.7"]),
+            ("fd00::2", ["fd00::2"; 2]),
+        ];
+        for (own, gids) in tables {
+            for (index, gid) in (0..).zip(gids) {
+                let told = entry(of(own), index).unwrap();
+                // SAFETY: both members of the union are the same 16 bytes.
+                assert_eq!(unsafe { told.raw }, gid.parse::<Ipv6Addr>().unwrap().octets());
+                assert_eq!(address_of(told, of(own)), of(own));
+                let mut path = path_to(of(own));
+                (path.grh.dgid, path.grh.sgid_index) = (told, index as u8);
+                if own.starts_with("127") {
+                    assert_eq!(destination(&path, of("127.0.0.1")).unwrap().address, of(own));
+                }
+            }
+            assert!(entry(of(own), 2).is_none());
+        }
+        // Soft-RoCE's of a MAC, and one that a person gave to another device.
+        for (gid, local) in [("fe80::ff:fe00:1", "10.0.0.1"), ("fe80::ff:7f01:203", "fe80::9")] {
+            let foreign = of_address(of(gid));
+            assert_eq!(address_of(foreign, of(local)), of(gid));
         }
     }
 
@@ -198,7 +259,7 @@ mod tests {
             ("192.0.2.200", keep, libc::ETIMEDOUT),
             ("127.0.0.2", |path| path.is_global = 0, libc::EINVAL),
             ("127.0.0.2", |path| path.port_num = 2, libc::EINVAL),
-            ("127.0.0.2", |path| path.grh.sgid_index = 1, libc::EINVAL),
+            ("127.0.0.2", |path| path.grh.sgid_index = 2, libc::EINVAL),
         ];
         for (number, (to, change, expected)) in cases.into_iter().enumerate() {
             let mut path = path(to);

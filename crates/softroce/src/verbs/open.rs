@@ -150,8 +150,7 @@ impl Description for Softroce {
     }
 
     fn gid(&self, port: u32, index: u32) -> Option<ibv_gid_entry> {
-        let is_there = port == u32::from(gid::PORT) && index == u32::from(gid::INDEX);
-        is_there.then(|| query::gid_entry(self))
+        (port == u32::from(gid::PORT)).then(|| query::gid_entry(self, index)).flatten()
     }
 
     fn has_service(&self, qp_type: ibv_qp_type::Type) -> Result<(), c_int> {

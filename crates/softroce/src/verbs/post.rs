@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use ibv_qp_create_send_ops_flags as Flags;
-use provider::{Objects, SrqEngine, SrqRequest, array, post_receives};
+use provider::{Objects, SrqEngine, SrqRequest, array, post_receives, zero_or_error};
 use rdma_sys::{
     ibv_ah, ibv_data_buf, ibv_event_type, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
     ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn post_send(
         // SAFETY: the caller's.
         unsafe { bad_wr.write(last) };
     }
-    error.unwrap_or(0)
+    zero_or_error(error.map_or(Ok(()), Err))
 }
 
 /// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
@@ -221,7 +221,7 @@ unsafe extern "C" fn wr_start(qp: *mut ibv_qp_ex) {
 unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
     // SAFETY: a live QP.
     let Some((inner, builder)) = (unsafe { builder(qp) }) else {
-        return libc::EINVAL;
+        return zero_or_error(Err(libc::EINVAL));
     };
     // SAFETY: this thread holds the latch since `wr_start`.
     let batch = unsafe { &mut *builder.batch.get() };
@@ -241,7 +241,7 @@ unsafe extern "C" fn wr_complete(qp: *mut ibv_qp_ex) -> c_int {
         }
     };
     builder.latch.give();
-    outcome.err().unwrap_or(0)
+    zero_or_error(outcome)
 }
 
 unsafe extern "C" fn wr_abort(qp: *mut ibv_qp_ex) {

@@ -1,9 +1,11 @@
-//! What a device and its only port say of themselves: limits, attributes, GID and partition key; and what Linux would
+//! What a device and its only port say of themselves: limits, attributes, GIDs and partition key; and what Linux would
 //! show of them in files below `/dev` and `/sys`, for programs that look there although verbs would tell them.
 
 use std::os::raw::{c_char, c_int};
 
-use provider::{DEFAULT_PKEY, Limits, Objects, Port, fill_as_known, mtu_bytes, write_name};
+use provider::{
+    DEFAULT_PKEY, Limits, Objects, Port, fill_as_known, mtu_bytes, write_name, zero_or_error,
+};
 use rdma_sys::{
     ibv_atomic_cap, ibv_context, ibv_device_attr, ibv_device_attr_ex, ibv_device_cap_flags,
     ibv_gid_entry, ibv_mtu, ibv_packet_pacing_caps, ibv_port_attr, ibv_port_cap_flags,
@@ -77,15 +79,15 @@ pub(super) fn port(device: &Softroce) -> Port {
     }
 }
 
-/// The only entry of its table.
-pub(super) fn gid_entry(device: &Softroce) -> ibv_gid_entry {
-    ibv_gid_entry {
-        gid: gid::of_address(device.address()),
-        gid_index: gid::INDEX.into(),
+/// An entry of the port's table of GIDs.
+pub(super) fn gid_entry(device: &Softroce, index: u32) -> Option<ibv_gid_entry> {
+    Some(ibv_gid_entry {
+        gid: gid::entry(device.address(), index)?,
+        gid_index: index,
         port_num: gid::PORT.into(),
         gid_type: gid::TYPE_ROCE_V2,
         ndev_ifindex: device.device.place.interface_index,
-    }
+    })
 }
 
 /// `ibv_query_device_ex(3)`, by the pointer in `verbs_context`. EINVAL for a struct without room for the plain
@@ -102,7 +104,7 @@ pub unsafe extern "C" fn query_device_ex(
     // SAFETY: null, or a readable struct.
     let input_mask = unsafe { input.as_ref() }.map_or(0, |input| input.comp_mask);
     if input_mask != 0 || attr_bytes < size_of::<ibv_device_attr>() + size_of::<u32>() {
-        return libc::EINVAL;
+        return zero_or_error(Err(libc::EINVAL));
     }
     // SAFETY: integers and arrays of them, for which zero is a value, and says that the capability is not there.
     let mut whole: ibv_device_attr_ex = unsafe { std::mem::zeroed() };
@@ -127,7 +129,7 @@ pub unsafe extern "C" fn query_rt_values(
     // SAFETY: a struct that can be read and written.
     let values = unsafe { &mut *values };
     if values.comp_mask & !ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0 != 0 {
-        return libc::EINVAL;
+        return zero_or_error(Err(libc::EINVAL));
     }
     // As mlx5 does: ticks, and no seconds.
     values.raw_clock.tv_sec = 0;
@@ -209,7 +211,7 @@ fn port_attributes(active_mtu: ibv_mtu::Type, is_up: bool) -> ibv_port_attr {
     };
     attr.max_mtu = ibv_mtu::IBV_MTU_4096;
     attr.active_mtu = active_mtu;
-    attr.gid_tbl_len = 1;
+    attr.gid_tbl_len = gid::TABLE_LENGTH.into();
     attr.port_cap_flags = ibv_port_cap_flags::IBV_PORT_IP_BASED_GIDS.0;
     attr.max_msg_sz = MAX_MESSAGE_BYTES;
     attr.pkey_tbl_len = 1;
@@ -231,7 +233,7 @@ pub enum KernelFile {
 }
 
 /// The file of this path, if it is about one of the devices: `/dev/infiniband/NAME`, and in
-/// `/sys/class/infiniband/NAME/ports/1` the type and network interface of the GID and the partition key (Linux'
+/// `/sys/class/infiniband/NAME/ports/1` the types and network interfaces of the GIDs and the partition key (Linux'
 /// `Documentation/ABI/stable/sysfs-class-infiniband`). Any other path costs two comparisons.
 pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
     if let Some(name) = path.strip_prefix(b"/dev/infiniband/") {
@@ -243,15 +245,12 @@ pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
     let attribute =
         str::from_utf8(attribute).ok()?.strip_prefix(&format!("/ports/{}/", gid::PORT))?;
     let (kind, index) = attribute.rsplit_once('/')?;
-    if index != gid::INDEX.to_string() {
-        return None;
-    }
+    let index = (0..gid::TABLE_LENGTH).find(|known| known.to_string() == index)?;
     let device = named(name)?;
     let text = match kind {
         "gid_attrs/types" => "RoCE v2".to_owned(),
         "gid_attrs/ndevs" => interface_name(device.place.interface_index)?,
-        // Their table too has one entry.
-        "pkeys" => format!("{DEFAULT_PKEY:#06x}"),
+        "pkeys" if index == 0 => format!("{DEFAULT_PKEY:#06x}"),
         _ => return None,
     };
     Some(KernelFile::Text(text + "\n"))
@@ -328,7 +327,7 @@ mod tests {
             "/dev/infiniband/soft0/",
             "/dev/infiniband/uverbs0",
             "/sys/class/infiniband/soft0",
-            "/sys/class/infiniband/soft0/ports/1/gid_attrs/types/1",
+            "/sys/class/infiniband/soft0/ports/1/gid_attrs/types/2",
             "/sys/class/infiniband/soft0/ports/2/gid_attrs/types/0",
             "/sys/class/infiniband/soft0/ports/1/gid_attrs/gids/0",
             "/sys/class/infiniband/soft0/ports/1/pkeys/1",

@@ -23,7 +23,7 @@ pub fn one_end() -> End {
         let list = verbs::get_device_list(null_mut());
         let context = verbs::open_device(*list);
         verbs::free_device_list(list);
-        End::new(VerbsLibrary::embedded(), context, 0)
+        End::new(VerbsLibrary::embedded(), context, 1)
     }
 }
 

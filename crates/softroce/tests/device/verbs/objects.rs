@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::mem::offset_of;
 use std::os::raw::c_void;
-use std::ptr::{null, null_mut};
+use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -52,14 +52,14 @@ fn the_first_device_is_soft0_and_says_the_same_everywhere() {
 fn the_gid_is_the_ports_whoever_opens_it() {
     let (one, other) = two_ends();
     let gids = [&one, &other].map(|end| {
-        let entry = end.gid_entry(1, 0).unwrap();
-        assert_eq!(end.gid_entry(1, 1).err(), Some(libc::ENODATA));
+        let entry = end.gid_entry(1, 1).unwrap();
+        assert_eq!(end.gid_entry(1, 2).err(), Some(libc::ENODATA));
         assert_eq!(end.gid_entry(2, 0).err(), Some(EINVAL));
         assert_eq!((entry.gid_type, entry.ndev_ifindex), (2, 1));
         let mut gid: ibv_gid = blank();
         // SAFETY: an open context; both members of the union are the same bytes.
         unsafe {
-            ok(verbs::query_gid(end.context.raw, 1, 0, &raw mut gid));
+            ok(verbs::query_gid(end.context.raw, 1, 1, &raw mut gid));
             assert_eq!(entry.gid.raw, gid.raw);
             assert_eq!(gid.raw[..13], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 127]);
             gid.raw
@@ -70,7 +70,7 @@ fn the_gid_is_the_ports_whoever_opens_it() {
         let mut gid: ibv_gid = blank();
         // SAFETY: an open context; both members of the union are the same bytes.
         unsafe {
-            ok(verbs::query_gid(context.raw, 1, 0, &raw mut gid));
+            ok(verbs::query_gid(context.raw, 1, 1, &raw mut gid));
             gid.raw
         }
     });
@@ -145,7 +145,10 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
         for (address, length, access, expected) in [
             (start, BUFFER_BYTES, 2, EINVAL),
             (start, BUFFER_BYTES, 8, EINVAL),
-            (start, 0, 1, EINVAL),
+            // Of no bytes: without a page, and in one that is not mapped.
+            (without_provenance_mut(1 << 16), 0, 1, EINVAL),
+            (without_provenance_mut(1), 0, 1, libc::EFAULT),
+            (read_only.map_addr(|at| at | 1), 0, 1, libc::EFAULT),
             (start, usize::MAX, 1, EINVAL),
             (start, 64, 0x40, libc::EOPNOTSUPP),
             (null_mut(), 4096, 1, libc::EFAULT),
@@ -157,6 +160,9 @@ fn memory_is_checked_and_keeps_its_domain_busy() {
         }
         let readable = Owned::new(verbs::reg_mr(pd, read_only, 64, 4), verbs::dereg_mr);
         assert_eq!(readable.length, 64);
+        let odd = start.map_addr(|at| at | 1);
+        let of_no_bytes = Owned::new(verbs::reg_mr(pd, odd, 0, 15), verbs::dereg_mr);
+        assert_eq!((of_no_bytes.addr, of_no_bytes.length), (odd, 0));
         let optional = verbs::reg_mr_iova2(pd, start, 64, start.addr() as u64, 1 << 20);
         let optional = Owned::new(optional, verbs::dereg_mr);
         assert_eq!((optional.addr, optional.length), (start, 64));
@@ -255,6 +261,51 @@ fn qps_are_made_within_the_limits_and_of_three_services() {
     let mut init = end.init_attr(RC);
     init.recv_cq = other.cq.raw;
     assert!(create(&mut init).is_null());
+}
+
+/// Calls that return -1 or null are asked with `errno` wherever they are refused.
+#[test]
+fn calls_that_return_an_error_number_set_errno_too() {
+    let end = one_end();
+    let qp = end.qp(RC);
+    let (context, busy) = (end.context.raw, libc::EBUSY);
+    let mut srq_init: ibv_srq_init_attr = blank();
+    (srq_init.attr.max_wr, srq_init.attr.max_sge) = (4, 1);
+    // SAFETY: live objects, writable structs, and sizes of them or none.
+    unsafe {
+        let srq = Owned::new(verbs::create_srq(end.pd.raw, &raw mut srq_init), verbs::destroy_srq);
+        let query_device_ex = extended(context).query_device_ex.unwrap();
+        let query_rt_values = extended(context).query_rt_values.unwrap();
+        let modify_qp_rate_limit = extended(context).modify_qp_rate_limit.unwrap();
+        let mut values: ibv_values_ex = blank();
+        values.comp_mask = 1 << 30;
+        let calls: [(&str, &dyn Fn() -> i32, i32); 12] = [
+            ("dealloc_pd", &|| verbs::dealloc_pd(end.pd.raw), busy),
+            ("destroy_cq", &|| verbs::destroy_cq(end.cq.raw), busy),
+            ("resize_cq", &|| verbs::resize_cq(end.cq.raw, 0), EINVAL),
+            ("modify_srq", &|| verbs::modify_srq(srq.raw, &mut srq_init.clone().attr, 8), EINVAL),
+            ("query_port", &|| verbs::query_port(context, 9, &mut blank()), EINVAL),
+            ("query_port_speed", &|| verbs::query_port_speed(context, 9, &mut 0), EINVAL),
+            ("query_gid_ex", &|| verbs::query_gid_ex(context, 9, 0, &mut blank(), 0), EINVAL),
+            (
+                "query_gid_table",
+                &|| -(verbs::query_gid_table(context, &mut blank(), 0, 0, 32) as i32),
+                EINVAL,
+            ),
+            ("query_device_ex", &|| query_device_ex(context, null(), &mut blank(), 8), EINVAL),
+            (
+                "query_rt_values",
+                &|| query_rt_values(context, (&raw const values).cast_mut()),
+                EINVAL,
+            ),
+            ("modify_qp", &|| verbs::modify_qp(qp.raw, &mut blank(), 1 << 30), EINVAL),
+            ("modify_qp_rate_limit", &|| modify_qp_rate_limit(qp.raw, null_mut()), EINVAL),
+        ];
+        for (name, call, error) in calls {
+            *libc::__errno_location() = 0;
+            assert_eq!((call(), errno()), (error, error), "{name}");
+        }
+    }
 }
 
 /// The same of keys: `transport::memory`.
