@@ -283,7 +283,7 @@ fn calls_that_return_an_error_number_set_errno_too() {
             ("dealloc_pd", &|| verbs::dealloc_pd(end.pd.raw), busy),
             ("destroy_cq", &|| verbs::destroy_cq(end.cq.raw), busy),
             ("resize_cq", &|| verbs::resize_cq(end.cq.raw, 0), EINVAL),
-            ("modify_srq", &|| verbs::modify_srq(srq.raw, &mut srq_init.clone().attr, 8), EINVAL),
+            ("modify_srq", &|| verbs::modify_srq(srq.raw, &mut { srq_init }.attr, 8), EINVAL),
             ("query_port", &|| verbs::query_port(context, 9, &mut blank()), EINVAL),
             ("query_port_speed", &|| verbs::query_port_speed(context, 9, &mut 0), EINVAL),
             ("query_gid_ex", &|| verbs::query_gid_ex(context, 9, 0, &mut blank(), 0), EINVAL),
