@@ -29,6 +29,24 @@ pub fn short_path(path: &str) -> &str {
     second.map_or(path, |(at, _)| &path[at + 1..])
 }
 
+/// What names are sorted by, as people do: runs of digits by their number, so that node2 comes before node10.
+pub fn natural(name: &str) -> (Vec<(usize, &str)>, &str) {
+    let mut parts = Vec::new();
+    let mut rest = name;
+    while let Some(first) = rest.chars().next() {
+        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+        let (part, after) = rest.split_at(digits.max(first.len_utf8()));
+        let number = part.trim_start_matches('0');
+        parts.push(match digits {
+            0 => (0, part),
+            // The longer number is larger.
+            _ => (1 + number.len(), number),
+        });
+        rest = after;
+    }
+    (parts, name)
+}
+
 /// As [`printable`], and lines and tabs stay.
 pub fn printable_lines(text: &str, max_chars: usize) -> String {
     escaped(text, max_chars, |char| matches!(char, '\n' | '\t') || is_shown(char))

@@ -238,7 +238,7 @@ fn lead(section: &Section) -> Markup {
         section.lead aria-labelledby=(section.id) {
             h2.drawn #(section.id) { (section.heading) }
             (answers(&section.sentences))
-            @if let Some(figure) = section.figures.first() { (picture(figure, Some(&section.intro))) }
+            @if let Some(figure) = section.figures.first() { (picture(figure, Some(section.intro))) }
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::observe::{
 use crate::show::page::tables;
 use crate::show::plot::{
     figure::{Cell, Table},
-    rows::case_settings::{device_words, minute},
+    rows::{device_words, minute},
 };
 
 struct Tile {

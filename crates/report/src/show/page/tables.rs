@@ -16,7 +16,7 @@ use crate::observe::{
 };
 use crate::show::plot::{
     figure::{Cell, Table},
-    rows::groups::joined,
+    rows::joined,
 };
 
 /// All flows of all cases in one table: what was measured, what to know about it, and the settings in which they

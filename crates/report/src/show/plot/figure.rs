@@ -41,7 +41,7 @@ pub struct Section {
     pub id: &'static str,
     /// What the figures show, in a few words.
     pub heading: &'static str,
-    pub intro: String,
+    pub intro: &'static str,
     /// What the results say, in sentences that are read before the figures.
     pub sentences: Vec<String>,
     /// The figures; empty where the results have nothing to draw.
@@ -50,6 +50,18 @@ pub struct Section {
     pub is_capped: bool,
     /// What results need to have for a figure of this kind.
     pub needs: &'static str,
+}
+
+/// Figures of a section, and what they say.
+pub(crate) struct Drawn {
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) sentences: Vec<String>,
+}
+
+impl From<Vec<Figure>> for Drawn {
+    fn from(figures: Vec<Figure>) -> Drawn {
+        Drawn { figures, sentences: Vec::new() }
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

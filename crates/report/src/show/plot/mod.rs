@@ -21,7 +21,7 @@ use crate::observe::{
     standing::{self, LeftOut},
 };
 use crate::show::plot::{
-    figure::{Figure, Section},
+    figure::{Drawn, Section},
     figures::{
         comparison,
         nodes::{self, Racks},
@@ -35,6 +35,119 @@ const NAMED: usize = 5;
 /// Figures that a page has at most.
 pub const MOST_FIGURES: usize = 20;
 
+/// What figures are drawn from.
+struct Input<'a> {
+    results: &'a [Loaded],
+    sums: Sides<'a>,
+    comparison: Option<&'a Comparison>,
+    racks: &'a Racks,
+}
+
+/// Figures under one heading: what they show, what results need to have for one, and how they are drawn.
+struct Kind {
+    id: &'static str,
+    heading: &'static str,
+    needs: &'static str,
+    intro: &'static str,
+    draw: fn(&Input<'_>) -> Drawn,
+}
+
+/// Every kind of figure, in the page's order.
+const KINDS: [Kind; 11] = [
+    Kind {
+        id: "comparison",
+        heading: "Comparison",
+        needs: "a base to compare with (--base), cases run --against perftest, or one run --beside attackers",
+        intro: "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter.",
+        draw: |from| comparison::figures(from.sums.new, from.comparison).into(),
+    },
+    Kind {
+        id: "nodes",
+        heading: "Nodes",
+        needs: "a case of a pattern over nodes (--pattern)",
+        intro: "Maps: a row is a node that posts, a column the other end; the colour shows how far a cell is from the \
+                median of all. Strips: each node’s medians.",
+        draw: |from| nodes::drawn(from.results, from.sums.new, from.racks),
+    },
+    Kind {
+        id: "load",
+        heading: "Latency against load",
+        needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+        intro: "Latency at a given load, counted from each message's planned time. A closed loop sends a slow system \
+                fewer messages, so it cannot show this.",
+        draw: |from| specs::LATENCY_BY_LOAD.figures(from.sums).into(),
+    },
+    Kind {
+        id: "throughput-and-latency",
+        heading: "Throughput and latency",
+        needs: "two cases that differ in send depth or QPs only",
+        intro: "How throughput and latency grow with more messages in flight, in closed loops.",
+        draw: |from| {
+            specs::LATENCY_BY_THROUGHPUT.map(|spec| spec.figures(from.sums)).concat().into()
+        },
+    },
+    Kind {
+        id: "queue-pairs",
+        heading: "Queue pairs",
+        needs: "two cases that differ in QPs only, or QPs that are served unevenly",
+        intro: "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
+                index: 1 is even).",
+        draw: |from| {
+            let Drawn { figures, sentences } = queue_pairs::shares(from.sums.new);
+            let lines = [specs::RATE_BY_QPS, specs::MAP_OF_QPS].map(|spec| spec.figures(from.sums));
+            Drawn { figures: [lines.concat(), figures].concat(), sentences }
+        },
+    },
+    Kind {
+        id: "latency",
+        heading: "Latency",
+        needs: "a run that counts and has latencies (no --no-latency)",
+        intro: "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
+        draw: |from| specs::LATENCY.figures(from.sums).into(),
+    },
+    Kind {
+        id: "over-time",
+        heading: "Throughput over time",
+        needs: "a run whose throughput was sampled",
+        intro: "The least steady runs, with their slowest interval and longest stall; and each QP of the least even \
+                runs.",
+        draw: |from| {
+            [timeline::figures(from.sums), queue_pairs::over_time_figures(from.sums)]
+                .concat()
+                .into()
+        },
+    },
+    Kind {
+        id: "message-size",
+        heading: "Bandwidth and message size",
+        needs: "two cases that differ in message size only",
+        intro: "The cost of a message limits small messages, which rise along a straight line; the link limits large \
+                ones.",
+        draw: |from| specs::BANDWIDTH_BY_SIZE.figures(from.sums).into(),
+    },
+    Kind {
+        id: "workers",
+        heading: "Workers",
+        needs: "two cases that differ in workers only",
+        intro: "Effect of more threads.",
+        draw: |from| specs::RATE_BY_WORKERS.figures(from.sums).into(),
+    },
+    Kind {
+        id: "set-up",
+        heading: "Set-up",
+        needs: "two cases of --op connect that differ in QPs only",
+        intro: "How fast QPs are created, connected and destroyed, with and without traffic on other QPs.",
+        draw: |from| specs::set_up_figures(from.sums).into(),
+    },
+    Kind {
+        id: "trend",
+        heading: "Trend",
+        needs: "two result files with the same case",
+        intro: "The same cases, from one result file to the next.",
+        draw: |from| trend::figures(from.sums).into(),
+    },
+];
+
 /// Every section, in the page's order; those without a figure say what they need. `sums` are both sides with the flows
 /// of each case of a pattern as one (`sums`), since a line for each flow of a pattern would be thousands.
 pub fn sections(
@@ -43,93 +156,17 @@ pub fn sections(
     comparison: Option<&Comparison>,
     racks: &Racks,
 ) -> Vec<Section> {
-    let by_throughput = specs::LATENCY_BY_THROUGHPUT.iter().flat_map(|spec| spec.figures(sums));
-    vec![
-        section(
-            "comparison",
-            "Comparison",
-            "a base to compare with (--base), cases run --against perftest, or one run --beside attackers",
-            "Ratio of the medians of each case with its 95 % interval, the worst first. Grey: too small to matter.",
-            comparison::figures(sums.new, comparison),
-        ),
-        nodes_section(results, sums.new, racks),
-        section(
-            "load",
-            "Latency against load",
-            "a case with planned times (--rate), or a search for a load (--slo, --knee)",
-            "Latency at a given load, counted from each message's planned time. \
-             A closed loop sends a slow system fewer messages, so it cannot show this.",
-            specs::LATENCY_BY_LOAD.figures(sums),
-        ),
-        section(
-            "throughput-and-latency",
-            "Throughput and latency",
-            "two cases that differ in send depth or QPs only",
-            "How throughput and latency grow with more messages in flight, in closed loops.",
-            by_throughput.collect(),
-        ),
-        queue_pairs_section(sums),
-        section(
-            "latency",
-            "Latency",
-            "a run that counts and has latencies (no --no-latency)",
-            "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
-            specs::LATENCY.figures(sums),
-        ),
-        section(
-            "over-time",
-            "Throughput over time",
-            "a run whose throughput was sampled",
-            "The least steady runs, with their slowest interval and longest stall; and each QP of the least \
-             even runs.",
-            [timeline::figures(sums), queue_pairs::over_time_figures(sums)].concat(),
-        ),
-        section(
-            "message-size",
-            "Bandwidth and message size",
-            "two cases that differ in message size only",
-            "The cost of a message limits small messages, which rise along a straight line; the link limits \
-             large ones.",
-            specs::BANDWIDTH_BY_SIZE.figures(sums),
-        ),
-        section(
-            "workers",
-            "Workers",
-            "two cases that differ in workers only",
-            "Effect of more threads.",
-            specs::RATE_BY_WORKERS.figures(sums),
-        ),
-        section(
-            "set-up",
-            "Set-up",
-            "two cases of --op connect that differ in QPs only",
-            "How fast QPs are created, connected and destroyed, with and without traffic on other QPs.",
-            specs::set_up_figures(sums),
-        ),
-        section(
-            "trend",
-            "Trend",
-            "two result files with the same case",
-            "The same cases, from one result file to the next.",
-            trend::figures(sums),
-        ),
-    ]
-}
-
-fn section(
-    id: &'static str,
-    heading: &'static str,
-    needs: &'static str,
-    intro: impl Into<String>,
-    figures: Vec<Figure>,
-) -> Section {
-    Section { id, heading, needs, intro: intro.into(), figures, ..Section::default() }
+    let input = Input { results, sums, comparison, racks };
+    let sections = KINDS.iter().map(|&Kind { id, heading, needs, intro, draw }| {
+        let Drawn { figures, sentences } = draw(&input);
+        Section { id, heading, intro, sentences, figures, is_capped: false, needs }
+    });
+    sections.collect()
 }
 
 /// Ids of all sections, in the page's order.
-pub fn section_ids() -> Vec<&'static str> {
-    let sections = sections(&[], Sides::default(), None, &Racks::default());
-    sections.iter().map(|section| section.id).collect()
+pub fn section_ids() -> [&'static str; KINDS.len()] {
+    KINDS.map(|kind| kind.id)
 }
 
 /// Takes the last figures where there are more than [`MOST_FIGURES`]; returns what is said of them.
@@ -148,29 +185,6 @@ pub fn cap(sections: &mut [Section]) -> Option<String> {
             gone.join("; ")
         )
     })
-}
-
-fn queue_pairs_section(sums: Sides<'_>) -> Section {
-    let shares = queue_pairs::shares(sums.new);
-    let lines = specs::RATE_BY_QPS.figures(sums);
-    let own = section(
-        "queue-pairs",
-        "Queue pairs",
-        "two cases that differ in QPs only, or QPs that are served unevenly",
-        "Effect of more QPs, for each way of sharing completion queues, and how evenly QPs are served (Jain’s \
-         index: 1 is even).",
-        [lines, specs::MAP_OF_QPS.figures(sums), shares.figures].concat(),
-    );
-    Section { sentences: shares.sentences, ..own }
-}
-
-fn nodes_section(results: &[Loaded], sums: &[Loaded], racks: &Racks) -> Section {
-    Section {
-        id: "nodes",
-        heading: "Nodes",
-        needs: "a case of a pattern over nodes (--pattern)",
-        ..nodes::section(results, sums, racks)
-    }
 }
 
 /// What of the results is in no figure, and why.
@@ -222,13 +236,8 @@ fn flows_of_patterns(results: &[Loaded]) -> Option<String> {
 }
 
 fn not_counted(results: &[Loaded]) -> Option<String> {
-    let left_out = LeftOut::new(
-        results
-            .iter()
-            .flat_map(|loaded| &loaded.result.cases)
-            .flat_map(|case| &case.runs)
-            .map(standing::of_run),
-    );
+    let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let left_out = LeftOut::new(cases.flat_map(|case| &case.runs).map(standing::of_run));
     let (count, runs) = (left_out.count(), left_out.runs);
     let reasons = left_out.reasons().join(", ");
     (count > 0)
@@ -243,6 +252,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::show::plot::figure::Figure;
     use results::model::CaseComparison;
 
     #[test]

@@ -3,18 +3,11 @@
 
 use crate::observe::{Metric, Spread};
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Unit,
-        palette::{INK, MAP, SeriesStyle, style},
-        text,
-    },
-    figure::{Cell, Figure, Picture, Table},
+    draw::{INK, Key, KeyMark, MAP, Scale, SeriesStyle, Unit, style, text},
+    figure::{Cell, CellsOf, Figure, Picture, Table},
     marks::{self, Axis, Chart, Mark, Matrix, MatrixCell, Point, Series, Shade, Shades},
     rows::{
-        Sample, Sides,
-        case_settings::Setting,
-        groups::{Group, Groups, Line, Rule, grouped},
-        latency_tail, uncounted_tail,
+        Group, Groups, Line, Sample, Setting, Sides, groups::Rule, latency_tail, uncounted_tail,
     },
 };
 
@@ -39,13 +32,14 @@ pub struct Spec {
     pub(crate) tables: fn(&Groups<'_>) -> Vec<Table>,
 }
 
+type WordsAt = fn(f64, &Sample<'_>) -> Option<String>;
 type Extra = for<'a> fn(&Groups<'a>, &Group<'a>, Sides<'a>, Metric) -> Vec<Mark>;
 
 pub(crate) enum X {
     /// A setting that is a number: its flag, its words, and how it is written.
     Setting(&'static str, &'static str, Unit),
     /// The rate, from one value of a setting to the next: its flag, its words, and those at a point.
-    RateOver(&'static str, &'static str, fn(f64, &Sample<'_>) -> Option<String>),
+    RateOver(&'static str, &'static str, WordsAt),
     /// The percentiles of all samples of a case.
     Percentile,
 }
@@ -134,7 +128,7 @@ const LIMIT_BEYOND: f64 = 10.0;
 
 impl Spec {
     /// What is drawn of a metric, or some percentiles, of a group of lines; `None` without a figure.
-    pub(crate) fn chart(
+    fn chart(
         &self,
         groups: &Groups<'_>,
         group: &Group<'_>,
@@ -146,67 +140,64 @@ impl Spec {
             return map(group, Setting::from_flag(rows), *metric);
         }
         let metrics = y.metrics(rate);
-        let count = metrics.len();
-        let own: Vec<Series> = metrics
-            .iter()
-            .enumerate()
-            .flat_map(|(index, metric)| {
-                group.lines.iter().map(move |line| {
-                    let (name, style) = (groups.name(line), groups.style(line));
-                    let series = self.series(line, *metric, rate, index + 1 == count);
-                    let (name, style) = match count {
-                        1 => (name, style),
-                        _ => (
-                            format!("{name}, {}", metric.short_name()),
-                            style.with_dash(dash(index, count)),
-                        ),
-                    };
-                    Series { name, style, ..series }
-                })
+        let metric = *metrics.last()?;
+        let own: Vec<Series> = (0..metrics.len())
+            .flat_map(|index| group.lines.iter().map(move |line| (index, line)))
+            .map(|(index, line)| Series {
+                name: match metrics.len() {
+                    1 => groups.name(line),
+                    _ => format!("{}, {}", groups.name(line), metrics[index].short_name()),
+                },
+                style: match metrics.len() {
+                    1 => groups.style(line),
+                    count => groups.style(line).with_dash(dash(index, count)),
+                },
+                ..self.series(line, metrics[index], rate, index + 1 == metrics.len())
             })
             .filter(|series| series.figures() > 0)
             .collect();
         let places = group.places();
         let beside = self.beside(groups, group, &places);
-        let marked = extra.iter().filter_map(Mark::y);
-        let (least, most) = together(
-            extent(own.iter().chain(beside.iter().filter(|it| it.markers))),
-            ends(marked.collect()),
-        )?;
-        let most = beside
-            .iter()
-            .filter(|it| !it.markers)
-            .flat_map(|it| &it.points)
-            .filter_map(|point| point.y)
-            .filter(|figure| *figure <= most * LIMIT_BEYOND)
-            .fold(most, f64::max);
-        let (scale, log) = match y {
-            Y::Linear(_) | Y::Rate => (Scale::from_zero(most), ""),
-            _ => (Scale::log10(least, most).widened(0.06), " (log)"),
+        let y_axis = self.y_axis(y, metric, &own, &beside, &extra)?;
+        let own_xs = own.iter().flat_map(Series::xs).chain(extra.iter().filter_map(Mark::x));
+        let most_x = own_xs.filter(|x| x.is_finite()).fold(0.0, f64::max);
+        let x_axis = self.x_axis(&places, most_x, rate)?;
+        let (above, below): (Vec<Mark>, Vec<Mark>) =
+            extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
+        let lines = beside.into_iter().chain(own).map(Mark::Line);
+        let marks = below.into_iter().chain(lines).chain(above);
+        let heading = match self.y.len() {
+            1 => group.heading.clone(),
+            _ => heading(metric, group),
         };
-        let metric = *metrics.last()?;
+        Some(Chart { heading, ..Chart::new(x_axis, y_axis, marks.collect()) })
+    }
+
+    /// It has the lines, what they are held against as far as it is near, and the other marks; `None` without a figure.
+    fn y_axis(
+        &self,
+        y: &Y,
+        metric: Metric,
+        own: &[Series],
+        beside: &[Series],
+        extra: &[Mark],
+    ) -> Option<Axis> {
+        let (limits, peers): (Vec<&Series>, Vec<&Series>) =
+            beside.iter().partition(|it| !it.markers);
+        let marked = ends(extra.iter().filter_map(Mark::y).collect());
+        let (least, most) = together(extent(own.iter().chain(peers)), marked)?;
+        let limit_points = limits.iter().flat_map(|it| &it.points).filter_map(|point| point.y);
+        let highest = limit_points.filter(|it| *it <= most * LIMIT_BEYOND).fold(most, f64::max);
+        let (scale, log) = match y {
+            Y::Linear(_) | Y::Rate => (Scale::from_zero(highest), ""),
+            _ => (Scale::log10(least, highest).widened(0.06), " (log)"),
+        };
         let title = match (metric.unit(), &self.x) {
             ("ns", X::Setting(..)) => "time",
             ("ns", _) => "latency",
             _ => metric.axis(),
         };
-        let heading = match self.y.len() {
-            1 => group.heading.clone(),
-            _ => heading(metric, group),
-        };
-        let most_x = own
-            .iter()
-            .flat_map(Series::xs)
-            .chain(extra.iter().filter_map(Mark::x))
-            .filter(|x| x.is_finite())
-            .fold(0.0, f64::max);
-        let x = self.x_axis(&places, most_x, rate)?;
-        let (above, below): (Vec<Mark>, Vec<Mark>) =
-            extra.into_iter().partition(|mark| matches!(mark, Mark::Dot(_)));
-        let lines = beside.into_iter().chain(own).map(Mark::Line);
-        let y_axis = Axis::new(format!("{title}{log}"), scale, unit(metric));
-        let marks = below.into_iter().chain(lines).chain(above);
-        Some(Chart { heading, ..Chart::new(x, y_axis, marks.collect()) })
+        Some(Axis::new(format!("{title}{log}"), scale, unit(metric)))
     }
 
     fn x_axis(&self, places: &[f64], most: f64, rate: Metric) -> Option<Axis> {
@@ -227,43 +218,16 @@ impl Spec {
         let samples = line.points.iter().map(|(_, sample)| sample);
         match self.x {
             X::Setting(..) => Series { markers: is_last, ..over_places(line, metric) },
-            X::Percentile => {
-                let tail = samples.clone().flat_map(latency_tail);
-                Series {
-                    points: tail.map(|(x, ns)| Point::at(x, ns)).collect(),
-                    hollow: samples.flat_map(uncounted_tail).collect(),
-                    ..Series::default()
-                }
-            }
-            X::RateOver(_, _, words) => {
-                // A point at 0 is the closed loop: bars show it.
-                let placed = line.points.iter().filter(|it| it.0 > 0.0);
-                let (points, labels) = placed
+            X::Percentile => Series {
+                points: samples
                     .clone()
-                    .filter_map(|(place, sample)| {
-                        let x = sample.spread(rate)?.median;
-                        let words = words(*place, sample);
-                        let point = point(sample.spread(metric), x);
-                        let point = Point {
-                            // More than one whisker at a place cannot be distinguished.
-                            interval: point.interval.filter(|_| is_last),
-                            may_be_beyond: words.as_deref() == Some(OVERLOADED),
-                            ..point
-                        };
-                        Some((point, words.unwrap_or_default()))
-                    })
-                    .unzip();
-                let hollow = placed
-                    .flat_map(|(_, sample)| sample.uncounted())
-                    .filter_map(|run| Some((run.value(rate)?, run.value(metric)?)));
-                Series {
-                    points,
-                    hollow: hollow.collect(),
-                    markers: is_last,
-                    labels: if is_last { labels } else { Vec::new() },
-                    ..Series::default()
-                }
-            }
+                    .flat_map(latency_tail)
+                    .map(|(x, ns)| Point::at(x, ns))
+                    .collect(),
+                hollow: samples.flat_map(uncounted_tail).collect(),
+                ..Series::default()
+            },
+            X::RateOver(_, _, words) => over_rates(line, metric, rate, words, is_last),
         }
     }
 
@@ -378,6 +342,34 @@ fn map(group: &Group<'_>, rows: Setting, metric: Metric) -> Option<Chart> {
     Some(Chart { heading: group.heading.clone(), ..chart })
 }
 
+/// The medians of a line's cases above their rates with those words, and what does not count.
+fn over_rates(
+    line: &Line<'_>,
+    metric: Metric,
+    rate: Metric,
+    words: WordsAt,
+    is_last: bool,
+) -> Series {
+    // A point at 0 is the closed loop: bars show it.
+    let placed = line.points.iter().filter(|it| it.0 > 0.0);
+    let uncounted = placed.clone().flat_map(|(_, sample)| sample.uncounted());
+    let hollow = uncounted.filter_map(|run| Some((run.value(rate)?, run.value(metric)?))).collect();
+    let of_cases = placed.filter_map(|(place, sample)| {
+        let own = point(sample.spread(metric), sample.spread(rate)?.median);
+        let label = words(*place, sample);
+        let point = Point {
+            // More than one whisker at a place cannot be distinguished.
+            interval: own.interval.filter(|_| is_last),
+            may_be_beyond: label.as_deref() == Some(OVERLOADED),
+            ..own
+        };
+        Some((point, label.unwrap_or_default()))
+    });
+    let (points, mut labels): (Vec<Point>, Vec<String>) = of_cases.unzip();
+    labels.retain(|_| is_last);
+    Series { points, hollow, markers: is_last, labels, ..Series::default() }
+}
+
 /// The medians of a line's cases at their places, and what does not count.
 pub(crate) fn over_places(line: &Line<'_>, metric: Metric) -> Series {
     let points = line.points.iter();
@@ -476,7 +468,7 @@ impl Spec {
             most_charts: MOST_CHARTS / self.y.len().max(1),
             least_places: if self.is_map() { 1 } else { self.x.least_places() },
         };
-        grouped((self.rows)(sides), &rule)
+        Groups::new((self.rows)(sides), &rule)
     }
 
     pub(crate) fn figure<'a>(&self, groups: &Groups<'a>, sides: Sides<'a>) -> Option<Figure> {
@@ -495,23 +487,20 @@ impl Spec {
             return None;
         }
         let metrics: Vec<Metric> = self.y.iter().flat_map(|y| y.metrics(rate)).collect();
-        let mut tables = vec![self.table(groups, &metrics, rate)];
+        let mut tables = vec![self.table(groups, &self.shown(&metrics, rate))];
         tables.extend((self.tables)(groups));
         let has_spread = charts.iter().flat_map(Chart::series).any(|series| {
             let mut points = series.points.iter();
             points.any(|point| point.interval.is_some())
         });
-        let spread = has_spread.then(|| {
-            "Points are medians of the runs, whiskers their lowest and highest.".to_owned()
-        });
-        let map = self
-            .is_map()
-            .then(|| "100 % is the best of a column; a cell has the best of its cases.".to_owned());
+        let spread = "Points are medians of the runs, whiskers their lowest and highest.";
+        let map = "100 % is the best of a column; a cell has the best of its cases.";
+        let notes = [(has_spread, spread), (self.is_map(), map)];
         let picture = Picture {
             keys: self.keys(groups, &charts, rate),
             charts,
             tables,
-            ..groups.picture([spread, map])
+            ..groups.picture(notes.map(|(is_true, note)| is_true.then(|| note.to_owned())))
         };
         Some(picture.named(
             self.id,
@@ -558,7 +547,8 @@ impl Spec {
         has_own || chart.series().any(|it| it.figures() >= self.x.least_places())
     }
 
-    fn table(&self, groups: &Groups<'_>, drawn: &[Metric], rate: Metric) -> Table {
+    /// The metrics in its table.
+    fn shown(&self, drawn: &[Metric], rate: Metric) -> Vec<Metric> {
         let mut shown = drawn.to_vec();
         shown.sort();
         match self.x {
@@ -569,49 +559,73 @@ impl Spec {
             X::Setting(..) => {}
         }
         shown.extend(self.columns);
+        shown
+    }
+
+    fn table(&self, groups: &Groups<'_>, shown: &[Metric]) -> Table {
         let has_spread = shown.len() < 3
             && groups.samples().any(|it| it.spread(shown[0]).is_some_and(|it| it.count > 1));
-        let figures = if has_spread { 3 } else { 1 };
-        let mut names = vec!["Line"];
-        names.extend(match self.x {
-            X::Setting(_, title, _) | X::RateOver(_, title, _) => Some(title),
-            X::Percentile => None,
-        });
-        names.push("Runs");
-        for metric in &shown {
-            names.extend([metric.column().0, "lowest", "highest"].iter().take(figures));
-        }
-        names.extend(self.beside.iter().map(|it| it.name));
-        names.extend(self.is_map().then_some("of the best (%)"));
-        let axis = self.x.setting();
-        let mut rows = Vec::new();
-        for (group, name, (place, sample)) in
-            groups.named_lines().flat_map(|(group, name, line)| {
-                line.points.iter().map(move |point| (group, name.clone(), point))
+        let rows = groups.named_lines().flat_map(|(group, name, line)| {
+            let points = line.points.iter();
+            points.map(move |(place, sample)| Row {
+                group,
+                line: name.clone(),
+                place: *place,
+                sample,
             })
-        {
-            let mut row = vec![Cell::text(name)];
-            row.extend(match self.x {
-                X::Setting(_, _, Unit::Bytes) => Some(Cell::Text(text::bytes(*place as u64))),
-                X::Setting(..) => Some(Cell::Number(*place, 0)),
-                X::RateOver(..) => Some(Cell::Text(axis.text(&sample.observed.flow.settings))),
-                X::Percentile => None,
-            });
-            row.push(sample.runs_cell());
-            for metric in &shown {
-                let cells = Cell::of_spread(*metric, sample.spread(*metric));
-                row.extend(cells.into_iter().take(figures));
+        });
+        let mut columns: Vec<(&str, CellOf<'_>)> = Vec::new();
+        columns.push(("Line", Box::new(|row| Cell::text(&row.line))));
+        match (&self.x, self.x.setting()) {
+            (X::Setting(_, title, Unit::Bytes), _) => {
+                columns.push((title, Box::new(|row| Cell::Text(text::bytes(row.place as u64)))));
             }
-            let beside = self.beside.iter().map(|it| (it.of)(sample));
-            row.extend(beside.map(|it| Cell::number(it, 3)));
-            if self.is_map() {
-                let best = best_at(group, *place, shown[0]);
-                let part = sample.observed.median(shown[0]).zip(best).map(|(it, best)| it / best);
-                row.push(Cell::number(part.map(|part| part * 100.0), 1));
+            (X::Setting(_, title, _), _) => {
+                columns.push((title, Box::new(|row| Cell::Number(row.place, 0))));
             }
-            rows.push(row);
+            (X::RateOver(_, title, _), axis) => columns.push((
+                title,
+                Box::new(move |row| Cell::Text(axis.text(&row.sample.observed.flow.settings))),
+            )),
+            (X::Percentile, _) => {}
         }
-        Table::new("Medians of the runs that count", names, rows)
+        columns.push(("Runs", Box::new(|row| row.sample.runs_cell())));
+        for &metric in shown {
+            let names = [metric.column().0, "lowest", "highest"].into_iter().enumerate();
+            for (at, name) in names.take(if has_spread { 3 } else { 1 }) {
+                columns
+                    .push((name, Box::new(move |row| row.sample.spread_cells(metric)[at].clone())));
+            }
+        }
+        for beside in self.beside {
+            columns
+                .push((beside.name, Box::new(move |row| Cell::number((beside.of)(row.sample), 3))));
+        }
+        if self.is_map() {
+            let metric = shown[0];
+            columns.push(("of the best (%)", Box::new(move |row| row.part_of_best(metric))));
+        }
+        let cells: Vec<CellsOf<'_, Row<'_>>> =
+            columns.iter().map(|(name, cell)| (*name, &**cell)).collect();
+        Table::from_rows("Medians of the runs that count", rows, &cells)
+    }
+}
+
+/// A case in the table.
+struct Row<'g> {
+    group: &'g Group<'g>,
+    line: String,
+    place: f64,
+    sample: &'g Sample<'g>,
+}
+
+type CellOf<'g> = Box<dyn Fn(&Row<'g>) -> Cell>;
+
+impl Row<'_> {
+    fn part_of_best(&self, metric: Metric) -> Cell {
+        let best = best_at(self.group, self.place, metric);
+        let part = self.sample.observed.median(metric).zip(best).map(|(own, best)| own / best);
+        Cell::number(part.map(|part| part * 100.0), 1)
     }
 }
 

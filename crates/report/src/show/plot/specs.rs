@@ -1,4 +1,4 @@
-//! Figures of lines, each a value. A new one is a value here and its line in `sections`. Then what latency against
+//! Figures of lines, each a value. A new one is a value here and its place in `KINDS`. Then what latency against
 //! load and set-ups have of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,18 +13,10 @@ use crate::observe::{
     format::{counted, each_once},
 };
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Unit,
-        palette::{Marker, SeriesStyle, style},
-        text,
-    },
+    draw::{Key, KeyMark, Marker, Scale, SeriesStyle, Unit, style, text},
     figure::{Cell, Figure, Picture, Table},
     marks::{Axis, Band, Chart, Dot, Fill, Mark, Rule, Tile},
-    rows::{
-        Sample, Sides,
-        case_settings::Setting,
-        groups::{Group, Groups, Line},
-    },
+    rows::{Group, Groups, Line, Sample, Setting, Sides},
     spec::{Beside, OVERLOADED, Spec, X, Y},
 };
 
@@ -231,26 +223,16 @@ fn closed_loop(
     rate: Metric,
 ) -> impl Iterator<Item = Dot> {
     let throughput = sample.spread(rate).map(|rate| rate.median);
+    let bar = SeriesStyle { marker: Marker::Bar, ..style };
     let percentiles = [Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns];
-    percentiles
-        .map(|metric| {
-            let latency = sample.spread(metric)?.median;
-            let is_named = metric == Metric::P99Ns;
-            Some(Dot {
-                name: name.to_owned(),
-                at: (throughput?, latency),
-                style: SeriesStyle { marker: Marker::Bar, ..style },
-                hint: format!(
-                    "{name}, closed loop: {} {}",
-                    metric.short_name(),
-                    metric.text(latency)
-                ),
-                label: if is_named { "closed loop" } else { "" }.to_owned(),
-                ..Dot::default()
-            })
-        })
-        .into_iter()
-        .flatten()
+    let dots = percentiles.map(|metric| {
+        let latency = sample.spread(metric)?.median;
+        let (of, words) = (metric.short_name(), metric.text(latency));
+        let hint = format!("{name}, closed loop: {of} {words}");
+        let label = if metric == Metric::P99Ns { "closed loop" } else { "" }.to_owned();
+        Some(Dot { label, ..Dot::new(name, (throughput?, latency), bar, hint) })
+    });
+    dots.into_iter().flatten()
 }
 
 /// The sample with the same settings in the same file whose load was not planned.
@@ -287,37 +269,22 @@ fn of_searches(line: &Line<'_>, name: &str, style: SeriesStyle, rate: Metric) ->
             _ => lower.or(upper).zip(upper.or(lower)),
         };
         marks.extend(ends.map(|(from, to)| {
-            Mark::Band(Band {
-                name: "bounds of a search",
-                style,
-                transparency: 0.65,
-                ends: (from * factor, to * factor),
-                hint: format!("{name}, {}", search_words(search, rate, factor)),
-            })
+            let hint = format!("{name}, {}", search_words(search, rate, factor));
+            let loads = (from * factor, to * factor);
+            Mark::Band(Band::new("bounds of a search", style, 0.65, loads, hint))
         }));
         marks.extend(search.limits.iter().map(|limit| {
-            Mark::Rule(Rule {
-                style: SeriesStyle::of_rule(0),
-                at: limit.below_ns as f64,
-                label: limit_words(limit),
-                ..Rule::default()
-            })
+            let label = limit_words(limit);
+            Mark::Rule(Rule { label, ..Rule::across(0, limit.below_ns as f64) })
         }));
         // Shorter trials only steer.
         let trials = search.trials.iter().filter(|it| it.seconds >= search.trial_seconds);
         marks.extend(trials.filter(|_| !has_loads).filter_map(|trial| {
             let p99 = trial.p99_ns? as f64;
-            let achieved = trial.achieved_per_second * factor;
-            Some(Mark::Dot(Dot {
-                name: name.to_owned(),
-                at: (achieved, p99),
-                style: SeriesStyle {
-                    hollow: !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke),
-                    ..style
-                },
-                hint: format!("{name}, trial: p99 {}, {}", Metric::P99Ns.text(p99), trial.outcome),
-                ..Dot::default()
-            }))
+            let hollow = !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke);
+            let hint = format!("{name}, trial: p99 {}, {}", Metric::P99Ns.text(p99), trial.outcome);
+            let at = (trial.achieved_per_second * factor, p99);
+            Some(Mark::Dot(Dot::new(name, at, SeriesStyle { hollow, ..style }, hint)))
         }));
     }
     marks
@@ -345,9 +312,9 @@ fn rate_factor(sample: &Sample<'_>, rate: Metric) -> f64 {
 
 /// A limit of a search in words: `p99 < 20 µs`.
 fn limit_words(limit: &LatencyLimit) -> String {
-    let unit = text::time_unit(limit.below_ns as f64);
-    let time = limit.below_ns as f64 / unit.ns;
-    format!("p{} < {time} {}", limit.percentile, unit.name).replace(' ', "\u{a0}")
+    let (unit, ns) = text::time_unit(limit.below_ns as f64);
+    let time = limit.below_ns as f64 / ns;
+    format!("p{} < {time} {unit}", limit.percentile).replace(' ', "\u{a0}")
 }
 
 /// What was searched for: `p99 < 20 µs`, or `knee 3 (p99 < 12 µs)`.
@@ -384,12 +351,14 @@ fn search_tables(groups: &Groups<'_>) -> Vec<Table> {
         .named_lines()
         .flat_map(|(_, name, line)| searches_of(line).map(move |(_, it)| (name.clone(), it)))
         .collect();
-    let trials = searches.iter().flat_map(|(name, search)| {
-        search.trials.iter().map(move |trial| (name, &search.asked, trial))
-    });
-    let bounds = Table::from_rows(
+    let tables = [bounds_table(&searches), trials_table(&searches)];
+    tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
+}
+
+fn bounds_table(searches: &[(String, &LoadSearch)]) -> Table {
+    Table::from_rows(
         "Searches for the highest load",
-        &searches,
+        searches,
         &[
             ("Line", &|(name, _)| Cell::text(name)),
             ("Searched for", &|(_, search)| Cell::text(request_words(search))),
@@ -404,8 +373,15 @@ fn search_tables(groups: &Groups<'_>) -> Vec<Table> {
                 None => Cell::text(search.end.name()),
             }),
         ],
-    );
-    let of_trials = Table::from_rows(
+    )
+}
+
+fn trials_table(searches: &[(String, &LoadSearch)]) -> Table {
+    let trials = searches.iter().flat_map(|(name, search)| {
+        search.trials.iter().map(move |trial| (name, &search.asked, trial))
+    });
+    let in_us = |ns: Option<u64>| Cell::number(ns.map(|ns| ns as f64 / 1e3), 2);
+    Table::from_rows(
         "Trials of the searches",
         trials,
         &[
@@ -420,12 +396,7 @@ fn search_tables(groups: &Groups<'_>) -> Vec<Table> {
             ("late p99 (µs)", &|(.., trial)| in_us(trial.lateness_p99_ns)),
             ("Outcome", &|(.., trial)| Cell::text(trial.outcome.name())),
         ],
-    );
-    [bounds, of_trials].into_iter().filter(|table| !table.rows.is_empty()).collect()
-}
-
-fn in_us(ns: Option<u64>) -> Cell {
-    Cell::number(ns.map(|ns| ns as f64 / 1e3), 2)
+    )
 }
 
 /// How fast QPs are set up against how many a round sets up, and how long each step takes. What a connection's

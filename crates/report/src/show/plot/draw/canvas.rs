@@ -136,6 +136,11 @@ fn rounded(value: f64, digits: usize) -> String {
     }
 }
 
+/// Words of an element for a page's script.
+fn attribute(name: &str, words: &str) -> String {
+    format!(" data-{name}=\"{}\"", html! { (printable(words)) }.into_string())
+}
+
 fn geometry(rect: &Rect) -> String {
     let Rect { x, y, .. } = *rect;
     let [width, height] = [rect.width, rect.height].map(|it| px(it.max(0.0)));
@@ -153,6 +158,7 @@ fn outlines(rects: &[Rect]) -> String {
         .collect()
 }
 
+/// Writing to its text cannot fail.
 #[derive(Debug, Default)]
 pub struct Canvas {
     elements: String,
@@ -163,58 +169,31 @@ impl Canvas {
         PreEscaped(self.elements)
     }
 
-    fn add(&mut self, markup: Markup) {
-        self.elements.push_str(&markup.into_string());
-        self.elements.push('\n');
+    /// What is drawn until [`Canvas::end_group`] is a part that a page's script finds by this class, with what it says of it:
+    /// a series, the entry of one in a legend, a heading; headings are in the order of their charts.
+    pub fn begin(&mut self, class: &str, data: &[(&str, &str)]) {
+        let data = data.iter().map(|(name, words)| attribute(name, words));
+        let _ = writeln!(self.elements, "<g class=\"{class}\"{}>", data.collect::<String>());
     }
 
-    /// What is drawn until [`Canvas::end_group`] is of the series `name`, for a page that shows or hides it.
-    pub fn begin_series(&mut self, name: &str) {
-        self.begin(html! { g class="rb-series" data-series=(printable(name)) {} });
-    }
-
-    /// The same of its line, whose figures are `points`: x and y of each, for a page that shows them.
+    /// The same of a series' line, whose figures are `points`: x and y of each, for a page that shows them.
     pub(crate) fn begin_line(&mut self, name: &str, points: impl Iterator<Item = (f64, f64)>) {
         let figures = points
             .filter(|(x, y)| x.is_finite() && y.is_finite())
             .map(|(x, y)| format!("{} {}", five_digits(x), five_digits(y)))
             .collect::<Vec<_>>()
             .join(",");
-        self.begin(
-            html! { g class="rb-series" data-series=(printable(name)) data-points=(figures) {} },
-        );
+        self.begin("rb-series", &[("series", name), ("points", &figures)]);
     }
 
-    pub(super) fn begin_key(&mut self, name: &str) {
-        self.begin(html! { g class="rb-key" data-series=(printable(name)) {} });
-    }
-
-    /// What is drawn until [`Canvas::end_group`] is the heading of a chart; headings are in the order of their charts.
-    pub fn begin_heading(&mut self, heading: &str) {
-        self.begin(html! { g class="rb-heading" data-heading=(printable(heading)) {} });
-    }
-
-    /// What is drawn until [`Canvas::end_group`] is a part that a page's script finds by this class.
-    pub(crate) fn begin_part(&mut self, class: &str) {
-        self.begin(html! { g class=(class) {} });
-    }
-
-    fn begin(&mut self, group: Markup) {
-        let tag = group.into_string();
-        self.elements.push_str(tag.trim_end_matches("</g>"));
-        self.elements.push('\n');
-    }
-
-    /// The end of a series, a line, an entry or a heading.
     pub fn end_group(&mut self) {
         self.elements.push_str("</g>\n");
     }
 
     pub(crate) fn plot(&mut self, rect: Rect, x: &str, y: &str) {
-        self.add(html! {
-            rect class="rb-plot" x=(px(rect.x)) y=(px(rect.y)) width=(px(rect.width)) height=(px(rect.height))
-                fill="none" data-x=(printable(x)) data-y=(printable(y)) {}
-        });
+        let (place, x, y) = (geometry(&rect), attribute("x", x), attribute("y", y));
+        let _ =
+            writeln!(self.elements, "<rect class=\"rb-plot\" {place} fill=\"none\"{x}{y}></rect>");
     }
 
     /// One line of text whose foot is at `y`; nothing of an empty one.
@@ -228,10 +207,11 @@ impl Canvas {
             Anchor::End => Some("end"),
         };
         let class = Paint::area(style.colour).class();
-        self.add(html! {
+        let element = html! {
             text x=(px(x)) y=(px(y)) class=(class) fill=(style.colour.light) font-size=(px(style.size_px)) text-anchor=[anchor]
                 font-weight=[style.bold.then_some("bold")] { (printable(text)) }
-        });
+        };
+        let _ = writeln!(self.elements, "{}", element.into_string());
     }
 
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), paint: Paint) {
@@ -286,7 +266,6 @@ impl Canvas {
     fn shape(&mut self, tag: &str, place: &str, paint: Paint, further: &str, hint: Option<&str>) {
         let (class, paint) = (paint.class(), paint.attributes());
         let hint = html! { @if let Some(hint) = hint { title { (printable(hint)) } } };
-        // Writing to a String cannot fail.
         let _ = writeln!(
             self.elements,
             "<{tag} class=\"{class}\" {place}{paint}{further}>{}</{tag}>",

@@ -10,11 +10,15 @@ use maud::html;
 
 use crate::show::plot::draw::{
     canvas::px,
-    palette::{GROUND, MUTED, SeriesStyle, rules_of_file},
+    palette::rules_of_file,
     text::{ASCENT, LINE_HEIGHT, SMALL_PX, SUBTITLE_PX, TITLE_PX, printable, width_px, wrapped},
 };
 
 pub(crate) use canvas::{Anchor, Canvas, Labels, Paint, Rect, Style, hatch};
+pub(crate) use palette::{
+    BETTER, Colour, DIVERGING, GRID, GROUND, INK, MAP, MUTED, Marker, SERIES, SeriesStyle, WORSE,
+    style,
+};
 pub(crate) use scale::{Scale, Tick, Unit};
 
 const FONTS: &str = "Arial, Helvetica, Liberation Sans, DejaVu Sans, sans-serif";
@@ -193,7 +197,7 @@ fn draw_legend(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &[Key
         if x > left && x + entry > left + width {
             (x, y) = (left, y + ROW);
         }
-        canvas.begin_key(&key.label);
+        canvas.begin("rb-key", &[("series", &key.label)]);
         sample(canvas, (x, y + ROW / 2.0), key);
         for (index, line) in lines.iter().enumerate() {
             if index > 0 {

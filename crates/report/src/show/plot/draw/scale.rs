@@ -153,15 +153,12 @@ fn within(scale: &Scale, value: f64) -> bool {
     scale.fraction(value).is_some_and(|at| (-1e-9..=1.0 + 1e-9).contains(&at))
 }
 
-/// What figures of so many are divided by, and what stands behind them.
-fn written_in(unit: Unit, most: f64) -> (f64, &'static str) {
+/// What stands behind figures of so many, and what they are divided by.
+fn written_in(unit: Unit, most: f64) -> (&'static str, f64) {
     match unit {
-        Unit::Nanoseconds => {
-            let of_time = text::time_unit(most);
-            (of_time.ns, of_time.name)
-        }
-        Unit::Bytes => (1.0, "B"),
-        Unit::Plain | Unit::Tail => (1.0, ""),
+        Unit::Nanoseconds => text::time_unit(most),
+        Unit::Bytes => ("B", 1.0),
+        Unit::Plain | Unit::Tail => ("", 1.0),
     }
 }
 
@@ -172,7 +169,7 @@ fn named(figure: &str, name: &str) -> String {
 
 fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     let (min, max) = (scale.min, scale.max);
-    let (factor, name) = written_in(unit, min.abs().max(max.abs()));
+    let (name, factor) = written_in(unit, min.abs().max(max.abs()));
     let (min, max) = (min / factor, max / factor);
     let step = round_step((max - min) / wanted as f64);
     let whole = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
@@ -196,7 +193,7 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
 }
 
 fn tick(value: f64, unit: Unit) -> Tick {
-    let (factor, name) = written_in(unit, value);
+    let (name, factor) = written_in(unit, value);
     let label = match unit {
         Unit::Bytes if (1.0..=1e18).contains(&value) => text::bytes(value as u64),
         Unit::Bytes => plain(value),

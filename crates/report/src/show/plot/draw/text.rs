@@ -150,20 +150,10 @@ pub fn bytes(size: u64) -> String {
     human_size(size).replace(' ', "\u{a0}")
 }
 
-/// A unit of time: its name and its length in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TimeUnit {
-    /// `ns`, `µs`, `ms` or `s`.
-    pub name: &'static str,
-    pub ns: f64,
-}
-
-/// The unit in which `ns` nanoseconds are a figure of at least 1.
-pub fn time_unit(ns: f64) -> TimeUnit {
+/// The unit in which `ns` nanoseconds are a figure of at least 1, and its nanoseconds.
+pub fn time_unit(ns: f64) -> (&'static str, f64) {
     let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
-    let (name, ns) =
-        units.into_iter().find(|(_, unit)| ns.abs() >= unit * (1.0 - 1e-9)).unwrap_or(("ns", 1.0));
-    TimeUnit { name, ns }
+    units.into_iter().find(|(_, unit)| ns.abs() >= unit * (1.0 - 1e-9)).unwrap_or(("ns", 1.0))
 }
 
 /// A time in its own unit: `1.23 µs`.

@@ -12,10 +12,7 @@ use results::{
 
 use crate::observe::Metric;
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Unit,
-        palette::{BETTER, GRID, INK, MUTED, Marker, SeriesStyle, WORSE},
-    },
+    draw::{BETTER, GRID, INK, Key, KeyMark, MUTED, Marker, Scale, SeriesStyle, Unit, WORSE},
     figure::{Cell, Figure, Picture, Table},
     marks::{Axis, Band, Chart, Dot, Fill, Mark, Rule, Tile},
 };
@@ -161,7 +158,7 @@ impl Ratios<'_> {
         self.rows.first().map_or(0.0, |row| row.figures.margin)
     }
 
-    fn figure(&self, of: &str, notes: Vec<String>) -> Figure {
+    fn figure(&self, id: &str, notes: Vec<String>) -> Figure {
         let flows = self.rows.iter().filter_map(|row| row.case.config.flows.first());
         let devices: BTreeSet<&str> = flows.filter_map(|it| it.from_device.as_deref()).collect();
         let on = match devices.len() {
@@ -189,22 +186,26 @@ impl Ratios<'_> {
         };
         let [base, new] = self.sides;
         picture.named(
-            format!("comparison-{of}-{}", self.metric.short_name().replace('.', "-")),
+            format!("comparison-{id}-{}", self.metric.short_name().replace('.', "-")),
             format!("{}: ratio of {new} to {base}", self.metric.title()),
             format!("Changes: {}", self.counts()),
         )
     }
 
-    fn chart(&self, rows: &[Row<'_>]) -> Chart {
-        let margin = (1.0 - self.margin(), 1.0 + self.margin());
+    /// What of the axis is shown: all ratios and the margin, and intervals as far as they do not dwarf them.
+    fn ends(&self, rows: &[Row<'_>], margin: (f64, f64)) -> (f64, f64) {
         let ratios = rows.iter().map(|row| row.ratio).chain([margin.0 / 1.02, margin.1 * 1.02]);
         let least = ratios.clone().fold(f64::INFINITY, f64::min);
         let most = ratios.fold(0.0, f64::max);
-        // Intervals do not dwarf the ratios.
         let span = (most / least).sqrt().max(1.1);
         let ends = rows.iter().filter_map(Row::interval);
         let low = ends.clone().map(|it| it.0).fold(least, f64::min).max(least / span);
-        let high = ends.map(|it| it.1).fold(most, f64::max).min(most * span);
+        (low, ends.map(|it| it.1).fold(most, f64::max).min(most * span))
+    }
+
+    fn chart(&self, rows: &[Row<'_>]) -> Chart {
+        let margin = (1.0 - self.margin(), 1.0 + self.margin());
+        let (low, high) = self.ends(rows, margin);
         let (mut intervals, mut dots) = (Vec::new(), Vec::new());
         for (y, row) in (0..).map(|row| -f64::from(row)).zip(rows) {
             let (ratio, style) = (row.ratio, style(row.verdict()));
@@ -219,16 +220,11 @@ impl Ratios<'_> {
                 behind: format!("{ratio:.3}"),
                 ..Tile::new(y, (from.max(low), to.min(high)), Fill::Plain(style.colour), &*hint)
             });
-            dots.push(Mark::Dot(Dot { at: (ratio, y), style, hint, ..Dot::default() }));
+            dots.push(Mark::Dot(Dot::new("", (ratio, y), style, hint)));
         }
         let small = "too small to matter";
-        let band = Mark::Band(Band {
-            name: small,
-            style: SeriesStyle { colour: GRID, ..style(Verdict::Equal) },
-            transparency: 0.4,
-            ends: margin,
-            hint: small.to_owned(),
-        });
+        let grey = SeriesStyle { colour: GRID, ..style(Verdict::Equal) };
+        let band = Mark::Band(Band::new(small, grey, 0.4, margin, small));
         let better =
             if self.metric.higher_is_better() { "right is better" } else { "left is better" };
         let title = format!("{} ÷ {} (log): {better}", self.sides[1], self.sides[0]);

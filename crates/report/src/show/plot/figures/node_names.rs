@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use results::model::ResultFile;
+use results::{model::ResultFile, text::natural};
 
 /// Nodes from which on names are shortened.
 const SHORTENED_FROM: usize = 9;
@@ -18,35 +18,21 @@ pub(super) struct Names {
 }
 
 impl Names {
-    fn whole(names: &[&str]) -> Names {
-        Names {
-            shared: String::new(),
-            labels: names.iter().map(|name| (*name).to_owned()).collect(),
-        }
-    }
-
     pub(super) fn new(names: &[&str]) -> Names {
-        if names.len() < SHORTENED_FROM {
-            return Names::whole(names);
-        }
+        let many = if names.len() < SHORTENED_FROM { &[] } else { names };
         // A number is never cut.
-        let begins = names
-            .iter()
-            .fold(names[0], |shared, name| beginning(shared, name))
-            .trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let rests: Vec<&str> = names.iter().map(|name| &name[begins.len()..]).collect();
-        let ends = rests.iter().fold(rests[0], |shared, name| end(shared, name));
+        let is_digit = |letter: char| letter.is_ascii_digit();
+        let begins =
+            many.iter().copied().reduce(beginning).unwrap_or("").trim_end_matches(is_digit);
+        let ends = many.iter().map(|name| &name[begins.len()..]).reduce(end).unwrap_or("");
         // Nor is a part of a domain's name.
         let domain = ends.find('.').map_or("", |dot| &ends[dot..]);
-        let labels: Vec<&str> =
-            rests.iter().map(|rest| &rest[..rest.len() - domain.len()]).collect();
-        let is_worth_it = begins.len() + domain.len() >= LEAST_SHARED;
-        if !is_worth_it || labels.iter().any(|label| label.is_empty()) {
-            return Names::whole(names);
-        }
+        let cut = begins.len() + domain.len();
+        let is_short = cut >= LEAST_SHARED && names.iter().all(|name| name.len() > cut);
+        let (from, behind) = if is_short { (begins.len(), domain.len()) } else { (0, 0) };
         Names {
-            shared: format!("{begins}…{domain}"),
-            labels: labels.into_iter().map(str::to_owned).collect(),
+            shared: if is_short { format!("{begins}…{domain}") } else { String::new() },
+            labels: names.iter().map(|name| name[from..name.len() - behind].to_owned()).collect(),
         }
     }
 
@@ -94,20 +80,13 @@ impl Racks {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Rack {
-    /// Its name; empty of nodes of which no rack is known.
-    pub(super) name: String,
-    pub(super) start: usize,
-    pub(super) len: usize,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Order {
     /// The index of each node in the list that was ordered.
     pub(super) nodes: Vec<usize>,
-    /// The racks, in order; empty where none is known.
-    pub(super) racks: Vec<Rack>,
+    /// The racks as parts of an axis on which nodes are 1 apart; empty where none is known, and a name of nodes of which none
+    /// is known.
+    pub(super) racks: Vec<(f64, f64, String)>,
 }
 
 impl Order {
@@ -121,36 +100,19 @@ impl Order {
         placed.sort_by_cached_key(|(rack, name, _)| {
             (rack.is_none(), rack.map(natural), natural(name))
         });
-        let mut spans: Vec<Rack> = Vec::new();
-        if placed.iter().any(|(rack, ..)| rack.is_some()) {
-            for (place, (rack, ..)) in placed.iter().enumerate() {
-                let name = rack.unwrap_or_default();
-                match spans.last_mut() {
-                    Some(last) if last.name == name => last.len += 1,
-                    _ => spans.push(Rack { name: name.to_owned(), start: place, len: 1 }),
-                }
-            }
+        let mut racks_of_nodes: Vec<(f64, f64, String)> = Vec::new();
+        let mut place = -0.5;
+        for of_rack in placed.chunk_by(|one, next| one.0 == next.0) {
+            let end = place + of_rack.len() as f64;
+            racks_of_nodes.push((place, end, of_rack[0].0.unwrap_or_default().to_owned()));
+            place = end;
         }
-        Order { nodes: placed.into_iter().map(|(.., index)| index).collect(), racks: spans }
+        racks_of_nodes.retain(|_| placed.iter().any(|(rack, ..)| rack.is_some()));
+        Order {
+            nodes: placed.into_iter().map(|(.., index)| index).collect(),
+            racks: racks_of_nodes,
+        }
     }
-}
-
-/// What names are sorted by, as people do: runs of digits by their number, so that node2 comes before node10.
-fn natural(name: &str) -> (Vec<(usize, &str)>, &str) {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while let Some(first) = rest.chars().next() {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
-        let (part, after) = rest.split_at(digits.max(first.len_utf8()));
-        let number = part.trim_start_matches('0');
-        parts.push(match digits {
-            0 => (0, part),
-            // The longer number is larger.
-            _ => (1 + number.len(), number),
-        });
-        rest = after;
-    }
-    (parts, name)
 }
 
 #[cfg(test)]
@@ -216,7 +178,7 @@ mod tests {
         let racks = [("n3", right), ("n1", left), ("n2", right), ("a", left), ("other", other)];
         let (shown, order) = ordered(&["n1", "n2", "n3", "n4", "a.1"], &file, &racks);
         assert_eq!(shown, ["n2", "n3", "a.1", "n1", "n4"]);
-        let spans = order.racks.iter().map(|it| (&*it.name, it.start, it.len));
-        assert!(spans.eq([("r2", 0, 2), ("r10", 2, 2), ("", 4, 1)]));
+        let parts = order.racks.iter().map(|(begin, end, name)| (*begin, *end, &**name));
+        assert!(parts.eq([(-0.5, 1.5, "r2"), (1.5, 3.5, "r10"), (3.5, 4.5, "")]));
     }
 }

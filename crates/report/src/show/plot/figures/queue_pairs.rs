@@ -11,14 +11,10 @@ use results::{
 use crate::judge::evenness::{DRAWN_BELOW, OverTime, QpOverTime};
 use crate::observe::{Metric, Observed};
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Unit,
-        palette::{DIVERGING, INK, Marker, SERIES, SeriesStyle},
-        text,
-    },
-    figure::{Cell, Figure, Picture, Section, Table},
+    draw::{DIVERGING, INK, Key, KeyMark, Marker, SERIES, Scale, SeriesStyle, Unit, text},
+    figure::{Cell, Drawn, Figure, Picture, Table},
     marks::{Axis, Chart, Dot, Fill, Mark, Rule, Shade, Shades, Tile},
-    rows::{Sample, Sides, groups::Groups},
+    rows::{Groups, OfRun, Sample, Sides},
 };
 
 /// Flows that are drawn; of more, the least even.
@@ -26,7 +22,7 @@ const MOST_FLOWS: usize = 12;
 const SHARE_ROW_PX: f64 = 30.0;
 
 /// The uneven flows as a figure, the others in words.
-pub fn shares(results: &[Loaded]) -> Section {
+pub fn shares(results: &[Loaded]) -> Drawn {
     let mut samples = Sample::transfers(results);
     samples.retain(|sample| QpShares::new(&sample.observed).is_some());
     let groups = Groups::of_flows(samples);
@@ -47,10 +43,9 @@ pub fn shares(results: &[Loaded]) -> Section {
         let least = (flow.evenness().min(0.999) * 1e3 + 1e-6).floor() / 1e3;
         format!("{whose} served evenly: Jain’s index is {least:.3} or more.")
     });
-    Section {
+    Drawn {
         figures: shares_figure(&groups, &uneven).into_iter().collect(),
         sentences: sentence.into_iter().collect(),
-        ..Section::default()
     }
 }
 
@@ -60,13 +55,8 @@ fn shares_figure(groups: &Groups<'_>, uneven: &[(String, QpShares)]) -> Option<F
     let qps = (0..).zip(flows).flat_map(|(row, (name, flow))| {
         flow.qps.iter().map(move |qp| {
             let percent = (qp.share - 1.0) * 100.0;
-            Dot {
-                name: name.clone(),
-                at: (percent, -f64::from(row)),
-                style: QP_STYLE,
-                hint: format!("{name}, QP {}: {percent:+.1} %", qp.index),
-                ..Dot::default()
-            }
+            let hint = format!("{name}, QP {}: {percent:+.1} %", qp.index);
+            Dot::new(name, (percent, -f64::from(row)), QP_STYLE, hint)
         })
     });
     let dots: Vec<Dot> = qps.collect();
@@ -75,8 +65,7 @@ fn shares_figure(groups: &Groups<'_>, uneven: &[(String, QpShares)]) -> Option<F
     let scale = Scale::linear(low, high).widened(0.05);
     let x = Axis::new("distance from an even share (%)", scale, Unit::Plain);
     let y = Axis::rows("", flows.iter().map(|(name, _)| name.clone()));
-    let marks =
-        std::iter::once(Mark::Rule(Rule::upright(0.0))).chain(dots.into_iter().map(Mark::Dot));
+    let marks = [Mark::Rule(Rule::upright(0.0))].into_iter().chain(dots.into_iter().map(Mark::Dot));
     let own_notes = [
         Some(format!(
             "Flows with a Jain’s index below {DRAWN_BELOW} or a starved QP, the least even first."
@@ -214,54 +203,28 @@ fn parts_of_share() -> Shades {
     Shades(shades.into())
 }
 
-/// A run of a flow whose QPs were not served evenly all the time.
-struct Uneven {
-    flow: String,
-    run: String,
-    is_weighted: bool,
-    over_time: OverTime,
-}
-
 /// The figure; none where all QPs were served evenly all the time.
 pub fn over_time_figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let mut samples = Sample::of_sides(results.into().new.into());
-    samples.retain(|sample| uneven("", sample).next().is_some());
-    let groups = Groups::of_flows(samples);
-    let flows = groups.flows();
-    let mut runs: Vec<Uneven> =
-        flows.iter().flat_map(|(name, sample)| uneven(name, sample)).collect();
-    // Stalls of one QP hardly change the mean index of many.
-    runs.sort_by(|one, other| {
-        let (one, other) = (&one.over_time, &other.over_time);
-        let by_stall = other.longest_alone_seconds().total_cmp(&one.longest_alone_seconds());
-        by_stall.then(one.jain.total_cmp(&other.jain))
+    let (groups, flows) = Groups::of_runs(results.into(), |sample, counted| {
+        OverTime::new(counted.moved?, &sample.observed.flow.settings).filter(OverTime::is_uneven)
     });
-    over_time_figure(&groups, &runs).into_iter().collect()
-}
-
-fn uneven<'s>(name: &'s str, sample: &'s Sample<'_>) -> impl Iterator<Item = Uneven> {
-    let settings = &sample.observed.flow.settings;
-    sample.counted().filter_map(move |counted| {
-        let over_time = OverTime::new(counted.moved?, settings).filter(OverTime::is_uneven)?;
-        Some(Uneven {
-            flow: name.to_owned(),
-            run: sample.run_name(counted.run),
-            is_weighted: settings.qp_weights.is_some(),
-            over_time,
-        })
-    })
+    let mut uneven: Vec<OfRun<OverTime>> = flows.into_iter().flatten().collect();
+    // Stalls of one QP hardly change the mean index of many.
+    uneven.sort_by(|one, other| {
+        let [alone, other_alone] = [one, other].map(|run| run.value.longest_alone_seconds());
+        other_alone.total_cmp(&alone).then(one.value.jain.total_cmp(&other.value.jain))
+    });
+    over_time_figure(&groups, &uneven).into_iter().collect()
 }
 
 /// What is said of flows that had too many QPs to count each over time.
 pub fn left_out(results: &[Loaded]) -> Option<String> {
-    let count = results
-        .iter()
-        .flat_map(|loaded| Observed::of_file(&loaded.result))
-        .filter(|flow| {
-            let mut counted = flow.counted();
-            counted.any(|it| it.moved.is_some_and(|moved| had_no_room(it.run, moved)))
-        })
-        .count();
+    let flows = results.iter().flat_map(|loaded| Observed::of_file(&loaded.result));
+    let without_counts = flows.filter(|flow| {
+        let mut counted = flow.counted();
+        counted.any(|it| it.moved.is_some_and(|moved| had_no_room(it.run, moved)))
+    });
+    let count = without_counts.count();
     (count > 0).then(|| {
         format!(
             "{count} {} no counts for each QP over time: a node records {} QPs, an equal part for each flow that it \
@@ -292,20 +255,20 @@ fn qp_words(qp: &QpOverTime) -> String {
     }
 }
 
-fn over_time_figure(groups: &Groups<'_>, uneven: &[Uneven]) -> Option<Figure> {
+fn over_time_figure(groups: &Groups<'_>, uneven: &[OfRun<OverTime>]) -> Option<Figure> {
     let runs = &uneven[..uneven.len().min(MOST_MAPS)];
     runs.first()?;
     let (drawn, of_all) = (runs.len(), uneven.len());
     let in_table = of_all.min(MOST_TABLE_ROWS / WORST_QPS);
-    let has_short = runs.iter().map(|run| &run.over_time).any(|over_time| {
-        over_time.qps.iter().any(|qp| qp.cells.len() < over_time.ends_seconds.len())
-    });
+    let mut qps = runs.iter().flat_map(|run| run.value.qps.iter().map(move |qp| (run, qp)));
+    let has_short = qps.any(|(run, qp)| qp.cells.len() < run.value.ends_seconds.len());
+    let mut weights = groups.samples().map(|it| &it.observed.flow.settings.qp_weights);
     let own_notes = [
         Some("100 % is the mean of all QPs over the whole run. The least even runs come first.".to_owned()),
-        (runs.iter().any(|run| run.is_weighted))
+        weights.any(Option::is_some)
             .then(|| "With --qp-weights a QP's share is the requested one.".to_owned()),
         has_short.then(|| "A row ends with the last interval that the QP filled.".to_owned()),
-        (runs.iter().any(|run| run.over_time.qps.len() > MOST_ROWS)).then(|| {
+        (runs.iter().any(|run| run.value.qps.len() > MOST_ROWS)).then(|| {
             format!(
                 "Maps have at most {MOST_ROWS} QPs: first the longest stalls, then the QPs furthest from their shares."
             )
@@ -322,19 +285,16 @@ fn over_time_figure(groups: &Groups<'_>, uneven: &[Uneven]) -> Option<Figure> {
         tables: vec![over_time_table(uneven)],
         ..groups.picture(own_notes)
     };
-    Some(picture.named(
-        "qp-time",
-        "QPs over time: messages as a percentage of an even share",
-        CAPTION,
-    ))
+    let title = "QPs over time: messages as a percentage of an even share";
+    Some(picture.named("qp-time", title, CAPTION))
 }
 
-fn over_time_chart(run: &Uneven, shades: &Shades) -> Chart {
-    let worst = run.over_time.worst_first();
+fn over_time_chart(run: &OfRun<OverTime>, shades: &Shades) -> Chart {
+    let worst = run.value.worst_first();
     let mut qps = worst.clone();
     qps.truncate(MOST_ROWS);
     qps.sort_by_key(|qp| qp.index);
-    let ends = run.over_time.ends_seconds.iter().map(|end| end * 1e9);
+    let ends = run.value.ends_seconds.iter().map(|end| end * 1e9);
     // Where each interval begins.
     let edges: Vec<f64> = std::iter::once(0.0).chain(ends).collect();
     let window = edges.last().copied().unwrap_or(0.0);
@@ -360,9 +320,9 @@ fn over_time_chart(run: &Uneven, shades: &Shades) -> Chart {
     }
 }
 
-fn over_time_table(runs: &[Uneven]) -> Table {
+fn over_time_table(runs: &[OfRun<OverTime>]) -> Table {
     let rows = runs.iter().flat_map(|run| {
-        let worst = run.over_time.worst_first().into_iter().take(WORST_QPS);
+        let worst = run.value.worst_first().into_iter().take(WORST_QPS);
         worst.map(move |qp| (run, qp))
     });
     let cells = |qp: &QpOverTime, of: fn(f64, f64) -> f64| {

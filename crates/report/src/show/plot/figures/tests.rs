@@ -18,40 +18,24 @@ use super::*;
 use crate::judge::compare::{Aspect, Options, compare};
 use crate::observe::Metric;
 use crate::show::plot::{
+    self,
     draw::tests::faults,
     figure::{Cell, Figure, Table},
+    figures::nodes::Racks,
     rows::Sides,
     specs,
 };
 
-type Maker = fn(&[Loaded]) -> Vec<Figure>;
-
-const KINDS: [(&str, Maker); 13] = [
-    ("latency-by-load", |it| specs::LATENCY_BY_LOAD.figures(it)),
-    ("latency-by-throughput-", |it| paths(it)),
-    ("bandwidth-by-size", |it| specs::BANDWIDTH_BY_SIZE.figures(it)),
-    ("rate-by-qps", |it| specs::RATE_BY_QPS.figures(it)),
-    ("rate-by-workers", |it| specs::RATE_BY_WORKERS.figures(it)),
-    ("latency", |it| specs::LATENCY.figures(it)),
-    ("timeline", |it| timeline::figures(it)),
-    ("qp-time", |it| queue_pairs::over_time_figures(it)),
-    ("trend", |it| trend::figures(it)),
-    ("shares", |it| queue_pairs::shares(it).figures),
-    ("heat-map", |it| specs::MAP_OF_QPS.figures(it)),
-    ("latency", |it| {
-        let (base, new) = it.split_at(it.len() / 2);
-        specs::LATENCY.figures(Sides { new, base })
-    }),
-    ("comparison-", |results| {
-        let half = results.len() / 2;
-        let across = Aspect::ALL.to_vec();
-        let options = Options { across, ..Options::default() };
-        let [base, new] = [&results[..half], &results[half..]]
-            .map(|results| Found { results: results.to_vec(), refused: Vec::new() });
-        let compared = compare(("old".as_ref(), &base), ("new".as_ref(), &new), &options);
-        comparison::figures(results, Some(&compared))
-    }),
-];
+/// Every figure of these results, compared with a base if there is one.
+fn all_figures(base: &[Loaded], new: &[Loaded]) -> Vec<Figure> {
+    let options = Options { across: Aspect::ALL.to_vec(), ..Options::default() };
+    let [found_base, found_new] =
+        [base, new].map(|side| Found { results: side.to_vec(), refused: Vec::new() });
+    let compared = (!base.is_empty())
+        .then(|| compare(("old".as_ref(), &found_base), ("new".as_ref(), &found_new), &options));
+    let sections = plot::sections(new, Sides { new, base }, compared.as_ref(), &Racks::default());
+    sections.into_iter().flat_map(|section| section.figures).collect()
+}
 
 fn paths<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     let (sides, specs) = (results.into(), &specs::LATENCY_BY_THROUGHPUT);
@@ -294,12 +278,12 @@ fn fit(figures: Vec<Figure>) -> Vec<Figure> {
     figures
 }
 
-/// Every figure of every kind has its own name and is fit to be seen.
+/// Every figure has its own name and is fit to be seen, alone and with the older half as the base.
 fn check(results: &[Loaded]) -> Result<(), TestCaseError> {
-    for (prefix, figures) in KINDS {
+    let (base, new) = results.split_at(results.len() / 2);
+    for figures in [all_figures(&[], results), all_figures(base, new)] {
         let mut ids = std::collections::BTreeSet::new();
-        for figure in figures(results) {
-            prop_assert!(figure.id.starts_with(prefix), "{}", figure.id);
+        for figure in figures {
             prop_assert!(ids.insert(figure.id.clone()), "{} comes twice", figure.id);
             prop_assert_eq!(unfit(&figure), Vec::<String>::new(), "{}", figure.id);
         }
@@ -330,10 +314,8 @@ proptest! {
 fn nothing_makes_no_figure() {
     let empty = one_file(Vec::new());
     let one = one_file(vec![with_perftest(case("", &[]))]);
-    for (prefix, figures) in KINDS {
-        for results in [&[][..], &empty, &one] {
-            assert!(figures(results).is_empty(), "{prefix}");
-        }
+    for results in [&[][..], &empty, &one] {
+        assert!(all_figures(&[], results).is_empty());
     }
 }
 

@@ -5,14 +5,10 @@ use results::model::{Bandwidth, Timeline};
 
 use crate::observe::Observation;
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Unit,
-        palette::{SeriesStyle, WORSE, style},
-        text,
-    },
+    draw::{Key, KeyMark, Scale, SeriesStyle, Unit, WORSE, style, text},
     figure::{Cell, Figure, Picture, Table},
     marks::{Axis, Band, Chart, Dot, Mark, Point, Rule, Series},
-    rows::{Sample, Sides, groups::Groups},
+    rows::{Groups, OfRun, Sample, Sides},
 };
 
 /// Flows that are drawn; of more, the least steady.
@@ -20,8 +16,6 @@ const MOST_FLOWS: usize = 6;
 const MOST_ROWS: usize = 60;
 
 struct Sampled<'a> {
-    flow: String,
-    run: String,
     bandwidth: Option<&'a Bandwidth>,
     timeline: &'a Timeline,
     intervals: Vec<Interval>,
@@ -29,36 +23,15 @@ struct Sampled<'a> {
     steadiness: f64,
 }
 
-/// The figure; none without samples.
-pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
-    let mut samples = Sample::of_sides(results.into().new.into());
-    samples.retain(|sample| sample.counted().any(|it| sampled("", sample, it).is_some()));
-    let groups = Groups::of_flows(samples);
-    // The runs of each flow, the least steady first.
-    let mut flows: Vec<Vec<Sampled<'_>>> = groups
-        .flows()
-        .into_iter()
-        .map(|(name, sample)| {
-            let mut runs: Vec<Sampled<'_>> =
-                sample.counted().filter_map(|it| sampled(&name, sample, it)).collect();
-            runs.sort_by(|one, other| one.steadiness.total_cmp(&other.steadiness));
-            runs
-        })
-        .collect();
-    flows.sort_by(|one, other| one[0].steadiness.total_cmp(&other[0].steadiness));
-    figure(&groups, &flows).into_iter().collect()
-}
-
-fn sampled<'a>(name: &str, sample: &Sample<'a>, of: &Observation<'a>) -> Option<Sampled<'a>> {
-    let moved = of.moved?;
+fn sampled<'a>(sample: &Sample<'a>, counted: &Observation<'a>) -> Option<Sampled<'a>> {
+    let moved = counted.moved?;
     let timeline = moved.timeline.as_ref()?;
     let gbit = sample.observed.flow.settings.mean_bytes() * 8.0 / 1e9;
     let mut from = 0.0;
     let mut intervals = Vec::with_capacity(timeline.at_seconds.len());
     for (&to, &messages) in timeline.at_seconds.iter().zip(&timeline.messages) {
         if to > from && to.is_finite() {
-            let gbit_per_s = messages as f64 * gbit / (to - from);
-            intervals.push(Interval { from, to, gbit_per_s });
+            intervals.push(Interval { from, to, gbit_per_s: messages as f64 * gbit / (to - from) });
             from = to;
         }
     }
@@ -66,25 +39,29 @@ fn sampled<'a>(name: &str, sample: &Sample<'a>, of: &Observation<'a>) -> Option<
         Some(_) => steadiness_of_arrivals(&timeline.messages),
         None => steadiness_of_rates(intervals.iter().map(|it| it.gbit_per_s)),
     };
-    (!intervals.is_empty()).then(|| Sampled {
-        flow: name.to_owned(),
-        run: sample.run_name(of.run),
-        bandwidth: moved.bandwidth_gbit_per_s.as_ref(),
-        timeline,
-        intervals,
-        steadiness,
-    })
+    let bandwidth = moved.bandwidth_gbit_per_s.as_ref();
+    (!intervals.is_empty()).then_some(Sampled { bandwidth, timeline, intervals, steadiness })
 }
 
-fn figure(groups: &Groups<'_>, flows: &[Vec<Sampled<'_>>]) -> Option<Figure> {
-    let least_steady = flows.iter().map(|runs| &runs[0]).take(MOST_FLOWS);
-    let seconds = least_steady.clone().map(|run| run.timeline.interval_seconds);
-    let interval = text::time(seconds.reduce(f64::max)? * 1e9);
-    let joined = least_steady.clone().any(|run| run.intervals.len() > COLUMNS);
+/// The figure; none without samples.
+pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
+    let (groups, mut flows) = Groups::of_runs(results.into(), sampled);
+    let by_steadiness = |one: &OfRun<Sampled<'_>>, other: &OfRun<Sampled<'_>>| {
+        one.value.steadiness.total_cmp(&other.value.steadiness)
+    };
+    flows.iter_mut().for_each(|runs| runs.sort_by(by_steadiness));
+    flows.sort_by(|one, other| by_steadiness(&one[0], &other[0]));
+    let least_steady: Vec<_> = flows.iter().map(|runs| &runs[0]).take(MOST_FLOWS).collect();
+    let seconds = least_steady.iter().map(|run| run.value.timeline.interval_seconds);
+    let Some(longest) = seconds.reduce(f64::max) else {
+        return Vec::new();
+    };
+    let is_joined = least_steady.iter().any(|run| run.value.intervals.len() > COLUMNS);
     let (of_all, runs) = (flows.len(), flows.iter().map(Vec::len).sum::<usize>());
     let own_notes = [
         Some(format!(
-            "Intervals of about {interval}. Short ones scatter, since completions come in groups."
+            "Intervals of about {}. Short ones scatter, since completions come in groups.",
+            text::time(longest * 1e9)
         )),
         (of_all > MOST_FLOWS)
             .then(|| format!("The figure has the {MOST_FLOWS} least steady of {of_all} flows.")),
@@ -92,25 +69,16 @@ fn figure(groups: &Groups<'_>, flows: &[Vec<Sampled<'_>>]) -> Option<Figure> {
             format!("The table has {MOST_ROWS} of {runs} runs, those of the least steady flows.")
         }),
     ];
-    let p1 = "p1: 1 % of the intervals are slower";
-    let mut keys = vec![
-        Key::new(KeyMark::Line, style(0), THROUGHPUT),
-        Key::new(KeyMark::Line, SeriesStyle::of_rule(1), p1),
-        Key::new(KeyMark::Marker, slowest_style(), SLOWEST),
-        Key::new(KeyMark::Area, slowest_style(), STALL),
-    ];
-    keys.extend(joined.then(|| Key::new(KeyMark::Area, style(5), "least to most in a column")));
+    let joined = Key::new(KeyMark::Area, style(5), "least to most in a column");
     let picture = Picture {
-        keys,
-        charts: least_steady.map(chart).collect(),
+        keys: keys().into_iter().chain(is_joined.then_some(joined)).collect(),
+        charts: least_steady.into_iter().map(chart).collect(),
         tables: vec![table(flows.iter().flatten().take(MOST_ROWS))],
         ..groups.picture(own_notes)
     };
-    Some(picture.named(
-        "timeline",
-        "Throughput over time",
-        "The least steady run of each flow: payload that completed at the node that posts it.",
-    ))
+    let caption =
+        "The least steady run of each flow: payload that completed at the node that posts it.";
+    vec![picture.named("timeline", "Throughput over time", caption)]
 }
 
 /// Names of the line, of the slowest interval, and of a stall.
@@ -122,66 +90,69 @@ fn slowest_style() -> SeriesStyle {
     SeriesStyle { colour: WORSE, ..style(4) }
 }
 
-fn chart(run: &Sampled<'_>) -> Chart {
-    let most = run.intervals.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
-    let longest = run.intervals.last().map_or(0.0, |last| last.to);
-    let p1 = run.bandwidth.and_then(|it| it.p1).map(|at| Rule {
-        style: SeriesStyle::of_rule(1),
-        at,
-        ..Rule::default()
+fn keys() -> [Key; 4] {
+    [
+        Key::new(KeyMark::Line, style(0), THROUGHPUT),
+        Key::new(KeyMark::Line, SeriesStyle::of_rule(1), "p1: 1 % of the intervals are slower"),
+        Key::new(KeyMark::Marker, slowest_style(), SLOWEST),
+        Key::new(KeyMark::Area, slowest_style(), STALL),
+    ]
+}
+
+fn chart(run: &OfRun<Sampled<'_>>) -> Chart {
+    let Sampled { bandwidth, timeline, intervals, .. } = &run.value;
+    let most = intervals.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
+    let end_ns = intervals.last().map_or(0.0, |last| last.to) * 1e9;
+    let p1 = bandwidth.and_then(|it| it.p1).map(|at| Mark::Rule(Rule::across(1, at)));
+    let stall = stall(intervals).map(|(from, to)| {
+        let ends = (from * 1e9, to * 1e9);
+        Mark::Band(Band::new(STALL, slowest_style(), 0.65, ends, STALL))
     });
-    let stall = stall(&run.intervals).map(|(from, to)| Band {
-        name: STALL,
-        style: slowest_style(),
-        transparency: 0.65,
-        ends: (from * 1e9, to * 1e9),
-        hint: STALL.to_owned(),
-    });
-    let is_joined = run.intervals.len() > COLUMNS;
-    let points = columns(&run.intervals).into_iter().map(|(one, low, high)| Point {
+    let is_joined = intervals.len() > COLUMNS;
+    let points = columns(intervals).into_iter().map(|(one, low, high)| Point {
         interval: is_joined.then_some((low, high)),
         ..Point::at(one.middle_ns(), one.gbit_per_s)
     });
-    let line = Series {
+    let line = Mark::Line(Series {
         name: THROUGHPUT.to_owned(),
         points: points.collect(),
         area: Some(style(5)),
         ..Series::default()
-    };
-    let slowest = slowest(&run.intervals).map(|slowest| Dot {
-        name: SLOWEST.to_owned(),
-        at: (slowest.middle_ns(), slowest.gbit_per_s),
-        style: slowest_style(),
-        hint: format!("slowest: {} Gb/s", text::short(slowest.gbit_per_s)),
-        ..Dot::default()
     });
-    let words = match run.timeline.longest_stall_seconds {
+    let slowest = slowest(intervals).map(|slowest| {
+        let at = (slowest.middle_ns(), slowest.gbit_per_s);
+        let hint = format!("slowest: {} Gb/s", text::short(slowest.gbit_per_s));
+        Mark::Dot(Dot::new(SLOWEST, at, slowest_style(), hint))
+    });
+    let words = match timeline.longest_stall_seconds {
         Some(0.0) => "no stall".to_owned(),
         Some(seconds) => format!("longest stall {}", text::time(seconds * 1e9)),
         None => "longest stall unknown".to_owned(),
     };
-    let x = Axis::new("time in the window", Scale::linear(0.0, longest * 1e9), Unit::Nanoseconds);
-    let y = format!("Gb/s of run {}: {words}", run.run);
-    let y = Axis::new(y, Scale::from_zero(most), Unit::Plain);
-    let marks =
-        [p1.map(Mark::Rule), stall.map(Mark::Band), Some(Mark::Line(line)), slowest.map(Mark::Dot)];
-    Chart { heading: run.flow.clone(), ..Chart::new(x, y, marks.into_iter().flatten().collect()) }
+    let x = Axis::new("time in the window", Scale::linear(0.0, end_ns), Unit::Nanoseconds);
+    let title = format!("Gb/s of run {}: {words}", run.run);
+    let y = Axis::new(title, Scale::from_zero(most), Unit::Plain);
+    let marks = [p1, stall, Some(line), slowest].into_iter().flatten();
+    Chart { heading: run.flow.clone(), ..Chart::new(x, y, marks.collect()) }
 }
 
-fn table<'s>(runs: impl Iterator<Item = &'s Sampled<'s>>) -> Table {
+fn table<'s>(runs: impl Iterator<Item = &'s OfRun<Sampled<'s>>>) -> Table {
     Table::from_rows(
         "Each run's slowest interval, slowest 1 % and longest time without a completion; the least steady flow first",
         runs,
         &[
             ("Flow", &|run| Cell::text(&run.flow)),
             ("Run", &|run| Cell::text(&run.run)),
-            ("Intervals", &|run| Cell::number(run.intervals.len() as f64, 0)),
-            ("min (Gb/s)", &|run| Cell::number(run.bandwidth.map(|it| it.min), 3)),
-            ("p1 (Gb/s)", &|run| Cell::number(run.bandwidth.and_then(|it| it.p1), 3)),
+            ("Intervals", &|run| Cell::number(run.value.intervals.len() as f64, 0)),
+            ("min (Gb/s)", &|run| Cell::number(run.value.bandwidth.map(|it| it.min), 3)),
+            ("p1 (Gb/s)", &|run| Cell::number(run.value.bandwidth.and_then(|it| it.p1), 3)),
             ("longest stall (ms)", &|run| {
-                Cell::number(run.timeline.longest_stall_seconds.map(|seconds| seconds * 1e3), 2)
+                let seconds = run.value.timeline.longest_stall_seconds;
+                Cell::number(seconds.map(|seconds| seconds * 1e3), 2)
             }),
-            ("slowest at (s)", &|run| Cell::number(slowest(&run.intervals).map(|it| it.from), 3)),
+            ("slowest at (s)", &|run| {
+                Cell::number(slowest(&run.value.intervals).map(|it| it.from), 3)
+            }),
         ],
     )
 }

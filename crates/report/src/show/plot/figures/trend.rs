@@ -7,23 +7,17 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::observe::{Metric, format::each_once};
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark, Scale, Tick,
-        palette::{BETTER, Marker, SeriesStyle, WORSE},
-        text,
-    },
+    draw::{BETTER, Key, KeyMark, Marker, Scale, SeriesStyle, Tick, WORSE, text},
     figure::{Cell, Figure, Picture, Table},
     marks::{self, Axis, Chart, Dot, Mark, Rule, Series},
-    rows::{
-        Sample, Sides,
-        case_settings::{Setting, minute, revision},
-        groups::{self, Group, Groups, Line, grouped},
-    },
+    rows::{Group, Groups, Line, Sample, Setting, Sides, groups, minute, revision},
     spec::{extent, heading, over_places, unit},
 };
 
 const CAPTION: &str = "Lines join cases with equal settings only. A mark is a step: its 95 % interval, compared with the \
     previous file, is beyond the metric’s margin.";
+
+const HOW_TO_READ: &str = "Points are medians of a file’s runs, whiskers their lowest and highest. Axes need not begin at 0.";
 
 const MOST_CHARTS: usize = 9;
 /// A metric's axis is logarithmic from this ratio on.
@@ -45,111 +39,90 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         least_places: 2,
     };
     // The base is a file as others are here.
-    let lines = grouped(Sample::of_sides(new.into()), &rule);
+    let lines = Groups::new(Sample::of_sides(new.into()), &rule);
     let trends = lines.groups.iter().flat_map(|group| {
         Metric::ALL.iter().filter_map(|metric| Trend::new(&lines, group, *metric))
     });
     figure(&lines, trends.collect(), &moments).into_iter().collect()
 }
 
+/// A metric of the lines of a chart.
 struct Trend<'l> {
     metric: Metric,
     heading: String,
-    lines: Vec<(Series, &'l Line<'l>, Vec<Option<Step>>)>,
+    series: Vec<Series>,
+    rows: Vec<Row<'l>>,
+}
+
+/// A case of a file, with the name of its line, its place and the step to it.
+struct Row<'l> {
+    line: String,
+    place: f64,
+    sample: &'l Sample<'l>,
+    step: Option<Step>,
 }
 
 impl<'l> Trend<'l> {
     fn new(groups: &Groups<'_>, group: &'l Group<'l>, metric: Metric) -> Option<Trend<'l>> {
-        let lines: Vec<_> = group
-            .lines
-            .iter()
-            .filter(|line| is_told(metric, line))
-            .map(|line| {
-                let series = Series {
-                    name: groups.name(line),
-                    style: groups.style(line),
-                    markers: true,
-                    ..over_places(line, metric)
-                };
-                let samples: Vec<&Sample<'_>> =
-                    line.points.iter().map(|(_, sample)| sample).collect();
-                (series, line, steps(&samples, metric))
-            })
-            .collect();
-        let is_drawn = lines.iter().any(|(series, ..)| series.figures() > 1);
-        is_drawn.then(|| Trend { metric, heading: heading(metric, group), lines })
+        let (mut series, mut rows) = (Vec::new(), Vec::new());
+        for line in group.lines.iter().filter(|line| is_told(metric, line)) {
+            let (name, style) = (groups.name(line), groups.style(line));
+            let steps = steps(line.points.iter().map(|(_, sample)| sample), metric);
+            rows.extend(line.points.iter().zip(steps).map(|((place, sample), step)| Row {
+                line: name.clone(),
+                place: *place,
+                sample,
+                step,
+            }));
+            series.push(Series { name, style, markers: true, ..over_places(line, metric) });
+        }
+        let is_drawn = series.iter().any(|series| series.figures() > 1);
+        is_drawn.then(|| Trend { metric, heading: heading(metric, group), series, rows })
     }
 
     /// The largest clear step, as the distance of its ratio from 1; 0 without one.
     fn largest_step(&self) -> f64 {
-        self.lines
-            .iter()
-            .flat_map(|(_, _, steps)| steps.iter().flatten())
-            .filter(|step| step.better.is_some())
-            .map(|step| step.estimate.ratio.ln().abs())
-            .filter(|size| size.is_finite())
-            .fold(0.0, f64::max)
+        let steps = self.rows.iter().filter_map(|row| row.step);
+        let clear = steps.filter(|step| step.better.is_some());
+        let sizes = clear.map(|step| step.estimate.ratio.ln().abs());
+        sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
     }
 
     fn chart(&self, moments: &Moments<'_>) -> Option<Chart> {
-        let own = self.lines.iter().map(|(series, ..)| series);
-        let (least, most) = extent(own.clone())?;
+        let (least, most) = extent(self.series.iter())?;
         let changes = moments.changes().map(|(x, _)| Mark::Rule(Rule::upright(x)));
-        let rings = self.rows().filter_map(|(series, place, _, step)| {
-            ring(&series.name, place, (*step)?, self.metric).map(Mark::Dot)
+        let rings = self.rows.iter().filter_map(|row| {
+            let (step, better) = (row.step?, row.step?.better?);
+            let at = (row.place, step.estimate.new_median);
+            let dot = Dot::new(&row.line, at, step_style(better), step.words(self.metric));
+            Some(Mark::Dot(Dot { ring: Some(better), ..dot }))
         });
         let x = Axis::named(moments.axis_title, moments.scale(), moments.ticks());
-        let y = scale(self.metric, least, most);
-        let y = Axis::new(self.metric.axis(), y, unit(self.metric));
-        let marks = changes.chain(own.cloned().map(Mark::Line)).chain(rings);
+        let y = Axis::new(self.metric.axis(), scale(self.metric, least, most), unit(self.metric));
+        let marks = changes.chain(self.series.iter().cloned().map(Mark::Line)).chain(rings);
         Some(Chart { heading: self.heading.clone(), ..Chart::new(x, y, marks.collect()) })
     }
 
-    /// Each line's cases with their places and steps.
-    fn rows(&self) -> impl Iterator<Item = (&Series, f64, &Sample<'l>, &Option<Step>)> {
-        self.lines.iter().flat_map(|(series, line, steps)| {
-            let cases = line.points.iter().zip(steps);
-            cases.map(move |((place, sample), step)| (series, *place, sample, step))
-        })
-    }
-
     fn table(&self) -> Table {
-        let spread = |sample: &Sample<'_>, at: usize| {
-            let [median, low, high] = Cell::of_spread(self.metric, sample.spread(self.metric));
-            [median, low, high].into_iter().nth(at).unwrap_or(Cell::Missing)
-        };
         Table::from_rows(
             format!("{}: medians of the runs that count", self.heading),
-            self.rows(),
+            &self.rows,
             &[
-                ("Line", &|(series, ..)| Cell::text(&series.name)),
-                ("Begun (UTC)", &|(_, _, it, _)| Cell::text(minute(&it.loaded.result.started_at))),
-                ("Revision", &|(_, _, it, _)| {
-                    revision(&it.loaded.result).map_or(Cell::Missing, Cell::Text)
+                ("Line", &|row| Cell::text(&row.line)),
+                ("Begun (UTC)", &|row| Cell::text(minute(&row.sample.loaded.result.started_at))),
+                ("Revision", &|row| {
+                    revision(&row.sample.loaded.result).map_or(Cell::Missing, Cell::Text)
                 }),
-                ("Runs", &|(_, _, it, _)| it.runs_cell()),
-                (self.metric.column().0, &|(_, _, it, _)| spread(it, 0)),
-                ("lowest", &|(_, _, it, _)| spread(it, 1)),
-                ("highest", &|(_, _, it, _)| spread(it, 2)),
-                ("Against the previous file", &|(_, _, _, step)| {
-                    step.map_or(Cell::Missing, |step| Cell::Text(step.words(self.metric)))
+                ("Runs", &|row| row.sample.runs_cell()),
+                (self.metric.column().0, &|row| row.sample.spread_cells(self.metric)[0].clone()),
+                ("lowest", &|row| row.sample.spread_cells(self.metric)[1].clone()),
+                ("highest", &|row| row.sample.spread_cells(self.metric)[2].clone()),
+                ("Against the previous file", &|row| {
+                    row.step.map_or(Cell::Missing, |step| Cell::Text(step.words(self.metric)))
                 }),
             ],
         )
     }
-}
-
-/// A ring around a point at which the metric stepped.
-fn ring(name: &str, place: f64, step: Step, metric: Metric) -> Option<Dot> {
-    let better = step.better?;
-    Some(Dot {
-        name: name.to_owned(),
-        at: (place, step.estimate.new_median),
-        style: step_style(better),
-        ring: Some(better),
-        hint: step.words(metric),
-        label: String::new(),
-    })
 }
 
 /// The figure of the metrics that stepped most; without a step of the first.
@@ -158,14 +131,11 @@ fn figure(
     mut trends: Vec<Trend<'_>>,
     moments: &Moments<'_>,
 ) -> Option<Figure> {
-    let steady: Vec<&str> = Metric::ALL
-        .iter()
-        .filter(|metric| {
-            let mut same = trends.iter().filter(|trend| trend.metric == **metric).peekable();
-            same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
-        })
-        .map(|it| it.title())
-        .collect();
+    let is_steady = |metric: &&Metric| {
+        let mut same = trends.iter().filter(|trend| trend.metric == **metric).peekable();
+        same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
+    };
+    let steady: Vec<&str> = Metric::ALL.iter().filter(is_steady).map(|it| it.title()).collect();
     let stepped = trends.iter().filter(|trend| trend.largest_step() > 0.0).count();
     trends.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
     trends.truncate(stepped.clamp(1, MOST_CHARTS));
@@ -178,10 +148,7 @@ fn figure(
         Key::new(KeyMark::Marker, step_style(false), "step to worse"),
     ];
     let own_notes = [
-        Some(
-            "Points are medians of a file’s runs, whiskers their lowest and highest. Axes need not begin at 0."
-                .to_owned(),
-        ),
+        Some(HOW_TO_READ.to_owned()),
         (!steady.is_empty()).then(|| format!("No clear step: {}.", steady.join(", "))),
         (stepped > MOST_CHARTS)
             .then(|| format!("{} more charts have smaller steps.", stepped - MOST_CHARTS)),
@@ -232,17 +199,20 @@ struct Step {
 }
 
 /// The step to each sample from the one before with figures; `None` where there is nothing to compare.
-fn steps(samples: &[&Sample<'_>], metric: Metric) -> Vec<Option<Step>> {
+fn steps<'s, 'a: 's>(
+    samples: impl Iterator<Item = &'s Sample<'a>>,
+    metric: Metric,
+) -> Vec<Option<Step>> {
     let mut before: Vec<f64> = Vec::new();
-    let mut steps = Vec::with_capacity(samples.len());
-    for sample in samples {
+    let of_samples = samples.map(|sample| {
         let now: Vec<f64> = sample.values(metric).filter(|value| value.is_finite()).collect();
-        steps.push(step(&before, &now, metric));
+        let found = step(&before, &now, metric);
         if !now.is_empty() {
             before = now;
         }
-    }
-    steps
+        found
+    });
+    of_samples.collect()
 }
 
 fn step(before: &[f64], now: &[f64], metric: Metric) -> Option<Step> {

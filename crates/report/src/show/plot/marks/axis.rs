@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::show::plot::draw::{
-    canvas::{Anchor, Canvas, Paint, Rect, Style},
-    palette::{Colour, GRID, INK, MUTED, WORSE},
-    scale::{Kind, Scale, Tick, Unit, ticks},
+    Anchor, Canvas, Colour, GRID, INK, MUTED, Paint, Rect, Scale, Style, Tick, Unit, WORSE,
+    scale::{Kind, ticks},
     text::{ASCENT, SMALL_PX, shortened, width_px},
 };
 
@@ -201,7 +200,7 @@ impl AxisFrame {
             x_ticks = self::x_ticks(x, frame.plot.width);
         }
         canvas.plot(frame.plot, &x.for_script(), &y.for_script());
-        canvas.begin_part("rb-axes");
+        canvas.begin("rb-axes", &[]);
         frame.horizontal(canvas, area, x, &x_ticks);
         frame.vertical(canvas, area, y, &y_ticks, widest);
         if !(x.parts.is_empty() && y.parts.is_empty()) {
@@ -244,7 +243,7 @@ impl AxisFrame {
         let plot = &self.plot;
         let (top, bottom) = (plot.y, plot.bottom());
         let foot = bottom + GAP + SMALL_PX * ASCENT;
-        canvas.begin_part("rb-ticks");
+        canvas.begin("rb-ticks", &[]);
         let mut spans = Vec::new();
         for (at, tick) in ticks.iter().enumerate() {
             let half = axis.label_width(ticks, at) / 2.0;
@@ -282,7 +281,7 @@ impl AxisFrame {
 
     fn vertical(&self, canvas: &mut Canvas, area: Rect, axis: &Axis, ticks: &[Tick], room: f64) {
         let plot = &self.plot;
-        canvas.begin_part("rb-ticks");
+        canvas.begin("rb-ticks", &[]);
         let ys: Vec<f64> = ticks.iter().filter_map(|tick| self.y(tick.value)).collect();
         for y in &ys {
             self.grid(canvas, (plot.x, *y), (plot.right(), *y));
@@ -306,7 +305,7 @@ impl AxisFrame {
     /// Names of parts, above the chart and at its right.
     fn parts(&self, canvas: &mut Canvas, x: &Axis, y: &Axis, room: f64) {
         let plot = &self.plot;
-        canvas.begin_part("rb-ticks");
+        canvas.begin("rb-ticks", &[]);
         for (from, to, name) in &x.parts {
             if let (Some(from), Some(to)) = (self.x(*from), self.x(*to)) {
                 let name = with_room(name, to - from - 4.0);

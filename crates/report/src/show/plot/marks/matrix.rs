@@ -1,10 +1,7 @@
 //! Maps: cells in rows and columns, coloured by what part they are of what is usual, or of the best.
 
 use crate::show::plot::{
-    draw::{
-        Key, KeyMark,
-        palette::{Colour, GROUND, INK, SeriesStyle},
-    },
+    draw::{Colour, GROUND, INK, Key, KeyMark, SeriesStyle},
     marks::{Axis, Chart, Fill, Mark, Tile},
 };
 

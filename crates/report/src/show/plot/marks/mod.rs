@@ -7,8 +7,7 @@ mod shapes;
 
 use crate::show::plot::{
     draw::{
-        Canvas, Key, KeyMark, Labels, Rect, Sheet, Style, Width,
-        palette::style,
+        Canvas, Key, KeyMark, Labels, Rect, Sheet, Style, Width, style,
         text::{ASCENT, SMALL_PX, printable, shortened, width_px, wrapped},
     },
     marks::shapes::hollow,
@@ -175,7 +174,7 @@ impl Chart {
             let is_short = width_px(name, SMALL_PX, false) <= frame.plot.width * LABEL_PART;
             let end = series.points.iter().filter_map(|it| it.place(frame)).next_back();
             if let (Some(end), true, false) = (end, is_short, name.is_empty()) {
-                canvas.begin_series(name);
+                canvas.begin("rb-series", &[("series", name)]);
                 labels.beside(canvas, end, name, Style::default());
                 canvas.end_group();
             }
@@ -224,7 +223,7 @@ pub fn draw_charts(sheet: &mut Sheet, charts: &[Chart]) {
         let rects = sheet.take_beside(columns, above + height);
         for (column, ((lines, chart), rect)) in headings.iter().zip(of_row).zip(rects).enumerate() {
             let style = Style { bold: true, ..Style::default() };
-            sheet.canvas.begin_heading(&chart.heading);
+            sheet.canvas.begin("rb-heading", &[("heading", &chart.heading)]);
             for (line, text) in lines.iter().enumerate() {
                 let foot = rect.y + line as f64 * HEADING_PX + SMALL_PX * ASCENT;
                 sheet.canvas.text(rect.x, foot, text, style);

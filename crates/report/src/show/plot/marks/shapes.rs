@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use crate::show::plot::{
     draw::{
-        Anchor, Canvas, Labels, Paint, Rect, Style,
-        canvas::hatch,
-        palette::{Colour, GROUND, MUTED, Marker, SeriesStyle},
+        Anchor, Canvas, Colour, GROUND, Labels, MUTED, Marker, Paint, Rect, SeriesStyle, Style,
+        hatch,
         text::{self, SMALL_PX, width_px},
     },
     marks::axis::AxisFrame,
@@ -64,6 +63,11 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// A line from the left to the right, the `index`th of its figure.
+    pub fn across(index: usize, at: f64) -> Rule {
+        Rule { at, style: SeriesStyle::of_rule(index), ..Rule::default() }
+    }
+
     /// A dotted line from the top to the bottom.
     pub fn upright(x: f64) -> Rule {
         Rule { at: x, style: SeriesStyle::of_rule(2), is_upright: true, ..Rule::default() }
@@ -245,6 +249,16 @@ pub struct Band {
 }
 
 impl Band {
+    pub fn new(
+        name: &'static str,
+        style: SeriesStyle,
+        transparency: f64,
+        ends: (f64, f64),
+        hint: impl Into<String>,
+    ) -> Band {
+        Band { name, style, transparency, ends, hint: hint.into() }
+    }
+
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let (Some(from), Some(to)) = (frame.x(self.ends.0), frame.x(self.ends.1)) else {
             return;
@@ -275,6 +289,15 @@ pub struct Dot {
 }
 
 impl Dot {
+    pub fn new(
+        name: impl Into<String>,
+        at: (f64, f64),
+        style: SeriesStyle,
+        hint: impl Into<String>,
+    ) -> Dot {
+        Dot { name: name.into(), at, style, hint: hint.into(), ..Dot::default() }
+    }
+
     fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
         let (x, y) = frame.place(self.at.0, self.at.1)?;
         Some((x, y.clamp(frame.plot.y, frame.plot.bottom())))
@@ -284,7 +307,7 @@ impl Dot {
         let Some(place) = self.place(frame) else {
             return;
         };
-        canvas.begin_series(&self.name);
+        canvas.begin("rb-series", &[("series", &self.name)]);
         match self.ring {
             Some(better) => canvas.ring(place, self.style.colour, better, &self.hint),
             None => canvas.marker(place, self.style, Some(&self.hint)),
@@ -382,12 +405,8 @@ impl Tile {
         match (self.fill, hint) {
             // Half a pixel of the ground shows around it.
             (Fill::Plain(colour), Some(_)) => {
-                let inner = Rect {
-                    x: rect.x + 0.5,
-                    y: rect.y + 0.5,
-                    width: rect.width - 1.0,
-                    height: rect.height - 1.0,
-                };
+                let (width, height) = (rect.width - 1.0, rect.height - 1.0);
+                let inner = Rect::new(rect.x + 0.5, rect.y + 0.5, width, height);
                 canvas.rect(inner, Paint::area(colour), hint);
             }
             (Fill::Frame(colour), _) => canvas.rect(rect, Paint::line(colour, 2.0), hint),

@@ -4,9 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::show::plot::draw::{
-    Scale, Sheet, Tick, Unit, Width,
-    palette::{self, SeriesStyle},
-    tests::faults,
+    GROUND, INK, Scale, SeriesStyle, Sheet, Tick, Unit, Width, tests::faults,
 };
 
 fn axis(kind: u8, values: &[f64], title: &str) -> Axis {
@@ -124,9 +122,9 @@ proptest! {
         let parts = (0..).zip(parts).map(|(at, name)| (f64::from(at) - 0.5, f64::from(at) + 0.5, name));
         let parts: Vec<_> = parts.collect();
         let tiles = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| {
-            let (x, fill) = (column as f64, [Fill::Hatched, Fill::Plain(palette::INK)][column % 2]);
+            let (x, fill) = (column as f64, [Fill::Hatched, Fill::Plain(INK)][column % 2]);
             Tile {
-                within: Some(("12.3".to_owned(), palette::GROUND)),
+                within: Some(("12.3".to_owned(), GROUND)),
                 ..Tile::new(-(row as f64), (x - 0.5, x + 0.5), fill, "hint")
             }
         }));

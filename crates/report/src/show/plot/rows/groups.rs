@@ -7,16 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use results::{load::Loaded, model::CaseResult};
 
 use crate::observe::{
-    format::{each_once, plural},
+    Observation,
+    format::{counted, each_once},
     standing::{self, LeftOut},
 };
 use crate::show::plot::{
-    draw::palette::{SeriesStyle, style},
+    draw::{SeriesStyle, style},
     figure::Picture,
-    rows::{
-        Sample,
-        case_settings::{Setting, minute},
-    },
+    rows::{Sample, Setting, Sides, minute},
 };
 
 /// Cases that differ in the figure's horizontal axis only.
@@ -43,6 +41,13 @@ pub(crate) struct Group<'a> {
     pub(crate) lines: Vec<Line<'a>>,
     /// Its heading among the charts of its figure; empty for a single one.
     pub(crate) heading: String,
+}
+
+/// Something of a run of a flow, with the names of both.
+pub(crate) struct OfRun<R> {
+    pub(crate) flow: String,
+    pub(crate) run: String,
+    pub(crate) value: R,
 }
 
 #[derive(Debug)]
@@ -104,7 +109,26 @@ impl<'a> Groups<'a> {
             most_charts: 1,
             least_places: 1,
         };
-        grouped(samples, &rule)
+        Groups::new(samples, &rule)
+    }
+
+    /// What `value` makes of each run that counts, by flow, and the flows that have such runs.
+    pub(crate) fn of_runs<R>(
+        sides: Sides<'a>,
+        value: impl Fn(&Sample<'a>, &Observation<'a>) -> Option<R>,
+    ) -> (Groups<'a>, Vec<Vec<OfRun<R>>>) {
+        let mut samples = Sample::of_sides(sides.new.into());
+        samples.retain(|sample| sample.counted().any(|run| value(sample, run).is_some()));
+        let groups = Groups::of_flows(samples);
+        let flows = groups.flows().into_iter().map(|(flow, sample)| {
+            let runs = sample.counted().filter_map(|counted| {
+                let value = value(sample, counted)?;
+                Some(OfRun { flow: flow.clone(), run: sample.run_name(counted.run), value })
+            });
+            runs.collect()
+        });
+        let runs = flows.collect();
+        (groups, runs)
     }
 
     /// The flows of [`Groups::of_flows`], named by their cases, and those of one case by what they differ in.
@@ -268,81 +292,85 @@ fn without(key: &[Setting], others: &[Setting]) -> Vec<Setting> {
     key.iter().copied().filter(|setting| !others.contains(setting)).collect()
 }
 
-fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
+/// `1 case is`, `2 cases are`.
+fn are(count: usize, word: &str) -> String {
+    format!("{} {}", counted(count, word), if count == 1 { "is" } else { "are" })
 }
 
-/// Groups what `rule` finds a place for.
-pub(crate) fn grouped<'a>(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'a> {
-    let mut placed: Vec<Placed<'a>> =
-        samples.into_iter().filter_map(|sample| Some(((rule.place)(&sample)?, sample))).collect();
-    let mut notes = Vec::new();
-    let mut key = key_of(&placed, rule.axis);
-    if key.contains(&Setting::Revision) {
-        let older = keep_newest(&mut placed, &key);
-        if older > 0 {
-            let (ones, are) = (plural(older, "one"), are(older));
-            notes.push(format!(
-                "Each case has its newest {MOST_REVISIONS} revisions. {older} older {ones} {are} in the trend."
-            ));
+impl<'a> Groups<'a> {
+    /// Groups what `rule` finds a place for.
+    pub(crate) fn new(samples: Vec<Sample<'a>>, rule: &Rule<'_>) -> Groups<'a> {
+        let mut placed: Vec<Placed<'a>> = samples
+            .into_iter()
+            .filter_map(|sample| Some(((rule.place)(&sample)?, sample)))
+            .collect();
+        let mut notes = Vec::new();
+        let mut key = key_of(&placed, rule.axis);
+        if key.contains(&Setting::Revision) {
+            let older = keep_newest(&mut placed, &key);
+            if older > 0 {
+                notes.push(format!(
+                    "Each case has its newest {MOST_REVISIONS} revisions. {} in the trend.",
+                    are(older, "older one")
+                ));
+            }
+            key = key_of(&placed, rule.axis);
         }
-        key = key_of(&placed, rule.axis);
-    }
-    let (mut lines, hidden) = lines_of(placed, &mut key, rule);
-    if hidden > 0 {
-        let (cases, are) = (plural(hidden, "repeated case"), are(hidden));
-        notes.push(format!("{hidden} {cases} {are} hidden."));
-    }
-    let count = lines.len();
-    lines.retain(|line| line.points.len() >= rule.least_places);
-    let alone = count - lines.len();
-    if rule.axis == Setting::Files && alone > 0 {
-        let (cases, are) = (plural(alone, "case"), are(alone));
-        notes.push(format!("{alone} {cases} {are} not drawn: only one file has these settings."));
-    }
-    let mut charts = vec![lines];
-    for setting in rule.apart {
-        charts = charts.into_iter().flat_map(|chart| parted_by(chart, *setting)).collect();
-    }
-    charts = charts
-        .into_iter()
-        .flat_map(|chart| split(chart, &key, rule.most_lines))
-        .filter(|chart| !chart.is_empty())
-        .collect();
-    if charts.len() > rule.most_charts {
-        notes.push(format!(
+        let (mut lines, hidden) = lines_of(placed, &mut key, rule);
+        if hidden > 0 {
+            notes.push(format!("{} hidden.", are(hidden, "repeated case")));
+        }
+        let count = lines.len();
+        lines.retain(|line| line.points.len() >= rule.least_places);
+        let alone = count - lines.len();
+        if rule.axis == Setting::Files && alone > 0 {
+            let cases = are(alone, "case");
+            notes.push(format!("{cases} not drawn: only one file has these settings."));
+        }
+        let mut charts = vec![lines];
+        for setting in rule.apart {
+            charts = charts.into_iter().flat_map(|chart| parted_by(chart, *setting)).collect();
+        }
+        charts = charts
+            .into_iter()
+            .flat_map(|chart| split(chart, &key, rule.most_lines))
+            .filter(|chart| !chart.is_empty())
+            .collect();
+        if charts.len() > rule.most_charts {
+            notes.push(format!(
             "The figure has {} of {} charts, those with the most cases. The table of all cases has the others.",
             rule.most_charts,
             charts.len()
         ));
-        keep_largest(&mut charts, rule.most_charts);
-    }
-    let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
-        .partition(|setting| charts.iter().any(|chart| differs(chart, *setting)));
-    let mut drawn: Vec<&Line<'a>> = charts.iter().flatten().collect();
-    let telling: Vec<Setting> = shared
-        .iter()
-        .filter(|setting| differs(drawn.iter().copied(), **setting))
-        .copied()
-        .collect();
-    drawn.sort_by(|a, b| by_settings(a, b, &key));
-    let names = each_once(drawn.iter().map(|line| name_by(line, &inside)));
-    let others = without_side(&inside);
-    let styles = each_once(drawn.iter().map(|line| name_by(line, &others)));
-    Groups {
-        groups: charts
-            .into_iter()
-            .map(|chart| Group {
-                heading: joined(telling.iter().map(|it| plain(*it, chart[0].value(*it)))),
-                lines: chart,
-            })
-            .collect(),
-        axis: rule.axis,
-        notes,
-        key,
-        inside,
-        names,
-        styles,
+            keep_largest(&mut charts, rule.most_charts);
+        }
+        let (inside, shared): (Vec<Setting>, Vec<Setting>) = (key.iter().copied())
+            .partition(|setting| charts.iter().any(|chart| differs(chart, *setting)));
+        let mut drawn: Vec<&Line<'a>> = charts.iter().flatten().collect();
+        let telling: Vec<Setting> = shared
+            .iter()
+            .filter(|setting| differs(drawn.iter().copied(), **setting))
+            .copied()
+            .collect();
+        drawn.sort_by(|a, b| by_settings(a, b, &key));
+        let names = each_once(drawn.iter().map(|line| name_by(line, &inside)));
+        let others = without_side(&inside);
+        let styles = each_once(drawn.iter().map(|line| name_by(line, &others)));
+        Groups {
+            groups: charts
+                .into_iter()
+                .map(|chart| Group {
+                    heading: joined(telling.iter().map(|it| plain(*it, chart[0].value(*it)))),
+                    lines: chart,
+                })
+                .collect(),
+            axis: rule.axis,
+            notes,
+            key,
+            inside,
+            names,
+            styles,
+        }
     }
 }
 

@@ -18,10 +18,10 @@ use results::{
 use settings::{Pattern, ROWS};
 
 use crate::observe::{Metric, Observation, Observed, Spread};
-use crate::show::plot::{
-    figure::Cell,
-    rows::case_settings::{Setting, Value},
-};
+use crate::show::plot::{figure::Cell, rows::case_settings::Value};
+
+pub(crate) use case_settings::{Setting, device_words, minute, revision};
+pub(crate) use groups::{Group, Groups, Line, OfRun, joined, range};
 
 /// A flow of a case and its settings; files of one revision are launches of it.
 #[derive(Clone, Debug)]
@@ -84,6 +84,11 @@ impl<'a> Sample<'a> {
 
     pub(crate) fn spread(&self, metric: Metric) -> Option<Spread> {
         self.observed.spread(metric)
+    }
+
+    /// Median, lowest and highest of a metric, as its column has them.
+    pub(crate) fn spread_cells(&self, metric: Metric) -> [Cell; 3] {
+        Cell::of_spread(metric, self.spread(metric))
     }
 
     /// A run's number, with its file where there are several.
@@ -252,22 +257,12 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     if !cases.any(is_of_pattern) {
         return Cow::Borrowed(results);
     }
-    Cow::Owned(
-        results
-            .iter()
-            .map(|loaded| {
-                let summed = loaded
-                    .result
-                    .cases
-                    .iter()
-                    .map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
-                Loaded {
-                    path: loaded.path.clone(),
-                    result: loaded.result.with_cases(summed.collect()),
-                }
-            })
-            .collect(),
-    )
+    let sum_or_own = |case| if is_of_pattern(case) { sum(case) } else { case.clone() };
+    let summed = results.iter().map(|Loaded { path, result }| {
+        let shown = result.cases.iter().map(sum_or_own).collect();
+        Loaded { path: path.clone(), result: result.with_cases(shown) }
+    });
+    Cow::Owned(summed.collect())
 }
 
 pub(super) fn is_of_pattern(case: &CaseResult) -> bool {

@@ -124,19 +124,14 @@ fn open_loops_are_in_no_figure_of_throughput() {
             .collect()
     };
     let (cases, closed) = (with_rates(&["10%", "50%"]), with_rates(&["closed"]));
-    let of_throughput: [Maker; 5] = [
-        |it| specs::BANDWIDTH_BY_SIZE.figures(it),
-        |it| specs::RATE_BY_QPS.figures(it),
-        |it| specs::RATE_BY_WORKERS.figures(it),
-        |it| specs::MAP_OF_QPS.figures(it),
-        |it| paths(it),
-    ];
+    let of_sizes = [specs::BANDWIDTH_BY_SIZE, specs::RATE_BY_QPS, specs::RATE_BY_WORKERS];
+    let of_throughput = of_sizes.into_iter().chain([specs::MAP_OF_QPS]);
     // Beside closed loops they change nothing.
     let both = [&cases[..], &closed].concat();
-    for (number, figures) in of_throughput.into_iter().enumerate() {
-        assert!(figures(&one_file(cases.clone())).is_empty(), "{number}");
-        let of_closed = figures(&one_file(closed.clone()));
-        assert_eq!(figures(&one_file(both.clone())), of_closed, "{number}");
+    for spec in of_throughput.chain(specs::LATENCY_BY_THROUGHPUT) {
+        let figures = |measured: &[CaseResult]| spec.figures(&one_file(measured.to_vec()));
+        assert!(figures(&cases).is_empty(), "{}", spec.id);
+        assert_eq!(figures(&both), figures(&closed), "{}", spec.id);
     }
     // Nothing stepped, so bandwidth alone is drawn.
     let files = [(0, "a"), (1, "b")].map(|(index, git)| file(index, "host", git, both.clone()));

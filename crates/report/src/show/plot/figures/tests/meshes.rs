@@ -6,19 +6,17 @@ use results::sample::{
 };
 
 use super::*;
-use crate::show::plot::{
-    figure::Section,
-    figures::nodes::{self, Racks},
-    rows,
+use crate::show::{
+    page::Page,
+    plot::{figures::nodes, rows},
 };
-use crate::show::{page::Page, plot};
 
-fn of(results: &[Loaded], racks: &Racks) -> Section {
-    nodes::section(results, &rows::of_patterns(results), racks)
+fn of(results: &[Loaded], racks: &Racks) -> Vec<Figure> {
+    nodes::drawn(results, &rows::of_patterns(results), racks).figures
 }
 
 fn drawn(result: ResultFile) -> Vec<Figure> {
-    of(&[loaded(result)], &Racks::default()).figures
+    of(&[loaded(result)], &Racks::default())
 }
 
 /// So many nodes a rack.
@@ -63,7 +61,7 @@ fn figures_of_nodes_are_fit_to_be_seen_with_few_and_many() {
             let pattern = result.cases[0].config.pattern.clone();
             let results = [loaded(result)];
             for racks in &all_racks {
-                let Section { figures, .. } = of(&results, racks);
+                let figures = of(&results, racks);
                 assert!(!figures.is_empty() || nodes == 2, "{nodes} {pattern:?}");
                 for figure in figures {
                     assert_eq!(unfit(&figure), [""; 0], "{nodes} {pattern:?} {}", figure.id);
@@ -116,11 +114,21 @@ fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
 }
 
 #[test]
+fn without_a_median_nothing_is_drawn() {
+    let mut file = Mesh::new(8).all_to_all();
+    for flow in file.cases[0].runs.iter_mut().flat_map(|run| &mut run.flows) {
+        flow.totals.gbit_per_s = Some(0.0);
+        flow.latency_ns = None;
+    }
+    assert_eq!(ids(&drawn(file)), [""; 0]);
+}
+
+#[test]
 fn racks_part_the_map() {
     let results = [loaded(Mesh::new(12).pairs())];
     let racks: Racks =
         (1..=12).map(|node| (format!("node{node}"), format!("r{}", 3 - node % 3))).collect();
-    let figures = of(&results, &racks).figures;
+    let figures = of(&results, &racks);
     let order: Vec<&str> = figures[0].tables[0].columns[1..].iter().map(|it| &*it.name).collect();
     assert_eq!(order[..5], ["node2", "node5", "node8", "node11", "node1"]);
     assert_eq!(figures[0].svg.matches(">r2<").count(), 2);
