@@ -135,6 +135,7 @@ pub(crate) fn assemble(
     let windows = windows(case, &reports, &learnt.clocks);
     add_counters(nodes, &mut reports, &mut run);
     add_flows(case, nodes, &mut reports, &mut run);
+    add_doubts(nodes, &mut reports, &mut run);
     add_overlap(&windows, &mut run);
     for flow in &mut run.flows {
         let (seconds, steady) = match &set_up {
@@ -242,6 +243,21 @@ fn add_overlap(windows: &[(&Flow, Span)], run: &mut Run) {
     };
     for flow in &mut run.flows {
         flow.window.doubts.push(doubt.clone());
+    }
+}
+
+/// What nodes doubt of all that they measured, in each flow of theirs, once of a kind.
+fn add_doubts(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
+    for (number, report) in reports {
+        let name = nodes.get(*number).map_or("", |node| &node.name);
+        for doubt in report.doubts.drain(..) {
+            let own = run.flows.iter_mut().filter(|flow| flow.from == name || flow.to == name);
+            for flow in own.filter(|flow| !flow.window.has_doubt(doubt.kind)) {
+                let message = format!("{name}: {}", doubt.message);
+                // It may be the reason for others.
+                flow.window.doubts.insert(0, Doubt { kind: doubt.kind, message });
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use datapath::{
     Layout, QpReport, Trouble, WindowEdges, WindowProgress, WorkerReport, received_bytes,
 };
-use machine::device::Lossless;
+use machine::{control_groups::CpuQuota, device::Lossless};
 use metrics::{
     self, Clock, EMBEDDED_DRIVER, counters::Growth, latency::Recorder, limits::protocol_efficiency,
     steady::drift,
@@ -379,6 +379,25 @@ const EDGE_MATTERS: f64 = 0.01;
 /// missing.
 const AWAY_MATTERS: f64 = 0.02;
 
+/// A node whose threads a quota of CPU time stopped for this part of its window, summed over CPUs, is reported.
+const THROTTLED_MATTERS: f64 = 0.02;
+
+/// A doubt where a quota of CPU time kept threads of this process from CPUs for so long within `seconds`.
+pub(crate) fn quota_doubt(
+    quota: Option<&CpuQuota>,
+    throttled_seconds: f64,
+    seconds: f64,
+) -> Option<Doubt> {
+    let CpuQuota { group, cpus } = quota?;
+    (throttled_seconds >= THROTTLED_MATTERS * seconds).then(|| Doubt {
+        kind: DoubtKind::CpuQuota,
+        message: format!(
+            "the quota of control group {group}, {cpus:.1} CPUs, stopped threads for {:.1} ms of {seconds:.3} s",
+            throttled_seconds * 1e3
+        ),
+    })
+}
+
 /// The windows of an end's workers, in the order of the workers.
 pub struct Windows {
     /// Length of each window; `None` for a worker without one.
@@ -552,6 +571,19 @@ mod tests {
         assert!((windows.seconds_for([0, 50, 0]) - 0.5).abs() < 1e-12);
         assert!((windows.seconds_for([0, 0, 0]) - 0.75).abs() < 1e-12);
         assert!(none.seconds_for([]).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_quota_that_stopped_threads_for_2_percent_is_said() {
+        let quota = CpuQuota { group: "/docker/7".into(), cpus: 1.5 };
+        assert_eq!(quota_doubt(Some(&quota), 0.019, 1.0), None);
+        assert_eq!(quota_doubt(None, 0.5, 1.0), None);
+        let doubt = quota_doubt(Some(&quota), 0.5, 1.0).unwrap();
+        assert_eq!(doubt.kind, DoubtKind::CpuQuota);
+        assert_eq!(
+            doubt.message,
+            "the quota of control group /docker/7, 1.5 CPUs, stopped threads for 500.0 ms of 1.000 s"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use machine::device::Lossless;
 use plan::{FlowDevice, Side};
 use results::model::{
-    ConnectStep, Device, EndMemory, FlowResult, Latency, LossUnknown, PathEvent, QpResult,
+    ConnectStep, Device, Doubt, EndMemory, FlowResult, Latency, LossUnknown, PathEvent, QpResult,
     ReceiveQueues, Received, WorkerResult,
 };
 use verbs::{Network, Port, PortLimits};
@@ -60,6 +60,9 @@ pub struct NodeReport {
     pub machine_cpu_seconds: Option<f64>,
     /// Where set-up was measured: what came of it.
     pub set_up: Option<SetUpReport>,
+    /// Reasons to doubt all that it measured; the coordinator knows the node.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<Doubt>,
 }
 
 /// One end of a flow.

@@ -1,6 +1,9 @@
 //! Checks adapters and cores: PCIe links and their ordering, NUMA nodes, frequencies and interrupts.
 
-use machine::threads::{CoreList, cores_of_node};
+use machine::{
+    control_groups::{CpuQuota, cpu_quota},
+    threads::{CoreList, cores_of_node},
+};
 use protocol::node_report::{Check, Finding};
 use verbs::Driver;
 
@@ -184,9 +187,25 @@ const IRQBALANCE: Check = Check::new(
     "it moves interrupts between cores during a measurement, which slows workers there",
 );
 
-/// Checks the frequency governor, which may slow cores down, and irqbalance, which moves interrupts between them.
+const QUOTA: Check = Check::new(
+    "CPU quota",
+    "a control group with a quota stops all its threads, also those that poll, for the rest of each period (0.1 s) when it is \
+     used up",
+);
+
+/// Checks the frequency governor, which may slow cores down, irqbalance, which moves interrupts between them, and quotas of CPU time.
 pub(super) fn check_cpu(subject: &Subject<'_>) -> Vec<Finding> {
-    vec![governor(subject), irqbalance(subject)]
+    vec![governor(subject), irqbalance(subject), quota(subject)]
+}
+
+fn quota(subject: &Subject<'_>) -> Finding {
+    match cpu_quota(subject.machine.root()) {
+        None => QUOTA.ok("none"),
+        Some(CpuQuota { group, cpus }) => QUOTA.warning(
+            format!("control group {group} has {cpus:.1} CPUs: a worker that polls takes a whole one"),
+            "raise it (`docker run --cpus`, a pod's CPU limit, cpu.max), or take --poll event and fewer workers",
+        ),
+    }
 }
 
 fn governor(subject: &Subject<'_>) -> Finding {
@@ -314,6 +333,26 @@ mod tests {
         assert_eq!(outcome(found), (State::Warning, "powersave on 1 of 2 cores"));
         let none = findings(&Tree::new(&[]), check_cpu);
         assert!(none.iter().all(|it| it.state == State::Ok));
+    }
+
+    #[test]
+    fn a_quota_of_cpu_time_is_a_warning() {
+        let tree = tree();
+        tree.add(
+            "proc/self",
+            &[
+                ("cgroup", "0::/\n"),
+                ("mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ],
+        );
+        let of_quota = |limit| {
+            tree.add("sys/fs/cgroup", &[("cpu.max", limit)]);
+            findings(&tree, check_cpu).remove(2)
+        };
+        assert_eq!(of_quota("max 100000\n").state, State::Ok);
+        let limited = of_quota("150000 100000\n");
+        let words = "control group / has 1.5 CPUs: a worker that polls takes a whole one";
+        assert_eq!(outcome(&limited), (State::Warning, words));
     }
 
     #[test]

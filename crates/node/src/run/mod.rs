@@ -637,6 +637,7 @@ impl<'a> Run<'a> {
             engine_cores,
             machine_cpu_seconds: notes.cpu_times.machine_seconds,
             set_up: notes.set_up,
+            doubts: notes.doubts,
         })))?;
         self.ends.clear();
         let (expected, limit) = self.state.expects();

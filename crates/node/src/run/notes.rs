@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use machine::control_groups::{cpu_quota, throttled_seconds};
 use metrics::{
     IntervalLatency, QpTimeline, Timeline,
     counters::{CounterWatch, Growth, Reading, why_loss_is_unknown},
@@ -15,15 +16,18 @@ use protocol::{
     message::{Progress, RunMessage},
     node_report::{DeviceCounters, SetUpReport},
 };
-use results::model::LossUnknown;
+use results::model::{Doubt, LossUnknown};
 use settings::Stop;
 use softroce::transport::ENGINE_CPU_NS;
 use verbs::{Context, Port, kernel_driver};
 
 use crate::{
-    outcome::add_growth,
+    outcome::{add_growth, quota_doubt},
     run::{FlowEnd, flow_end::senders},
 };
+
+/// Below it are the kernel's files.
+const ROOT: &str = "/";
 
 /// Interval between a node's progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
@@ -42,6 +46,7 @@ pub(crate) struct Notes {
     pub(crate) loss_unknown: Vec<LossUnknown>,
     cpu_watch: Option<CpuWatch>,
     pub(crate) cpu_times: CpuTimes,
+    pub(crate) doubts: Vec<Doubt>,
     pub(crate) set_up: Option<SetUpReport>,
 }
 
@@ -101,6 +106,7 @@ impl Notes {
     /// Ends both watches, if there are any. The windows have this length, or just end.
     pub(crate) fn read_counters(&mut self, window: Option<Duration>) {
         if let Some(watch) = self.cpu_watch.take() {
+            self.doubts.extend(watch.doubt());
             self.cpu_times = watch.finish(window);
         }
         for (name, watch) in self.watches.drain(..) {
@@ -207,11 +213,27 @@ pub(crate) struct CpuWatch {
     contexts: Vec<Arc<Context>>,
     began: Instant,
     before: CpuTimes,
+    throttled_before_seconds: Option<f64>,
 }
 
 impl CpuWatch {
     pub(crate) fn start(contexts: Vec<Arc<Context>>) -> CpuWatch {
-        CpuWatch { began: Instant::now(), before: CpuTimes::read(&contexts), contexts }
+        CpuWatch {
+            began: Instant::now(),
+            before: CpuTimes::read(&contexts),
+            throttled_before_seconds: throttled_seconds(ROOT.as_ref()),
+            contexts,
+        }
+    }
+
+    /// Whether a quota of CPU time stopped threads of this process since.
+    fn doubt(&self) -> Option<Doubt> {
+        let now_seconds = throttled_seconds(ROOT.as_ref())?;
+        quota_doubt(
+            cpu_quota(ROOT.as_ref()).as_ref(),
+            now_seconds - self.throttled_before_seconds?,
+            self.began.elapsed().as_secs_f64(),
+        )
     }
 
     /// What was used since, in a window of this length, or in all of the time if it has none. A node looks each 10 ms, and its

@@ -7,7 +7,7 @@ use super::*;
 use crate::judge::finding::Severity;
 use results::model::{
     CaseConfig, Connect, Delivery, DoubtKind, EndMemory, FlowConfig, FlowResult, Latency,
-    LoadVerdict, PathEvent, PathEventKind, RegisteredBy, Totals,
+    LoadVerdict, NodeResult, PathEvent, PathEventKind, RegisteredBy, Totals,
 };
 use results::sample::mesh::{Mesh as Network, Slow};
 use results::sample::{self, cases, doubt, fairness, load_of, qp_timeline, with};
@@ -198,6 +198,8 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         ("lost messages", lost(0.031)),
         ("few lost messages", lost(0.00001)),
         ("packets sent again; congestion is none", with_events(&[Resent, Congestion])),
+        ("the embedded device sent packets again", on_embedded_device(with_events(&[Resent]))),
+        ("a quota of CPU time stopped workers", doubts(&[DoubtKind::CpuQuota])),
         ("no receive was posted; what followed is none", with_events(&[ReceiverNotReady, Resent])),
         ("the warm-up was too short", at("flows/0/window/warmup_steady=false")),
         ("one QP stands still", stalled(2..3)),
@@ -222,7 +224,8 @@ fn over_rails(runs: &[&[f64]]) -> ResultFile {
     file.cases.truncate(1);
     let case = &mut file.cases[0];
     case.config.settings.signal_every = 1;
-    let (config, run) = (case.config.flows[0].clone(), case.runs[0].clone());
+    let (config, mut run) = (case.config.flows[0].clone(), case.runs[0].clone());
+    run.nodes.iter_mut().for_each(|node| node.engine_cpu_seconds = None);
     case.config.flows = (0..runs[0].len())
         .map(|rail| FlowConfig {
             name: format!("forward@mlx5_{rail}"),
@@ -342,6 +345,14 @@ fn each_run(mut file: ResultFile, change: impl FnMut(&mut Run)) -> ResultFile {
     file
 }
 
+/// The same of nodes on the embedded device.
+fn on_embedded_device(file: ResultFile) -> ResultFile {
+    each_run(file, |run| {
+        let node = NodeResult { engine_cpu_seconds: Some(1.0), ..NodeResult::named("node1") };
+        run.nodes.push(node);
+    })
+}
+
 fn doubting(nodes: usize, is_doubtful: fn(&str, &str) -> bool) -> ResultFile {
     each_run(Network::quiet(nodes).pairs(), |run| {
         for flow in run.flows.iter_mut().filter(|flow| is_doubtful(&flow.from, &flow.to)) {
@@ -411,11 +422,15 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
         run.path_events.extend(refused);
     });
     let lossy_path = losing((8, 3), |from, to| (from, to) == ("node2", "node5"));
-    let doubtful_losses = each_run(lossy_path, |run| {
-        run.flows
-            .iter_mut()
-            .for_each(|flow| flow.window.doubts = vec![doubt(DoubtKind::EdgeMissed)]);
-    });
+    let doubt_all = |file| {
+        each_run(file, |run| {
+            run.flows
+                .iter_mut()
+                .for_each(|flow| flow.window.doubts = vec![doubt(DoubtKind::EdgeMissed)]);
+        })
+    };
+    let doubtful_losses = doubt_all(lossy_path);
+    let lossy_node = || losing((8, 1), |from, to| from == "node3" || to == "node3");
     let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
     let fan = Network::new(9).with(Slow::Sends(3, 0.6));
     let open = |slow| Network::quiet(8).with(slow).flag("rate", "20%").pairs();
@@ -447,7 +462,9 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
         ("seven lossy paths", losing((16, 3), |from, to| LOSSY.contains(&(from, to)))),
         ("a lossy sender", losing((8, 1), |from, _| from == "node3")),
         ("a lossy receiver", losing((8, 1), |_, to| to == "node3")),
-        ("a lossy node", losing((8, 1), |from, to| from == "node3" || to == "node3")),
+        ("a lossy node", lossy_node()),
+        ("a lossy node on the embedded device", on_embedded_device(lossy_node())),
+        ("no run on the embedded device counts", doubt_all(on_embedded_device(lossy_node()))),
         ("a sender met receivers that were not ready", not_ready),
         ("doubtful runs of a lossy path", doubtful_losses),
         ("flows failed", Network::quiet(4).failing(gone).pairs()),

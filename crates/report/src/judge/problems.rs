@@ -207,8 +207,11 @@ fn lost_packets(runs: &[Ran<'_>]) -> Option<Finding> {
     let counts: Vec<String> =
         sums.iter().map(|(kind, sum)| format!("{sum} {}", kind.words())).collect();
     let what = format!("{bad} lost packets or had late ones: {}", counts.join(", "));
-    let remedy =
-        "Look for a link with errors and for switches without flow control (rocebench doctor)";
+    let remedy = if bad.runs().any(Run::is_on_embedded_device) {
+        "The embedded device loses packets with --faults and where CPUs are busy: use fewer --workers, or more CPUs"
+    } else {
+        "Look for a link with errors and for switches without flow control (rocebench doctor)"
+    };
     let finding = bad.problem("lost_packets", what, remedy);
     Some(sums.iter().fold(finding, |finding, (kind, sum)| finding.with(key(kind.name()), *sum)))
 }
@@ -333,6 +336,7 @@ struct SlowRail<'a> {
     usual: f64,
     rails: usize,
     flows: &'a BTreeSet<(usize, usize)>,
+    is_embedded: bool,
 }
 
 impl SlowRail<'_> {
@@ -340,12 +344,13 @@ impl SlowRail<'_> {
         let (name, others) = (self.name(), self.rails.saturating_sub(1));
         let [value, usual] = [self.value, self.usual].map(|value| figure(metric, value));
         let than = than(metric, self.value / self.usual);
+        let look = if self.is_embedded { "CPUs" } else { "ports, cable and PCIe slots" };
         let (id, text) = if self.rails > 2 {
             (
                 "slow_rail",
                 format!(
                     "Rail {name} is slow: {value}, {than} the median {usual} of the other {others} ({case}). Look at its \
-                     ports, cable and PCIe slots."
+                     {look}."
                 ),
             )
         } else {
@@ -430,6 +435,9 @@ fn of_cases(cases: &[&CaseResult]) -> Vec<Finding> {
                 usual,
                 rails: rails.len(),
                 flows: &moved.flows,
+                is_embedded: cases
+                    .iter()
+                    .any(|case| case.runs.iter().any(Run::is_on_embedded_device)),
             });
         }
     }

@@ -156,6 +156,11 @@ const STOPPED: Reason = Reason {
 /// What is behind a doubt.
 pub fn reason(kind: DoubtKind) -> Reason {
     let [short, cause, remedy] = match kind {
+        DoubtKind::CpuQuota => [
+            "CPU quota",
+            "A CPU quota stopped the workers",
+            "Raise the quota (`docker run --cpus`, a pod's CPU limit, cpu.max), or use fewer workers",
+        ],
         DoubtKind::WindowLength | DoubtKind::EdgeMissed => [
             "CPU too busy",
             "The CPU was too busy",

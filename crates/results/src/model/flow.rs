@@ -546,6 +546,8 @@ names! {
     #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     DoubtKind {
+        /// A quota of CPU time (`cpu.max`) stopped threads of a node for 2 % of the window or more, summed over CPUs.
+        CpuQuota = "CPU quota",
         /// The window was at least 2 % longer or shorter than requested.
         WindowLength = "window length",
         /// A worker did not look at its CQs when the window opened or closed.

@@ -50,6 +50,11 @@ impl Run {
         self.nodes.iter().find(|node| node.name == name)
     }
 
+    /// Whether a node has the embedded device, so that figures are those of CPUs.
+    pub fn is_on_embedded_device(&self) -> bool {
+        self.nodes.iter().any(|node| node.engine_cpu_seconds.is_some())
+    }
+
     /// The flows that a node posts.
     pub fn flows_from<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a FlowResult> {
         self.flows.iter().filter(move |flow| flow.from == node)

@@ -25,6 +25,8 @@ pub struct Matrix {
     /// CPU time of each node's workers over the length of their windows, 0 to 1, the median over the runs: with `poll busy`
     /// less than 1 was taken by others. `None` where it is not known.
     pub cpu: Vec<Option<f64>>,
+    /// Whether nodes have the embedded device, whose figures are those of their CPUs.
+    pub is_embedded: bool,
 }
 
 /// All flows from one node to another.
@@ -129,6 +131,7 @@ impl Matrix {
             nodes: nodes.into_iter().map(str::to_owned).collect(),
             cells: cells.into_values().collect(),
             cpu: cpu.iter().map(|shares| median(shares)).collect(),
+            is_embedded: cases.iter().any(|case| case.runs.iter().any(Run::is_on_embedded_device)),
         }
     }
 

@@ -149,6 +149,7 @@ impl Matrix {
         let numbers = format!("{} of {}", own.join(" and "), number(metric, usual));
         let shares = self.little_cpu(node);
         let look = match shares {
+            None if self.is_embedded => "its CPUs".to_owned(),
             _ if self.settings.poll != PollMode::Busy => "its port, cable or CPU".to_owned(),
             None => "its port or cable".to_owned(),
             Some(shares) => {
@@ -182,6 +183,7 @@ impl Matrix {
     fn look_at_path(&self, ends: [usize; 2]) -> String {
         let [from, to] = ends.map(|end| self.name(end));
         match self.pattern {
+            Pattern::Loop if self.is_embedded => "its CPUs and memory".to_owned(),
             Pattern::Loop => "its CPU, memory and PCIe slot".to_owned(),
             Pattern::Incast(_) => format!("{from} and its path to {to}"),
             Pattern::Outcast(_) => format!("{to} and its path from {from}"),
@@ -226,6 +228,7 @@ impl Matrix {
         };
         let look = match place {
             Place::Path(from, to) => self.look_at_path([from, to]),
+            _ if self.is_embedded => "its CPUs".to_owned(),
             _ => "its port or cable".to_owned(),
         };
         let subject = self.subject(&nodes);
@@ -306,7 +309,8 @@ impl Matrix {
             let flows = doubtful.len();
             let (subject, names) = self.flows(doubtful, Place::From);
             let mut text = format!("No figure for {names}: each run is doubtful.");
-            if !subject.nodes.is_empty() {
+            // Where all are, no node stands out.
+            if !subject.nodes.is_empty() && flows < self.cells.len() {
                 text += &format!(" Look for other programs on {}.", some_names(&subject.nodes));
             }
             found.push(Finding::note("doubtful_flows", subject, text).with("flows", flows));
