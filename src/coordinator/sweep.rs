@@ -10,6 +10,7 @@ use node::connect_cm::check_port;
 use node::memory_needs::MemoryNeeds;
 use node::memory_place::check_gpus;
 use node::needs::{check_case, check_posts};
+use node::ports::is_on_loopback;
 use node::resources::NodeResources;
 use plan::{Case, FlowDevice, NodeRails, Nodes, Sweep};
 use protocol::failure::RunFailure;
@@ -152,7 +153,36 @@ fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
             })?;
         }
     }
+    let of_flows = sweep.cases.iter().flat_map(|case| &case.flows);
+    for flow in of_flows {
+        let ends = [flow.from, flow.to].map(|number| nodes.get(number as usize));
+        if let [Some(from), Some(to)] = ends {
+            check_reach(from, to)?;
+        }
+    }
     check_memory(sweep, nodes)
+}
+
+/// Refuses a flow between this machine and another one where an end's device is on loopback: packets to such an address
+/// stay on the machine that sends them.
+fn check_reach(from: &Node, to: &Node) -> Result<(), RunFailure> {
+    if from.link.is_within_host() == to.link.is_within_host() {
+        return Ok(());
+    }
+    let on_loopback =
+        [(from, to), (to, from)].into_iter().find(|(node, _)| is_on_loopback(&node.facts));
+    match on_loopback {
+        None => Ok(()),
+        Some((node, other)) => Err(RunFailure::refused(
+            format!(
+                "{}{} is on loopback, and {} is on another machine",
+                node.whose(),
+                printable(&node.facts.device.name, MOST_CHARACTERS),
+                other.name
+            ),
+            "name a device there that other machines reach with --device, such as soft1 (`rocebench devices`)",
+        )),
+    }
 }
 
 /// Checks that the nodes have memory for each case, those of this host together, and that what they tell each other

@@ -218,10 +218,18 @@ pub fn agree(link: &Link, port: &Port, stop: &AtomicBool) -> Result<Option<Netwo
     Ok(there.and_then(|there| port.toward(there)).filter(|it| port.may_move_to(*it)))
 }
 
-/// The address of a node's RoCE port.
+/// The address of a node's RoCE port, which other machines may reach.
 pub fn rdma_address(facts: &NodeFacts) -> Option<IpAddr> {
-    let address: IpAddr = facts.device.gid.as_ref()?.parse().ok()?;
-    (!facts.networks.is_empty()).then(|| address.to_canonical())
+    gid_address(facts).filter(|_| !facts.networks.is_empty())
+}
+
+/// Whether a node's port reaches its own machine only.
+pub fn is_on_loopback(facts: &NodeFacts) -> bool {
+    gid_address(facts).is_some_and(|address| address.is_loopback())
+}
+
+fn gid_address(facts: &NodeFacts) -> Option<IpAddr> {
+    Some(facts.device.gid.as_ref()?.parse::<IpAddr>().ok()?.to_canonical())
 }
 
 /// The answer to `ask_limits`.

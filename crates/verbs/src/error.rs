@@ -1,5 +1,6 @@
 //! Errors of verbs: the failed operation, its object, and advice.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::{fmt, io};
 
@@ -144,6 +145,13 @@ pub enum VerbsError {
         /// What does the same on other devices.
         instead: &'static str,
     },
+    #[error("{device} is on loopback, and {peer} is another machine")]
+    OnLoopback {
+        device: String,
+        peer: IpAddr,
+        /// A device that other machines may reach, if there is one.
+        instead: Option<String>,
+    },
     /// The file of `--pcap` cannot be written; the text names it and says what to do.
     #[error("{0}")]
     Capture(io::Error),
@@ -238,6 +246,16 @@ impl VerbsError {
                     "choose the embedded device with --device soft0; with Soft-RoCE, {instead}"
                 ));
             }
+            VerbsError::OnLoopback { instead: Some(name), .. } => {
+                return Some(format!("use {name} at that end: --device {name}"));
+            }
+            VerbsError::OnLoopback { instead: None, .. } => {
+                return Some(
+                    "give an interface there an address that is not link-local (`ip addr add ADDRESS/24 dev ETH`), \
+                     and leave SOFTROCE_ADDRESS out"
+                        .into(),
+                );
+            }
             VerbsError::Capture(_) => return None,
             VerbsError::Call { operation, source, .. } => (operation, source),
         };
@@ -248,8 +266,8 @@ impl VerbsError {
                  (`ibv_devinfo -v` lists them): a wrong GID is the usual cause"
             }
             (Operation::ModifyToRtr { .. }, libc::ETIMEDOUT) => {
-                "ping the peer from this GID's interface, and choose a GID in the right network with --gid-index: \
-                 the peer's address was not resolved there"
+                "ping the peer from this GID's interface, and choose another --device, or a GID in the right network \
+                 with --gid-index: the peer's address was not resolved there"
             }
             (Operation::ModifyToRtr { .. }, libc::ENETUNREACH | libc::EHOSTUNREACH) => {
                 "choose another GID with --gid-index: this one's interface has no route to the peer's GID"

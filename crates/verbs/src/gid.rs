@@ -282,9 +282,8 @@ pub fn prefixes_of_this_machine() -> Vec<(IpAddr, u8)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub local: IpAddr,
-    /// Both ends are on this machine: any of its addresses reaches the other end, and only one end can have UDP port
-    /// 4791 of the connection's own address.
-    pub within_host: bool,
+    /// The other end's address; `None` if it may be any.
+    pub peer: Option<IpAddr>,
     /// The network in which the nodes have ports, once they have agreed on one.
     pub network: Option<Network>,
 }
@@ -292,13 +291,18 @@ pub struct Route {
 impl Route {
     /// The route of a connection between these addresses.
     pub fn between(local: IpAddr, peer: IpAddr) -> Route {
-        let (local, peer) = (local.to_canonical(), peer.to_canonical());
-        Route { local, within_host: local.is_loopback() || local == peer, network: None }
+        Route { peer: Some(peer.to_canonical()), ..Route::to(local) }
     }
 
     /// The route of connections to this address from anywhere.
     pub fn to(local: IpAddr) -> Route {
-        Route::between(local, IpAddr::from([0, 0, 0, 0]))
+        Route { local: local.to_canonical(), peer: None, network: None }
+    }
+
+    /// Whether both ends are on this machine: any of its addresses reaches the other end, and only one end can have UDP
+    /// port 4791 of the connection's own address.
+    pub(super) fn is_within_host(&self) -> bool {
+        self.local.is_loopback() || self.peer == Some(self.local)
     }
 }
 

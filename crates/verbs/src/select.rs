@@ -407,7 +407,10 @@ pub fn select_or_embedded(
     };
     if let Some(name) = &request.device {
         return match embedded_device(name)? {
-            Some(device) => open_embedded(&device, request, None),
+            Some(device) => {
+                check_reaches(&device, route)?;
+                open_embedded(&device, request, None)
+            }
             None => Err(with_embedded(error, name, &embedded_devices()?)),
         };
     }
@@ -416,6 +419,7 @@ pub fn select_or_embedded(
     match (&error, choose_embedded(&devices, route)) {
         (VerbsError::NoUsablePort { .. }, _) if asks_for_a_port => Err(error),
         (VerbsError::NoDevice | VerbsError::NoUsablePort { .. }, Some(device)) => {
+            check_reaches(device, route)?;
             let others = matches!(error, VerbsError::NoUsablePort { .. });
             let mut port = open_embedded(device, request, Some(error.to_string()))?;
             if let Some(embedded) = &mut port.embedded {
@@ -465,25 +469,38 @@ fn with_embedded(error: VerbsError, name: &str, devices: &[EmbeddedDevice]) -> V
     VerbsError::NoSuchDevice { name: name.to_owned(), available }
 }
 
+/// Refuses a device on loopback where the other end is another machine: an address there has that machine for itself.
+fn check_reaches(device: &EmbeddedDevice, route: Option<Route>) -> Result<(), VerbsError> {
+    let Some(peer) = route.filter(|known| !known.is_within_host()).and_then(|known| known.peer)
+    else {
+        return Ok(());
+    };
+    if device.address.is_some_and(|address| !address.is_loopback()) {
+        return Ok(());
+    }
+    let devices = embedded_devices()?;
+    let instead = outside(&devices).map(|(other, _)| other.name.clone()).next();
+    Err(VerbsError::OnLoopback { device: device.name.clone(), peer, instead })
+}
+
+/// The devices that other machines may reach, with their addresses. A link-local address is valid on one interface only,
+/// which a device's address does not name.
+fn outside(devices: &[EmbeddedDevice]) -> impl Iterator<Item = (&EmbeddedDevice, IpAddr)> {
+    devices.iter().filter_map(|device| Some((device, device.address?))).filter(|(_, address)| {
+        let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        !address.is_loopback() && !link_local
+    })
+}
+
 /// The device for a route: that of its address, or else one that probably reaches the other end.
 fn choose_embedded(devices: &[EmbeddedDevice], route: Option<Route>) -> Option<&EmbeddedDevice> {
-    let Some(route) = route.filter(|route| !route.within_host) else {
+    let Some(local) = route.filter(|known| !known.is_within_host()).map(|known| known.local) else {
         return devices.first();
     };
-    // A link-local address is valid on one interface only, which a device's address does not name.
-    let outside: Vec<_> = devices
-        .iter()
-        .filter_map(|device| Some((device, device.address?)))
-        .filter(|(_, address)| {
-            let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
-            !address.is_loopback() && !link_local
-        })
-        .collect();
-    outside
-        .iter()
-        .find(|(_, address)| *address == route.local)
-        .or_else(|| outside.iter().find(|(_, address)| address.is_ipv4() == route.local.is_ipv4()))
-        .or_else(|| outside.first())
+    outside(devices)
+        .find(|(_, address)| *address == local)
+        .or_else(|| outside(devices).find(|(_, address)| address.is_ipv4() == local.is_ipv4()))
+        .or_else(|| outside(devices).next())
         .map_or_else(|| devices.first(), |(device, _)| Some(device))
 }
 
@@ -565,6 +582,29 @@ mod tests {
         ] {
             assert_eq!(chosen(&MACHINE, local, peer), name, "{local}");
         }
+    }
+
+    #[test]
+    fn another_machine_is_not_offered_a_device_on_loopback() {
+        for (addresses, number, peer, is_refused) in [
+            (&["", "192.0.2.2"][..], 0, "192.0.2.9", true),
+            (&["127.0.0.9"], 0, "192.0.2.9", true),
+            (&["", "192.0.2.2"], 1, "192.0.2.9", false),
+            (&["", "192.0.2.2"], 0, "192.0.2.2", false),
+        ] {
+            let route = Route::between("192.0.2.2".parse().unwrap(), peer.parse().unwrap());
+            let refused = check_reaches(&devices(addresses)[number], Some(route)).err();
+            assert_eq!(refused.is_some(), is_refused, "{addresses:?} {peer}: {refused:?}");
+        }
+        // Of link-local addresses none is taken, and what is left reaches nobody else.
+        let of_link = Route::between("fe80::1".parse().unwrap(), "fe80::2".parse().unwrap());
+        let left = devices(&["", "fe80::1"]);
+        let taken = choose_embedded(&left, Some(of_link)).unwrap();
+        let refused = check_reaches(taken, Some(of_link)).unwrap_err();
+        assert_eq!(refused.to_string(), "soft0 is on loopback, and fe80::2 is another machine");
+        assert!(refused.is_bad_input() && refused.hint().is_some());
+        // From anywhere somebody of this machine may come.
+        assert!(check_reaches(taken, Some(Route::to(of_link.local))).is_ok());
     }
 
     #[test]
