@@ -2,7 +2,7 @@
 # Stages: each is a process group of its own; what it leaves running is found, ended and counted as its failure. Sourced by
 # scripts/test and scripts/flakes.
 
-child='' failed=() summary=()
+child='' beside='' failed=() summary=()
 clock() { printf '%02d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }
 
 group_alive() { kill -0 -- "-$1" 2>/dev/null; }
@@ -18,6 +18,7 @@ stop() {
 	trap '' INT TERM HUP
 	echo "${0##*/}: stopped by a signal" >&2
 	[[ -z $child ]] || end_group "$child"
+	[[ -z $beside ]] || end_group "$beside"
 	exit 130
 }
 trap stop INT TERM HUP
@@ -47,6 +48,32 @@ stage() { # NAME CMD [ARG...]
 		failed+=("$name")
 	fi
 	return "$status"
+}
+
+# Stages at low priority beside others, for commands that leave a part of the CPUs unused.
+# shellcheck disable=SC2030
+begin_beside() { # FUNCTION: it has the stages
+	beside_files=$(mktemp -d) || exit 1
+	set -m
+	(
+		trap stop INT TERM HUP
+		renice -n 19 -p "$BASHPID" >/dev/null
+		beside='' child='' failed=() summary=()
+		"$1"
+		printf '%s\n' "${summary[@]}" >"$beside_files/summary"
+		((${#failed[@]} == 0)) || printf '%s\n' "${failed[@]}" >"$beside_files/failed"
+	) >"$beside_files/output" 2>&1 &
+	beside=$!
+	set +m
+}
+# shellcheck disable=SC2031
+end_beside() {
+	wait "$beside" || failed+=("beside")
+	beside=''
+	cat "$beside_files/output"
+	mapfile -t -O "${#summary[@]}" summary <"$beside_files/summary"
+	[[ ! -e $beside_files/failed ]] || mapfile -t -O "${#failed[@]}" failed <"$beside_files/failed"
+	rm -rf "$beside_files"
 }
 
 finish() {
