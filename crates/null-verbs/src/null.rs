@@ -191,7 +191,9 @@ impl Engine for Null {
         Ok(([NEXT_KEY.fetch_add(1, Ordering::Relaxed); 2], Box::new(())))
     }
 
-    fn deregister(&self, _lkey: u32) {}
+    fn deregister(&self, _lkey: u32) -> Result<(), c_int> {
+        Ok(())
+    }
 }
 
 impl Objects for Null {

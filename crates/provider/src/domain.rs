@@ -43,7 +43,7 @@ pub unsafe extern "C" fn alloc_pd(context: *mut ibv_context) -> *mut ibv_pd {
     }))
 }
 
-/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, QP, SRQ or AH, or is joined to another.
+/// `ibv_dealloc_pd(3)`. EBUSY while it has an MR, MW, QP, SRQ or AH, or is joined to another.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut ibv_pd) -> c_int {
     // SAFETY: a live domain, which goes if nobody uses it.
     zero_or_error(unsafe { Pd::from_raw(pd).users.none().map(|()| drop(Pd::take_back(pd))) })
@@ -157,12 +157,14 @@ pub unsafe extern "C" fn reg_dmabuf_mr(
     pointer_or_errno(unsafe { register(pd, start, length, iova, access, Some(descriptor)) })
 }
 
+/// `ibv_dereg_mr(3)`. EBUSY while a memory window is bound to it.
 pub unsafe extern "C" fn dereg_mr(mr: *mut ibv_mr) -> c_int {
     // SAFETY: a live region of an open context.
     zero_or_error(unsafe {
-        Context::own((*mr).context).map(|context| {
-            context.engine().deregister((*mr).lkey);
+        Context::own((*mr).context).and_then(|context| {
+            context.engine().deregister((*mr).lkey)?;
             drop(Mr::take_back(mr));
+            Ok(())
         })
     })
 }

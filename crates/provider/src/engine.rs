@@ -8,8 +8,8 @@ use std::os::raw::c_int;
 
 use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_context, ibv_cq, ibv_cq_init_attr_ex, ibv_device_attr, ibv_gid_entry,
-    ibv_mtu, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_type,
-    ibv_srq, ibv_srq_init_attr, verbs_context,
+    ibv_mtu, ibv_mw_type, ibv_pd, ibv_port_attr, ibv_qp, ibv_qp_attr, ibv_qp_cap, ibv_qp_init_attr,
+    ibv_qp_type, ibv_srq, ibv_srq_init_attr, verbs_context,
 };
 
 use crate::context::Context;
@@ -104,7 +104,22 @@ pub trait Engine: Send + Sync + 'static {
         Err(libc::EOPNOTSUPP)
     }
 
-    fn deregister(&self, lkey: u32);
+    /// Ends a region.
+    ///
+    /// # Errors
+    /// EBUSY while a memory window is bound to it.
+    fn deregister(&self, lkey: u32) -> Result<(), c_int>;
+
+    /// Makes a memory window that is not bound, and returns its key.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP where there are none.
+    fn allocate_window(&self, _pd: u32, _mw_type: ibv_mw_type::Type) -> Result<u32, c_int> {
+        Err(libc::EOPNOTSUPP)
+    }
+
+    /// Ends a window that was made with this key.
+    fn free_window(&self, _rkey: u32) {}
 }
 
 /// A CQ that is to be made.

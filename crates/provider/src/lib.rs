@@ -21,6 +21,7 @@ mod engine;
 mod errno;
 mod events;
 mod lock;
+mod mw;
 mod object;
 mod qp;
 mod query;
@@ -38,6 +39,7 @@ pub use engine::{
 pub use errno::{code, last_errno, minus_one_or_zero, pointer_or_errno, set_errno, zero_or_error};
 pub use events::{Acks, AsyncEvent, CqNotifier, ObjectEvents, Queue, Source};
 pub use lock::Lock;
+pub use mw::Binding;
 pub use object::{Behind, Object, Use, Users};
 pub use qp::{Change, new_qp, required};
 pub use query::{DEFAULT_PKEY, fill_as_known, mtu_bytes, mtu_code};
@@ -55,6 +57,7 @@ pub mod verbs {
     pub use crate::domain::{
         alloc_pd, dealloc_pd, dereg_mr, reg_dmabuf_mr, reg_mr, reg_mr_iova, reg_mr_iova2,
     };
+    pub use crate::mw::{alloc_mw, dealloc_mw};
     pub use crate::qp::{
         create_qp, destroy_qp, modify_qp, modify_qp_udp_sport, qp_to_qp_ex, query_qp,
     };

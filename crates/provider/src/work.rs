@@ -6,6 +6,7 @@ use std::slice;
 use rdma_sys::{ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge, ibv_wr_opcode};
 
 use crate::errno::zero_or_error;
+use crate::mw::Binding;
 
 /// A piece of registered memory; the layout is that of `ibv_sge`.
 #[repr(C)]
@@ -58,6 +59,26 @@ pub enum Operation {
         compare: u64,
         swap: u64,
     },
+    /// Binds a memory window of this end, or unbinds one: what a [`Binding`] has, without its padding.
+    Bind { rkey: u32, new_rkey: u32, lkey: u32, access: u8, address: u64, length_bytes: u64 },
+    /// Invalidates a memory window of this end.
+    Invalidate {
+        /// The window's key.
+        rkey: u32,
+    },
+}
+
+impl Operation {
+    /// Whether the peer answers with data: a READ or atomic.
+    pub fn is_fetch(self) -> bool {
+        use Operation::{CompareSwap, FetchAdd, Read};
+        matches!(self, Read { .. } | FetchAdd { .. } | CompareSwap { .. })
+    }
+
+    /// Whether it is done at this end, without a packet.
+    pub fn is_local(self) -> bool {
+        matches!(self, Operation::Bind { .. } | Operation::Invalidate { .. })
+    }
 }
 
 /// The location of a request's bytes.
@@ -96,7 +117,7 @@ impl<'a, D> SendRequest<'a, D> {
     /// As for libibverbs: what the request points to is there, its unions are those of its operation.
     ///
     /// # Errors
-    /// EINVAL for unknown operations.
+    /// EINVAL for unknown operations, and as of [`Binding::of_type_2`].
     #[inline(always)]
     pub unsafe fn from_wr(wr: &ibv_send_wr, datagram: Option<D>) -> Result<Self, c_int> {
         use ibv_wr_opcode as Opcode;
@@ -128,6 +149,15 @@ impl<'a, D> SendRequest<'a, D> {
                 },
                 None,
             ),
+            Opcode::IBV_WR_LOCAL_INV => (Operation::Invalidate { rkey: immediate }, None),
+            Opcode::IBV_WR_BIND_MW => {
+                // SAFETY: this operation has this member, with a live window and a region that is live or null.
+                let binding = unsafe {
+                    let bind = wr.bind_mw_tso_union.bind_mw;
+                    Binding::of_type_2(bind.mw, bind.rkey, &bind.bind_info)?
+                };
+                (binding.into(), None)
+            }
             _ => return Err(libc::EINVAL),
         };
         let has = |flag: ibv_send_flags| wr.send_flags & flag.0 != 0;

@@ -240,6 +240,8 @@ impl Fabric {
                 let from = Remote { address, rkey, length: ATOMIC_BYTES, need: REMOTE_ATOMIC };
                 self.fetch(&requester, &responder, wr, from, ibv_wc_opcode::IBV_WC_COMP_SWAP)
             }
+            // Refused when it was posted.
+            Operation::Bind { .. } | Operation::Invalidate { .. } => Err(IBV_WC_LOC_QP_OP_ERR),
         }
     }
 

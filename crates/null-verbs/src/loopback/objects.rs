@@ -46,8 +46,9 @@ impl Engine for Loopback {
         }))
     }
 
-    fn deregister(&self, lkey: u32) {
+    fn deregister(&self, lkey: u32) -> Result<(), c_int> {
         fabric().memory.forget(lkey);
+        Ok(())
     }
 }
 

@@ -18,6 +18,7 @@ pub enum Status {
     LocalLengthError = 1,
     LocalProtectionError = 4,
     FlushError = 5,
+    MwBindError = 6,
     LocalAccessError = 8,
     RemoteInvalidRequestError = 9,
     RemoteAccessError = 10,
@@ -36,6 +37,8 @@ pub enum CompletionKind {
     RdmaRead = 2,
     CompareSwap = 3,
     FetchAdd = 4,
+    BindMw = 5,
+    LocalInvalidate = 6,
     Receive = 128,
     ReceiveRdmaWithImmediate = 129,
 }

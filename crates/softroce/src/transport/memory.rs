@@ -1,6 +1,6 @@
 //! The memory of programs: regions, their keys and access rights, and copying to and from them.
 //!
-//! [`Memories::resolve`] is the only way from an address in a request to a pointer. This is the only file of the
+//! [`Memories::resolve`], and `resolve_remote` of `windows`, are the only ways from an address in a request to a pointer. This is the only file of the
 //! transport that accesses a program's memory: every pointer comes from there, and the tables stay locked for
 //! reading, so the region stays registered.
 //!
@@ -14,7 +14,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use fastrand::Rng;
-use provider::Sge;
+use provider::{Lock, Sge};
+
+use crate::transport::windows::Windows;
 
 /// A protection domain's number, unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,10 @@ impl Access {
     pub const REMOTE_READ: Access = Access(4);
     /// The peer may do atomics.
     pub const REMOTE_ATOMIC: Access = Access(8);
+    /// Memory windows may be bound to it.
+    pub const BIND: Access = Access(0x10);
+    /// Addresses begin with 0.
+    pub const ZERO_BASED: Access = Access(0x20);
 
     /// Whether it includes all of `other`.
     pub fn allows(self, other: Access) -> bool {
@@ -52,7 +58,7 @@ pub struct Region {
     pub access: Access,
 }
 
-/// Why a region was not registered.
+/// Why a region was not registered, or stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// Remote writing or atomics without local writing, or an address range that wraps (EINVAL).
@@ -60,21 +66,26 @@ pub enum MemoryError {
     Invalid,
     #[error("there are no more memory keys")]
     Full,
+    /// A window is bound to the region (EBUSY).
+    #[error("a memory window is bound to the region")]
+    InUse,
 }
 
 /// The most regions of a device: few of all keys, so that one that is free is soon found and none is soon guessed.
 pub const MAX_REGIONS: usize = (1 << 24) - 1;
 
-/// The regions of a device by key.
+/// The regions and windows of a device by key.
 #[derive(Default)]
 pub(crate) struct Memories {
-    regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
-    keys: Unguessable,
+    pub(crate) regions: HashMap<u32, Region, BuildHasherDefault<KeyHasher>>,
+    /// Bound and invalidated by threads that send, while the tables are locked for reading.
+    pub(crate) windows: Lock<Windows>,
+    pub(crate) keys: Unguessable,
 }
 
 /// Hashes a key of which all bits are random already: a multiplication spreads them to where the table looks.
 #[derive(Default)]
-struct KeyHasher(u64);
+pub(crate) struct KeyHasher(u64);
 
 impl Hasher for KeyHasher {
     fn finish(&self) -> u64 {
@@ -112,15 +123,19 @@ impl Memories {
         }
         // No region has key 0.
         let mut key = 0;
-        while key == 0 || self.regions.contains_key(&key) {
+        while key == 0 || self.regions.contains_key(&key) || self.is_of_window(key) {
             key = self.keys.draw() as u32;
         }
         self.regions.insert(key, region);
         Ok(key)
     }
 
-    pub(crate) fn remove(&mut self, key: u32) {
+    pub(crate) fn remove(&mut self, key: u32) -> Result<(), MemoryError> {
+        if self.has_windows(key) {
+            return Err(MemoryError::InUse);
+        }
         self.regions.remove(&key);
+        Ok(())
     }
 
     /// A pointer to `length_bytes` from `iova`, if all of them lie in the region of `key`, the region is in `pd`, and
@@ -133,12 +148,24 @@ impl Memories {
         length_bytes: u64,
         need: Access,
     ) -> Option<*mut u8> {
-        let region = self.regions.get(&key)?;
-        let offset = iova.checked_sub(region.iova)?;
-        let inside = offset <= region.length_bytes && length_bytes <= region.length_bytes - offset;
-        let allowed = region.pd == pd && region.access.allows(need);
+        self.regions.get(&key)?.at(pd, iova, length_bytes, need)
+    }
+}
+
+impl Region {
+    /// As [`Memories::resolve`], of this region.
+    pub(crate) fn at(
+        &self,
+        pd: PdId,
+        iova: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let offset = iova.checked_sub(self.iova)?;
+        let inside = offset <= self.length_bytes && length_bytes <= self.length_bytes - offset;
+        let allowed = self.pd == pd && self.access.allows(need);
         (inside && allowed)
-            .then(|| ptr::with_exposed_provenance_mut((region.address + offset) as usize))
+            .then(|| ptr::with_exposed_provenance_mut((self.address + offset) as usize))
     }
 }
 
@@ -335,11 +362,11 @@ mod tests {
     fn a_key_is_dead_after_its_region() {
         let mut memories = Memories::default();
         let old = memories.insert(REGION).unwrap();
-        memories.remove(old);
+        memories.remove(old).unwrap();
         let new = memories.insert(REGION).unwrap();
         assert_eq!(found(&memories, old, 0x8_0000, 1, Access::NONE), None);
         assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
-        memories.remove(old);
+        memories.remove(old).unwrap();
         assert!(found(&memories, new, 0x8_0000, 1, Access::NONE).is_some());
     }
 

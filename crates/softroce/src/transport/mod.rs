@@ -1,7 +1,7 @@
 //! The device behind the verbs: QPs, CQs, memory regions and the protocol on the wire, as a Rust library. The C structs
 //! of libibverbs are the `verbs` module's.
 //!
-//! Its layers from below: `memory`, `timing` and `peer`; `completion_queue`, `work_queues` and `qp_state`; the `device`
+//! Its layers from below: `memory` with `windows`, `timing` and `peer`; `completion_queue`, `work_queues` and `qp_state`; the `device`
 //! that owns them, with its `outbox`; what QPs do: `requester`, `responder`, `congestion`, by turns that `progress` and
 //! the `engine` give; and the handles of the verbs layer, `nic` and `qp` ([`Nic`], [`Cq`], [`Qp`]).
 //!
@@ -25,6 +25,7 @@ mod responder;
 mod responder_reads;
 mod sending_rate;
 mod timing;
+mod windows;
 mod work_queues;
 mod world;
 
@@ -37,5 +38,6 @@ pub use qp::{
     Qp, QpOptions, ReceiveSource, completion_queue_bytes, queue_pair_bytes, receive_queue_bytes,
 };
 pub use qp_state::{Connection, Deliveries, Kind, QpEvent, State};
+pub use windows::{MAX_WINDOWS, WindowType};
 pub use work_queues::{Capacities, Datagram, MAX_MESSAGE_BYTES, PostError, RecvQueue, SendRequest};
 pub use world::World;

@@ -17,8 +17,9 @@ use crate::transport::device::{
     self, Core, Devices, ManagementReceiver, OwnClaim, PortListener, is_management,
 };
 use crate::transport::engine::Engine;
-use crate::transport::memory::{MemoryError, Region};
+use crate::transport::memory::{MemoryError, PdId, Region};
 use crate::transport::outbox::Outbox;
+use crate::transport::windows::WindowType;
 use crate::transport::work_queues::PKEY;
 use crate::wire::cm::{GSI_QKEY, GSI_QPN};
 use crate::wire::{Deth, Extended, Opcode, Packet, Service};
@@ -164,8 +165,24 @@ impl Nic {
     }
 
     /// Removes a key; when it returns, no thread accesses the memory.
-    pub fn deregister(&self, key: u32) {
-        self.core.tables_mut().memories.remove(key);
+    ///
+    /// # Errors
+    /// [`MemoryError::InUse`].
+    pub fn deregister(&self, key: u32) -> Result<(), MemoryError> {
+        self.core.tables_mut().memories.remove(key)
+    }
+
+    /// Makes a memory window that is not bound; returns its key.
+    ///
+    /// # Errors
+    /// [`MemoryError::Full`].
+    pub fn allocate_window(&self, pd: PdId, window_type: WindowType) -> Result<u32, MemoryError> {
+        self.core.tables_mut().memories.add_window(pd, window_type)
+    }
+
+    /// Removes the window that was made with this key; when it returns, no peer has access by it.
+    pub fn free_window(&self, key: u32) {
+        self.core.tables_mut().memories.remove_window(key);
     }
 
     /// Whether the port is up.

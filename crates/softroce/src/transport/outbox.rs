@@ -12,6 +12,7 @@ use crate::transport::device::{Core, Tables};
 use crate::transport::memory::Access;
 use crate::transport::peer::DATAGRAM_OVERHEAD_BYTES;
 use crate::transport::qp_state::{QpContext, Requester};
+use crate::transport::windows::User;
 use crate::wire::Packet;
 
 thread_local! {
@@ -179,6 +180,23 @@ impl QpWork<'_> {
     ) -> Option<*mut u8> {
         let memories = &self.tables.memories;
         memories.resolve(key, self.qp.pd, address, length_bytes, need)
+    }
+
+    /// As [`QpWork::resolve`], for a key that the peer has, which may be that of a memory window.
+    pub(crate) fn resolve_remote(
+        self,
+        key: u32,
+        address: u64,
+        length_bytes: u64,
+        need: Access,
+    ) -> Option<*mut u8> {
+        let memories = &self.tables.memories;
+        memories.resolve_remote(key, self.user(), address, length_bytes, need)
+    }
+
+    /// Whose keys are used.
+    pub(crate) fn user(self) -> User {
+        User { pd: self.qp.pd, qpn: self.qp.number }
     }
 
     /// Adds an acknowledgement that the QP owes behind the requests that it has just added.

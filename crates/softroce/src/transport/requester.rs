@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use provider::Operation;
+use provider::{Binding, Operation};
 
 use crate::transport::completion_queue::{Completion, CompletionKind, Status};
 use crate::transport::memory::{self, Access};
@@ -150,17 +150,21 @@ impl Requester {
             };
             if wqe.is_fetch() {
                 self.add_fetch(turn, index, &wqe);
-            } else if !self.add_packet(work, turn, index, &wqe, false) {
+            } else if !wqe.is_local() && !self.add_packet(work, turn, index, &wqe, false) {
                 return;
             }
             if self.sent_packets == wqe.packets {
                 self.next += 1;
                 self.sent_packets = 0;
             }
+            if wqe.is_local() && self.queue.head == index {
+                self.complete_head(work.qp);
+            }
         }
     }
 
-    /// Whether request `index` may be sent or continued now. Checks it the first time, and assigns its PSNs.
+    /// Whether request `index` may be sent or continued now. Checks it the first time, and assigns its PSNs; one without
+    /// packets is done then.
     fn begin(&mut self, work: QpWork<'_>, index: u64, mtu_bytes: u32) -> bool {
         let Some(wqe) = self.queue.get(index) else {
             return false;
@@ -175,6 +179,7 @@ impl Requester {
         }
         let packets = match wqe.operation {
             Operation::FetchAdd { .. } | Operation::CompareSwap { .. } => 1,
+            Operation::Bind { .. } | Operation::Invalidate { .. } => 0,
             _ => wqe.length_bytes.div_ceil(mtu_bytes).max(1),
         };
         // The memory of a single packet is looked up when it is added.
@@ -191,7 +196,10 @@ impl Requester {
     pub(crate) fn send_last_again(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>) {
         let (next, sent_packets, fetches) = (self.next, self.sent_packets, self.fetches);
         let in_burst = self.in_burst;
-        let index = next.wrapping_sub(u64::from(sent_packets == 0));
+        let mut index = next.wrapping_sub(u64::from(sent_packets == 0));
+        while self.queue.get(index).is_some_and(Wqe::is_local) {
+            index = index.wrapping_sub(1);
+        }
         let (Some(path), Some(wqe)) = (self.path.clone(), self.queue.get(index).copied()) else {
             return;
         };
@@ -232,7 +240,7 @@ impl Requester {
         let length = mtu.min(wqe.length_bytes - offset) as usize;
         let psn = wqe.first_psn.plus(self.sent_packets);
         let reliable = work.qp.kind == Kind::Rc;
-        let end_of_queue = last && index + 1 == self.limit();
+        let end_of_queue = last && self.is_last_to_send(index);
         let ack_request = reliable
             && (asks
                 || (last && wqe.signaled())
@@ -362,8 +370,25 @@ impl Requester {
         self.tell_if_drained(work.qp);
     }
 
-    /// The error of a request at this end, if any: of its length or its memory (InfiniBand specification 9.9.2).
+    /// Whether no request behind this one has a packet.
+    fn is_last_to_send(&self, index: u64) -> bool {
+        (index + 1..self.limit()).all(|later| self.queue.get(later).is_some_and(Wqe::is_local))
+    }
+
+    /// The error of a request at this end, if any: of its length, its memory or its window (InfiniBand specification 9.9.2).
     pub(crate) fn check(&self, work: QpWork<'_>, index: u64, wqe: &Wqe) -> Option<Status> {
+        let (memories, user) = (&work.tables.memories, work.user());
+        let window = match wqe.operation {
+            Operation::Bind { rkey, new_rkey, lkey, access, address, length_bytes } => {
+                let binding = Binding { rkey, new_rkey, lkey, access, address, length_bytes };
+                memories.bind(user, &binding)
+            }
+            Operation::Invalidate { rkey } => memories.invalidate(user, rkey),
+            _ => Ok(()),
+        };
+        if window.is_err() {
+            return Some(Status::MwBindError);
+        }
         let atomic = wqe.is_fetch() && !matches!(wqe.operation, Operation::Read { .. });
         let least_bytes = if atomic { 8 } else { 0 };
         if !(least_bytes..=MAX_MESSAGE_BYTES).contains(&wqe.length_bytes) {
@@ -373,14 +398,22 @@ impl Requester {
         match self.queue.bytes(index) {
             Bytes::Inline(_) => None,
             Bytes::Registered(sges) => {
-                let allowed = memory::allowed(&work.tables.memories, work.qp.pd, sges, need);
+                let allowed = memory::allowed(memories, work.qp.pd, sges, need);
                 (!allowed).then_some(Status::LocalProtectionError)
             }
         }
     }
 
-    /// Completes the oldest request; adds a completion if it is signalled.
+    /// Completes the oldest request, and those behind it that were done when their turn came.
     pub(crate) fn complete_head(&mut self, qp: &QpContext) {
+        self.complete_one(qp);
+        while self.oldest().is_some_and(Wqe::is_local) {
+            self.complete_one(qp);
+        }
+    }
+
+    /// Adds a completion of the oldest request if it is signalled.
+    fn complete_one(&mut self, qp: &QpContext) {
         let Some(wqe) = self.queue.get(self.queue.head) else {
             return;
         };
@@ -473,6 +506,8 @@ fn completion(qp: &QpContext, wqe: &Wqe, status: Status) -> Completion {
         Operation::Read { .. } => CompletionKind::RdmaRead,
         Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
         Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
+        Operation::Bind { .. } => CompletionKind::BindMw,
+        Operation::Invalidate { .. } => CompletionKind::LocalInvalidate,
     };
     Completion::new(qp.number, wqe.wr_id, status, kind)
 }

@@ -227,7 +227,7 @@ impl Responder {
         // What a packet writes is looked up then.
         let is_all = packet.payload.len() as u64 == length && packet.extended.immediate.is_none();
         if length > 0 && !is_all {
-            let found = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_WRITE);
+            let found = work.resolve_remote(reth.rkey, reth.address, length, Access::REMOTE_WRITE);
             found.ok_or_else(Refusal::access)?;
         }
         Ok(Message::Write {
@@ -263,7 +263,9 @@ impl Responder {
         if count > 0 {
             let need = Access(Access::REMOTE_WRITE.0 | Access::LOCAL_WRITE.0);
             // Resolve the key for every packet, since the program may deregister it between two packets.
-            let to = work.resolve(rkey, address, count.into(), need).ok_or_else(Refusal::access)?;
+            let to = work
+                .resolve_remote(rkey, address, count.into(), need)
+                .ok_or_else(Refusal::access)?;
             // SAFETY: just resolved for so many bytes and writing, and the tables are held.
             unsafe { memory::put(packet.payload, to) };
         }

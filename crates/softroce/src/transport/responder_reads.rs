@@ -51,7 +51,9 @@ impl Responder {
         if !valid || self.fetches_full() || !work.qp.access().allows(need) {
             return Err(Refusal::invalid());
         }
-        let at = work.resolve(header.rkey, header.address, 8, need).ok_or_else(Refusal::access)?;
+        let at = work
+            .resolve_remote(header.rkey, header.address, 8, need)
+            .ok_or_else(Refusal::access)?;
         if at.addr() % 8 != 0 {
             return Err(Refusal::invalid());
         }
@@ -152,7 +154,7 @@ impl Responder {
         if length == 0 {
             return Some(0);
         }
-        let from = work.resolve(reth.rkey, reth.address, length, Access::REMOTE_READ);
+        let from = work.resolve_remote(reth.rkey, reth.address, length, Access::REMOTE_READ);
         from.map(<*mut u8>::addr)
     }
 
@@ -169,7 +171,7 @@ impl Responder {
         let (need, count) = (Access::LOCAL_WRITE, packet.payload.len());
         match *message {
             Message::Write { address, rkey, .. } => work
-                .resolve(rkey, address, count as u64, need)
+                .resolve_remote(rkey, address, count as u64, need)
                 .is_some_and(|to| self.is_still_read(to, count)),
             Message::Send => {
                 let start = u64::from(self.receive.filled_bytes);
@@ -350,7 +352,7 @@ impl Answering<'_, '_> {
         }
         let address = reth.address.wrapping_add(offset.into());
         let (rkey, need) = (reth.rkey, Access::REMOTE_READ);
-        let Some(from) = self.work.resolve(rkey, address, length.into(), need) else {
+        let Some(from) = self.work.resolve_remote(rkey, address, length.into(), need) else {
             return false;
         };
         let (flow, length) = (&self.path.flow, length as usize);

@@ -113,7 +113,12 @@ impl Wqe {
 
     /// Whether its answer contains data: a READ or atomic.
     pub(crate) fn is_fetch(&self) -> bool {
-        !matches!(self.operation, Operation::Send | Operation::Write { .. })
+        self.operation.is_fetch()
+    }
+
+    /// Whether it sends nothing: it is done when its turn comes.
+    pub(crate) fn is_local(&self) -> bool {
+        self.operation.is_local()
     }
 
     pub(crate) fn last_psn(&self) -> Psn {

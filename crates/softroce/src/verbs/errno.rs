@@ -27,11 +27,12 @@ pub(crate) fn post_error(error: PostError) -> c_int {
     }
 }
 
-/// The error number of a failed registration.
+/// The error number of a failed registration or deregistration.
 pub(crate) fn memory_error(error: MemoryError) -> c_int {
     match error {
         MemoryError::Invalid => libc::EINVAL,
         MemoryError::Full => libc::ENOMEM,
+        MemoryError::InUse => libc::EBUSY,
     }
 }
 

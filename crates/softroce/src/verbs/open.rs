@@ -16,7 +16,8 @@ use provider::{
     Queue, Region, Source, SrqRequest, pointer_or_errno,
 };
 use rdma_sys::{
-    ibv_ah_attr, ibv_context, ibv_device, ibv_event_type, ibv_gid_entry, ibv_qp_type, verbs_context,
+    ibv_ah_attr, ibv_context, ibv_device, ibv_event_type, ibv_gid_entry, ibv_mw_type, ibv_qp_type,
+    verbs_context,
 };
 
 use super::cq::Cq;
@@ -28,7 +29,7 @@ use super::qp::Qp;
 use super::{cq, device, dmabuf, domain, errno, gid, post, qp, query};
 use crate::net;
 use crate::net::Faults;
-use crate::transport::{Nic, NicOptions, PortListener};
+use crate::transport::{Nic, NicOptions, PdId, PortListener, WindowType};
 
 /// The variable with deliberate faults, in the syntax of [`Faults`].
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
@@ -181,8 +182,22 @@ impl Engine for Softroce {
         dmabuf::register_descriptor(&self.nic, descriptor, offset, region)
     }
 
-    fn deregister(&self, lkey: u32) {
-        self.nic.deregister(lkey);
+    fn deregister(&self, lkey: u32) -> Result<(), c_int> {
+        self.nic.deregister(lkey).map_err(errno::memory_error)
+    }
+
+    /// EINVAL for another type than 1 and 2, ENOMEM for too many windows.
+    fn allocate_window(&self, pd: u32, mw_type: ibv_mw_type::Type) -> Result<u32, c_int> {
+        let window_type = match mw_type {
+            ibv_mw_type::IBV_MW_TYPE_1 => WindowType::One,
+            ibv_mw_type::IBV_MW_TYPE_2 => WindowType::Two,
+            _ => return Err(libc::EINVAL),
+        };
+        self.nic.allocate_window(PdId(pd), window_type).map_err(errno::memory_error)
+    }
+
+    fn free_window(&self, rkey: u32) {
+        self.nic.free_window(rkey);
     }
 }
 
@@ -211,6 +226,9 @@ impl Objects for Softroce {
         ops.post_send = Some(post::post_send);
         ops.post_recv = Some(post::post_recv);
         ops.post_srq_recv = Some(post::post_srq_recv);
+        ops.alloc_mw = Some(provider::verbs::alloc_mw);
+        ops.bind_mw = Some(post::bind_mw);
+        ops.dealloc_mw = Some(provider::verbs::dealloc_mw);
     }
 
     fn create_cq(&self, request: CqRequest) -> Result<Cq, c_int> {

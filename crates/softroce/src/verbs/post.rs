@@ -7,16 +7,19 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 
 use ibv_qp_create_send_ops_flags as Flags;
-use provider::{Objects, SrqEngine, SrqRequest, array, post_receives, zero_or_error};
+use provider::{Binding, Objects, SrqEngine, SrqRequest, array, post_receives, zero_or_error};
 use rdma_sys::{
-    ibv_ah, ibv_data_buf, ibv_event_type, ibv_qp, ibv_qp_create_send_ops_flags, ibv_qp_ex,
-    ibv_recv_wr, ibv_send_wr, ibv_sge, ibv_srq,
+    ibv_ah, ibv_data_buf, ibv_event_type, ibv_mw, ibv_mw_bind, ibv_mw_bind_info, ibv_qp,
+    ibv_qp_create_send_ops_flags, ibv_qp_ex, ibv_recv_wr, ibv_send_flags, ibv_send_wr, ibv_sge,
+    ibv_srq,
 };
 
 use super::errno::post_error;
 use super::open::{Softroce, usable};
 use super::qp::{Batch, Builder, Qp};
-use crate::transport::{Datagram, Kind, Nic, Operation, PdId, RecvQueue, SendRequest, Sge};
+use crate::transport::{
+    Datagram, Kind, Nic, Operation, Payload, PdId, RecvQueue, SendRequest, Sge,
+};
 
 /// A datagram to the destination of a handle. EINVAL without a handle. It takes no lock: the transport calls it while
 /// it holds the send queue.
@@ -52,7 +55,12 @@ unsafe fn request<'a>(kind: Kind, wr: &ibv_send_wr) -> Result<SendRequest<'a>, c
         None
     };
     // SAFETY: the caller's.
-    unsafe { SendRequest::from_wr(wr, datagram) }
+    let request = unsafe { SendRequest::from_wr(wr, datagram) }?;
+    if let Operation::Bind { new_rkey, .. } = request.operation {
+        // SAFETY: a live window of the caller's, which finds its new key there, as with mlx5.
+        unsafe { (*wr.bind_mw_tso_union.bind_mw.mw).rkey = new_rkey };
+    }
+    Ok(request)
 }
 
 /// `ibv_post_send(3)`: ENOMEM if the queue is full, EINVAL for requests that the QP does not support. `bad_wr` is the
@@ -87,6 +95,41 @@ pub(super) unsafe extern "C" fn post_send(
         unsafe { bad_wr.write(last) };
     }
     zero_or_error(error.map_or(Ok(()), Err))
+}
+
+/// # Safety
+/// A live QP, a live window, and a readable struct whose region is live or null.
+unsafe fn bind(qp: *mut ibv_qp, mw: *mut ibv_mw, bind: &ibv_mw_bind) -> Result<(), c_int> {
+    // SAFETY: the caller's.
+    let binding = unsafe { Binding::of_type_1(mw, &bind.bind_info) }?;
+    let has = |flag: ibv_send_flags| bind.send_flags & flag.0 != 0;
+    let mut request = Some(SendRequest {
+        wr_id: bind.wr_id,
+        operation: binding.into(),
+        immediate: None,
+        signaled: has(ibv_send_flags::IBV_SEND_SIGNALED),
+        solicited: false,
+        fence: has(ibv_send_flags::IBV_SEND_FENCE),
+        payload: Payload::Registered(&[]),
+        datagram: None,
+    });
+    // SAFETY: the caller's; without bytes.
+    unsafe {
+        Softroce::qp(qp).transport.post_send(|| request.take()).map_err(post_error)?;
+        (*mw).rkey = binding.new_rkey;
+    }
+    Ok(())
+}
+
+/// `ibv_bind_mw(3)`, by the pointer in `ibv_context.ops`: posts the binding; the window has its next key at once. Errors as
+/// of `ibv_post_send(3)` and [`Binding::of_type_1`].
+pub(super) unsafe extern "C" fn bind_mw(
+    qp: *mut ibv_qp,
+    mw: *mut ibv_mw,
+    info: *mut ibv_mw_bind,
+) -> c_int {
+    // SAFETY: as the caller's.
+    zero_or_error(unsafe { bind(qp, mw, &*info) })
 }
 
 /// `ibv_post_recv(3)`: ENOMEM if the queue is full, EINVAL for a QP in RESET or with an SRQ.
@@ -152,13 +195,15 @@ const WRITES: u64 =
 const READS_AND_ATOMICS: u64 = (Flags::IBV_QP_EX_WITH_RDMA_READ.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.0) as u64;
+const BIND: u64 = Flags::IBV_QP_EX_WITH_BIND_MW.0 as u64;
+const WINDOWS: u64 = BIND | Flags::IBV_QP_EX_WITH_LOCAL_INV.0 as u64;
 
 /// EOPNOTSUPP for operations that the service lacks.
 pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int> {
     let there = match kind {
         Kind::Ud => MESSAGES,
-        Kind::Uc => MESSAGES | WRITES,
-        Kind::Rc => MESSAGES | WRITES | READS_AND_ATOMICS,
+        Kind::Uc => MESSAGES | WRITES | WINDOWS,
+        Kind::Rc => MESSAGES | WRITES | WINDOWS | READS_AND_ATOMICS,
     };
     if operations & !there == 0 { Ok(()) } else { Err(libc::EOPNOTSUPP) }
 }
@@ -166,6 +211,9 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
 /// Fills the function pointers of the operations with which the QP was created.
 pub(super) fn fill_extended(verbs: &mut ibv_qp_ex, operations: u64) {
     fill_operations(verbs, operations);
+    if operations & BIND != 0 {
+        verbs.wr_bind_mw = Some(wr_bind_mw);
+    }
     verbs.wr_set_ud_addr = Some(wr_set_ud_addr);
     verbs.wr_set_sge = Some(wr_set_sge);
     verbs.wr_set_sge_list = Some(wr_set_sge_list);
@@ -278,6 +326,25 @@ operations! {
         => Operation::FetchAdd { address, rkey, add }, None;
     IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP: wr_atomic_cmp_swp(rkey: u32, address: u64, compare: u64, swap: u64)
         => Operation::CompareSwap { address, rkey, compare, swap }, None;
+    IBV_QP_EX_WITH_LOCAL_INV: wr_local_inv(rkey: u32) => Operation::Invalidate { rkey }, None;
+}
+
+unsafe extern "C" fn wr_bind_mw(
+    qp: *mut ibv_qp_ex,
+    mw: *mut ibv_mw,
+    rkey: u32,
+    info: *const ibv_mw_bind_info,
+) {
+    // SAFETY: as the caller's; a live window, and a readable struct whose region is live or null.
+    unsafe {
+        match Binding::of_type_2(mw, rkey, &*info) {
+            Ok(binding) => {
+                (*mw).rkey = binding.new_rkey;
+                begin(qp, binding.into(), None);
+            }
+            Err(error) => with_batch(qp, |batch| batch.error = Some(error)),
+        }
+    }
 }
 
 unsafe extern "C" fn wr_set_ud_addr(qp: *mut ibv_qp_ex, ah: *mut ibv_ah, qpn: u32, qkey: u32) {
@@ -330,7 +397,10 @@ mod tests {
 
     #[test]
     fn services_have_their_operations() {
-        assert!(check_operations(Kind::Rc, MESSAGES | WRITES | READS_AND_ATOMICS).is_ok());
+        assert!(
+            check_operations(Kind::Rc, MESSAGES | WRITES | READS_AND_ATOMICS | WINDOWS).is_ok()
+        );
+        assert!(check_operations(Kind::Ud, WINDOWS).is_err());
         assert!(check_operations(Kind::Uc, READS_AND_ATOMICS).is_err());
         assert!(check_operations(Kind::Ud, WRITES).is_err());
         let tso = u64::from(Flags::IBV_QP_EX_WITH_TSO.0);

@@ -17,7 +17,7 @@ use super::device::{Device, devices};
 use super::gid;
 use super::open::Softroce;
 use crate::net::now_ns;
-use crate::transport::{MAX_MESSAGE_BYTES, MAX_QPS, MAX_REGIONS};
+use crate::transport::{MAX_MESSAGE_BYTES, MAX_QPS, MAX_REGIONS, MAX_WINDOWS};
 
 /// 1 Mb/s: a packet of 4096 bytes each 33 ms.
 pub(super) const LEAST_KBIT_PER_S: u32 = 1_000;
@@ -151,12 +151,15 @@ fn device_attributes(guid: u64) -> ibv_device_attr {
     attr.max_qp_wr = MAX_QP_WR.cast_signed();
     attr.device_cap_flags = Cap::IBV_DEVICE_CURR_QP_STATE_MOD.0
         | Cap::IBV_DEVICE_RC_RNR_NAK_GEN.0
+        | Cap::IBV_DEVICE_MEM_WINDOW.0
+        | Cap::IBV_DEVICE_MEM_WINDOW_TYPE_2B.0
         | Cap::IBV_DEVICE_SYS_IMAGE_GUID.0;
     attr.max_sge = MAX_SGE.cast_signed();
     attr.max_sge_rd = MAX_SGE.cast_signed();
     attr.max_cq = MAX_OBJECTS;
     attr.max_cqe = MAX_CQE.cast_signed();
     attr.max_mr = MAX_REGIONS as c_int;
+    attr.max_mw = MAX_WINDOWS as c_int;
     attr.max_pd = MAX_OBJECTS;
     attr.max_qp_rd_atom = c_int::from(MAX_RD_ATOM);
     attr.max_qp_init_rd_atom = c_int::from(MAX_RD_ATOM);

@@ -203,7 +203,7 @@ pub fn faulty(side: &Side, fault: Fault, bytes: usize) -> (u64, u32) {
         Fault::UnknownKey => (inside, side.key ^ 0x0055_0055),
         Fault::OldKey => {
             let key = side.register(PD, whole, ALL_ACCESS);
-            side.nic.deregister(key);
+            side.nic.deregister(key).unwrap();
             (inside, key)
         }
         Fault::OtherDomain => (inside, side.register(PdId(2), whole, ALL_ACCESS)),

@@ -165,6 +165,8 @@ impl Expected {
             Operation::Read { .. } => CompletionKind::RdmaRead,
             Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
             Operation::CompareSwap { .. } => CompletionKind::CompareSwap,
+            Operation::Bind { .. } => CompletionKind::BindMw,
+            Operation::Invalidate { .. } => CompletionKind::LocalInvalidate,
         };
         Expected { wr_id, status, kind, length_bytes: None, immediate: None }
     }
@@ -479,7 +481,7 @@ impl Drop for Testbed {
             endpoint.qp.destroy();
         }
         for side in &self.sides {
-            side.nic.deregister(side.key);
+            side.nic.deregister(side.key).unwrap();
         }
     }
 }

@@ -158,7 +158,7 @@ impl Drop for End {
             qp.destroy();
         }
         // Before the memory is freed.
-        self.nic.deregister(self.key);
+        self.nic.deregister(self.key).unwrap();
     }
 }
 

@@ -3,6 +3,7 @@
 mod events;
 mod objects;
 mod transfers;
+mod windows;
 
 use crate::support::raw::{Qp, STATE, blank};
 
