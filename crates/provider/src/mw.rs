@@ -154,6 +154,15 @@ mod tests {
         assert_eq!((offset_of!(ibv_mw_bind_info, addr), size_of::<ibv_mw_bind_info>()), (8, 32));
     }
 
+    /// Of a window as if it were of either type.
+    fn of_type(
+        mw: &ibv_mw,
+        info: &ibv_mw_bind_info,
+    ) -> (Result<Binding, c_int>, Result<Binding, c_int>) {
+        // SAFETY: live structs, or null where that may be.
+        unsafe { (Binding::of_type_1(mw, info), Binding::of_type_2(mw, 0x9abc_de05, info)) }
+    }
+
     #[test]
     fn a_binding_keeps_the_windows_part_of_the_key() {
         let mut mw: ibv_mw = blank();
@@ -162,10 +171,6 @@ mod tests {
         mr.lkey = 7;
         let info = ibv_mw_bind_info { mr: &raw mut mr, addr: 1, length: 2, mw_access_flags: 6 };
         let nothing = ibv_mw_bind_info { mr: std::ptr::null_mut(), addr: 0, length: 0, ..info };
-        let of_type = |mw: &ibv_mw, info: &ibv_mw_bind_info| {
-            // SAFETY: live structs, or null where that may be.
-            unsafe { (Binding::of_type_1(mw, info), Binding::of_type_2(mw, 0x9abc_de05, info)) }
-        };
         let (first, wrong_type) = of_type(&mw, &info);
         let binding = first.unwrap();
         let keys = (binding.rkey, binding.new_rkey, binding.lkey);
