@@ -4,7 +4,6 @@
 mod chromium;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use chromium::{Browser, Tab};
@@ -12,6 +11,7 @@ use results::json;
 use results::sample::mesh::{Mesh, Slow};
 use results::sample::sweep::Synthetic;
 use serde_json::{Value, json};
+use testing::program::call;
 
 /// The page of results that have something for every kind of figure, drawn once.
 fn page() -> &'static Path {
@@ -62,12 +62,8 @@ fn draw(folder: &Path) -> PathBuf {
         json::write(&synthetic.result(), &results.join(format!("{number}.json"))).unwrap();
     }
     let plots = folder.join("plots");
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    command.arg("plot").arg(&results).arg("-o").arg(&plots);
-    command.arg("--base").arg(results.join("1.json"));
-    let output = command.arg("--racks").arg(&racks).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stderr}");
+    let plot = call("plot").arg(&results).arg("-o").arg(&plots);
+    plot.arg("--base").arg(results.join("1.json")).arg("--racks").arg(&racks).passes();
     plots.join("index.html")
 }
 

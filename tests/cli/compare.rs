@@ -3,30 +3,27 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Ran, has, run};
-use results::model::{CaseComparison, Comparison, Observation, Verdict};
+use results::model::{Comparison, Verdict};
+use results::sample::has;
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
+use testing::process::Ended;
+
+use crate::run;
 
 pub(crate) fn data(name: &str) -> String {
     format!("tests/data/compare/{name}")
 }
 
-pub(crate) fn compare(args: &[&str]) -> Ran {
+pub(crate) fn compare(args: &[&str]) -> Ended {
     run(&[&["compare"], args].concat())
 }
 
 /// Demands the exit code; gives the comparison.
 #[track_caller]
 pub(crate) fn compared(code: i32, args: &[&str]) -> Comparison {
-    let ran = compare(&[args, &["--json", "-"]].concat()).ends(code);
-    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}", ran.err))
-}
-
-/// The same of two files, of one launch each.
-#[track_caller]
-fn compared_files(code: i32, base: &str, new: &str, args: &[&str]) -> Comparison {
-    compared(code, &[&[&*data(base), &*data(new)], args].concat())
+    let ran = compare(&[args, &["--json", "-"]].concat()).exits(code);
+    serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr()))
 }
 
 pub(crate) fn cases(result: &mut Value) -> &mut Vec<Value> {
@@ -76,52 +73,6 @@ pub(crate) fn launches(
     folder.display().to_string()
 }
 
-#[test]
-fn a_slower_case_regresses_and_the_other_does_not() {
-    let comparison = compared_files(1, "base.json", "slower.json", &["--across", "time"]);
-    let [slower, same] = &comparison.cases[..] else {
-        panic!("{}", comparison.cases.len());
-    };
-    let of = |case: &CaseComparison| (case.id.clone(), case.verdict(), case.observation);
-    let expected = |id: &str, verdict| (id.to_owned(), verdict, Observation::Run);
-    assert_eq!(of(slower), expected("send-shared-q4-64KiB", Verdict::Slower));
-    assert_eq!(of(same), expected("write-shared-q1-64B", Verdict::Equal));
-    let ratio = slower.metrics[0].ratio.unwrap();
-    assert!((ratio - 0.9).abs() < 0.005, "{ratio}");
-}
-
-#[test]
-fn no_change_is_equal_and_exits_with_0() {
-    let across = ["--across", "time", "--strict"];
-    let comparison = compared_files(0, "base.json", "same.json", &across[..2]);
-    assert_eq!(comparison.cases_with(Verdict::Equal), 2);
-    let sides = [&*data("base.json"), &*data("same.json"), "--quiet"];
-    assert_eq!(compare(&[sides, across].concat()).ends(0).out, "");
-}
-
-#[test]
-fn margins_and_metrics_are_the_users() {
-    let metrics = ["--across", "time", "--metrics", "bandwidth,p99"];
-    let margins = ["--margin", "bandwidth=15%,p99=15%"];
-    let args = [&metrics[..], &margins].concat();
-    let comparison = compared_files(0, "base.json", "slower.json", &args);
-    assert!(comparison.cases.iter().all(|case| case.metrics.len() == 2));
-    let refused = compare(&["base", "new", "--margin", "p98=3%"]).ends(2);
-    has(&refused.err, ["p99.9"]);
-}
-
-#[test]
-fn faults_on_one_side_are_not_comparable_unless_asked_for() {
-    let ran = compare(&[&data("base.json"), &data("faults.json")]).ends(2);
-    let faults = "faults on purpose: none in the base, seed=7,delay=1ms";
-    has(&ran.out, [faults]);
-    has(&ran.err, ["--across faults"]);
-    let across = ["--across", "faults,time"];
-    let comparison = compared_files(1, "base.json", "faults.json", &across);
-    let named = &comparison.cases[0].across;
-    assert_eq!((named.len(), named[1].as_str()), (2, "one launch each"));
-}
-
 /// Five launches of 18 cases alike, each with a luck of its own, and so many times as fast.
 fn sweeps(folder: &Path, speed: f64) -> String {
     let seed = (speed * 1e3) as u32;
@@ -147,17 +98,17 @@ fn all_cases_together_are_told_first_in_every_document() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let (markdown, junit) = (path("c.md"), path("c.xml"));
     // 2 % are within a case's margin, and beyond that of all together.
-    let ran = compare(&[&base, &new, "--markdown", &markdown, "--junit", &junit]).ends(1);
-    has(&ran.err, ["over all cases bandwidth slower; 0 of 18"]);
+    let ran = compare(&[&base, &new, "--markdown", &markdown, "--junit", &junit]).exits(1);
+    has(ran.stderr(), ["over all cases bandwidth slower; 0 of 18"]);
     let order = [
         "5 launches a side find a loss of twice the margin in 7 of 7",
         "over all 18 cases",
         "\nsend-shared-q4-64KiB-0: ",
         "over all cases bandwidth slower; 18 cases: ",
     ];
-    has(&ran.out, order);
-    let places = order.map(|words| ran.out.find(words));
-    assert!(places.is_sorted(), "{}", ran.out);
+    has(&ran.stdout, order);
+    let places = order.map(|words| ran.stdout.find(words));
+    assert!(places.is_sorted(), "{}", ran.stdout);
     let [comment, cases] = [markdown, junit].map(|file| fs::read_to_string(file).unwrap());
     let headline = "❌ rocebench: over all cases bandwidth slower;";
     has(&comment, [headline, "| **slower** |"]);
@@ -214,10 +165,10 @@ fn a_metric_that_some_runs_lack_is_not_equal() {
         }
         let ran = compare(&[&base, &new]);
         let not_comparable = format!("{name}: not comparable: 0 of 50 base runs");
-        has(&ran.out, [&not_comparable]);
-        has(&ran.err, ["1 of 2 cases are not comparable", "--metrics"]);
+        has(&ran.stdout, [&not_comparable]);
+        has(ran.stderr(), ["1 of 2 cases are not comparable", "--metrics"]);
         // What all runs have can be asked for alone, and what no run has is not asked for.
-        compare(&[&base, &new, "--metrics", "bandwidth,connections"]).ends(0);
+        compare(&[&base, &new, "--metrics", "bandwidth,connections"]).exits(0);
     }
 }
 
@@ -230,76 +181,26 @@ fn one_run_each_shows_the_differences_and_is_unclear() {
         }) + "/00.json"
     };
     let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
-    let ran = compare(&[&base, &new]).ends(2);
-    has(&ran.out, ["\none run each: unclear\n"]);
-    let mut lines = ran.out.lines();
+    let ran = compare(&[&base, &new]).exits(2);
+    has(&ran.stdout, ["\none run each: unclear\n"]);
+    let mut lines = ran.stdout.lines();
     let bandwidth = lines.find(|line| line.contains("bandwidth")).unwrap();
     has(bandwidth, ["-10.2 %"]);
     assert!(bandwidth.ends_with("unclear"), "{bandwidth}");
-    has(&ran.err, ["2 of 2 cases are unclear", "--across time"]);
+    has(ran.stderr(), ["2 of 2 cases are unclear", "--across time"]);
     for (format, words) in [
         ("--markdown", "**one run each: unclear**"),
         ("--junit", "<error message=\"one run each: unclear\">"),
         ("--json", "\"no_verdict\": \"one run each\""),
         ("--bmf", "\"gbit_per_s\""),
     ] {
-        let document = compare(&[&base, &new, format, "-"]).ends(2).out;
+        let document = compare(&[&base, &new, format, "-"]).exits(2).stdout;
         has(&document, [words]);
     }
     let comparison = compared(0, &[&base, &new, "--across", "time"]);
     let metric = &comparison.cases[0].metrics[0];
     assert_eq!(metric.verdict, Verdict::Unclear);
     assert!(metric.ratio.is_some());
-}
-
-#[test]
-fn every_document_is_written_where_it_was_asked_for() {
-    let folder = tempdir().unwrap();
-    let action = "--github-action-benchmark";
-    let column = "time,commit,side,send-shared-q4-64KiB.gbit_per_s";
-    let documents = [
-        ("--json", "c.json", "", "\"comparison_version\": 2"),
-        ("--markdown", "c.md", "", "**slower**"),
-        ("--junit", "c.xml", "", "<failure message=\"slower: "),
-        ("--bmf", "bmf.json", "", "\"lower_value\""),
-        ("--otava", "otava.csv", "", column),
-        (action, "action", "bigger-is-better.json", "gbit_per_s"),
-        ("", "action", "smaller-is-better.json", "latency_p99_ns"),
-    ];
-    let paths = documents.map(|(_, name, ..)| folder.path().join(name).display().to_string());
-    let flags: Vec<&str> =
-        documents.iter().zip(&paths).take(6).flat_map(|((flag, ..), path)| [*flag, path]).collect();
-    let (base, slower) = (data("base.json"), data("slower.json"));
-    let sides = [&*base, &*slower, "--across", "time"];
-    compare(&[&sides[..], &flags].concat()).ends(1);
-    for ((_, _, within, part), path) in documents.iter().zip(&paths) {
-        let path = [path, *within].join("/");
-        let written = fs::read_to_string(path.trim_end_matches('/')).unwrap();
-        has(&written, [part]);
-    }
-    let same_sides = [&*data("base.json"), &*data("same.json")];
-    for place in ["-", "same"] {
-        let twice = ["--json", place, "--bmf", place];
-        let ran = compare(&[&same_sides[..], &twice].concat()).ends(2);
-        has(&ran.err, ["--json and --bmf both go to"]);
-    }
-    compare(&[same_sides[0], same_sides[1], "--junit", "/nonexistent/c.xml"]).ends(2);
-    let home = tempdir().unwrap();
-    let copy = home.path().join("base.json").display().to_string();
-    fs::copy(same_sides[0], &copy).unwrap();
-    let copies = home.path().display().to_string();
-    for side in [&copy, &copies] {
-        let ran = compare(&[side, same_sides[1], "--json", &copy]).ends(2);
-        has(&ran.err, ["--json would replace", "which this command reads"]);
-    }
-    assert_eq!(fs::read(&copy).unwrap(), fs::read(same_sides[0]).unwrap());
-}
-
-#[test]
-fn the_same_files_give_the_same_words_every_time() {
-    let sides = [data("base.json"), data("slower.json")];
-    let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]).out);
-    assert_eq!(once, again);
 }
 
 #[test]
@@ -317,11 +218,23 @@ fn what_may_not_be_unclear_is_any_figure_or_a_case_as_a_whole() {
     let ends = |strict: &[&str], code: i32| {
         let args = [&sides.each_ref().map(String::as_str)[..], strict].concat();
         let across = ["--across", "time", "--quiet"];
-        compare(&[&args[..], &across].concat()).ends(code)
+        compare(&[&args[..], &across].concat()).exits(code)
     };
     ends(&[], 0);
-    has(&ends(&["--strict"], 1).err, ["2 of 2 cases are unclear"]);
+    has(ends(&["--strict"], 1).stderr(), ["2 of 2 cases are unclear"]);
     ends(&["--strict=cases"], 0);
     let only = ["--metrics", "bandwidth", "--strict=cases"];
-    has(&ends(&only, 1).err, ["2 of 2 cases are unclear"]);
+    has(ends(&only, 1).stderr(), ["2 of 2 cases are unclear"]);
+}
+
+#[test]
+fn no_document_replaces_what_is_compared() {
+    let home = tempdir().unwrap();
+    let copy = home.path().join("base.json").display().to_string();
+    fs::copy(data("base.json"), &copy).unwrap();
+    for side in [&*copy, home.path().to_str().unwrap()] {
+        let ran = compare(&[side, &data("same.json"), "--json", &copy]).exits(2);
+        has(ran.stderr(), ["--json would replace", "which this command reads"]);
+    }
+    assert_eq!(fs::read(&copy).unwrap(), fs::read(data("base.json")).unwrap());
 }

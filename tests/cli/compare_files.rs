@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use results::sample::has;
+
 use crate::compare::{cases, compare, compared, data, launches};
-use crate::has;
 
 #[test]
 fn a_folders_good_files_are_used_beside_its_bad_ones() {
@@ -24,39 +25,39 @@ fn a_folders_good_files_are_used_beside_its_bad_ones() {
     has(&comparison.refused[1], ["truncated.json:"]);
     has(&comparison.notes[0], ["z.json has the same content"]);
     let quiet = compare(&[&base, &new, "--quiet"]);
-    has(&quiet.err, ["warning: "]);
-    assert_eq!(quiet.out, "");
+    has(quiet.stderr(), ["warning: "]);
+    assert_eq!(quiet.stdout, "");
 }
 
 #[test]
 fn folders_without_results_and_cases_in_common() {
     let folder = tempfile::tempdir().unwrap();
     let empty = folder.path().display().to_string();
-    let ran = compare(&[&data("base.json"), &empty]).ends(2);
-    has(&ran.err, ["holds no result files"]);
+    let ran = compare(&[&data("base.json"), &empty]).exits(2);
+    has(ran.stderr(), ["holds no result files"]);
     let other = launches(&folder.path().join("other"), "base.json", 1, |result, _| {
         for case in cases(result) {
             case["id"] = format!("other-{}", case["id"].as_str().unwrap()).into();
         }
     });
-    let unmatched = compare(&[&data("base.json"), &other]).ends(2);
-    has(&unmatched.err, ["no case is on both sides"]);
+    let unmatched = compare(&[&data("base.json"), &other]).exits(2);
+    has(unmatched.stderr(), ["no case is on both sides"]);
 }
 
 /// No more of it is read than tells that it is no result.
 #[test]
 fn a_file_without_end_is_refused_at_its_first_byte() {
-    let ran = compare(&["/dev/zero", &data("base.json")]).ends(2);
-    has(&ran.err, ["it does not begin with `{`"]);
+    let ran = compare(&["/dev/zero", &data("base.json")]).exits(2);
+    has(ran.stderr(), ["it does not begin with `{`"]);
     let folder = tempfile::tempdir().unwrap();
     let zeros = folder.path().join("zeros.json");
     fs::File::create(&zeros).unwrap().set_len(3 << 30).unwrap();
-    let of_zeros = compare(&[&zeros.display().to_string(), &data("base.json")]).ends(2);
-    has(&of_zeros.err, ["it does not begin with `{`"]);
+    let of_zeros = compare(&[&zeros.display().to_string(), &data("base.json")]).exits(2);
+    has(of_zeros.stderr(), ["it does not begin with `{`"]);
     let large = folder.path().join("large.json");
     fs::write(&large, "{").unwrap();
     let file = fs::File::options().append(true).open(&large).unwrap();
     file.set_len((1 << 30) + 1).unwrap();
-    let of_large = compare(&[&large.display().to_string(), &data("base.json")]).ends(2);
-    has(&of_large.err, ["it is larger than 1 GiB"]);
+    let of_large = compare(&[&large.display().to_string(), &data("base.json")]).exits(2);
+    has(of_large.stderr(), ["it is larger than 1 GiB"]);
 }

@@ -5,9 +5,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use results::sample::has;
 use serde_json::{Value, json};
+use testing::process::Ended;
 
-use crate::{Ran, has, program, run_in};
+use crate::{program, run_in};
 
 /// Clears a screen, forges a line, turns what follows around, hides, and is long.
 fn hostile() -> String {
@@ -26,8 +28,8 @@ fn is_wild(char: char) -> bool {
 
 /// What it printed: no line but ours, nothing that a terminal obeys, no flood.
 #[track_caller]
-fn is_tame(ran: &Ran) -> String {
-    let text = format!("\n{}\n{}", ran.out, ran.err);
+fn is_tame(ran: &Ended) -> String {
+    let text = format!("\n{}\n{}", ran.stdout, ran.stderr());
     let shown: String = text.chars().take(5000).collect();
     assert_eq!(text.chars().find(|it| is_wild(*it)), None, "{shown}");
     assert!(!text.contains("\nrocebench: error: forged"), "{shown}");
@@ -124,7 +126,7 @@ fn a_hostile_configuration_is_quoted_tamely() {
         "[[flow]]\nto = \"\\u001b[2J\\nrocebench: error: forged\"",
         "[[flow]]\nfrom-device = \"\\u001b[2J\\nrocebench: error: forged\"",
     ] {
-        is_tame(&with(text).ends(2));
+        is_tame(&with(text).exits(2));
     }
     is_tame(&with(&format!("op = \"{}\"", "x".repeat(1 << 19))));
 }
@@ -167,12 +169,11 @@ fn a_hostile_path_is_shown_tamely_wherever_it_is_named() {
                 fs::write(home.path().join(name), "{").unwrap();
             }
             let words: Vec<&str> = words.split(' ').collect();
-            let ran = Ran::new(program(&words).arg(name).current_dir(&home));
+            let ran = program(&words).arg(name).within(&home).run();
             is_tame(&ran);
-            assert!(ran.code.is_some_and(|code| code < 3), "{}: {}", ran.what, ran.err);
+            assert!(ran.code.is_some_and(|code| code < 3), "{words:?}: {}", ran.stderr());
         }
     }
     let at_sign = OsStr::from_bytes(b"@\x1b[2J\xff");
-    let ran = Ran::new(program(&["--dry-run", "--nodes"]).arg(at_sign)).ends(2);
-    is_tame(&ran);
+    is_tame(&program(&["--dry-run", "--nodes"]).arg(at_sign).run().exits(2));
 }

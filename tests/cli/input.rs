@@ -1,13 +1,13 @@
 //! Help, every kind of wrong input, exit codes, pipes.
 
-use std::io::Read as _;
-use std::process::{Command, Stdio};
+use std::io::{Read as _, pipe};
 
-use crate::{Ran, has, program, run, run_in};
+use results::sample::has;
+use testing::process::{Call, Ended, words};
+use testing::program::{apart, rocebench};
+use testing::table::holds;
 
-fn words(line: &str) -> Vec<&str> {
-    line.split_whitespace().collect()
-}
+use crate::{program, run, run_in};
 
 /// Runs the commands of a snapshot: what the program says of each, and nothing else, must be what stands there. A command is
 /// added as a line of the snapshot, and `INSTA_UPDATE=always` adds what is said of it.
@@ -18,39 +18,38 @@ fn says(snapshot: &str, code: i32) {
     let mut said = String::new();
     for line in kept.lines().filter_map(|line| line.strip_prefix("$ rocebench ")) {
         let args: Vec<&str> = words(line).into_iter().map(|word| word.trim_matches('\'')).collect();
-        let ran = run(&args).ends(code);
-        let is_error = ran.err.contains("error: ") && !ran.err.contains("panicked");
-        let is_alone = if code == 0 { ran.err.is_empty() } else { is_error && ran.out.is_empty() };
-        assert!(is_alone, "{line}: {}{}", ran.out, ran.err);
-        said += &format!("$ rocebench {line}\n{}{}\n", ran.out, ran.err);
+        let ran = run(&args).exits(code);
+        let is_error = ran.stderr().contains("error: ");
+        let is_alone =
+            if code == 0 { ran.stderr().is_empty() } else { is_error && ran.stdout.is_empty() };
+        assert!(is_alone, "{line}: {}{}", ran.stdout, ran.stderr());
+        said += &format!("$ rocebench {line}\n{}{}\n", ran.stdout, ran.stderr());
     }
     insta::assert_snapshot!(snapshot, said);
 }
 
 /// The program with such a file.
-fn with_file(content: &str, args: &[&str]) -> Ran {
+fn with_file(content: &str, args: &[&str]) -> Ended {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sweep.toml"), content).unwrap();
-    let ran = run_in(&folder, &[&["--config", "sweep.toml"], args].concat());
-    let what = format!("{content} {}", ran.what);
-    Ran { what, ..ran }
+    run_in(&folder, &[&["--config", "sweep.toml"], args].concat())
 }
 
 #[test]
 fn help() {
-    let help = run(&["--help"]).ends(0).out;
-    let short = run(&["-h"]).out;
-    assert_eq!(run(&["-q", "4", "-h"]).out, short);
+    let help = run(&["--help"]).exits(0).stdout;
+    let short = run(&["-h"]).stdout;
+    assert_eq!(run(&["-q", "4", "-h"]).stdout, short);
     assert!(short.lines().count() <= 25);
     assert!(short.lines().all(|line| line.chars().count() <= 80));
     for option in short.split_whitespace().filter(|word| word.starts_with("--")) {
         let option = option.trim_end_matches([',', ';']);
         assert!(help.contains(&format!(" {option}")), "{option}");
     }
-    assert_ne!(run(&["serve", "-h"]).out, short);
+    assert_ne!(run(&["serve", "-h"]).stdout, short);
     insta::assert_snapshot!("help", help);
     for command in ["serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"] {
-        let of_command = run(&[command, "--help"]).ends(0).out;
+        let of_command = run(&[command, "--help"]).exits(0).stdout;
         insta::assert_snapshot!(format!("{command}_help"), of_command);
     }
 }
@@ -58,7 +57,7 @@ fn help() {
 #[test]
 fn version() {
     let version = format!("rocebench {}\n", env!("CARGO_PKG_VERSION"));
-    assert_eq!(run(&["--version"]).ends(0).out, version);
+    assert_eq!(run(&["--version"]).exits(0).stdout, version);
 }
 
 #[test]
@@ -77,7 +76,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
 fn too_many_cases() {
     let list: Vec<String> = (1..=1000).map(|n| n.to_string()).collect();
     let list = list.join(",");
-    insta::assert_snapshot!(run(&["--qps", &list, "--workers", &list]).ends(2).err);
+    insta::assert_snapshot!(run(&["--qps", &list, "--workers", &list]).exits(2).stderr());
 }
 
 #[test]
@@ -104,14 +103,14 @@ fn files_that_are_wrong_have_line_and_column() {
         ("op = ['connect', 'send']\n[[flow]]\n", &[]),
         ("[[flow]]\n[[flow]]\n", &["--against", "perftest"]),
     ] {
-        refusals += &format!("{content}{}\n", with_file(content, flags).ends(2).err);
+        refusals += &format!("{content}{}\n", with_file(content, flags).exits(2).stderr());
     }
     insta::assert_snapshot!(refusals);
 }
 
 #[test]
 fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
-    let help = run(&["--help"]).out;
+    let help = run(&["--help"]).stdout;
     let flags = help
         .lines()
         .map(str::trim_start)
@@ -122,7 +121,7 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
     let mut elsewhere = Vec::new();
     for flag in flags.chain(["host"]) {
         let ran = with_file(&format!("{flag} = '\u{2603}'\n"), &[]);
-        let stderr = ran.ends(2).err;
+        let stderr = ran.exits(2).stderr().to_owned();
         assert!(!stderr.contains("unknown key"), "{flag}: {stderr}");
         if stderr.contains("give it on the command line") {
             elsewhere.push(flag);
@@ -136,7 +135,8 @@ fn every_flag_in_a_file_is_a_setting_or_belongs_on_the_command_line() {
 
 #[test]
 fn words_that_are_taken_and_others() {
-    testing::table::holds("tests/cli/tables/input.txt");
+    holds("tests/cli/tables/input.txt");
+    holds("tests/cli/tables/compare.txt");
 }
 
 #[test]
@@ -171,12 +171,12 @@ traffic-class = 104
 ";
     let nodes = "node1,node2.example.org:18516,node3";
     let ran = with_file(file, &["--dry-run", "--nodes", nodes]);
-    let stdout = ran.ends(0).out;
+    let stdout = ran.exits(0).stdout;
     let (cases, _) = stdout.split_once("\n\n").unwrap();
     assert!(cases.lines().all(|line| line.len() <= 80), "{cases}");
     insta::assert_snapshot!(stdout);
     // One flow the usual way is a line of the table.
-    let of_flow = with_file("[[flow]]\nname = 'x'\nqps = 3\n", &["--dry-run"]).out;
+    let of_flow = with_file("[[flow]]\nname = 'x'\nqps = 3\n", &["--dry-run"]).stdout;
     let alike = "send · CQ shared · 64 KiB · 3 QPs · 1 worker · ";
     assert!(of_flow.starts_with(alike), "{of_flow}");
     has(&of_flow, ["\ncase\nx\n"]);
@@ -188,34 +188,20 @@ fn a_dry_run_of_many_cases_does_not_take_the_square_of_their_number() {
     let (qps, sizes) = (list(312).join(","), list(320).join(","));
     // It takes a second or two of CPU time, and the square of the cases more than a minute: the system would end it.
     let limited = ["-c", "ulimit -t 20; exec \"$0\" \"$@\""];
-    let program = program(&["--dry-run", "-q", &qps, "-s", &sizes]);
-    let mut shell = Command::new("/bin/sh");
-    shell.args(limited).arg(program.get_program());
-    let ran = Ran::new(shell.args(program.get_args())).ends(0);
-    has(&ran.out, ["\n99840 cases, "]);
+    let words = ["--dry-run", "-q", &qps, "-s", &sizes];
+    let ran = Call::new(apart("sh"), "").args(&limited).arg(rocebench()).args(&words).passes();
+    has(&ran.stdout, ["\n99840 cases, "]);
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let list: Vec<String> = (1..=4000).map(|n| n.to_string()).collect();
-    let mut child = program(&["--dry-run", "--qps", &list.join(",")])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut some = [0; 10];
+    let (mut reader, writer) = pipe().unwrap();
+    let printing = program(&["--dry-run", "--qps", &list.join(",")]).start_to(writer);
     // The pipe closes with most of the table (about 300 KB, more than a pipe holds) still to come.
-    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
-}
-
-#[test]
-fn a_full_disk_is_an_error() {
-    let full = std::fs::File::options().write(true).open("/dev/full");
-    let ran = Ran::new(program(&["--dry-run"]).stdout(full.unwrap())).ends(1);
-    let start = "rocebench: error: cannot write the table: ";
-    assert!(ran.err.starts_with(start), "{}", ran.err);
+    reader.read_exact(&mut [0; 10]).unwrap();
+    drop(reader);
+    assert_eq!(printing.wait().exits(0).stderr(), "");
 }
 
 #[test]
@@ -227,8 +213,8 @@ fn a_token_in_the_environment_is_checked_at_both_ends_and_gives_way_to_a_flag() 
         (&["--dry-run"], &too_long, 2),
         (&["--dry-run", "--token", "t"], &too_long, 0),
     ] {
-        let ran = Ran::new(program(words).env("ROCEBENCH_TOKEN", token)).ends(code);
-        let names_it = ran.err.contains("ROCEBENCH_TOKEN");
-        assert_eq!(names_it, code == 2, "{}", ran.err);
+        let ran = program(words).env("ROCEBENCH_TOKEN", token).run().exits(code);
+        let names_it = ran.stderr().contains("ROCEBENCH_TOKEN");
+        assert_eq!(names_it, code == 2, "{}", ran.stderr());
     }
 }

@@ -1,19 +1,22 @@
 //! Ranges, completions and the manual's pages.
 
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use crate::{Ran, run};
+use testing::process::Call;
+use testing::program::rocebench;
+
+use crate::run;
 
 #[test]
 fn a_range_is_a_list() {
-    let cases = |sizes: &str| run(&["--dry-run", "-s", sizes]).ends(0).out;
+    let cases = |sizes: &str| run(&["--dry-run", "-s", sizes]).exits(0).stdout;
     assert_eq!(cases("64..512"), cases("64,128,256,512"));
 }
 
 /// Packages have the program alone, which has all its sentences inside.
 #[test]
 fn no_sentence_names_a_script_of_the_checkout() {
-    let program = std::fs::read(assert_cmd::cargo::cargo_bin!("rocebench")).unwrap();
+    let program = std::fs::read(rocebench()).unwrap();
     let name = b"scripts/";
     let at = program.windows(name.len()).position(|it| it == name);
     let sentence = at.map(|at| String::from_utf8_lossy(&program[at - 60..at + 60]).into_owned());
@@ -23,22 +26,20 @@ fn no_sentence_names_a_script_of_the_checkout() {
 #[test]
 fn bash_takes_the_completions() {
     let script = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(script.path(), run(&["completions", "bash"]).out).unwrap();
+    std::fs::write(script.path(), run(&["completions", "bash"]).stdout).unwrap();
     // Completes `rocebench --verif` and `rocebench doc`.
     let ask =
         "source \"$0\"; for word in --verif doc; do COMP_WORDS=(rocebench $word); COMP_CWORD=1
         _rocebench rocebench $word rocebench; echo \"${COMPREPLY[@]}\"; done";
-    let mut bash = Command::new("bash");
-    let command = bash.args(["-c", ask]).arg(script.path());
-    let completions = Ran::new(command.stdin(Stdio::null()));
-    assert_eq!(completions.out, "--verify\ndoctor\n", "{}", completions.err);
+    let bash = Call::new(Command::new("bash"), "-c");
+    assert_eq!(bash.arg(ask).arg(script.path()).passes().stdout, "--verify\ndoctor\n");
 }
 
 #[test]
 fn every_command_has_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("man1");
-    run(&["man", "--out", to.to_str().unwrap()]).ends(0);
+    run(&["man", "--out", to.to_str().unwrap()]).exits(0);
     let page = |name: &str| std::fs::read_to_string(to.join(name)).unwrap();
     for command in rocebench::cli::args::command().get_subcommands() {
         let name = format!("rocebench-{}", command.get_name());
@@ -50,5 +51,5 @@ fn every_command_has_a_page() {
         let flag = format!("--{}", row.flag).replace('-', "\\-");
         assert!(main.contains(&format!("{flag}\\fR")), "{flag}");
     }
-    assert!(run(&["man"]).out == main, "another page than in the folder");
+    assert!(run(&["man"]).stdout == main, "another page than in the folder");
 }

@@ -7,7 +7,7 @@ use results::sample::mesh::Mesh;
 use results::sample::sweep::Synthetic;
 use serde_json::{Value, json};
 
-use crate::{Ran, run_in};
+use crate::run_in;
 
 /// Files of one call of the program.
 const FILES: usize = 24;
@@ -103,9 +103,9 @@ fn whatever_a_result_holds_is_drawn_compared_or_refused() {
         let compare: Vec<&str> =
             ["compare", "base", "new"].into_iter().chain(outputs.split(' ')).collect();
         for words in [&*compare, &["plot", "new", "--base", "base", "-o", "plots"]] {
-            let Ran { code, err, .. } = run_in(&home, words);
-            let last: String = err.lines().rev().take(8).collect::<Vec<_>>().join("\n");
-            assert!(code.is_some_and(|code| code < 3), "seed {seed}, {words:?}: {last}");
+            let ended = run_in(&home, words);
+            let last: String = ended.stderr().lines().rev().take(8).collect::<Vec<_>>().join("\n");
+            assert!(ended.code.is_some_and(|code| code < 3), "seed {seed}, {words:?}: {last}");
         }
     }
 }

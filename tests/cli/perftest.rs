@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use perftest::PerftestOption;
-
-use crate::Ran;
+use testing::process::Call;
 
 /// Each with its suffix for bandwidth and for latency.
 const PROGRAMS: [&str; 4] = ["ib_send", "ib_write", "ib_read", "ib_atomic"];
@@ -28,7 +27,7 @@ fn every_option_of_the_installed_programs_is_known() {
     // `scripts/setup --tests` installs perftest.
     for name in PROGRAMS.map(|name| ["bw", "lat"].map(|suffix| format!("{name}_{suffix}"))).concat()
     {
-        let help = Ran::new(Command::new(&name).arg("--help")).out;
+        let help = Call::new(Command::new(&name), "--help").run().stdout;
         let found: BTreeSet<&str> = help.lines().flat_map(options).collect();
         assert!(found.len() > 50, "{name} has {found:?}");
         let unknown: Vec<_> = found.iter().filter(|option| !is_known(option)).collect();

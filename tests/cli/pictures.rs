@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
-use std::process::Command;
+
+use results::sample::has;
+use testing::process::{Ended, script};
 
 use crate::plot::folder;
-use crate::{Ran, has, program};
+use crate::program;
 
-fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Ran {
-    let mut command = program(&["plot", "r.json", "-o", "plots"]);
-    command.current_dir(folder).args(args);
-    Ran::new(match path {
-        Some(path) => command.env("PATH", path),
-        None => &mut command,
-    })
+fn plot(folder: &Path, args: &[&str], path: Option<&Path>) -> Ended {
+    let call = program(&["plot", "r.json", "-o", "plots"]).args(args).within(folder);
+    match path {
+        Some(path) => call.env("PATH", path.to_str().unwrap()).run(),
+        None => call.run(),
+    }
 }
 
 /// Names of the files with this extension, without it.
@@ -62,7 +63,7 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
     let folder = folder();
     for (width, points, dots) in [("page", 540, 2250), ("column", 270, 1125)] {
         let formats = ["--width", width, "--format", "pdf,png"];
-        plot(folder.path(), &formats, None).ends(0);
+        plot(folder.path(), &formats, None).exits(0);
         let figures = names(folder.path(), "svg");
         assert!(figures.len() > 3, "{figures:?}");
         assert_eq!(names(folder.path(), "pdf"), figures);
@@ -91,7 +92,7 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
         }
     }
     // The next page takes away what it does not write.
-    plot(folder.path(), &[], None).ends(0);
+    plot(folder.path(), &[], None).exits(0);
     assert!(names(folder.path(), "pdf").is_empty() && names(folder.path(), "png").is_empty());
 }
 
@@ -99,7 +100,7 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
 fn without_the_program_nothing_is_drawn() {
     let folder = folder();
     let path = Some(folder.path());
-    let stderr = plot(folder.path(), &["--format", "png"], path).ends(2).err;
+    let stderr = plot(folder.path(), &["--format", "png"], path).exits(2).stderr().to_owned();
     let words = "cannot write PNG: rsvg-convert is not installed";
     has(&stderr, [words, "hint: apt install librsvg2-bin"]);
     assert!(!folder.path().join("plots").exists());
@@ -108,7 +109,7 @@ fn without_the_program_nothing_is_drawn() {
 #[test]
 fn a_program_that_fails_replaces_no_file() {
     let folder = folder();
-    plot(folder.path(), &[], None).ends(0);
+    plot(folder.path(), &[], None).exits(0);
     let mut left = names(folder.path(), "svg");
     let page = folder.path().join("plots/index.html");
     let first = left.pop_first().unwrap();
@@ -116,17 +117,12 @@ fn a_program_that_fails_replaces_no_file() {
     let program = folder.path().join("rsvg-convert");
     let broken = "rsvg-convert failed (exit status: 3): broken";
     let no_pdf = "the output of rsvg-convert is not a PDF file";
-    for (script, reason) in [("echo broken >&2; exit 3", broken), ("echo text", no_pdf)] {
-        // A child of another test may hold open what this process writes, so that nobody can run it: a child writes it.
-        let source = folder.path().join("source");
-        let script = format!("#!/bin/sh\n[ \"$1\" = --version ] && exit 0\n{script}\n");
-        fs::write(&source, script).unwrap();
-        let mut install = Command::new("install");
-        Ran::new(install.args(["-m", "755"]).args([&source, &program])).ends(0);
+    for (fails, reason) in [("echo broken >&2; exit 3", broken), ("echo text", no_pdf)] {
+        script(&program, &format!("[ \"$1\" = --version ] && exit 0\n{fails}\n"));
         let written = fs::metadata(&page).unwrap().modified().unwrap();
         let path = Some(folder.path());
-        let ran = plot(folder.path(), &["--format", "pdf"], path).ends(1);
-        has(&ran.err, ["cannot write plots/", reason]);
+        let ran = plot(folder.path(), &["--format", "pdf"], path).exits(1);
+        has(ran.stderr(), ["cannot write plots/", reason]);
         assert_eq!(names(folder.path(), "svg"), left);
         assert_eq!(fs::metadata(&page).unwrap().modified().unwrap(), written);
     }

@@ -1,6 +1,7 @@
 //! `--op connect` on the kernel's device, by TCP and by `rdma_cm`: an end may die or be stopped between two QPs.
 
-use testing::program::{Server, Signal, send_signal, sweep};
+use testing::process::{Signal, send_signal};
+use testing::program::{Server, sweep};
 use testing::sessions::{Proxy, Sender, Step};
 
 use crate::session::{await_more, held, way, whole};

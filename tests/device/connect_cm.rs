@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use protocol::token::from_hex;
-use serde_json::json;
 use verbs::cm::{CmAddress, CmChannel, CmEvent, CmEventKind, CmId, CmParameters, RejectReason};
 use verbs::{Gid, GidEntry, GidType, VerbsLibrary};
 
-use testing::program::{SERVER_ADDRESS, Server, Signal, sweep};
+use testing::process::Signal;
+use testing::program::{SERVER_ADDRESS, Server, sweep};
 use testing::sessions::{Sender, Step, Wire, case};
 
 use crate::session::{await_more, held, way, whole};
@@ -95,9 +95,7 @@ fn strangers_are_rejected_and_told_why() {
         (request(2, 0x11, &nonce), "the run has no such QP"),
         (request(1, 0x11, &nonce), "the run has no such QP"),
     ] {
-        wire.send(
-            &json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}),
-        );
+        wire.heartbeat();
         let event = ask(port, &private_data);
         assert_eq!(event.kind, CmEventKind::Rejected, "{why}");
         assert_eq!(RejectReason(event.status), RejectReason::BY_THE_LISTENER);
@@ -105,7 +103,7 @@ fn strangers_are_rejected_and_told_why() {
         assert!(reason.starts_with(why), "{reason}");
     }
     // The QP that the run has is taken.
-    wire.send(&json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}));
+    wire.heartbeat();
     assert_eq!(ask(port, &request(0, 0x11, &nonce)).kind, CmEventKind::ConnectResponse);
     wire.close();
     server.serves_the_next();

@@ -1,7 +1,8 @@
 //! An end dies or falls silent while the kernel holds QPs of both. Which frame it is at does not concern the device:
 //! tests/embedded has an end die at each.
 
-use testing::program::{Server, Signal};
+use testing::process::Signal;
+use testing::program::Server;
 use testing::sessions::{LONG, Sender, Step};
 
 use crate::session::{await_freed, await_more, both_hold, way};

@@ -1,6 +1,7 @@
 //! `rocebench devices`, `rocebench doctor` and `scripts/setup-rxe` on the kernel's Soft-RoCE.
 
-use testing::program::{Server, bare, run};
+use testing::process::run;
+use testing::program::{Server, bare};
 
 /// A wire of its own with Soft-RoCE on it, which the script makes and removes.
 struct Wire;

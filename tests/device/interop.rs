@@ -2,7 +2,8 @@
 //! each is the other's proof of the wire format.
 
 use testing::network::{End, RXE, SOFT, Wire};
-use testing::program::{Call, patient, program};
+use testing::process::Call;
+use testing::program::{patient, program};
 
 /// Sweeps from `client`, with these options; all cases must be complete and right.
 fn sweep(client: End, port: u16, cases: usize, options: &str) {

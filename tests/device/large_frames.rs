@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use testing::program::{Call, Server, program, run};
+use testing::process::{Call, run};
+use testing::program::{Server, program};
 
 const CLIENT: &str = "10.77.1.1";
 const SERVER: &str = "10.77.2.1";

@@ -1,6 +1,7 @@
 //! What a device or a machine cannot do comes back as a sentence with the limit, and exit code 2.
 
-use testing::program::{Server, run};
+use testing::process::run;
+use testing::program::Server;
 
 #[test]
 fn a_larger_mtu_than_the_ports() {

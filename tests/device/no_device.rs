@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-use testing::program::{Call, patient, program, run, sweep};
+use testing::process::{Call, run};
+use testing::program::{patient, program, sweep};
 
 struct WithoutDevices;
 

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use testing::network::Loss;
-use testing::program::{Program, Server, Signal, bare};
+use testing::process::{Program, Signal};
+use testing::program::{Server, bare};
 use testing::sessions::Traffic;
 
 use crate::session::{Disk, names};

@@ -6,7 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use results::model::ResultFile;
-use testing::program::{Server, run};
+use testing::process::run;
+use testing::program::Server;
 use testing::sessions::Way;
 use testing::wait::{wait_or_tell, wait_until};
 

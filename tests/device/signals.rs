@@ -1,7 +1,8 @@
 //! Ctrl-C at either end, while the kernel has work for its QPs.
 
 use testing::check;
-use testing::program::{Server, Signal, sweep};
+use testing::process::Signal;
+use testing::program::{Server, sweep};
 use testing::sessions::{LONG, Traffic};
 
 use crate::session::way;

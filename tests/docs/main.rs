@@ -7,7 +7,6 @@ mod perftest_options;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use protocol::message::{
     ExaminationMessage, FileMessage, HandshakeMessage, LessonMessage, PerftestMessage, RunMessage,
@@ -20,6 +19,7 @@ use results::model::{Delivery, Doubt, DoubtKind, Load};
 use results::sample::sweep::Synthetic;
 use rocebench::cli::args;
 use strum::VariantNames;
+use testing::program::call;
 use verbs::WcStatus;
 
 fn page(name: &str) -> String {
@@ -28,11 +28,7 @@ fn page(name: &str) -> String {
 
 /// The program in a folder, which must take these words; what it prints.
 fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    let output = command.current_dir(folder).args(words).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{words:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
+    call("").args(words).within(folder).passes().stdout
 }
 
 /// Pages that speak of options.

@@ -3,7 +3,8 @@
 use results::Metric;
 use results::model::{CaseComparison, Verdict};
 use testing::embedded_device::place_beside_the_program;
-use testing::program::{Call, Ended, Server, call};
+use testing::process::{Call, Ended};
+use testing::program::{Server, call};
 
 /// The comparison of the first case, whose two rounds have figures. They count unless the machine was too busy for a window.
 fn comparison(ended: &Ended) -> CaseComparison {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::fake::Fake;
 use testing::embedded_device::place_beside_the_program;
-use testing::program::{Call, Ended, Signal, call};
+use testing::process::{Call, Ended, Signal};
+use testing::program::call;
 
 const SWEEP: &str = "-d soft0 -s 64 -D 500ms --warmup 0 --timeout 18 --against perftest";
 

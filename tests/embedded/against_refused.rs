@@ -16,7 +16,7 @@ fn a_server_must_allow_it() {
     let server = Server::embedded("-d soft0");
     let says = "was not started to run perftest";
     let mut session = Wire::session(&server.name);
-    session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job()}}));
+    session.say("perftest", "start", &job());
     let reason = session.abort();
     assert!(reason.contains(says), "{reason}");
 }
@@ -29,7 +29,7 @@ fn a_server_starts_nothing_but_perftest_with_numbers() {
         let mut job = job();
         damage(&mut job);
         let mut session = Wire::session(&server.name);
-        session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job}}));
+        session.say("perftest", "start", &job);
         session
     };
     let texts: [Damage; 3] = [
@@ -62,15 +62,13 @@ fn a_run_without_a_client_ends_at_its_limit() {
     job["limit_ms"] = json!(200);
     let mut session = Wire::session(&server.name);
     let mut heart = Wire(session.0.try_clone().unwrap());
-    session.send(&json!({"type": "perftest", "body": {"type": "start", "body": job}}));
+    session.say("perftest", "start", &job);
     assert_eq!(session.recv().unwrap()["type"], "started");
     // The coordinator lives and says nothing.
     let (over, is_over) = channel::<()>();
     let beats = std::thread::spawn(move || {
         while is_over.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
-            heart.send(
-                &json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}),
-            );
+            heart.heartbeat();
         }
     });
     let ended = session.recv().unwrap();
@@ -84,7 +82,7 @@ fn a_run_without_a_client_ends_at_its_limit() {
 type Damage = fn(&mut Value);
 
 /// A job as a coordinator sends it.
-pub fn job() -> Value {
+fn job() -> Value {
     let settings = Settings::from([
         ("op", "write"),
         ("size", "64"),

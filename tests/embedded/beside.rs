@@ -1,7 +1,8 @@
 //! A victim alone and beside attackers: whole runs, and what they leave behind. No rate is asserted.
 
 use results::model::Verdict;
-use testing::program::{Call, Ended, call};
+use testing::process::{Call, Ended};
+use testing::program::call;
 
 /// A victim of 4 KiB and a flow of the same file, beside which it runs.
 const FLOWS: &str = "

@@ -6,13 +6,13 @@ use std::sync::mpsc::channel;
 use protocol::PROTOCOL_VERSION;
 use protocol::lesson::Lesson;
 use protocol::message::{ExaminationMessage, FileMessage, LessonMessage, Message, TcpHello};
-use serde_json::json;
+use serde_json::{Value, json};
 use settings::Op;
 
-use crate::hostile::challenge;
 use crate::stage::Stage;
-use testing::program::{Program, Server, Signal, call};
-use testing::sessions::{Proxy, Sender, Step, Wire, case};
+use testing::process::{Program, Signal};
+use testing::program::{Server, call};
+use testing::sessions::{Proxy, Sender, Step, Wire, case, challenge};
 
 const SHORT: &str = "-n 5 --warmup 0 -s 64 --timeout 18";
 
@@ -50,7 +50,7 @@ fn who_comes_when_a_client_has_just_closed_is_served() {
         wire.close();
     }
     for _ in 0..50 {
-        Wire::session(&server.name).send(&json!({"type": "session", "body": {"type": "goodbye"}}));
+        Wire::session(&server.name).say("session", "goodbye", &Value::Null);
     }
     server.serves_the_next();
     server.end();
@@ -149,10 +149,10 @@ fn a_client_says_that_it_waits_for_the_last_sweep_to_end() {
         session.recv();
         session.send(&challenge("0.1.0", PROTOCOL_VERSION));
         session.recv();
-        session.send(&json!({"type": "handshake", "body": {"type": "wait"}}));
+        session.say("handshake", "wait", &Value::Null);
         client.has_said("waiting for the last sweep to end");
         let last = json!({"client": "192.0.2.7:4000", "since_seconds": 9});
-        session.send(&json!({"type": "handshake", "body": {"type": "busy", "body": last}}));
+        session.say("handshake", "busy", &last);
         let ended = client.wait().exits(1);
         let text = format!("{}{}", ended.stdout, ended.stderr());
         assert!(text.contains("has served 192.0.2.7:4000 for 9 s"), "{text}");

@@ -3,7 +3,8 @@
 use machine::threads::{CoreList, CoreLocks, allowed_cores};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-use testing::program::{Call, Ended, Server, Signal, call};
+use testing::process::{Call, Ended, Signal};
+use testing::program::{Server, call};
 
 const VARIABLE: &str = "ROCEBENCH_CORE_LOCKS";
 const SHARED: &str = "polling workers of rocebench share";

@@ -1,9 +1,10 @@
 //! `rocebench explain` on the embedded device: each operation, each mistake, both languages, a server of its own.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-use testing::program::{Server, Signal, call};
+use testing::process::Signal;
+use testing::program::{Server, call};
 use testing::sessions::Wire;
 
 #[test]
@@ -69,16 +70,16 @@ fn either_ends_death_is_noticed() {
 #[test]
 fn a_server_checks_what_it_is_asked_for() {
     let server = Server::embedded("-d soft0");
-    let lesson = |change: fn(&mut serde_json::Value)| {
+    let lesson = |change: fn(&mut Value)| {
         let mut body = json!({
             "op": "write", "mistake": null, "length_bytes": 5, "mtu_bytes": null, "offered": null
         });
         change(&mut body);
         let mut session = Wire::session(&server.name);
-        session.send(&json!({"type": "lesson", "body": {"type": "prepare", "body": body}}));
+        session.say("lesson", "prepare", &body);
         session
     };
-    type Change = fn(&mut serde_json::Value);
+    type Change = fn(&mut Value);
     let wrongs: [(Change, &str); 3] = [
         (|it| it["length_bytes"] = 4097.into(), "1 to 4096 bytes"),
         (|it| it["mistake"] = "no-recv".into(), "cannot be made with write"),
@@ -89,7 +90,7 @@ fn a_server_checks_what_it_is_asked_for() {
         assert!(reason.contains(says), "{reason}");
     }
     let mut session = lesson(|_| ());
-    session.send(&json!({"type": "lesson", "body": {"type": "look"}}));
+    session.say("lesson", "look", &Value::Null);
     session.is_closed();
     let log = server.end();
     assert!(log.contains("`lesson_look` instead of `lesson_endpoints`"), "{log}");

@@ -1,8 +1,6 @@
 //! Programs in perftest's place: shell scripts in a folder of the test's, found before the real ones.
 
-use std::os::unix::fs::PermissionsExt as _;
-
-use testing::program::STEP;
+use testing::process::{STEP, script};
 use testing::wait::{wait_for, wait_until};
 
 /// A folder with one fake program.
@@ -16,18 +14,15 @@ impl Fake {
     pub fn new(name: &str, client: &str, server: &str) -> Fake {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path().display();
-        let script = format!(
-            "#!/bin/sh\n\
-             here={here}\n\
+        let text = format!(
+            "here={here}\n\
              real=/usr/bin/{name}\n\
              [ \"$1\" = --version ] && echo 'Version: 9.99' && exit 1\n\
              for last; do :; done\n\
              if [ \"$last\" = 127.0.0.1 ]; then\n echo $$ >$here/client\n {client}\n\
              else\n echo $$ >$here/server\n {server}\nfi\n"
         );
-        let file = folder.path().join(name);
-        std::fs::write(&file, script).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        script(&folder.path().join(name), &text);
         Fake { folder }
     }
 

@@ -2,7 +2,7 @@
 
 use plan::Case;
 use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use testing::program::Server;
 use testing::sessions::{Wire, case};
@@ -31,12 +31,12 @@ fn messages_out_of_turn() {
     type Break = fn(&mut Wire, &Case);
     let rows: [(&str, &str, Break); 6] = [
         ("1", "`measure` instead of", |wire, _| {
-            wire.send(&json!({"type": "run", "body": {"type": "measure"}}));
+            wire.say("run", "measure", &Value::Null);
         }),
         ("1", "`hello` instead of", |wire, _| wire.hello()),
         ("2", "`ready` instead of", |wire, case| {
             wire.prepare(case);
-            wire.send(&json!({"type": "run", "body": {"type": "ready"}}));
+            wire.say("run", "ready", &Value::Null);
         }),
         ("2", "1 QPs instead of 2", |wire, case| {
             wire.create(case);
@@ -44,11 +44,11 @@ fn messages_out_of_turn() {
         }),
         ("1", "0 arrays came for 1 ends of flows", |wire, case| {
             wire.create(case);
-            wire.send(&json!({"type": "run", "body": {"type": "connect", "body": []}}));
+            wire.say("run", "connect", &json!([]));
         }),
         ("1", "`settle` instead of", |wire, case| {
             wire.create(case);
-            wire.send(&json!({"type": "run", "body": {"type": "settle", "body": []}}));
+            wire.say("run", "settle", &json!([]));
         }),
     ];
     for (qps, words, broken) in rows {
@@ -103,11 +103,11 @@ fn strangers_before_the_handshake() {
 
     let before_newer = server.program.lines().len();
     let mut newer = Wire::connect(&server.name);
-    newer.send(&json!({"type": "handshake", "body": {"type": "hello", "body": {
-        "protocol": PROTOCOL_VERSION + 1, "version": PROGRAM_VERSION, "nonce": "00".repeat(32)
-    }}}));
+    let version = PROTOCOL_VERSION + 1;
+    let hello = json!({"protocol": version, "version": PROGRAM_VERSION, "nonce": "00".repeat(32)});
+    newer.say("handshake", "hello", &hello);
     server.says(before_newer, "speaks protocol");
-    assert_eq!(newer.recv().unwrap()["protocol"], serde_json::Value::Null);
+    assert_eq!(newer.recv().unwrap()["protocol"], Value::Null);
 
     // One that says nothing holds nobody up, and is sent away in the end.
     let before_silent = server.program.lines().len();
@@ -123,11 +123,9 @@ fn strangers_before_the_handshake() {
 fn a_session_that_idles_does_not_keep_the_server() {
     let server = Server::embedded("-d soft0");
     let mut wire = Wire::session(&server.name);
-    wire.send(
-        &json!({"type": "examination", "body": {"type": "ask_limits", "body": {"devices": []}}}),
-    );
+    wire.say("examination", "ask_limits", &json!({"devices": []}));
     assert_eq!(wire.recv().unwrap()["type"], "limits");
-    wire.send(&json!({"type": "session", "body": {"type": "heartbeat", "body": {"progress": 0}}}));
+    wire.heartbeat();
     server.end();
     let last = wire.recv().unwrap();
     assert_eq!(last["type"], "abort");

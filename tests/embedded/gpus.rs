@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use results::model::RegisteredBy;
-use testing::program::{Call, call};
+use testing::process::Call;
+use testing::program::call;
 
 /// A sweep whose every byte is checked.
 const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";

@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use testing::program::{Server, memory_bytes};
+use testing::process::memory_bytes;
+use testing::program::Server;
 use testing::sessions::{Wire, case};
 
 /// A connection from an address of this machine, of which nothing comes.

@@ -1,7 +1,8 @@
 //! Ctrl-C, `kill` or a lost terminal while messages are in flight that take far longer than anyone waits: the end does not
 //! wait for them.
 
-use testing::program::{Call, Program, Server, Signal, call, call_by};
+use testing::process::{Call, Program, Signal};
+use testing::program::{Server, call, call_by};
 
 /// A message takes 5 s, and 128 of them are posted.
 const SLOW: &str = "-d soft0 --op send -s 64M -D 60s --warmup 0 --timeout 18 --faults rate=100M";

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use testing::program::rocebench;
+
 /// What stands between ```` ```sh ```` and the end of the box, of all boxes.
 fn boxes(page: &str) -> Vec<String> {
     page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
@@ -21,8 +23,7 @@ fn every_box_of_the_lesson_works() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    let program = Path::new(assert_cmd::cargo::cargo_bin!("rocebench"));
-    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let path = format!("{}:/usr/bin:/bin", rocebench().parent().unwrap().display());
     let folder = tempfile::tempdir().unwrap();
     for script in boxes {
         let script = script

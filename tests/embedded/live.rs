@@ -1,28 +1,16 @@
 //! The line of a running sweep on a terminal.
 
-use testing::program::{Call, call};
+use testing::process::Call;
+use testing::program::{apart, rocebench};
 
 /// A terminal of 80 columns, made by util-linux's `script`.
 fn on_a_terminal(words: &str) -> Call {
-    let mut program = call("");
-    let rocebench = program.command.get_program().to_owned();
-    let rocebench = rocebench.to_str().unwrap();
-    let mut command = std::process::Command::new("script");
-    command
-        .args(["--quiet", "--return", "--command"])
-        .arg(format!("stty cols 80; exec {rocebench} {words}"))
-        .arg("/dev/null")
-        .current_dir(program.folder())
-        .env("TERM", "xterm");
-    for (name, value) in program.command.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    program.command = command;
-    // The line is to be alone.
-    program.env("ROCEBENCH_LOG", "warn")
+    let shell = format!("stty cols 80; exec {} {words}", rocebench().display());
+    Call::new(apart("script"), "--quiet --return --command")
+        .args(&[&shell, "/dev/null"])
+        .env("TERM", "xterm")
+        // The line is to be alone.
+        .env("ROCEBENCH_LOG", "warn")
 }
 
 /// A time as the line has it, in nanoseconds.

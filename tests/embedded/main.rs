@@ -10,7 +10,6 @@ mod against_broken;
 mod against_refused;
 mod beside;
 mod clients;
-mod connect;
 mod cores;
 mod deaths;
 mod explain;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use testing::program::{Server, call, memory_bytes};
+use testing::process::memory_bytes;
+use testing::program::{Server, call};
 use testing::wait::wait_until;
 
 /// One case, with no more around it than must be.

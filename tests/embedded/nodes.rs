@@ -1,7 +1,8 @@
 //! More nodes than two, as servers; one of them dies or falls silent.
 
 use results::model::Run;
-use testing::program::{Call, Ended, Server, Signal, call};
+use testing::process::{Call, Ended, Signal};
+use testing::program::{Server, call};
 
 const RING: &str = r#"
     op = "send"
@@ -118,17 +119,4 @@ fn each_round_of_servers_tells_where_packets_were_lost() {
         let is_told = |ends: [&String; 2]| lost.any(|event| ends.contains(&&event.node));
         assert!(flow.is_none_or(is_told), "{:?}", run.path_events);
     }
-}
-
-#[test]
-fn nodes_of_a_mesh_have_the_rails_that_are_listed_with_them() {
-    let servers = [(); 2].map(|()| Server::embedded("-d soft0"));
-    let nodes = servers.each_ref().map(|it| format!("{}/soft[0-1]", it.name));
-    let served = call(&format!(
-        "--nodes {} --pattern ring --timeout 18 --warmup 0 -n 40 -s 1000",
-        nodes.join(",")
-    ))
-    .is_whole(1);
-    let run = served.runs().remove(0);
-    assert_eq!(run.flows.iter().filter(|flow| flow.name.ends_with("@soft1")).count(), 2);
 }

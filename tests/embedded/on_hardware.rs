@@ -1,21 +1,18 @@
 //! `scripts/on-hardware` on the embedded device, which shows nothing of hardware, but that the list is completed and
 //! what is sent back is whole.
 
-use std::process::Command;
+use std::time::Duration;
 
-use testing::program::{on_this_machine, rocebench};
+use testing::process::{Call, run};
+use testing::program::{apart, rocebench};
 
 /// What the embedded device, or the machine that runs the tests, may lack.
 const MAY_FAIL: [&str; 6] = ["speed", "perftest", "udp-sport", "dscp", "transparent", "huge"];
 
-const SECRET: &str = "what-both-ends-know";
+/// What all of it takes.
+const LIST: Duration = Duration::from_secs(60);
 
-#[track_caller]
-fn printed(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+const SECRET: &str = "what-both-ends-know";
 
 #[test]
 fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
@@ -29,23 +26,16 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
         .collect();
     assert!(items.len() > 20, "{items:?}");
 
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(script);
-    for (name, value) in on_this_machine().get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
     let built = rocebench().parent().unwrap().display();
-    command
-        .args(["-d", "soft0", "--quick"])
-        .current_dir(&folder)
+    let ended = Call::new(apart(script), "-d soft0 --quick")
         // It is to find the program of this test, not another build.
-        .env("CARGO_TARGET_DIR", folder.path().join("none"))
-        .env("PATH", format!("{built}:{}", std::env::var("PATH").unwrap()))
-        .env("ROCEBENCH_TOKEN", SECRET);
-    let output = printed(&mut command);
+        .env("CARGO_TARGET_DIR", "none")
+        .env("PATH", &format!("{built}:{}", std::env::var("PATH").unwrap()))
+        .env("ROCEBENCH_TOKEN", SECRET)
+        .start()
+        .wait_for(LIST)
+        .exits(0);
+    let output = &ended.stdout;
 
     let (_, rows) = output.split_once("\nitem        found\n").unwrap();
     let rows: Vec<(&str, &str)> = rows.lines().map_while(|it| it.split_once(' ')).collect();
@@ -58,7 +48,8 @@ fn every_item_of_the_list_is_in_the_table_and_the_archive_has_no_secret() {
 
     let (_, line) = output.split_once("\nSend back ").unwrap();
     let archive = line.split_inclusive(".tar.gz").next().unwrap();
-    let tar = |how| printed(Command::new("tar").args([how, archive]));
+    let archive = ended.folder().join(archive);
+    let tar = |how| run(&format!("tar {how} {}", archive.display()));
     let files = tar("-tzf");
     for name in items {
         let file = format!("-{name}/output.txt");

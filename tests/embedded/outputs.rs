@@ -10,7 +10,8 @@ use results::load::load;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
-use testing::program::{STEP, Signal, call};
+use testing::process::{STEP, Signal};
+use testing::program::call;
 use testing::wait::{wait_for, wait_until};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
@@ -152,40 +153,6 @@ fn two_documents_do_not_go_to_one_file_however_it_is_spelled() {
     fs::write(path("one"), "").unwrap();
     fs::hard_link(path("one"), path("other")).unwrap();
     linked.is_refused(&["--json and --csv both go to other"]);
-}
-
-#[test]
-fn no_document_replaces_what_the_command_reads() {
-    for (words, name, text) in [
-        ("--config flow.toml --csv flow.toml", "flow.toml", "qps = 1\n"),
-        ("--token-file secret --json ./secret", "secret", "x\n"),
-    ] {
-        let refused = call(&format!("{QUICK} {words}")).with_file(name, text);
-        let path = refused.folder().join(name);
-        let ended = refused.is_refused(&["would replace", "which this command reads"]);
-        assert_eq!(fs::read_to_string(path).unwrap(), text);
-        drop(ended);
-    }
-}
-
-#[test]
-fn a_flow_below_what_was_asked_for_fails_the_sweep_and_its_test() {
-    let run = |least: &str| {
-        let words = format!("{QUICK} -q 1 --fail-below {least} --junit report.xml");
-        let ended = call(&words).run();
-        let xml = fs::read_to_string(ended.folder().join("report.xml")).unwrap();
-        (ended, xml)
-    };
-    let (ended, xml) = run("0.000001Gb");
-    ended.exits(0);
-    assert!(xml.contains("tests=\"2\"") && xml.contains("failures=\"0\""), "{xml}");
-    let (failed, failing_xml) = run("9000Gb");
-    let words = "error: --fail-below 9000Gb: 1 of 1 flow fails: forward: ";
-    failed.exits(1).says(&[words, " Gb/s, below 9000"]);
-    assert!(
-        failing_xml.contains("failures=\"1\"") && failing_xml.contains("below 9000"),
-        "{failing_xml}"
-    );
 }
 
 /// Nothing is printed and the exit status is 0 where nothing is wrong, else each problem is a line.

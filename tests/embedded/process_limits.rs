@@ -4,7 +4,8 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use testing::program::{Call, Ended, call_by, program};
+use testing::process::{Call, Ended};
+use testing::program::{call_by, program};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
 

@@ -8,7 +8,7 @@ use protocol::token::from_hex;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, names};
-use testing::program::Signal;
+use testing::process::Signal;
 use testing::sessions::Wire;
 
 #[test]
@@ -184,7 +184,7 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
     for name in ["../a", "/tmp/a", "a/b", "..", ".", "", "a\0b", "a\nb", &long] {
         let mut liar = Wire::session(&stage.server.name);
         let hello = json!({"file_name": name, "size_bytes": 1, "force": true, "channel": null});
-        liar.send(&json!({"type": "file", "body": {"type": "hello", "body": hello}}));
+        liar.say("file", "hello", &hello);
         let reason = refusal(&mut liar);
         assert!(reason.contains("does not take"), "{name:?}: {reason}");
     }
@@ -196,7 +196,7 @@ fn a_wrong_checksum_is_refused() {
     let stage = Stage::new("");
     let mut liar = Wire::session(&stage.server.name);
     let hello = json!({"file_name": "a", "size_bytes": 5, "chunk_bytes": 4096});
-    liar.send(&json!({"type": "file", "body": {"type": "tcp_hello", "body": hello}}));
+    liar.say("file", "tcp_hello", &hello);
     let accept = liar.recv().unwrap();
     assert_eq!(accept["type"], "tcp_accept");
     let accept = &accept["body"];
@@ -205,8 +205,7 @@ fn a_wrong_checksum_is_refused() {
     let key: [u8; 32] = from_hex(accept["key"].as_str().unwrap()).unwrap();
     stream.write_all(&key).unwrap();
     stream.write_all(b"hello").unwrap();
-    let digest = "0".repeat(32);
-    liar.send(&json!({"type": "file", "body": {"type": "fin", "body": {"digest": digest}}}));
+    liar.say("file", "fin", &json!({"digest": "0".repeat(32)}));
     let reason = refusal(&mut liar);
     assert!(reason.contains("the receiver discarded"), "{reason}");
     assert!(stage.received().is_empty());

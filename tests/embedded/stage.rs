@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use testing::program::{Call, Ended, Program, STEP, Server, call};
+use testing::process::{Call, Ended, Program, STEP};
+use testing::program::{Server, call};
 use testing::wait::wait_until;
 
 /// Slow enough to be in the midst of it for a long time.

@@ -4,7 +4,8 @@
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::program::{Ended, call_by, rocebench};
+use testing::process::Ended;
+use testing::program::{call_by, rocebench};
 
 /// One run a side: too few for a verdict, so that no figure decides.
 const SHORT: &str =

@@ -7,7 +7,8 @@ use results::model::{CaseResult, NodeResult, PathEventKind, ReceiveQueues};
 use settings::{RecvQueue, Timestamps};
 use testing::check;
 use testing::embedded_device::packets;
-use testing::program::{Ended, Server, call};
+use testing::process::Ended;
+use testing::program::{Server, call};
 
 /// All runs of so many cases are whole, and every byte is right.
 #[track_caller]

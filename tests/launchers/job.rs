@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use testing::program::{Call, Ended, Program, Signal, send_signal};
+use testing::process::{Call, Ended, Program, Signal, send_signal, without_variables};
 use testing::wait::wait_or_tell;
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rocebench");
@@ -28,16 +28,8 @@ pub fn one_at_a_time() -> MutexGuard<'static, ()> {
 
 /// A launcher's command, without what a launcher around this test has set.
 pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        let starts =
-            ["SLURM", "OMPI_", "PMI", "PRTE_", "JOB_COMPLETION_INDEX", "ROCEBENCH_", "SOFTROCE_"];
-        if starts.iter().any(|start| text.starts_with(start)) {
-            command.env_remove(&name);
-        }
-    }
-    command
+    let launchers = ["SLURM", "OMPI_", "PMI", "PRTE_", "JOB_COMPLETION_INDEX"];
+    without_variables(program, &[&launchers[..], &["ROCEBENCH_", "SOFTROCE_"]].concat())
 }
 
 /// A job that runs. No rank outlives it.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use testing::program::Signal;
+use testing::process::Signal;
 
 use super::job::{EXPECTED, Job, command, one_at_a_time};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use testing::program::{Ended, Signal};
+use testing::process::{Ended, Signal};
 
 use super::job::{
     Job, PROGRAM, SHORT, command, is_a_matrix_of_four, kept_result_or_journal, one_at_a_time,

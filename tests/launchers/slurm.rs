@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use testing::program::{Call, Signal};
+use testing::process::{Call, Signal};
 use testing::wait::wait_until;
 
 use super::cluster::{Cluster, name};

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use results::model::ResultFile;
 use testing::network::Loss;
-use testing::program::{Program, bare, sweep};
+use testing::process::Program;
+use testing::program::{bare, sweep};
 use testing::wait::wait_until;
 
 const NODES: [&str; 3] = ["client", "server", "server2"];

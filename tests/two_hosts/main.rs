@@ -10,7 +10,8 @@ use std::time::Duration;
 use results::model::ResultFile;
 use settings::ConnectMode;
 use testing::network::Loss;
-use testing::program::{Signal, rocebench, run, sweep};
+use testing::process::{Signal, run};
+use testing::program::{rocebench, sweep};
 use testing::sessions::{LONG, Way};
 use testing::wait::{wait_or_tell, wait_until};
 

@@ -10,7 +10,15 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use settings::{ConnectMode, CqMode, PollMode, Service, Settings, Spread, Warmup};
 
-use crate::program::Ended;
+use crate::process::{Call, Ended};
+
+impl Call {
+    /// Passes, and all runs of so many cases are whole.
+    #[track_caller]
+    pub fn is_whole(self, cases: usize) -> Ended {
+        self.passes().all_whole(cases)
+    }
+}
 
 impl Ended {
     /// Demands that all runs of so many cases are whole: every message counted in every flow, none failed.

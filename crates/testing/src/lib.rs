@@ -17,6 +17,8 @@ pub mod network;
 pub mod null_library;
 #[cfg(feature = "null-node")]
 pub mod null_node;
+#[cfg(feature = "process")]
+pub mod process;
 #[cfg(feature = "program")]
 pub mod program;
 #[cfg(feature = "program")]

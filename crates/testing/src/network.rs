@@ -16,7 +16,8 @@ use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, s
 use softroce::wire::{IcrcAddresses, Packet, UDP_PORT, icrc};
 
 use crate::embedded_device::library;
-use crate::program::{Call, Program, Server, copied, program, run};
+use crate::process::{Call, Program, copied, listens, run};
+use crate::program::{Server, program};
 use crate::wait::wait_or_tell;
 
 /// The kernel's end of a [`Wire`].
@@ -202,10 +203,8 @@ impl Drop for Loss {
 
 /// A pair takes less on an idle machine.
 const USUAL: Duration = Duration::from_secs(10);
-/// Where the server listens: 18515 as /proc has it.
-const LISTENS: &str = ":4853 ";
-/// State of a socket that listens, as /proc has it.
-const LISTENING: &str = " 0A ";
+/// Where perftest's servers listen.
+const PORT: u16 = 18515;
 
 /// What perftest says where it cannot tell how fast its CPU's counter runs: it fits a line to two clocks, and does not
 /// manage where the host takes the guest's CPU between two looks at them. It has no rates then.
@@ -234,14 +233,6 @@ fn start(end: End, family: Family, command: &str) -> Program {
     Call::new(end.command_at("env", address), &words).start()
 }
 
-/// Whether a process listens where perftest's servers do.
-fn listens(pid: u32) -> bool {
-    ["tcp", "tcp6"].into_iter().any(|family| {
-        let sockets = fs::read_to_string(format!("/proc/{pid}/net/{family}")).unwrap_or_default();
-        sockets.lines().any(|line| line.contains(LISTENS) && line.contains(LISTENING))
-    })
-}
-
 /// Runs a pair of perftest's programs, one end on the kernel's Soft-RoCE and one on the embedded device: the program and its
 /// options, the server at the other end than `client`; both must end well. Returns bytes and
 /// messages of the client's result.
@@ -249,7 +240,7 @@ pub fn pair(client: End, family: Family, words: &str) -> (u64, u64) {
     let server = start(client.other(), family, words);
     wait_or_tell(
         USUAL,
-        || listens(server.pid()).then_some(()),
+        || listens(server.pid(), PORT).then_some(()),
         || format!("{words} to listen: {:?}", server.lines()),
     );
     let client = start(client, family, &format!("{words} {}", client.other().v4));

@@ -1,9 +1,11 @@
 //! Sessions of the control protocol: by hand, through a man in the middle, and clients that are at a known point of theirs
 //! when a test goes on.
 
+use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use plan::{Case, Sweep};
@@ -11,11 +13,56 @@ use protocol::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use serde_json::{Value, json};
 use settings::Given;
 
-use crate::program::{Program, STEP, sweep, words};
+use crate::process::{Program, STEP, words};
+use crate::program::sweep;
 use crate::wait::{wait_or_tell, wait_until};
 
 /// The control protocol by hand, on a plain socket: what a client says and what a broken one says instead.
 pub struct Wire(pub TcpStream);
+
+/// A message of a conversation, in which it is of this kind.
+pub fn message(conversation: &str, kind: &str, body: &Value) -> Value {
+    json!({"type": conversation, "body": {"type": kind, "body": body}})
+}
+
+pub fn challenge(version: &str, protocol: u32) -> Value {
+    let body = json!({"protocol": protocol, "version": version, "nonce": "1f".repeat(32), "token_required": false});
+    message("handshake", "challenge", &body)
+}
+
+pub fn welcome(host: &Value) -> Value {
+    let body = json!({"mac": null, "host": host, "receives_files": false, "clock_ns": null});
+    message("handshake", "welcome", &body)
+}
+
+/// A server by hand, which says its answers in turn, each after a message of the client's, until the client is gone.
+pub struct Answering {
+    pub name: String,
+    thread: JoinHandle<()>,
+}
+
+impl Answering {
+    pub fn start(answers: Vec<Value>) -> Answering {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let name = listener.local_addr().unwrap().to_string();
+        let thread = std::thread::spawn(move || {
+            let mut session = Wire(listener.accept().unwrap().0);
+            for answer in answers {
+                session.recv();
+                session.send(&answer);
+            }
+            let _ = session.0.read_to_end(&mut Vec::new());
+        });
+        Answering { name, thread }
+    }
+
+    /// It has served its client.
+    #[track_caller]
+    pub fn is_over(self) {
+        wait_until("the end of the session", STEP, || self.thread.is_finished());
+        self.thread.join().unwrap();
+    }
+}
 
 /// A case of these settings as a client sends it.
 pub fn case<const N: usize>(given: [(&str, &str); N]) -> Case {
@@ -36,35 +83,32 @@ impl Wire {
         let mut wire = Wire::connect(server);
         wire.hello();
         assert_eq!(wire.recv().unwrap()["type"], "challenge");
-        wire.send(&json!({"type": "handshake", "body": {"type": "proof", "body": {"mac": null}}}));
+        wire.say("handshake", "proof", &json!({"mac": null}));
         let mut answer = wire.recv().unwrap();
         if answer["type"] == "wait" {
             answer = wire.recv().unwrap();
         }
         assert_eq!(answer["type"], "welcome", "{answer}");
-        wire.send(
-            &json!({"type": "handshake", "body": {"type": "introduce", "body": {"host": {}}}}),
-        );
+        wire.say("handshake", "introduce", &json!({"host": {}}));
         wire
     }
 
     pub fn hello(&mut self) {
         let body = json!({"protocol": PROTOCOL_VERSION, "version": PROGRAM_VERSION, "nonce": "5a".repeat(32)});
-        self.send(&json!({"type": "handshake", "body": {"type": "hello", "body": body}}));
+        self.say("handshake", "hello", &body);
     }
 
     /// A run in which the server is the second node.
     pub fn prepare(&mut self, case: &Case) {
-        self.send(
-            &json!({"type": "run", "body": {"type": "prepare", "body": {"case": case, "flows": [0], "run": 1, "node": 1}}}),
-        );
+        let body = json!({"case": case, "flows": [0], "run": 1, "node": 1});
+        self.say("run", "prepare", &body);
     }
 
     /// Has the server prepare and create its end of a case's only flow; what it says of that end.
     pub fn create(&mut self, case: &Case) -> Value {
         self.prepare(case);
         assert_eq!(self.recv().unwrap()["type"], "prepared");
-        self.send(&json!({"type": "run", "body": {"type": "create"}}));
+        self.say("run", "create", &Value::Null);
         let mut created = self.recv().unwrap();
         assert_eq!(created["type"], "created");
         created["body"].take()
@@ -82,7 +126,15 @@ impl Wire {
         });
         let array =
             json!({"flow": 0, "side": "initiator", "endpoints": endpoints, "listening": null});
-        self.send(&json!({"type": "run", "body": {"type": "connect", "body": [array]}}));
+        self.say("run", "connect", &json!([array]));
+    }
+
+    pub fn heartbeat(&mut self) {
+        self.say("session", "heartbeat", &json!({"progress": 0}));
+    }
+
+    pub fn say(&mut self, conversation: &str, kind: &str, body: &Value) {
+        self.send(&message(conversation, kind, body));
     }
 
     pub fn send(&mut self, message: &Value) {
@@ -150,12 +202,13 @@ impl Step {
     }
 }
 
-type Deed = Box<dyn FnOnce(&mut Value) + Send>;
+/// What is done at a frame, whose body it may change.
+pub type Deed = Box<dyn FnOnce(&mut Value) + Send>;
 
 struct State {
     step: Step,
     seen: usize,
-    deed: Option<Deed>,
+    deeds: VecDeque<Deed>,
 }
 
 /// A man in the middle who reads the control protocol's frames, and at a chosen one does something to one
@@ -174,20 +227,20 @@ impl Proxy {
         step: Step,
         deed: impl FnOnce() + Send + 'static,
     ) -> Proxy {
-        Proxy::lying(address, server, step, |_| deed())
+        Proxy::lying(
+            address,
+            server,
+            step,
+            VecDeque::from([Box::new(|_: &mut Value| deed()) as Deed]),
+        )
     }
 
-    /// The same, which changes the body of that frame.
-    pub fn lying(
-        address: &str,
-        server: SocketAddr,
-        step: Step,
-        change: impl FnOnce(&mut Value) + Send + 'static,
-    ) -> Proxy {
+    /// The same with a deed for that frame, and each that follows of its kind.
+    pub fn lying(address: &str, server: SocketAddr, step: Step, deeds: VecDeque<Deed>) -> Proxy {
         let listener = TcpListener::bind((address, 0)).unwrap();
         let proxy = Proxy {
             address: listener.local_addr().unwrap(),
-            state: Arc::new(Mutex::new(State { step, seen: 0, deed: Some(Box::new(change)) })),
+            state: Arc::new(Mutex::new(State { step, seen: 0, deeds })),
         };
         let accepting = proxy.clone();
         std::thread::spawn(move || {
@@ -214,7 +267,7 @@ impl Proxy {
     pub fn await_deed(&self) {
         let step = self.state.lock().unwrap().step;
         wait_until(&format!("{step:?}"), Duration::from_secs(6), || {
-            self.state.lock().unwrap().deed.is_none()
+            self.state.lock().unwrap().deeds.is_empty()
         });
     }
 
@@ -241,12 +294,12 @@ impl Proxy {
             return false;
         }
         state.seen += 1;
-        if state.seen != state.step.nth {
+        if state.seen < state.step.nth {
             return false;
         }
         let before = message.clone();
         // It is done before anybody is told so, and before anything goes on.
-        if let Some(deed) = state.deed.take() {
+        if let Some(deed) = state.deeds.pop_front() {
             deed(&mut message["body"]["body"]);
         }
         *message != before

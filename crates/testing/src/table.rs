@@ -4,7 +4,8 @@
 //! # A line of a comment.
 //! usual -d soft0 --warmup 0       words after those of all commands below
 //! & -d soft0 --memory 24M         starts a server with these words
-//! file flows.toml                 a file beside the next command, of the lines after `|`
+//! file flows.toml                 a file beside the next command, of the lines after `|`; `HERE`, in it and in what follows, is
+//!                                 a folder that all commands of the table share
 //! | op = "write"
 //! $ A=1 @ --op write -n 20        runs the program with A=1 in its environment; `@` is the names of all servers,
 //!                                 and `@2`, here and in facts, that of the second
@@ -30,9 +31,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::check::{complete, connects};
-use crate::program::{Call, Ended, Server, bare, call};
+use crate::process::{Call, Ended};
+use crate::program::{Server, bare, call};
 
 /// The root of the project, where tables say `ROOT`.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -56,7 +59,8 @@ pub fn holds_on_rxe(file: &str) {
 fn holds_with(file: &str, call: fn(&str) -> Call, serve: fn(&str) -> Server) {
     let text = fs::read_to_string(PathBuf::from(ROOT).join(file)).unwrap();
     let (usual, servers, files) = ("", Vec::new(), Vec::new());
-    let mut bed = Bed { call, serve, usual, servers, files, commands: 0 };
+    let here = tempfile::tempdir().unwrap();
+    let mut bed = Bed { here, call, serve, usual, servers, files, commands: 0 };
     let lines = lines(&text);
     let mut rest = &lines[..];
     while let Some((line, after)) = rest.split_first() {
@@ -86,11 +90,12 @@ fn is_step(line: &str) -> bool {
 
 /// What the commands so far have left for the next one.
 struct Bed<'a> {
+    here: TempDir,
     call: fn(&str) -> Call,
     serve: fn(&str) -> Server,
     usual: &'a str,
     servers: Vec<Server>,
-    files: Vec<(&'a str, String)>,
+    files: Vec<(String, String)>,
     commands: usize,
 }
 
@@ -100,10 +105,10 @@ impl<'a> Bed<'a> {
         let place = format!("{file}: {line}");
         match kind {
             "usual" => self.usual = words,
-            "&" => self.servers.push((self.serve)(words)),
+            "&" => self.servers.push((self.serve)(&self.named(words))),
             "file" => {
                 let text = facts.iter().map(|content| content[1..].to_owned() + "\n").collect();
-                self.files.push((words, text));
+                self.files.push((self.named(words), text));
             }
             "$" => {
                 self.commands += 1;
@@ -128,18 +133,19 @@ impl<'a> Bed<'a> {
         }
     }
 
-    /// With the names of single servers.
+    /// With the folder, and the names of single servers.
     fn named(&self, text: &str) -> String {
-        (1..).zip(&self.servers).fold(text.to_owned(), |text, (number, server)| {
-            text.replace(&format!("@{number}"), &server.name)
-        })
+        let text = text.replace("HERE", self.here.path().to_str().unwrap());
+        (1..)
+            .zip(&self.servers)
+            .fold(text, |text, (number, server)| text.replace(&format!("@{number}"), &server.name))
     }
 
     fn call(&mut self, words: &str) -> Call {
         let names: Vec<&str> = self.servers.iter().map(|server| &*server.name).collect();
         let words = self.named(&format!("{words} {}", self.usual)).replace('@', &names.join(","));
         let call = with_environment(&words.replace("ROOT", ROOT), self.call);
-        self.files.drain(..).fold(call, |call, (name, text)| call.with_file(name, &text))
+        self.files.drain(..).fold(call, |call, (name, text)| call.with_file(&name, &text))
     }
 }
 
@@ -160,7 +166,9 @@ fn with_environment(words: &str, call: impl FnOnce(&str) -> Call) -> Call {
 
 /// Whether a fact is so, or why not.
 fn is_so(ended: &Ended, fact: &str) -> Result<(), String> {
-    let of_text = fact.split_once(": ").filter(|(place, _)| !place.contains('/'));
+    // A place in a result has a comparison behind it.
+    let is_file = |place: &str| !(place.contains('/') && place.contains(' '));
+    let of_text = fact.split_once(": ").filter(|(place, _)| is_file(place));
     if let Some((place, words)) = of_text {
         let text = match place.split(' ').next().unwrap_or_default() {
             "stdout" => ended.stdout.clone(),

@@ -1,11 +1,11 @@
 //! The output of the programs that list devices, and files of the kernel that programs look for: the device has some, and
 //! the others are as ever.
 
-use crate::child::{run_alone as run, succeed_alone};
+use crate::child::run_alone as run;
 
 fn output(program: &str, arguments: &str) -> String {
-    let ended = succeed_alone(program, arguments);
-    assert_eq!(ended.stderr, "", "{ended}");
+    let ended = run(program, arguments).exits(0);
+    assert_eq!(ended.stderr(), "");
     ended.stdout
 }
 
@@ -50,8 +50,7 @@ const ATTRIBUTES: &str = "/sys/class/infiniband/soft0/ports/1/gid_attrs";
 fn texts_are_read() {
     let files = format!("{ATTRIBUTES}/types/1 {ATTRIBUTES}/ndevs/1 {PORT}/pkeys/0 /proc/self/comm");
     assert_eq!(output("cat", &files), "RoCE v2\nlo\n0xffff\ncat\n");
-    let absent = run("cat", &format!("{ATTRIBUTES}/types/2"));
-    assert!(!absent.succeeded(), "{absent}");
+    run("cat", &format!("{ATTRIBUTES}/types/2")).exits(1);
 }
 
 #[test]
@@ -65,14 +64,11 @@ fn files_are_of_their_kind() {
         ("-f /dev/infiniband/soft0", 1),
         ("-c /proc", 1),
     ] {
-        let ended = run("test", test);
-        assert_eq!(ended.status.code(), Some(code), "{test}");
+        run("test", test).exits(code);
     }
 }
 
 #[test]
 fn a_device_is_not_opened_as_a_file() {
-    let ended = run("cat", "/dev/infiniband/soft0");
-    let is_told = ended.stderr.contains("No such device or address");
-    assert!(is_told, "{ended}");
+    run("cat", "/dev/infiniband/soft0").exits(1).says(&["No such device or address"]);
 }

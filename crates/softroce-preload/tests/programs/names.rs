@@ -10,7 +10,7 @@ use std::ptr::without_provenance_mut;
 
 use testing::embedded_device::library;
 
-use crate::child::succeed_alone;
+use crate::child::run_alone;
 
 type Names = BTreeSet<String>;
 
@@ -150,7 +150,7 @@ fn who_opens_the_libraries_gets_the_device() {
         let own = std::env::current_exe().unwrap();
         let program = format!("{OPENS}=1 {}", own.display());
         let test = "names::who_opens_the_libraries_gets_the_device --exact --nocapture";
-        succeed_alone(&program, test);
+        run_alone(&program, test).exits(0);
         return;
     }
     for library in ["libibverbs.so.1", "librdmacm.so.1", "/usr/lib/libibverbs.so"] {

@@ -5,9 +5,11 @@ use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use crate::child::{Running, SOON, machine, start};
-use crate::pair::{finish_well, free_port};
+use testing::process::Program;
 use testing::wait::wait_until;
+
+use crate::child::{SOON, machine, start};
+use crate::pair::{finish_well, free_port};
 
 /// An address of 127.0.0.0/8 for a device, another one each time.
 fn address() -> IpAddr {
@@ -35,11 +37,12 @@ fn several_servers_at_one_address() {
         server
     };
     let at_address = format!("-a {there}");
-    let served = |server: Running, port: u16| {
+    let served = |server: Program, port: u16| {
         let program = format!("SOFTROCE_ADDRESS={here} rping");
         let client = start(&program, &format!("-c -a {there} -p {port} -C 3 -v"));
-        let pair = finish_well(server, client.end());
-        assert_eq!(pair.client.stdout.matches("ping data: ").count(), 3, "{pair}");
+        let pair = finish_well(server, client.wait());
+        let client = pair.client;
+        assert_eq!(client.stdout.matches("ping data: ").count(), 3, "{}", client.output());
     };
     let first = serve(ports[0], &at_address);
     let all_addresses = serve(ports[1], "");
@@ -47,9 +50,10 @@ fn several_servers_at_one_address() {
     // A port is of one process, at one address or all.
     for port in [ports[0], ports[1]] {
         for options in [&*at_address, ""] {
-            let refused = serve(port, options).end();
-            assert!(!refused.succeeded(), "{refused}");
-            assert!(refused.to_string().contains("Address already in use"), "{refused}");
+            let refused = serve(port, options).wait();
+            assert_ne!(refused.code, Some(0));
+            let output = refused.output();
+            assert!(output.contains("Address already in use"), "{output}");
         }
     }
     served(third, ports[2]);
@@ -90,7 +94,7 @@ fn the_order_in_which_programs_open_the_device_does_not_matter() {
     let mut server = start("rping", "-s -p 7471 -C 3 -v");
     wait_until("the server to listen", SOON, || !server.runs() || listens(address, 7471));
     let client = start("rping", "-c -a 127.0.0.1 -p 7471 -C 3 -v");
-    finish_well(server, client.end());
+    finish_well(server, client.wait());
     first.kill();
 }
 

@@ -1,14 +1,15 @@
 //! Unsupported features: programs get an error, one line on stderr, and end by themselves.
 
-use crate::child::{Ended, run_alone};
+use testing::process::Ended;
+
+use crate::child::run_alone;
 use crate::pair::{free_port, run};
 
 /// Checks that the program failed and printed this line exactly once.
 fn was_refused(ended: &Ended, line: &str) {
-    let failed = ended.status.code().is_some_and(|code| code != 0);
-    assert!(failed, "{ended}");
-    let lines = ended.stderr.lines().filter(|text| text.starts_with("softroce: "));
-    assert_eq!(lines.collect::<Vec<_>>(), [line], "{ended}");
+    assert!(ended.code.is_some_and(|code| code != 0), "{}", ended.output());
+    let lines = ended.stderr().lines().filter(|text| text.starts_with("softroce: "));
+    assert_eq!(lines.collect::<Vec<_>>(), [line], "{}", ended.output());
 }
 
 const XRC: &str = "softroce: ibv_open_xrcd is not supported";
