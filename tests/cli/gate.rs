@@ -79,8 +79,8 @@ fn equal_sides_end_at_the_first_look_with_a_report() {
     let read = |name| fs::read_to_string(gate.path("out").join(name)).unwrap();
     has(&ran.stdout, ["base program=", "index.html"]);
     assert!(ran.stdout.starts_with(&read("verdict.txt")));
-    has(&read("verdict.json"), ["\"verdict\": \"equal\""]);
-    has(&read("verdict.xml"), ["failures=\"0\""]);
+    has(read("verdict.json"), ["\"verdict\": \"equal\""]);
+    has(read("verdict.xml"), ["failures=\"0\""]);
     has(&(read("verdict.md") + &read("index.html")), ["</html>"]);
     // Nothing that was measured is lost.
     has(gate.run(&[]).exits(2).stderr(), ["has files already", "--out"]);

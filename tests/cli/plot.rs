@@ -64,7 +64,7 @@ fn nodes_are_ordered_by_the_racks_of_a_file() {
     plotted("# ours\nnode[1-6] west\nnode[7-12] east\n").exits(0);
     let map = read(&folder, "nodes-map-1.svg");
     assert!(map.find(">east<").unwrap() < map.find(">west<").unwrap());
-    has(&read(&folder, "index.html"), ["node4 sends"]);
+    has(read(&folder, "index.html"), ["node4 sends"]);
     let none = "racks names none of the results' nodes, such as node1";
     let both = "racks, line 2: node2 is in r2 here and in r1";
     for (racks, reason) in [
@@ -103,7 +103,7 @@ fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
     result.cases.retain(|case| !case.config.rate.is_closed());
     let folder = folder_of(&result);
     plot(&folder, &[]).exits(0);
-    has(&read(&folder, "latency-by-load.svg"), [">Mmsg/s<"]);
+    has(read(&folder, "latency-by-load.svg"), [">Mmsg/s<"]);
     let page = read(&folder, "index.html");
     for (part, there) in [
         ("Highest load kept", true),

@@ -67,6 +67,20 @@ fn either_ends_death_is_noticed() {
     waiting.wait().exits(1).says(&["closed the connection"]);
 }
 
+/// A device waits seconds for an answer: the commands wait beside each other.
+#[test]
+fn what_fails_where_all_packets_are_lost() {
+    let [doctor, lesson, mistake] = ["doctor --quiet", "explain", "explain --break rkey"]
+        .map(|words| call(&format!("{words} -d soft0 --faults drop=100%")).start());
+    // A message does not arrive, and an error is not the expected one.
+    lesson.wait().exits(1).says(&["the message did not arrive", "rocebench doctor"]);
+    mistake.wait().exits(1).says(&["the error is not the expected one"]);
+    let examined = doctor.wait().exits(1).says(&["3 checks found something broken"]);
+    examined.shows(&["broken   transfer send", "why:", "try:"]);
+    assert!(!examined.stdout.contains("\nok"), "{}", examined.stdout);
+    assert!(examined.stdout.lines().all(|line| line.chars().count() <= 100));
+}
+
 #[test]
 fn a_server_checks_what_it_is_asked_for() {
     let server = Server::embedded("-d soft0");

@@ -40,9 +40,8 @@ fn several_servers_at_one_address() {
     let served = |server: Program, port: u16| {
         let program = format!("SOFTROCE_ADDRESS={here} rping");
         let client = start(&program, &format!("-c -a {there} -p {port} -C 3 -v"));
-        let pair = finish_well(server, client.wait());
-        let client = pair.client;
-        assert_eq!(client.stdout.matches("ping data: ").count(), 3, "{}", client.output());
+        let ended = finish_well(server, client.wait()).client;
+        assert_eq!(ended.stdout.matches("ping data: ").count(), 3, "{}", ended.output());
     };
     let first = serve(ports[0], &at_address);
     let all_addresses = serve(ports[1], "");
