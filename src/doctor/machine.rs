@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use rustix::fs::Access;
 
 use machine::device::Bridging;
+use results::text::natural;
 
 /// Runs a program and returns what it printed; `None` when it is not installed or failed.
 type Tools = Box<dyn Fn(&str, &[&str]) -> Option<String> + Send + Sync>;
@@ -133,7 +134,7 @@ impl Machine {
             .flatten()
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
-        names.sort_by_key(|name| natural(name));
+        names.sort_by(|one, other| natural(one).cmp(&natural(other)));
         names
     }
 
@@ -176,26 +177,6 @@ fn run(name: &str, arguments: &[&str]) -> Option<String> {
         .ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     output.status.success().then_some(text)
-}
-
-/// A sort key that orders numbers in names by value.
-fn natural(name: &str) -> Vec<(String, u64)> {
-    let mut parts = vec![(String::new(), 0_u64)];
-    let mut in_number = false;
-    for c in name.chars() {
-        if let (Some(digit), Some(last)) = (c.to_digit(10), parts.last_mut()) {
-            last.1 = last.1.saturating_mul(10).saturating_add(digit.into());
-            in_number = true;
-            continue;
-        }
-        if std::mem::take(&mut in_number) {
-            parts.push((String::new(), 0));
-        }
-        if let Some(last) = parts.last_mut() {
-            last.0.push(c);
-        }
-    }
-    parts
 }
 
 #[cfg(test)]
