@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use protocol::error::{FrameError, LinkError};
-use protocol::frame::{self, MAX_FRAME_BYTES};
+use protocol::frame::{self, FRAME_LIMIT, MAX_FRAME_BYTES};
 use protocol::link::{HEARTBEAT_EVERY, Link, SILENCE_LIMIT};
 use protocol::message::{
     HandshakeMessage, Message, NodeFailure, Progress, RunMessage, SessionMessage,
@@ -147,26 +147,68 @@ fn a_silent_peer_is_noticed() {
     });
 }
 
-#[test]
-fn a_peer_that_lives_and_takes_nothing_ends_a_send() {
-    let (near, far) = link_to_raw();
-    let beating = far.try_clone().unwrap();
+/// Does this while the peer by hand sends heart-beats, between which it does what `each` says.
+fn beside_beats<T>(
+    far: &TcpStream,
+    each: impl Fn(&TcpStream) + Send,
+    body: impl FnOnce() -> T,
+) -> T {
     let (done, is_done) = channel::<()>();
     thread::scope(|scope| {
         scope.spawn(move || {
             let beat = frame::encode(&Message::Session(SessionMessage::Heartbeat { progress: 0 }))
                 .unwrap();
+            let mut stream = far;
             while is_done.recv_timeout(HEARTBEAT_EVERY) == Err(RecvTimeoutError::Timeout) {
                 // Fails once the link has ended.
-                let _ = (&beating).write_all(&beat);
+                let _ = stream.write_all(&beat);
+                each(far);
             }
         });
-        let large = large(1 << 20);
-        let error = wait_for("the end of sending", 2 * SECOND, || near.send(large.clone()).err());
+        let done_with = body();
         drop(done);
-        assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
-        assert!(matches!(near.check(), Err(LinkError::PeerSilent { .. })));
-    });
+        done_with
+    })
+}
+
+#[test]
+fn a_peer_that_lives_and_takes_nothing_ends_a_send() {
+    let (near, far) = link_to_raw();
+    let large = large(1 << 20);
+    let error = beside_beats(
+        &far,
+        |_| (),
+        || wait_for("the end of sending", 2 * SECOND, || near.send(large.clone()).err()),
+    );
+    assert!(matches!(error, LinkError::PeerSilent { .. }), "{error}");
+    assert!(matches!(near.check(), Err(LinkError::PeerSilent { .. })));
+}
+
+#[test]
+fn a_peer_that_lives_and_takes_a_message_too_slowly_ends_a_send() {
+    let (near, far) = link_to_raw();
+    // With more the whole message might fit.
+    rustix::net::sockopt::set_socket_recv_buffer_size(&far, 256 << 10).unwrap();
+    let slow = |mut stream: &TcpStream| {
+        let _ = stream.read(&mut vec![0; 128 << 10]);
+    };
+    let error = beside_beats(&far, slow, || near.send(large(MAX_FRAME_BYTES - 100)).unwrap_err());
+    assert!(matches!(error, LinkError::Unfinished { operation: "sending to", .. }), "{error}");
+}
+
+#[test]
+fn a_peer_that_lives_inside_a_message_without_end_is_dead_in_the_end() {
+    let (near, far) = link_to_raw();
+    (&far).write_all(&u32::to_le_bytes(1 << 20)).unwrap();
+    let error = beside_beats(
+        &far,
+        |_| (),
+        || wait_for("the end of the link", FRAME_LIMIT, || near.check().err()),
+    );
+    assert!(error.to_string().contains("unfinished message") && error.hint().is_some(), "{error}");
+    // It hears why.
+    near.send(RunMessage::RunDone).unwrap();
+    assert_eq!(recv(&far).unwrap(), Message::Run(RunMessage::RunDone));
 }
 
 #[test]

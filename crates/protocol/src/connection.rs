@@ -11,9 +11,9 @@ use crossbeam_channel::{RecvTimeoutError, bounded};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::error::{ConnectError, ExchangeError, FrameError, LinkError};
-use crate::frame::{self, FrameReader, MAX_HANDSHAKE_BYTES, Step};
+use crate::frame::{self, FRAME_LIMIT, FrameReader, MAX_HANDSHAKE_BYTES, Step};
 use crate::link::{Link, has_hung_up};
-use crate::link_threads::Silence;
+use crate::link_threads::Waited;
 use crate::message::{Message, NodeFailure, SessionMessage};
 use machine::threads;
 
@@ -47,7 +47,7 @@ impl<'a> Exchange<'a> {
         let bytes = frame::encode(&message.into()).map_err(ExchangeError::Frame)?;
         let left = self.limit.saturating_sub(self.started.elapsed());
         write_frame(&self.stream, &bytes, left.max(WRITE_TIMEOUT)).map_err(|error| match error {
-            WriteError::Stalled(_) => self.timed_out(),
+            WriteError::Stalled(_) | WriteError::Unfinished { .. } => self.timed_out(),
             WriteError::Io(error) => io_error("sending", error),
         })
     }
@@ -244,34 +244,43 @@ pub(crate) const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 pub(crate) enum WriteError {
     /// The other end took nothing for this long.
     Stalled(Duration),
+    /// It took only so many bytes in [`FRAME_LIMIT`].
+    Unfinished { taken_bytes: usize },
     /// A `write` failed with an error of the operating system, such as a reset connection.
     Io(io::Error),
 }
 
-/// Writes all of `bytes`, and gives up when the other end takes none of them for `patience`. The
-/// socket's write timeout must be [`WRITE_TIMEOUT`].
+/// Writes all of `bytes`, and gives up when the other end takes none of them for `patience`, or not all in
+/// [`FRAME_LIMIT`]. The socket's write timeout must be [`WRITE_TIMEOUT`].
 pub(crate) fn write_frame(
     mut stream: &TcpStream,
-    mut bytes: &[u8],
+    bytes: &[u8],
     patience: Duration,
 ) -> Result<(), WriteError> {
-    let mut silence = Silence::new(WRITE_TIMEOUT);
-    while !bytes.is_empty() {
+    let mut taken_bytes = 0;
+    let mut stalled = Waited::new(WRITE_TIMEOUT);
+    let mut frame = Waited::new(WRITE_TIMEOUT);
+    while taken_bytes < bytes.len() {
         let before = Instant::now();
-        match stream.write(bytes) {
+        let written = stream.write(&bytes[taken_bytes..]);
+        let elapsed = before.elapsed();
+        match written {
             Ok(0) => return Err(WriteError::Io(io::ErrorKind::WriteZero.into())),
             Ok(taken) => {
-                bytes = &bytes[taken..];
-                silence.heard();
+                taken_bytes += taken;
+                stalled.restart();
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let silent = silence.nothing_for(before.elapsed());
+                let silent = stalled.add(elapsed);
                 if silent >= patience {
                     return Err(WriteError::Stalled(silent));
                 }
             }
             Err(error) => return Err(WriteError::Io(error)),
+        }
+        if frame.add(elapsed) >= FRAME_LIMIT && taken_bytes < bytes.len() {
+            return Err(WriteError::Unfinished { taken_bytes });
         }
     }
     Ok(())

@@ -52,6 +52,18 @@ pub enum LinkError {
     /// Nothing was heard, not even heart-beats, or nothing was taken by the other end.
     #[error("{peer} has been silent for {seconds:.1} s")]
     PeerSilent { peer: SocketAddr, seconds: f64 },
+    /// A message was begun and does not come to its end.
+    #[error(
+        "{operation} {peer}: unfinished message, {got_bytes} of {expected_bytes} bytes after {seconds:.0} s"
+    )]
+    Unfinished {
+        /// With its preposition, as in [`LinkError::Io`].
+        operation: &'static str,
+        peer: SocketAddr,
+        got_bytes: usize,
+        expected_bytes: usize,
+        seconds: f64,
+    },
     #[error("{peer} is alive but sent nothing for {seconds:.1} s")]
     Overdue { peer: SocketAddr, seconds: f64 },
     #[error("reading from {peer}: {source}")]
@@ -82,7 +94,7 @@ impl LinkError {
                 "read the other end's output for the cause, start it again and repeat the run"
                     .into(),
             ),
-            LinkError::PeerSilent { .. } => Some(
+            LinkError::PeerSilent { .. } | LinkError::Unfinished { .. } => Some(
                 "check that the other host is up and that the network between both works".into(),
             ),
             LinkError::Overdue { .. } => Some("look at the other end: it may lack CPU time".into()),

@@ -125,9 +125,9 @@ impl Link {
         Ok(Route::between(self.local()?.ip(), self.peer().ip()))
     }
 
-    /// Sends one message. A peer that takes nothing blocks this for less than two seconds. After the peer has
-    /// broken the protocol or has been silent sending still works, so that it can be told: of a path that drops what it
-    /// sends the way back may be whole.
+    /// Sends one message. A peer that takes nothing blocks this for less than two seconds, one that takes little for
+    /// [`FRAME_LIMIT`](frame::FRAME_LIMIT). After the peer has broken the protocol or has been silent sending still works,
+    /// so that it can be told: of a path that drops what it sends the way back may be whole.
     ///
     /// # Errors
     /// Why the link ended, or [`LinkError::Unsendable`] if the message is too large.
@@ -141,7 +141,7 @@ impl Link {
         })?;
         let guard = shared.lock();
         let patience = match shared.failure.get() {
-            None | Some(LinkError::Protocol { .. }) => STALL_LIMIT,
+            None | Some(LinkError::Protocol { .. } | LinkError::Unfinished { .. }) => STALL_LIMIT,
             Some(LinkError::PeerSilent { .. }) => WRITE_TIMEOUT,
             Some(failure) => return Err(failure.clone()),
         };
@@ -153,7 +153,7 @@ impl Link {
             // The reader may be about to learn why, such as an `Abort` before the peer closed.
             let _ = self.reader_done.recv_timeout(LINGER);
         }
-        Err(shared.write_failed(error))
+        Err(shared.write_failed(error, bytes.len()))
     }
 
     /// Ends the sessions of these links, and waits until their peers are free for the next, which they say by closing: 2 s

@@ -11,7 +11,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 
 use crate::connection::{WriteError, write_frame};
 use crate::error::{FrameError, LinkError};
-use crate::frame::{self, FrameReader, MAX_FRAME_BYTES, Step};
+use crate::frame::{self, FRAME_LIMIT, FrameReader, MAX_FRAME_BYTES, Step};
 use crate::message::{Message, RunMessage, SessionMessage};
 
 /// Time between two heart-beats, which both ends send.
@@ -83,9 +83,16 @@ impl Shared {
 
     /// Half a frame may be out: nothing more can be sent, so the link ends. Returns why, which may be
     /// what the reader found before.
-    pub(super) fn write_failed(&self, error: WriteError) -> LinkError {
+    pub(super) fn write_failed(&self, error: WriteError, expected_bytes: usize) -> LinkError {
         let failure = match error {
             WriteError::Stalled(silent) => self.silent(silent),
+            WriteError::Unfinished { taken_bytes } => LinkError::Unfinished {
+                operation: "sending to",
+                peer: self.peer,
+                got_bytes: taken_bytes,
+                expected_bytes,
+                seconds: FRAME_LIMIT.as_secs_f64(),
+            },
             WriteError::Io(error) => self.io_failure("sending to", error),
         };
         let failure = self.failure.get_or_init(|| failure).clone();
@@ -126,8 +133,10 @@ pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Err
 
 pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sender<()>) {
     let failure = read_messages(shared, &deliver);
-    let peer_may_send_on =
-        matches!(failure, LinkError::Protocol { .. } | LinkError::Aborted { .. });
+    let peer_may_send_on = matches!(
+        failure,
+        LinkError::Protocol { .. } | LinkError::Unfinished { .. } | LinkError::Aborted { .. }
+    );
     // The owner may tell it why the link ends, and closes it then.
     let is_silent = matches!(failure, LinkError::PeerSilent { .. });
     // A failed write may have been recorded first; it is as good a reason.
@@ -146,35 +155,31 @@ pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sen
 /// Delivers until something ends the link, and returns what.
 fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);
-    let mut silence = Silence::new(READ_TIMEOUT);
+    let mut signs = SignsOfLife::new(shared.peer);
     loop {
         let before = Instant::now();
-        let message = match reader.step(&mut &shared.stream) {
-            Ok(Step::Idle) => {
-                let silent = silence.nothing_for(before.elapsed());
-                if silent >= SILENCE_LIMIT {
-                    return shared.silent(silent);
-                }
-                continue;
-            }
-            Ok(Step::Partial) => None,
-            Ok(Step::Frame(message)) => Some(message),
+        let step = match reader.step(&mut &shared.stream) {
+            Ok(step) => step,
             Err(error) => return shared.frame_failure(error),
         };
-        silence.heard();
-        shared.heard.fetch_add(1, Ordering::Relaxed);
-        match message {
-            None => {}
-            Some(Message::Session(SessionMessage::Heartbeat { progress })) => {
+        if let Err(failure) = signs.look(&step, reader.unfinished(), before.elapsed()) {
+            return failure;
+        }
+        if !matches!(step, Step::Idle) {
+            shared.heard.fetch_add(1, Ordering::Relaxed);
+        }
+        match step {
+            Step::Idle | Step::Partial => {}
+            Step::Frame(Message::Session(SessionMessage::Heartbeat { progress })) => {
                 shared.peer_progress.store(progress, Ordering::Relaxed);
             }
-            Some(Message::Session(SessionMessage::Abort(why))) => {
+            Step::Frame(Message::Session(SessionMessage::Abort(why))) => {
                 let peer = shared.peer;
                 return LinkError::Aborted { peer, why };
             }
-            Some(Message::Run(RunMessage::Progress(_)))
+            Step::Frame(Message::Run(RunMessage::Progress(_)))
                 if deliver.len() >= MOST_BEFORE_PROGRESS => {}
-            Some(message) => {
+            Step::Frame(message) => {
                 if matches!(message, Message::Session(SessionMessage::Goodbye)) {
                     shared.is_parting.store(true, Ordering::Relaxed);
                 }
@@ -222,39 +227,81 @@ pub(crate) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
         };
         match write_frame(&shared.stream, &bytes, STALL_LIMIT) {
             Ok(()) => {}
-            Err(error @ WriteError::Stalled(_)) => {
-                shared.write_failed(error);
-                return;
-            }
             // The reader learns the reason; the peer's last words may still be unread.
             Err(WriteError::Io(_)) => return,
+            Err(error) => {
+                shared.write_failed(error, bytes.len());
+                return;
+            }
         }
     }
 }
 
-/// Adds up the time spent in reads that ended with nothing to read. A read that was cut short by the
-/// scheduler, not by the peer, counts for little: while this host is overloaded or suspended its clock
-/// runs on, but nobody listens, and a peer on the same host cannot speak either.
+/// Whether the peer lives: something comes from it, and a message that it has begun comes to an end.
 #[derive(Debug)]
-pub(crate) struct Silence {
-    cap_per_read: Duration,
+struct SignsOfLife {
+    peer: SocketAddr,
+    silence: Waited,
+    message: Waited,
+}
+
+impl SignsOfLife {
+    fn new(peer: SocketAddr) -> SignsOfLife {
+        let [silence, message] = [(); 2].map(|()| Waited::new(READ_TIMEOUT));
+        SignsOfLife { peer, silence, message }
+    }
+
+    /// Looks at a read of this length, and at what it left of a message: the bytes that have come, and all of them.
+    ///
+    /// # Errors
+    /// The peer counts as dead.
+    fn look(
+        &mut self,
+        step: &Step,
+        unfinished: Option<(usize, usize)>,
+        elapsed: Duration,
+    ) -> Result<(), LinkError> {
+        let peer = self.peer;
+        if !matches!(step, Step::Idle) {
+            self.silence.restart();
+        } else if self.silence.add(elapsed) >= SILENCE_LIMIT {
+            return Err(LinkError::PeerSilent { peer, seconds: self.silence.total.as_secs_f64() });
+        }
+        let Some((got_bytes, expected_bytes)) = unfinished else {
+            self.message.restart();
+            return Ok(());
+        };
+        if self.message.add(elapsed) < FRAME_LIMIT {
+            return Ok(());
+        }
+        let seconds = self.message.total.as_secs_f64();
+        let operation = "reading from";
+        Err(LinkError::Unfinished { operation, peer, got_bytes, expected_bytes, seconds })
+    }
+}
+
+/// Adds up the time spent in reads, or in writes. One that was cut short by the scheduler, not by the peer, counts for
+/// little: while this host is overloaded or suspended its clock runs on, but nobody listens, and a peer on the same host
+/// cannot speak either.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    most_of_a_call: Duration,
     total: Duration,
 }
 
-impl Silence {
-    /// `read_timeout` is what a read waits; one that took longer counts for at most twice as much.
-    pub(crate) fn new(read_timeout: Duration) -> Self {
-        Silence { cap_per_read: read_timeout * 2, total: Duration::ZERO }
+impl Waited {
+    /// `timeout` is what a call waits; one that took longer counts for at most twice as much.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Waited { most_of_a_call: timeout * 2, total: Duration::ZERO }
     }
 
-    /// Bytes have come: the silence starts at zero again.
-    pub(crate) fn heard(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.total = Duration::ZERO;
     }
 
-    /// A read ended with nothing to read after this time; returns the silence so far.
-    pub(crate) fn nothing_for(&mut self, elapsed: Duration) -> Duration {
-        self.total += elapsed.min(self.cap_per_read);
+    /// A call took this time; returns the sum.
+    pub(crate) fn add(&mut self, elapsed: Duration) -> Duration {
+        self.total += elapsed.min(self.most_of_a_call);
         self.total
     }
 }
@@ -263,35 +310,56 @@ impl Silence {
 mod tests {
     use super::*;
 
-    use crate::link_threads::Silence;
-
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn signs() -> SignsOfLife {
+        SignsOfLife::new(SocketAddr::from(([192, 0, 2, 1], 18515)))
+    }
 
     #[test]
     fn the_dead_are_known_within_two_seconds_and_the_late_are_alive() {
         for read in [READ_TIMEOUT, READ_TIMEOUT * 3 / 2, READ_TIMEOUT * 2] {
-            let mut silence = Silence::new(READ_TIMEOUT);
-            let reads = (1..).find(|_| silence.nothing_for(read) >= SILENCE_LIMIT);
+            let mut signs = signs();
+            let reads = (1..).find(|_| signs.look(&Step::Idle, None, read).is_err());
             let known = read * reads.unwrap();
             let expected = SECOND + HEARTBEAT_EVERY..2 * SECOND;
             assert!(expected.contains(&known), "{known:?}");
         }
     }
 
+    #[test]
+    fn who_speaks_within_a_message_that_does_not_end_is_dead_in_the_end() {
+        let mut signs = signs();
+        let reads = FRAME_LIMIT.div_duration_f64(READ_TIMEOUT) as u32;
+        for _ in 0..3 {
+            for _ in 1..reads {
+                signs.look(&Step::Partial, Some((7, 9)), READ_TIMEOUT).unwrap();
+            }
+            signs.look(&Step::Partial, None, READ_TIMEOUT).unwrap();
+        }
+        for number in 1..reads {
+            let step = if number % 2 == 0 { Step::Idle } else { Step::Partial };
+            signs.look(&step, Some((7, 9)), READ_TIMEOUT).unwrap();
+        }
+        let dead = signs.look(&Step::Idle, Some((7, 9)), READ_TIMEOUT).unwrap_err();
+        let says = "reading from 192.0.2.1:18515: unfinished message, 7 of 9 bytes after 10 s";
+        assert_eq!(dead.to_string(), says);
+    }
+
     const TICK: Duration = Duration::from_millis(100);
 
     #[test]
-    fn empty_reads_add_up_and_bytes_start_afresh() {
-        let mut silence = Silence::new(TICK);
-        silence.nothing_for(TICK);
-        assert_eq!(silence.nothing_for(TICK), TICK * 2);
-        silence.heard();
-        assert_eq!(silence.nothing_for(TICK), TICK);
+    fn calls_add_up_and_start_afresh() {
+        let mut waited = Waited::new(TICK);
+        waited.add(TICK);
+        assert_eq!(waited.add(TICK), TICK * 2);
+        waited.restart();
+        assert_eq!(waited.add(TICK), TICK);
     }
 
     #[test]
     fn a_suspended_listener_is_no_silent_peer() {
-        let mut silence = Silence::new(TICK);
-        assert_eq!(silence.nothing_for(Duration::from_secs(60)), TICK * 2);
+        let mut waited = Waited::new(TICK);
+        assert_eq!(waited.add(Duration::from_secs(60)), TICK * 2);
     }
 }
