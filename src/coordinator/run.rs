@@ -343,7 +343,7 @@ fn finish(
     reports
 }
 
-fn take_report(message: Message) -> Result<Option<Box<NodeReport>>, Message> {
+fn take_report(case: &Case, message: Message) -> Result<Option<Box<NodeReport>>, Message> {
     match message {
         Message::Run(RunMessage::Report(report)) => Ok(Some(report)),
         // The end of the run has overtaken the answer to an earlier step.
@@ -353,12 +353,8 @@ fn take_report(message: Message) -> Result<Option<Box<NodeReport>>, Message> {
         | Message::Run(RunMessage::Clock { .. })
         | Message::Run(RunMessage::Measured { .. })
         | Message::Run(RunMessage::Drained(_))
-        | Message::Run(RunMessage::Settled)
-        | Message::SetUp(SetUpMessage::Phase { .. })
-        | Message::SetUp(SetUpMessage::Round)
-        | Message::SetUp(SetUpMessage::Array(_))
-        | Message::SetUp(SetUpMessage::Gone)
-        | Message::SetUp(SetUpMessage::CmListening(_)) => Ok(None),
+        | Message::Run(RunMessage::Settled) => Ok(None),
+        Message::SetUp(_) if case.is_set_up() => Ok(None),
         other => Err(other),
     }
 }
@@ -372,7 +368,8 @@ fn report<'a>(
 ) -> Result<NodeReport, StepFailure> {
     let (node, one) = (member.node, links.only(member));
     let reported = loop {
-        match one.answers(ANSWER_LIMIT, "report", take_report, &mut |_, _| {}) {
+        let take = |message| take_report(case, message);
+        match one.answers(ANSWER_LIMIT, "report", take, &mut |_, _| {}) {
             // It failed while another did, and reports nevertheless.
             Err(StepFailure::AtNode(_)) => {}
             reported => break reported?,

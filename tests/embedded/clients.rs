@@ -4,8 +4,12 @@ use std::net::TcpListener;
 use std::sync::mpsc::channel;
 
 use protocol::PROTOCOL_VERSION;
+use protocol::endpoints::{Endpoints, LinkLayer, QpEndpoint};
 use protocol::lesson::Lesson;
-use protocol::message::{ExaminationMessage, FileMessage, LessonMessage, Message, TcpHello};
+use protocol::message::{
+    ChannelHello, ChannelSettings, ExaminationMessage, FileHello, FileMessage, LessonMessage,
+    Message,
+};
 use serde_json::{Value, json};
 use settings::Op;
 
@@ -60,10 +64,30 @@ fn who_comes_when_a_client_has_just_closed_is_served() {
 fn who_comes_when_a_lesson_a_file_or_an_examination_was_cut_off_is_served() {
     let stage = Stage::new("");
     let lesson = Lesson::new(Op::Send, None, None, "hello");
-    let file = TcpHello { name: "a".to_owned(), size_bytes: 5, chunk_bytes: 4096 };
+    let channel = ChannelHello {
+        settings: ChannelSettings {
+            qps: 1,
+            chunk_bytes: 4096,
+            window: 1,
+            mtu_bytes: None,
+            timeout: 14,
+            retry_cnt: 7,
+        },
+        endpoints: Endpoints {
+            mtu_bytes: 4096,
+            max_rd_atomic: 1,
+            lid: 0,
+            gid: "::ffff:127.0.0.1".to_owned(),
+            qkey: 0,
+            link_layer: LinkLayer::RoceV2,
+            qps: vec![QpEndpoint { qpn: 17, psn: 1, address: 0, rkey: 0, length: 0 }],
+        },
+    };
+    let file =
+        FileHello { name: "a".to_owned(), size_bytes: 5, force: false, channel: Some(channel) };
     for message in [
         Message::from(LessonMessage::Prepare(Box::new(lesson))),
-        FileMessage::TcpHello(file).into(),
+        FileMessage::Hello(Box::new(file)).into(),
         ExaminationMessage::Examine { device: None }.into(),
     ] {
         let message = serde_json::to_value(message).unwrap();

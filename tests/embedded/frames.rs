@@ -29,7 +29,7 @@ fn ends_well(server: Server) {
 fn messages_out_of_turn() {
     let server = Server::embedded("-d soft0");
     type Break = fn(&mut Wire, &Case);
-    let rows: [(&str, &str, Break); 6] = [
+    let rows: [(&str, &str, Break); 7] = [
         ("1", "`measure` instead of", |wire, _| {
             wire.say("run", "measure", &Value::Null);
         }),
@@ -49,6 +49,13 @@ fn messages_out_of_turn() {
         ("1", "`settle` instead of", |wire, case| {
             wire.create(case);
             wire.say("run", "settle", &json!([]));
+        }),
+        ("1", "`set_up_begin` instead of", |wire, case| {
+            let mut array = wire.create(case)["arrays"][0].take();
+            array["side"] = json!("initiator");
+            wire.say("run", "connect", &json!([array]));
+            assert_eq!(wire.recv().unwrap()["type"], "ready");
+            wire.say("set_up", "begin", &Value::Null);
         }),
     ];
     for (qps, words, broken) in rows {

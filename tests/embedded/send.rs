@@ -1,15 +1,12 @@
 //! Files sent over the embedded device: what arrives, that nothing half-made is left, and what a receiver does not take.
 
 use std::fs;
-use std::io::Write as _;
-use std::net::TcpStream;
 
-use protocol::token::from_hex;
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, names};
 use testing::process::Signal;
-use testing::sessions::Wire;
+use testing::sessions::{Deed, Proxy, Sender, Step, Wire};
 
 #[test]
 fn files_of_all_sizes_arrive() {
@@ -193,20 +190,26 @@ fn names_that_lead_out_are_refused_by_the_receiver() {
 
 #[test]
 fn a_wrong_checksum_is_refused() {
+    // Over the QPs, and over TCP to compare.
+    for nth in [1, 2] {
+        let mut stage = Stage::new("");
+        let step = Step { from: Sender::Client, kind: "fin", nth };
+        let server = stage.server.name.parse().unwrap();
+        let lie: Deed = Box::new(|fin: &mut Value| fin["digest"] = json!("0".repeat(32)));
+        let liar = Proxy::lying("127.0.0.1", server, step, [lie].into());
+        stage.server.name = liar.address.to_string();
+        let file = stage.file("a", 5000);
+        stage.send(&[&file], "--against tcp").exits(1).says(&["the receiver discarded \"a\""]);
+        assert_eq!(stage.received().len(), nth - 1);
+    }
+}
+
+#[test]
+fn a_comparison_before_any_file_is_refused() {
     let stage = Stage::new("");
     let mut liar = Wire::session(&stage.server.name);
     let hello = json!({"file_name": "a", "size_bytes": 5, "chunk_bytes": 4096});
     liar.say("file", "tcp_hello", &hello);
-    let accept = liar.recv().unwrap();
-    assert_eq!(accept["type"], "tcp_accept");
-    let accept = &accept["body"];
-    let port = accept["port"].as_u64().unwrap().try_into().unwrap();
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    let key: [u8; 32] = from_hex(accept["key"].as_str().unwrap()).unwrap();
-    stream.write_all(&key).unwrap();
-    stream.write_all(b"hello").unwrap();
-    liar.say("file", "fin", &json!({"digest": "0".repeat(32)}));
     let reason = refusal(&mut liar);
-    assert!(reason.contains("the receiver discarded"), "{reason}");
-    assert!(stage.received().is_empty());
+    assert!(reason.contains("sent `file_tcp_hello` instead of"), "{reason}");
 }

@@ -111,8 +111,7 @@ fn serve_session(
                 serve_lesson(link, &resources, &lesson, stop)?;
                 *runs += 1;
             }
-            first @ (Message::File(FileMessage::Hello(_))
-            | Message::File(FileMessage::TcpHello(_))) => {
+            first @ Message::File(FileMessage::Hello(_)) => {
                 let files = options.files.as_ref().ok_or_else(no_files)?;
                 return files.serve(link, &resources, first, log, stop);
             }

@@ -218,7 +218,9 @@ impl<'a> Run<'a> {
             (State::Running { .. }, Message::Run(RunMessage::Settle(peers))) => {
                 return self.settle(&peers);
             }
-            (State::Running { .. }, Message::SetUp(SetUpMessage::Begin)) => {
+            (State::Running { .. }, Message::SetUp(SetUpMessage::Begin))
+                if self.case.is_set_up() =>
+            {
                 return set_up::measure(self);
             }
             (_, other) => return Err(self.link.unexpected(expected, &other).into()),
