@@ -16,7 +16,7 @@ use crate::{
         args::{DEFAULT_PORT, SendArgs},
         ends::{check_one_device, resources, server, token},
         progress::bar,
-        signals::stop_flag,
+        signals::stop_flag_or_unread,
         terminal::{Failure, print, print_json, say, start_logging},
     },
     transfer::{
@@ -71,7 +71,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         against_tcp: args.against.is_some(),
         files,
     };
-    let stop = stop_flag().map_err(Failure::failed)?;
+    let stop = stop_flag_or_unread().map_err(Failure::failed)?;
     let mut show = Show::new(&options.files, args.speech.quiet, args.json);
     let sent = send_files(&options, &stop, &mut show);
     let (documents, unwritten) = (std::mem::take(&mut show.documents), show.unwritten.take());

@@ -1,5 +1,5 @@
-//! Ctrl-C, `kill` and a lost terminal: the first asks the run to end, drain and keep its results; the second ends the
-//! process at once. A limit on the size of files is an error of writing, not an end.
+//! Ctrl-C, `kill`, a lost terminal and a reader that goes: the first asks the run to end, drain and keep its results; the
+//! second ends the process at once. A limit on the size of files is an error of writing, not an end.
 
 use std::{
     fs, io,
@@ -12,7 +12,7 @@ use std::{
 };
 
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    consts::{SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXFSZ},
     iterator::Signals,
     low_level,
 };
@@ -33,13 +33,12 @@ pub(super) fn files_may_not_grow() -> io::Result<()> {
 }
 
 /// Those by which a person, a launcher or a lost terminal asks for the end. `nohup` has SIGHUP ignored, and it stays so.
-fn wishes_to_stop() -> io::Result<Signals> {
+const WISHES: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
+
+fn caught(signals: &[i32]) -> io::Result<Signals> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    Signals::new(
-        [SIGINT, SIGTERM, SIGHUP]
-            .into_iter()
-            .filter(|signal| *signal != SIGHUP || !is_ignored(&status, SIGHUP)),
-    )
+    let is_kept = |signal: &&i32| **signal != SIGHUP || !is_ignored(&status, SIGHUP);
+    Signals::new(signals.iter().filter(is_kept))
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal: proc(5), `SigIgn`, a mask in hex.
@@ -51,18 +50,28 @@ fn is_ignored(status: &str, signal: i32) -> bool {
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Catches SIGINT, SIGTERM and SIGHUP from now on. The flag becomes true at the first of either. One thread takes
-/// them all: handlers of two signals may run at once, and then neither would know itself to be the second.
+/// Catches SIGINT, SIGTERM and SIGHUP from now on. The flag becomes true at the first of either.
 ///
 /// # Errors
 /// When the system refuses a handler or the thread.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
+    flag_of(&WISHES)
+}
+
+/// As [`stop_flag`], and also when nobody reads any more what is printed, as after `| head`. Lines that were on their way
+/// count as no second wish.
+pub fn stop_flag_or_unread() -> io::Result<Arc<AtomicBool>> {
+    flag_of(&[&WISHES[..], &[SIGPIPE]].concat())
+}
+
+/// One thread takes all signals: handlers of two may run at once, and then neither would know itself to be the second.
+fn flag_of(signals: &[i32]) -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let for_thread = Arc::clone(&stop);
-    let mut signals = wishes_to_stop()?;
+    let mut incoming = caught(signals)?;
     threads::spawn("signals", move || {
-        for _ in signals.forever() {
-            if for_thread.swap(true, Ordering::SeqCst) {
+        for signal in incoming.forever() {
+            if for_thread.swap(true, Ordering::SeqCst) && signal != SIGPIPE {
                 low_level::exit(EXIT_INTERRUPTED);
             }
         }
@@ -82,7 +91,7 @@ pub struct RankSignals {
 pub fn signals_of_rank(delay: Duration) -> io::Result<RankSignals> {
     let [requested, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
     let flags = RankSignals { requested: Arc::clone(&requested), stop: Arc::clone(&stop) };
-    let mut signals = wishes_to_stop()?;
+    let mut signals = caught(&WISHES)?;
     threads::spawn("signals", move || {
         signals.wait().for_each(drop);
         requested.store(true, Ordering::SeqCst);

@@ -115,6 +115,35 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     assert_eq!(workers(&ended), [[(core, 3); 2]; 2]);
 }
 
+/// What a sweep between three nodes on one core says, and how they polled.
+fn three_nodes_on_one_core(words: &str) -> (Ended, String) {
+    let host = host();
+    let core = host.cores[0];
+    let ended = std::thread::scope(|scope| {
+        let on_one_core = scope.spawn(|| {
+            let mut set = CpuSet::new();
+            set.set(core);
+            sched_setaffinity(None, &set).unwrap();
+            let mesh = call(&format!("mesh --nodes local:3 -d soft0 -n 50 --warmup 0 {words}"));
+            mesh.env(VARIABLE, host.path()).passes()
+        });
+        on_one_core.join().unwrap()
+    });
+    let poll = ended.json()["cases"][0]["config"]["poll"].as_str().unwrap().to_owned();
+    (ended, poll)
+}
+
+#[test]
+fn nodes_without_a_core_each_sleep_unless_they_are_to_poll() {
+    let says = "note: 3 nodes share 1 core: their workers sleep";
+    let (ended, poll) = three_nodes_on_one_core("");
+    assert_eq!(poll, "event");
+    ended.says(&[says]);
+    let (asked, busy) = three_nodes_on_one_core("--poll busy");
+    assert_eq!(busy, "busy");
+    assert!(!asked.stderr().contains(says));
+}
+
 #[test]
 fn cores_that_were_asked_for_are_taken_and_the_collision_is_said() {
     let host = host();

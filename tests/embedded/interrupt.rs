@@ -35,6 +35,15 @@ fn a_lost_terminal_ends_nothing_under_nohup() {
 }
 
 #[test]
+fn a_sweep_whose_reader_goes_ends_and_keeps_its_files() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let words = "-d soft0 -s 64 -n 1 --runs 1000 --warmup 0 --timeout 18";
+    let ended = call(words).start_to(writer).wait().exits(1).says(&["interrupted"]);
+    assert!((1..1000).contains(&ended.runs().len()));
+}
+
+#[test]
 fn a_search_that_is_stopped_keeps_its_trials() {
     let program =
         call("-d soft0 --slo p50<10s -s 64 -t 4 -D 500ms --warmup 0 --timeout 18").start();

@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::{
     cli::{
         progress::for_people,
-        sweep::plan::RunPlan,
+        sweep::plan::{RunPlan, nodes_here},
         terminal::{Failure, screen},
     },
-    coordinator::interface::{Against, Target},
+    coordinator::interface::Against,
 };
 use node::memory_needs::MemoryNeeds;
 use perftest::{Program, measuring};
-use plan::{Case, Devices, Flow, Goal, Nodes, Searches, Sweep, quick};
+use plan::{Case, Devices, Flow, Goal, Searches, Sweep, quick};
 use protocol::node_report::DeviceKind;
 use report::observe::format::{alike, cell, counted};
 use results::text::wrapped;
@@ -113,23 +113,20 @@ fn memory(plan: &RunPlan) -> Option<String> {
     } else {
         DeviceKind::System
     };
-    let is_remote = matches!(plan.options.ends.target, Target::Remote(..));
-    let nodes_here = match &plan.options.sweep.nodes {
-        Nodes::TwoEnds if is_remote => 1,
-        Nodes::TwoEnds => 2,
-        Nodes::Local(nodes) => *nodes,
-        Nodes::Hosts(_) | Nodes::Ranks(_) => return memory_of_servers(sweep, device),
-    };
-    let own: Vec<_> = (0..nodes_here).map(|node| (node, device)).collect();
+    let nodes = nodes_here(&plan.options.sweep.nodes, &plan.options.ends.target);
+    if nodes == 0 {
+        return memory_of_servers(sweep, device);
+    }
+    let own: Vec<_> = (0..nodes).map(|node| (node, device)).collect();
     let (case, needs) = MemoryNeeds::of_sweep(sweep, &own)?;
     let here = format!("memory: {} takes {needs}", case.id);
-    Some(match nodes_here {
+    Some(match nodes {
         1 => {
             let server = MemoryNeeds::new(case, 1, device);
             format!("{here}, and {server} at the server")
         }
         2 => format!("{here}, both ends together"),
-        nodes => format!("{here}, all {nodes} nodes together"),
+        _ => format!("{here}, all {nodes} nodes together"),
     })
 }
 

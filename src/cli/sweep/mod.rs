@@ -5,12 +5,15 @@ use std::sync::{Arc, atomic::AtomicBool};
 
 use crate::{
     cli::{
-        signals::stop_flag,
+        signals::stop_flag_or_unread,
         sweep::{output::Output, plan::RunPlan},
         terminal::{Failure, say},
     },
-    coordinator::{ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome},
+    coordinator::{
+        interface::Observer as _, ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome,
+    },
 };
+use machine::threads::allowed_cores;
 use report::judge::{
     searches::{TOO_FEW_MESSAGES, searches},
     threshold::{failing, judge},
@@ -28,7 +31,7 @@ pub mod plan;
 /// # Errors
 /// What stopped it, or that runs failed.
 pub fn execute(plan: RunPlan) -> Result<(), Failure> {
-    let stop = stop_flag().map_err(Failure::failed)?;
+    let stop = stop_flag_or_unread().map_err(Failure::failed)?;
     execute_until(plan, &stop, None)
 }
 
@@ -44,7 +47,11 @@ pub fn execute_until(
     plan.options.ranks = ranks;
     plan.options.command_line =
         command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+    let note = allowed_cores().ok().and_then(|cores| plan.fit_to(cores.len()));
     let mut output = Output::open(&plan)?;
+    if let Some(text) = note {
+        output.observers().note(&text);
+    }
     let outcome = run_sweep(&plan.options, stop, &mut output.observers())?;
     let written = output.close(&outcome.result, stop);
     match (verdict(&plan, &outcome), written) {

@@ -15,9 +15,9 @@ use crate::{
         ends::{check_has_own_node, ends, servers},
         terminal::Failure,
     },
-    coordinator::interface::{Against, Rounds, SweepOptions},
+    coordinator::interface::{Against, Rounds, SweepOptions, Target},
 };
-use machine::threads::CoreList;
+use machine::threads::{CoreList, allowed_cores};
 use perftest::{LONGEST_LIMIT, fits};
 use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
 use report::{
@@ -25,11 +25,11 @@ use report::{
         findings::Findings,
         threshold::{Condition, Demands},
     },
-    observe::Metric,
+    observe::{Metric, format::counted},
     show::{csv, json, junit},
 };
 use results::model::ResultFile;
-use settings::{Given, Settings};
+use settings::{Given, PollMode, Settings};
 use statistics::FEWEST_PAIRS;
 
 /// What the command line asks for: a sweep, and what becomes of its figures.
@@ -41,6 +41,8 @@ pub struct RunPlan {
     pub quiet: bool,
     /// 0, or how many times `-v` was given.
     pub verbose: u8,
+    /// A way of polling was asked for.
+    polls_as_asked: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +74,7 @@ impl RunPlan {
     /// # Errors
     /// Always bad input.
     pub fn new(args: RunArgs, defaults: &DefaultNodes) -> Result<RunPlan, Failure> {
-        let (sweep, searches) = sweep(&args, defaults)?;
+        let (sweep, searches, polls_as_asked) = sweep(&args, defaults)?;
         if args.quick {
             quick::check(&sweep)?;
         }
@@ -96,6 +98,9 @@ impl RunPlan {
             }
         }
         let ends = ends(args.host, args.connection, args.endpoint)?;
+        if let Ok(cores) = allowed_cores() {
+            fit_on(cores.len(), nodes_here(&sweep.nodes, &ends.target))?;
+        }
         let options = SweepOptions {
             servers,
             against,
@@ -114,8 +119,62 @@ impl RunPlan {
             dry_run: args.dry_run,
             quiet: args.speech.quiet,
             verbose: args.speech.verbose,
+            polls_as_asked,
         })
     }
+
+    /// Has workers sleep where this process has more nodes than `cores`, unless a way of polling was asked for: a node that
+    /// polls without a core of its own keeps the others from working. Returns what a person should know of it.
+    pub fn fit_to(&mut self, cores: usize) -> Option<String> {
+        let nodes = nodes_here(&self.options.sweep.nodes, &self.options.ends.target) as usize;
+        if nodes <= cores || self.polls_as_asked {
+            return None;
+        }
+        let mut has_changed = false;
+        for case in &mut self.options.sweep.cases {
+            let mut sleeping = case.clone();
+            sleeping.poll = PollMode::Event;
+            for flow in &mut sleeping.flows {
+                flow.poll = PollMode::Event;
+            }
+            if Sweep::check(&sleeping).is_ok() {
+                *case = sleeping;
+                has_changed = true;
+            }
+        }
+        has_changed.then(|| {
+            format!(
+                "{nodes} nodes share {}: their workers sleep until a completion comes (--poll event), and latency includes \
+                 the waking; --poll busy has them poll",
+                counted(cores, "core")
+            )
+        })
+    }
+}
+
+/// The nodes that run in this process.
+pub fn nodes_here(nodes: &Nodes, target: &Target) -> u32 {
+    match (nodes, target) {
+        (Nodes::TwoEnds, Target::Local) => 2,
+        (Nodes::TwoEnds, _) => 1,
+        (Nodes::Local(count), _) => *count,
+        (Nodes::Hosts(_) | Nodes::Ranks(_), _) => 0,
+    }
+}
+
+/// Nodes that a core can have without each run taking many times as long as it is to measure.
+const MOST_NODES_OF_A_CORE: usize = 16;
+
+/// Refuses so many nodes in this process that nobody would wait for their end.
+fn fit_on(cores: usize, nodes: u32) -> Result<(), Failure> {
+    let most = cores.saturating_mul(MOST_NODES_OF_A_CORE);
+    if nodes as usize <= most {
+        return Ok(());
+    }
+    let text = format!("{nodes} nodes in this process are too many for {}", counted(cores, "core"));
+    Err(Failure::bad_input(text).with_hint(format!(
+        "give --nodes local:{most} or fewer, or `rocebench serve` on more machines (--nodes HOST,…)"
+    )))
 }
 
 /// What loads are searched for.
@@ -171,14 +230,19 @@ impl DefaultNodes {
     }
 }
 
-/// The sweep of flags over file. An error about what only the file says is placed in the file.
-fn sweep(args: &RunArgs, defaults: &DefaultNodes) -> Result<(Sweep, Option<Searches>), Failure> {
+/// The sweep of flags over file, and whether they say how to poll. An error about what only the file says is placed in the
+/// file.
+fn sweep(
+    args: &RunArgs,
+    defaults: &DefaultNodes,
+) -> Result<(Sweep, Option<Searches>, bool), Failure> {
     let flags = &args.sweep.given;
     let goals = goals(&args.search);
     let Some(path) = &args.config else {
         let given = with_usual(args, defaults, flags.clone(), &[])?;
         let nodes = defaults.nodes(args.nodes.clone());
-        return Ok(cases(goals, &given, &[], nodes)?);
+        let (sweep, searches) = cases(goals, &given, &[], nodes)?;
+        return Ok((sweep, searches, given.has("poll")));
     };
     let command = crate::cli::args::command();
     let machine_flags: Vec<&str> = command
@@ -203,14 +267,16 @@ fn sweep(args: &RunArgs, defaults: &DefaultNodes) -> Result<(Sweep, Option<Searc
     }
     let given = with_usual(args, defaults, flags.clone().over(file.given.clone()), &file.flows)?;
     let nodes = defaults.nodes(args.nodes.clone().or_else(|| file.nodes.clone()));
-    let cases = cases(goals, &given, &file.flows, nodes);
-    cases.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {
-        Some(place) => {
-            let hint = error.hint();
-            Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
-        }
-        None => error.into(),
-    })
+    let made = cases(goals, &given, &file.flows, nodes);
+    let (sweep, searches) =
+        made.map_err(|error| match file.place_of(&error, flags_give(args, &error)) {
+            Some(place) => {
+                let hint = error.hint();
+                Failure::bad_input(format!("{}:{place}: {error}", path.display())).with_hint(hint)
+            }
+            None => error.into(),
+        })?;
+    Ok((sweep, searches, given.has("poll")))
 }
 
 fn with_usual(
@@ -463,8 +529,10 @@ fn beside(args: &AgainstArgs, sweep: Sweep) -> Result<(Sweep, Option<Rounds>), F
     }
     let (least, most) = pairs(args, &sweep)?;
     let made = plan::beside::beside(sweep, &args.beside);
-    let (in_rounds, attackers) =
-        made.map_err(|why| Failure::bad_input(format!("--beside: {why}")))?;
+    let (in_rounds, attackers) = made.map_err(|why| {
+        Failure::bad_input(format!("--beside: {why}"))
+            .with_hint("name an attacker that `rocebench --help` lists, or a file with one case")
+    })?;
     Ok((in_rounds, Some(Rounds { attackers, least, most })))
 }
 
@@ -532,6 +600,12 @@ mod tests {
         ] {
             has(pairs_for(pairs, max_pairs, 1).unwrap_err(), words);
         }
+    }
+
+    #[test]
+    fn nodes_that_nobody_would_wait_for_are_refused_with_what_fits() {
+        assert!(fit_on(2, 32).is_ok() && fit_on(0, 0).is_ok());
+        has(fit_on(2, 33).unwrap_err().text(), ["33 nodes", "for 2 cores", "local:32 or fewer"]);
     }
 
     #[test]
