@@ -59,8 +59,11 @@ fn found(path: &Path) -> Result<Found, Failure> {
             say(&format!("rocebench: refused: {refused}"));
         }
         return Err(match found.refused.into_iter().next() {
-            // Its text holds the system's reason already.
-            Some(refused) => Failure::bad_input(refused.to_string()),
+            // Its text holds the system's reason already, and ends with what to do.
+            Some(refused) => match refused.to_string().rsplit_once("; ") {
+                Some((what, remedy)) => Failure::bad_input(what.to_owned()).with_hint(remedy),
+                None => Failure::bad_input(refused),
+            },
             None => Failure::bad_input(format!("{} holds no result files", text::path(path)))
                 .with_hint(
                     "name a result file, or a folder with *.json files that rocebench wrote",

@@ -1,6 +1,7 @@
 //! `rocebench explain`, `completions` and `man`: a lesson goes to stdout, through a pager where it is longer than the
 //! terminal; the others are made from the definition of the command line.
 
+use std::env;
 use std::io;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::{
     explain::{Language, LessonWriter, PAGE, Presentation, Style, Verdict},
 };
 use protocol::lesson::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES, Mistake};
-use settings::Op;
+use settings::{Op, listed, nearest};
 
 /// Fewest columns that text is wrapped to: on a narrower terminal words would stand alone.
 const NARROWEST: usize = 40;
@@ -31,10 +32,7 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     start_logging(0, false);
     let options = LessonOptions { text, ends, lesson };
     let stop = stop_flag().map_err(Failure::failed)?;
-    let language = match args.lang.as_str() {
-        "zh" => Language::Zh,
-        _ => Language::En,
-    };
+    let language = language(args.lang.clone(), |variable| env::var(variable).ok());
     let terminal = terminal_size();
     let columns = terminal.map_or(PAGE, |it| it.columns.clamp(NARROWEST, PAGE));
     let presentation =
@@ -71,10 +69,9 @@ pub fn run(args: ExplainArgs) -> Result<(), Failure> {
 }
 
 fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
-    let mistake = args
-        .mistake
-        .as_deref()
-        .and_then(|name| Mistake::ALL.iter().copied().find(|it| it.name() == name));
+    let mistake = args.mistake.as_deref().and_then(|name| {
+        Mistake::ALL.iter().copied().find(|it| it.name() == name || it.other_name() == Some(name))
+    });
     let op = match &args.op {
         Some(name) => Op::BASIC.into_iter().find(|op| op.name() == name),
         None => mistake.map(Mistake::usual_op),
@@ -103,6 +100,15 @@ fn lesson(args: &ExplainArgs) -> Result<(Lesson, String), Failure> {
     Ok((Lesson::new(op, mistake, mtu_bytes, &text), text))
 }
 
+/// The language that is asked for, else that of the environment, whose variables count in this order (POSIX, 8.2).
+fn language(given: Option<String>, variable: impl Fn(&str) -> Option<String>) -> Language {
+    let locales = ["LC_ALL", "LC_MESSAGES", "LANG"].map(|name| variable(name).unwrap_or_default());
+    let chosen = given.into_iter().chain(locales).find(|locale| !locale.is_empty());
+    let locale = chosen.unwrap_or_default();
+    let mut languages = Language::ALL.into_iter();
+    languages.find(|it| locale.starts_with(it.code())).unwrap_or(Language::En)
+}
+
 /// Colours for a person at a terminal who does not refuse them.
 fn style() -> Style {
     if screen(&io::stdout()).is_coloured { Style::coloured() } else { Style::plain() }
@@ -118,26 +124,61 @@ pub fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// Writes the manual's pages to a folder, or prints the first.
+/// Writes the manual's pages to a folder, or prints one.
 ///
 /// # Errors
-/// The folder, a file in it or stdout cannot be written.
+/// There is no such command; the folder, a file in it or stdout cannot be written.
 pub fn man(args: &ManArgs) -> Result<(), Failure> {
-    let command = args::command().disable_help_subcommand(true);
-    match &args.out {
-        Some(folder) => write_pages(command, folder).map_err(|error| {
+    let mut command = args::command().disable_help_subcommand(true);
+    if let Some(folder) = &args.out {
+        return write_pages(command, folder).map_err(|error| {
             Failure::failed(format!("writing the manual to {}: {error}", folder.display()))
                 .with_hint("name a folder in which you may write")
-        }),
-        None => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(command).render(&mut page).map_err(Failure::failed)?;
-            print(&String::from_utf8_lossy(&page))
-        }
+        });
     }
+    // Names the commands as their pages are called.
+    command.build();
+    let shown = match &args.command {
+        Some(name) => command.find_subcommand(name).ok_or_else(|| no_command(name, &command))?,
+        None => &command,
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(shown.clone()).render(&mut page).map_err(Failure::failed)?;
+    print(&String::from_utf8_lossy(&page))
+}
+
+fn no_command(name: &str, command: &clap::Command) -> Failure {
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let hint = match nearest(name, &names) {
+        Some(meant) => format!("did you mean `rocebench man {meant}`?"),
+        None => format!("the commands are {}", listed(&names)),
+    };
+    Failure::bad_input(format!("`{name}` is no command of rocebench")).with_hint(hint)
 }
 
 fn write_pages(command: clap::Command, folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     clap_mangen::generate_to(command, folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_the_flags_or_the_environments() {
+        let of = |given: Option<&str>, variables: &[(&str, &str)]| {
+            language(given.map(str::to_owned), |name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        let chinese = ("LANG", "zh_CN.UTF-8");
+        assert_eq!(of(None, &[chinese]), Language::Zh);
+        assert_eq!(of(Some("en"), &[chinese]), Language::En);
+        assert_eq!(of(None, &[chinese, ("LC_ALL", "C.UTF-8")]), Language::En);
+        assert_eq!(of(None, &[("LANG", "C"), ("LC_MESSAGES", "zh_TW")]), Language::Zh);
+        assert_eq!(of(None, &[chinese, ("LC_ALL", "")]), Language::Zh);
+        assert_eq!(of(None, &[("LANG", "de_DE.UTF-8")]), Language::En);
+    }
 }

@@ -148,7 +148,13 @@ impl From<RunFailure> for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Failure {
-        Failure::bad_input(error)
+        let hint = match error {
+            ConfigError::Read { .. } => "give --config a TOML file that you may read",
+            ConfigError::Content { .. } => {
+                "keys and their values are those of long options, which `rocebench --help` lists"
+            }
+        };
+        Failure::bad_input(error).with_hint(hint)
     }
 }
 

@@ -19,7 +19,7 @@ fn says(snapshot: &str, code: i32) {
     for line in kept.lines().filter_map(|line| line.strip_prefix("$ rocebench ")) {
         let args: Vec<&str> = words(line).into_iter().map(|word| word.trim_matches('\'')).collect();
         let ran = run(&args).exits(code);
-        let is_error = ran.stderr().contains("error: ");
+        let is_error = ran.stderr().contains("error: ") && ran.stderr().contains("\n  hint: ");
         let is_alone =
             if code == 0 { ran.stderr().is_empty() } else { is_error && ran.stdout.is_empty() };
         assert!(is_alone, "{line}: {}{}", ran.stdout, ran.stderr());

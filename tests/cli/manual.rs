@@ -27,12 +27,14 @@ fn no_sentence_names_a_script_of_the_checkout() {
 fn bash_takes_the_completions() {
     let script = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(script.path(), run(&["completions", "bash"]).stdout).unwrap();
-    // Completes `rocebench --verif` and `rocebench doc`.
-    let ask =
-        "source \"$0\"; for word in --verif doc; do COMP_WORDS=(rocebench $word); COMP_CWORD=1
-        _rocebench rocebench $word rocebench; echo \"${COMPREPLY[@]}\"; done";
+    // Options, commands, and the values of settings and of others.
+    let ask = "source \"$0\"
+        completes() { COMP_WORDS=(rocebench \"$@\"); COMP_CWORD=$#
+            _rocebench rocebench \"${@: -1}\" \"${COMP_WORDS[$# - 1]}\"; echo \"${COMPREPLY[@]}\"; }
+        completes --verif; completes doc; completes --cq per-w; completes --mtu 1; completes explain --lang z";
     let bash = Call::new(Command::new("bash"), "-c");
-    assert_eq!(bash.arg(ask).arg(script.path()).passes().stdout, "--verify\ndoctor\n");
+    let words = "--verify\ndoctor\nper-worker\n1024\nzh\n";
+    assert_eq!(bash.arg(ask).arg(script.path()).passes().stdout, words);
 }
 
 #[test]
@@ -52,4 +54,6 @@ fn every_command_has_a_page() {
         assert!(main.contains(&format!("{flag}\\fR")), "{flag}");
     }
     assert!(run(&["man"]).stdout == main, "another page than in the folder");
+    let of_compare = run(&["man", "compare"]).stdout;
+    assert!(of_compare == page("rocebench-compare.1"), "another page than in the folder");
 }

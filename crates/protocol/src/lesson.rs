@@ -168,6 +168,11 @@ names! {
 }
 
 impl Mistake {
+    /// Another name that people have for it, of its error.
+    pub fn other_name(self) -> Option<&'static str> {
+        (self == Mistake::NoRecv).then_some("rnr")
+    }
+
     /// The operation that shows it where none is asked for.
     pub fn usual_op(self) -> Op {
         match self {

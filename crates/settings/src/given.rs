@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::lists::{RangeError, doubled};
+use super::lists::{RangeError, doubled, with_dots};
 use super::row::{SettingError, Takes};
 use super::rules::{Rule, rules};
 use super::table::{Row, Settings};
@@ -30,6 +30,10 @@ pub enum GivenError {
     TooLong,
     #[error(transparent)]
     Range(#[from] RangeError),
+    #[error(
+        "`{written}` is no value: write the range as {meant}, which doubles from value to value"
+    )]
+    Dash { written: String, meant: String },
     #[error("{0}")]
     Item(String),
 }
@@ -82,7 +86,13 @@ impl Given {
                 Ok(()) => return Err(GivenError::EmptyItem),
                 // It is refused with the other numbers, once the whole sweep is known.
                 Err(SettingError::OutOfRange { .. }) => item.to_owned(),
-                Err(error) => return Err(GivenError::Item(error.to_string())),
+                Err(error) => {
+                    let meant = with_dots(item, row.is_size).filter(|_| row.takes == Takes::List);
+                    return Err(match meant {
+                        Some(meant) => GivenError::Dash { written: item.to_owned(), meant },
+                        None => GivenError::Item(error.to_string()),
+                    });
+                }
             };
             if read.contains(&text) {
                 return Err(GivenError::Duplicate(text));
@@ -155,6 +165,17 @@ mod tests {
 
     use super::*;
     use crate::table::ROWS;
+
+    #[test]
+    fn a_setting_takes_its_words_and_those_with_words_are_not_few() {
+        let with_words: Vec<&Row> = ROWS.iter().filter(|row| !(row.words)().is_empty()).collect();
+        assert!(with_words.len() > 20);
+        for row in with_words {
+            for word in (row.words)() {
+                Given::default().set(row, word).unwrap();
+            }
+        }
+    }
 
     fn set(flag: &str, text: &str) -> Result<Vec<String>, GivenError> {
         let mut given = Given::default();

@@ -306,6 +306,13 @@ pub(crate) fn doubled(text: &str, is_size: bool) -> Option<Result<Vec<String>, R
     Some(Ok(values.iter().map(u64::to_string).collect()))
 }
 
+/// A range as `1-64` has it, as it is to be written: `1..64`.
+pub(crate) fn with_dots(text: &str, is_size: bool) -> Option<String> {
+    let (first, last) = text.split_once('-')?;
+    let are_bounds = bound(first, is_size).is_some() && bound(last, is_size).is_some();
+    are_bounds.then(|| format!("{first}..{last}"))
+}
+
 fn bound(text: &str, is_size: bool) -> Option<u64> {
     if is_size {
         bytes(text).ok().flatten()
@@ -413,6 +420,15 @@ mod tests {
     fn other_texts_are_no_ranges() {
         for text in ["64", "1...4", "a..b", "..", "1..", "..4", "1K..4K", "-1..4", "+1..4"] {
             assert_eq!(doubled(text, false), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_range_with_a_dash_is_shown_with_dots() {
+        assert_eq!(with_dots("1-64", false).as_deref(), Some("1..64"));
+        assert_eq!(with_dots("4K-1M", true).as_deref(), Some("4K..1M"));
+        for text in ["-1", "1-", "per-qp", "1..4"] {
+            assert_eq!(with_dots(text, false), None, "{text}");
         }
     }
 

@@ -96,7 +96,7 @@ const OF_HOST: [(&str, MemoryPlace); 4] = [
     ("dmabuf", MemoryPlace::Dmabuf),
 ];
 
-const WORDS: [&str; 4] = [OF_HOST[0].0, OF_HOST[1].0, OF_HOST[2].0, OF_HOST[3].0];
+pub(crate) const WORDS: [&str; 4] = [OF_HOST[0].0, OF_HOST[1].0, OF_HOST[2].0, OF_HOST[3].0];
 
 impl FromStr for MemoryPlace {
     type Err = PlaceError;

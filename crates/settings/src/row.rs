@@ -3,14 +3,14 @@
 
 use super::lists::{QpNumbers, QpWeights, SizeMix};
 use super::op::{Service, Workload};
-use super::places::{MemoryAt, Register};
+use super::places::{MemoryAt, Register, WORDS as PLACES};
 use super::units::Rate;
 use super::units::{MemorySize, Size, TimeSpan, bytes};
-use super::words::Pattern;
 use super::words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
     PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
+use super::words::{PATTERNS, Pattern};
 
 /// A setting, as a row of the table.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub struct Row<S: 'static> {
     pub range_hint: &'static str,
     /// The number counts bytes and is written with units.
     pub is_size: bool,
+    /// The words that it takes, for completions; none for numbers.
+    pub words: fn() -> Vec<&'static str>,
     /// How it stands in the id of a case.
     pub id: Id,
     /// Heading of its column in a table of cases, where that is not the flag.
@@ -128,6 +130,7 @@ impl<S> Row<S> {
         range: (0, u64::MAX),
         range_hint: "",
         is_size: false,
+        words: Vec::new,
         id: Id::Never,
         column: "",
         title: "",
@@ -216,6 +219,11 @@ pub(crate) trait Value: Sized {
 
     /// The text from which [`Value::read`] makes the same value.
     fn write<S>(&self, row: &Row<S>) -> String;
+
+    /// The words that it can be, for completions.
+    fn words() -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 fn number<S>(text: &str, row: &Row<S>) -> Result<u64, SettingError> {
@@ -258,9 +266,14 @@ macro_rules! numbers {
 
 numbers!(u8, u32, u64);
 
+/// Types that are read and written as their words; after `:` those that complete.
 macro_rules! by_their_words {
-    ($($type:ty),*) => {
+    ($($type:ident $(: $words:expr)?),* $(,)?) => {
         $(impl Value for $type {
+            $(fn words() -> Vec<&'static str> {
+                $words
+            })?
+
             fn read<S>(text: &str, _: &Row<S>) -> Result<Self, SettingError> {
                 text.parse().map_err(|error: <$type as std::str::FromStr>::Err| SettingError::Syntax(error.to_string()))
             }
@@ -273,31 +286,31 @@ macro_rules! by_their_words {
 }
 
 by_their_words!(
-    Workload,
-    Pattern,
-    AtomicTarget,
-    Service,
-    RecvQueue,
-    MrMode,
-    MemoryAt,
-    Register,
-    Ordering,
-    TouchOrder,
-    CqMode,
-    PollMode,
-    ConnectMode,
-    CallStyle,
-    Domains,
-    Timestamps,
-    Spread,
-    Rate,
-    Arrivals,
-    Pace,
+    Workload: Workload::ALL.map(Workload::name).to_vec(),
+    Pattern: PATTERNS.to_vec(),
+    AtomicTarget: AtomicTarget::names(),
+    Service: Service::names(),
+    RecvQueue: RecvQueue::names(),
+    MrMode: MrMode::names(),
+    MemoryAt: PLACES.to_vec(),
+    Register: Register::names(),
+    Ordering: Ordering::names(),
+    TouchOrder: TouchOrder::names(),
+    CqMode: CqMode::names(),
+    PollMode: PollMode::names(),
+    ConnectMode: ConnectMode::names(),
+    CallStyle: CallStyle::names(),
+    Domains: Domains::names(),
+    Timestamps: Timestamps::names(),
+    Spread: Spread::names(),
+    Rate: vec!["closed"],
+    Arrivals: Arrivals::names(),
+    Pace: Pace::names(),
     SizeMix,
     QpWeights,
-    Mtu,
+    Mtu: vec!["256", "512", "1024", "2048", "4096"],
     TimeSpan,
-    Warmup
+    Warmup: vec!["auto"],
 );
 
 impl Value for QpNumbers {
@@ -317,6 +330,10 @@ impl Value for QpNumbers {
 }
 
 impl Value for bool {
+    fn words() -> Vec<&'static str> {
+        vec!["true", "false"]
+    }
+
     fn read<S>(text: &str, _: &Row<S>) -> Result<Self, SettingError> {
         match text {
             "true" => Ok(true),
@@ -331,6 +348,10 @@ impl Value for bool {
 }
 
 impl<T: Value> Value for Option<T> {
+    fn words() -> Vec<&'static str> {
+        T::words()
+    }
+
     fn read<S>(text: &str, row: &Row<S>) -> Result<Self, SettingError> {
         match text {
             "" => Ok(None),

@@ -53,6 +53,7 @@ macro_rules! settings {
         pub static ROWS: &[Row] = &[$(Row {
             field: stringify!($field),
             help: concat!($($help),+),
+            words: <$type as Value>::words,
             read: |settings, text, row| {
                 settings.$field = Value::read(text, row)?;
                 Ok(())

@@ -63,6 +63,11 @@ macro_rules! names {
             /// All values, in the order in which they are declared.
             pub const ALL: &'static [$name] = &[$($name::$variant),*];
 
+            /// The words of all.
+            pub fn names() -> Vec<&'static str> {
+                Self::ALL.iter().map(|value| value.name()).collect()
+            }
+
             /// Its word on the command line and in files.
             pub fn name(self) -> &'static str {
                 match self {
@@ -395,7 +400,7 @@ pub enum Pattern {
     Loop,
 }
 
-const PATTERNS: [&str; 7] =
+pub(crate) const PATTERNS: [&str; 7] =
     ["pairs", "ring", "incast", "outcast", "all-to-all", "bisection", "loop"];
 
 /// Why a text is no pattern.

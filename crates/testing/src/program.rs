@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::process::{Call, Ended, Program, STEP, Signal, copied, without_variables, words};
 
 /// How the variables begin that it reads.
-const VARIABLES: &[&str] = &["ROCEBENCH_", "SOFTROCE_"];
+const VARIABLES: &[&str] = &["ROCEBENCH_", "SOFTROCE_", "LC_", "LANG"];
 
 /// The program under test, which cargo builds before a test of its package runs.
 pub fn rocebench() -> &'static Path {

@@ -6,9 +6,13 @@ mod sweep;
 
 use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{
+    Args, CommandFactory as _, Parser, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser},
+};
 use clap_complete::Shell;
 
+use crate::explain::Language;
 use plan::{HostPort, Nodes};
 use protocol::lesson::Mistake;
 use settings::{MemorySize, Mtu, Size};
@@ -273,15 +277,15 @@ pub struct ExplainArgs {
         help_heading = "Lesson"
     )]
     pub text: String,
-    /// Make this mistake: gid, rkey, no-recv, qp-count or mtu
-    #[arg(long = "break", value_name = "MISTAKE", value_parser = Mistake::ALL.iter().map(|it| it.name()).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Lesson")]
+    /// Make this mistake: gid, rkey, no-recv (or rnr), qp-count or mtu
+    #[arg(long = "break", value_name = "MISTAKE", value_parser = mistakes(), hide_possible_values = true, help_heading = "Lesson")]
     pub mistake: Option<String>,
     /// With --break: show every step, not only those around the mistake
     #[arg(long = "all", requires = "mistake", help_heading = "Lesson")]
     pub every_step: bool,
-    /// Language: en or zh
-    #[arg(long, value_name = "LANG", default_value = "en", value_parser = ["en", "zh"], hide_possible_values = true, help_heading = "Lesson")]
-    pub lang: String,
+    /// Language: en or zh [default: that of LC_ALL, LC_MESSAGES or LANG, else en]
+    #[arg(long, value_name = "LANG", value_parser = Language::ALL.map(Language::code), hide_possible_values = true, help_heading = "Lesson")]
+    pub lang: Option<String>,
     /// Print a long lesson without $PAGER (or less -FRX)
     #[arg(long, help_heading = "Lesson")]
     pub no_pager: bool,
@@ -294,6 +298,13 @@ pub struct ExplainArgs {
     pub connection: ConnectionArgs,
 }
 
+fn mistakes() -> PossibleValuesParser {
+    let values = Mistake::ALL
+        .iter()
+        .map(|mistake| PossibleValue::new(mistake.name()).aliases(mistake.other_name()));
+    PossibleValuesParser::new(values)
+}
+
 const COMPLETIONS_AFTER_HELP: &str = "\
 Examples:
   rocebench completions bash > /etc/bash_completion.d/rocebench
@@ -303,6 +314,7 @@ Examples:
 const MAN_AFTER_HELP: &str = "\
 Examples:
   rocebench man | man -l -                        read the page of rocebench
+  rocebench man compare | man -l -                read the page of a command
   rocebench man --out /usr/local/share/man/man1   install the pages";
 
 #[derive(Debug, Args)]
@@ -315,8 +327,10 @@ pub struct CompletionsArgs {
 #[derive(Debug, Args)]
 #[command(after_help = MAN_AFTER_HELP)]
 pub struct ManArgs {
-    /// Write the page of each command to this folder, which is created if needed; without it the main page goes to
-    /// stdout
-    #[arg(long, value_name = "DIR")]
+    /// Print the page of this command, instead of that of rocebench
+    #[arg(value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// Write the pages of all commands to this folder, which is created if needed
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub out: Option<PathBuf>,
 }

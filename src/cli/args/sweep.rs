@@ -1,18 +1,20 @@
 //! Options of a sweep, of `rocebench mesh`, and those that several commands have: the device, the control connection, how
 //! much is said. The settings of a sweep are flags made from their table; a configuration file has the same names.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, builder::ValueParser,
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches,
+    builder::{PossibleValue, TypedValueParser},
 };
 
 use machine::threads::CoreList;
 use node::resources::Faults;
 use plan::{Devices, Factor, HostPort, Nodes, Slo};
 use report::{judge::threshold::Condition, observe::Metric};
-use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan};
+use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -196,10 +198,8 @@ fn flag(row: &'static Row) -> Arg {
         .help(row.full_help())
         .help_heading(row.heading)
         .value_name(row.takes.value_name())
-        .value_parser(ValueParser::new(move |text: &str| -> Result<String, GivenError> {
-            Given::default().set(row, text)?;
-            Ok(text.to_owned())
-        }));
+        .hide_possible_values(true)
+        .value_parser(SettingParser(row));
     let flag = match row.short {
         Some(letter) => flag.short(letter),
         None => flag,
@@ -211,6 +211,34 @@ fn flag(row: &'static Row) -> Arg {
     match row.takes {
         Takes::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
         Takes::List | Takes::One(_) => flag,
+    }
+}
+
+/// Checks the text of a setting; shells complete its words.
+#[derive(Clone)]
+struct SettingParser(&'static Row);
+
+impl TypedValueParser for SettingParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        let row = self.0;
+        let read = move |text: &str| -> Result<String, GivenError> {
+            Given::default().set(row, text)?;
+            Ok(text.to_owned())
+        };
+        read.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue>>> {
+        let words = (self.0.words)();
+        let are_there = !words.is_empty();
+        are_there.then(|| Box::new(words.into_iter().map(PossibleValue::new)) as Box<_>)
     }
 }
 
@@ -321,19 +349,34 @@ pub struct FaultsOfDevices {
 }
 
 impl FromStr for FaultsOfDevices {
-    type Err = <Faults as FromStr>::Err;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<FaultsOfDevices, Self::Err> {
+    fn from_str(text: &str) -> Result<FaultsOfDevices, String> {
         let mut faults = FaultsOfDevices::default();
         for part in text.split(';') {
             // The value of `peer` may be an IPv6 address.
             match part.split_once(':').filter(|(name, _)| !name.contains('=')) {
-                Some((name, of)) => faults.of.push((name.trim().to_owned(), of.parse()?)),
-                None => faults.default = Some(part.parse()?),
+                Some((name, of)) => faults.of.push((name.trim().to_owned(), faults_of(of)?)),
+                None => faults.default = Some(faults_of(part)?),
             }
         }
         Ok(faults)
     }
+}
+
+/// The faults of one device; where a name is not known, with the name that it is near to.
+fn faults_of(text: &str) -> Result<Faults, String> {
+    text.parse().map_err(|error: <Faults as FromStr>::Err| {
+        let mut names = text.split(',').map(|part| {
+            let name = part.split('=').next().unwrap_or_default().trim();
+            name.trim_start_matches("tx.").trim_start_matches("rx.")
+        });
+        let unknown = names.find(|name| !Faults::NAMES.contains(name));
+        match unknown.and_then(|name| nearest(name, &Faults::NAMES)) {
+            Some(meant) => format!("{error}; did you mean `{meant}`?"),
+            None => error.to_string(),
+        }
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,14 @@ pub enum Language {
 impl Language {
     pub const ALL: [Language; 2] = [Language::En, Language::Zh];
 
+    /// Its code of ISO 639, with which the names of locales begin.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Language::En => "en",
+            Language::Zh => "zh",
+        }
+    }
+
     pub fn text(self, key: Key) -> &'static str {
         match self {
             Language::En => en::text(key),

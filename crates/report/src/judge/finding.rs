@@ -90,6 +90,11 @@ impl Finding {
         self.severity == Severity::Problem
     }
 
+    /// Whether it says where to look: at a node, a path or a rail.
+    pub fn names_place(&self) -> bool {
+        self.is_problem() && !(self.subject.nodes.is_empty() && self.subject.rails.is_empty())
+    }
+
     /// The case, or the rounds of a case, at which it stands: the last that it is about.
     pub fn case(&self) -> Option<&str> {
         self.subject.cases.last().map(String::as_str)

@@ -39,10 +39,14 @@ impl Findings {
         Findings { findings, meshes, fans: fans(result) }
     }
 
-    /// All of it, those of nodes last.
+    /// All of it, first what is wrong at a place.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
-        let of_nodes = self.meshes.iter().flat_map(|mesh| &mesh.findings).chain(&self.fans);
-        self.findings.iter().chain(of_nodes)
+        let all = || {
+            let of_nodes = self.meshes.iter().flat_map(|mesh| &mesh.findings);
+            self.findings.iter().chain(of_nodes).chain(&self.fans)
+        };
+        let others = all().filter(|finding| !finding.names_place());
+        all().filter(|finding| finding.names_place()).chain(others)
     }
 }
 

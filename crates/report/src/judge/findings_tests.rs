@@ -515,6 +515,18 @@ fn short(value: &Value) -> String {
     }
 }
 
+#[test]
+fn what_says_where_to_look_stands_first() {
+    let mut file = Network::quiet(8).with(Slow::Sends(3, 0.5)).runs(3).pairs();
+    for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
+        run.flows[0].window.doubts.push(doubt(DoubtKind::Drift));
+    }
+    let findings = Findings::new(&file);
+    let problems: Vec<&str> =
+        findings.iter().filter(|it| it.is_problem()).map(|it| it.id).collect();
+    assert_eq!(problems, ["slow_sender", "drift"]);
+}
+
 /// The same cases in two files are pooled, but not those of other nodes.
 #[test]
 fn results_of_other_nodes_are_not_compared() {

@@ -42,14 +42,14 @@ const OF_RUNS: &[Search] = &[
     drift,
 ];
 
-/// What looks wrong, the gravest first.
+/// What looks wrong: first where to look, then the gravest.
 pub(super) fn problems(results: &[&ResultFile]) -> Vec<Finding> {
     let runs = runs(results);
-    OF_RUNS
+    results
         .iter()
-        .filter_map(|find| find(&runs))
+        .flat_map(|result| slow_rails(result))
+        .chain(OF_RUNS.iter().filter_map(|find| find(&runs)))
         .chain(scatter(results))
-        .chain(results.iter().flat_map(|result| slow_rails(result)))
         .collect()
 }
 

@@ -130,6 +130,23 @@ impl FromStr for Faults {
 }
 
 impl Faults {
+    /// The names of faults, as [`remedy::NAME`] lists them.
+    pub const NAMES: [&str; 13] = [
+        "seed",
+        "peer",
+        "down",
+        "drop",
+        "duplicate",
+        "reorder",
+        "corrupt",
+        "mark",
+        "delay",
+        "rate",
+        "queue",
+        "lose",
+        "blackhole",
+    ];
+
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
         let unknown = || FaultsError::new(part, remedy::NAME);
         if name == "seed" {

@@ -216,7 +216,8 @@ fn bracketed(mut line: String, figures: &str) -> String {
     format!("{line}({})", &figures[start..])
 }
 
-/// Findings in a few sentences: the notes, the gravest problem, and the names of the other problems.
+/// Findings in a few sentences: the notes, the gravest problem, and the names of the other problems. One that says where to
+/// look stands first.
 fn in_short(findings: &[Finding]) -> Vec<(Mark, String)> {
     let (problems, notes): (Vec<&Finding>, Vec<&Finding>) =
         findings.iter().partition(|finding| finding.is_problem());
@@ -228,7 +229,8 @@ fn in_short(findings: &[Finding]) -> Vec<(Mark, String)> {
         })
         .collect();
     if let Some((gravest, others)) = problems.split_first() {
-        sentences.push((Mark::Doubtful, gravest.text.clone()));
+        let place = if gravest.names_place() { 0 } else { sentences.len() };
+        sentences.insert(place, (Mark::Doubtful, gravest.text.clone()));
         let names: Vec<String> = others.iter().map(|problem| name(problem)).collect();
         if !names.is_empty() {
             sentences.push((Mark::Doubtful, format!("Also: {}.", names.join("; "))));
