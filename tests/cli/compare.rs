@@ -238,3 +238,10 @@ fn no_document_replaces_what_is_compared() {
     }
     assert_eq!(fs::read(&copy).unwrap(), fs::read(data("base.json")).unwrap());
 }
+
+#[test]
+fn the_same_files_give_the_same_words_every_time() {
+    let sides = [data("base.json"), data("slower.json")];
+    let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]).stdout);
+    assert_eq!(once, again);
+}
