@@ -26,6 +26,7 @@ mod memory;
 mod nodes;
 mod on_hardware;
 mod outputs;
+mod own_networks;
 mod process_limits;
 mod send;
 mod stage;

@@ -17,6 +17,7 @@ pub mod network;
 pub mod null_library;
 #[cfg(feature = "null-node")]
 pub mod null_node;
+pub mod own_network;
 #[cfg(feature = "process")]
 pub mod process;
 #[cfg(feature = "program")]

@@ -107,7 +107,7 @@ impl Devices {
         if self.by_address.contains_key(&address) {
             return Ok(address);
         }
-        let device = device::devices()?.iter().find(|device| match device.place.address {
+        let device = device::devices()?.into_iter().find(|device| match device.place.address {
             Some(own) => own == address,
             None => address.is_ipv4() && address.is_loopback(),
         });
@@ -146,7 +146,7 @@ impl Devices {
     /// Opens a device that reaches `peer`: on loopback the process's own, elsewhere that of the address from which the
     /// system sends there. Within this machine another process may have that one; then loopback does as well.
     pub(super) fn open_toward(&mut self, peer: IpAddr) -> Result<IpAddr, i32> {
-        if let [only] = device::devices()? {
+        if let [only] = device::devices()?[..] {
             return self.open_listed(only);
         }
         if peer.is_loopback() {
@@ -167,7 +167,7 @@ impl Devices {
     /// Opens the device on loopback: the one that this process has, or else `soft0`.
     fn open_loopback(&mut self) -> Result<IpAddr, i32> {
         let device = device::devices()?
-            .iter()
+            .into_iter()
             .find(|device| device.place.address.is_none_or(|it| it.is_loopback()));
         self.open_listed(device.ok_or(libc::ENODEV)?)
     }

@@ -1,13 +1,12 @@
-//! The list of devices: `soft0` on loopback, and one for each network address of this machine. The numbers after them are
-//! further devices on loopback, which are in no list and are opened by name.
+//! The list of devices: `soft0` on loopback, and one for each network address that this machine has at the moment. The numbers
+//! after them are further devices on loopback, which are in no list and are opened by name.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
 use std::os::raw::{c_char, c_int};
-use std::sync::OnceLock;
 use std::{env, io};
 
-use provider::{Listed, code, null_terminated, pointer_or_errno};
+use provider::{Listed, Lock, code, null_terminated, pointer_or_errno};
 use rdma_sys::{ibv_device, ibv_node_type, ibv_transport_type};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
@@ -21,6 +20,7 @@ const NAMED: usize = 16;
 
 pub(crate) struct Device {
     listed: Listed,
+    number: usize,
     pub(crate) place: Place,
 }
 
@@ -28,12 +28,12 @@ impl Device {
     fn new(number: usize, place: Place) -> Device {
         let name = format!("soft{number}");
         let (node, transport) = (ibv_node_type::IBV_NODE_CA, ibv_transport_type::IBV_TRANSPORT_IB);
-        Device { listed: Listed::new(&name, node, transport), place }
+        Device { listed: Listed::new(&name, node, transport), number, place }
     }
 
     /// The device of a pointer from the list, if it is one.
     pub(super) fn from_raw(device: *mut ibv_device) -> Option<&'static Device> {
-        found().ok()?.0.get(position(device)?)
+        KNOWN.lock().iter().find(|known| known.verbs() == device).copied()
     }
 
     /// The pointer that programs get.
@@ -72,42 +72,43 @@ fn is_on_loopback(address: IpAddr) -> bool {
     address.is_ipv4() && address.is_loopback()
 }
 
-/// The devices of this process in the list, as found at the first call; or the error number.
-pub(crate) fn devices() -> Result<&'static [Device], c_int> {
-    found().map(|(devices, listed)| &devices[..listed])
+/// The devices in the list, as this machine's addresses are now; or the error number.
+pub(crate) fn devices() -> Result<Vec<&'static Device>, c_int> {
+    let (mut devices, listed) = found()?;
+    devices.truncate(listed);
+    Ok(devices)
 }
 
 /// The device of this name, listed or not.
 pub(super) fn named(name: &str) -> Result<Option<&'static Device>, c_int> {
-    Ok(found()?.0.iter().find(|device| device.name() == name))
+    Ok(found()?.0.into_iter().find(|device| device.name() == name))
+}
+
+/// All devices that this process has found, each once. Programs have pointers to them, so none goes.
+static KNOWN: Lock<Vec<&'static Device>> = Lock::new(Vec::new());
+
+/// The device of this number and place, the same at each call.
+fn known(number: usize, place: Place) -> &'static Device {
+    let mut devices = KNOWN.lock();
+    let same = devices.iter().find(|device| (device.number, device.place) == (number, place));
+    if let Some(device) = same {
+        return device;
+    }
+    let device: &'static Device = Box::leak(Box::new(Device::new(number, place)));
+    devices.push(device);
+    device
 }
 
 /// All devices, and how many of them are listed.
-fn found() -> Result<(&'static [Device], usize), c_int> {
-    static DEVICES: OnceLock<Result<(Vec<Device>, usize), c_int>> = OnceLock::new();
-    match DEVICES.get_or_init(find) {
-        Ok((devices, listed)) => Ok((devices, *listed)),
-        Err(error) => Err(*error),
-    }
-}
-
-/// Where a pointer to a device stands among all.
-fn position(device: *mut ibv_device) -> Option<usize> {
-    let mut devices = found().ok()?.0.iter();
-    devices.position(|known| known.verbs() == device)
-}
-
-fn find() -> Result<(Vec<Device>, usize), c_int> {
+fn found() -> Result<(Vec<&'static Device>, usize), c_int> {
     let wanted = address_of_environment().map_err(|error| invalid(&error))?;
     let interfaces = present().map_err(|error| code(&error))?;
     let mut places = places(&interfaces, wanted);
     let listed = places.len();
     let on_loopback = on_loopback(&interfaces);
     places.resize(listed.max(NAMED), on_loopback);
-    Ok((
-        places.into_iter().enumerate().map(|(number, place)| Device::new(number, place)).collect(),
-        listed,
-    ))
+    let devices = places.into_iter().enumerate().map(|(number, place)| known(number, place));
+    Ok((devices.collect(), listed))
 }
 
 fn invalid(what: &dyn std::fmt::Display) -> c_int {
@@ -140,9 +141,9 @@ pub unsafe extern "C" fn get_device_list(count: *mut c_int) -> *mut *mut ibv_dev
     let devices = devices();
     if !count.is_null() {
         // SAFETY: the caller vouches for it.
-        unsafe { *count = devices.map_or(0, <[Device]>::len) as c_int };
+        unsafe { *count = devices.as_ref().map_or(0, Vec::len) as c_int };
     }
-    pointer_or_errno(devices.and_then(|list| null_terminated(list.iter().map(Device::verbs))))
+    pointer_or_errno(devices.and_then(|list| null_terminated(list.into_iter().map(Device::verbs))))
 }
 
 /// `ibv_get_device_guid(3)`, in network order; 0 for a device of another library.
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn get_device_guid(device: *mut ibv_device) -> u64 {
 
 /// `ibv_get_device_index(3)`: the number in the name; -1 for a device of another library.
 pub unsafe extern "C" fn get_device_index(device: *mut ibv_device) -> c_int {
-    position(device).map_or(-1, |index| index as c_int)
+    Device::from_raw(device).map_or(-1, |known| known.number as c_int)
 }
 
 /// The address and interface of a device.
@@ -187,8 +188,23 @@ pub(super) fn present() -> io::Result<Vec<Place>> {
         .collect())
 }
 
-/// The interface's MTU. Asks the socket layer, because sysfs may belong to another network namespace.
+/// The interface's MTU.
 fn mtu_bytes(name: &str) -> io::Result<u32> {
+    let answer = ask_interface(name, libc::SIOCGIFMTU)?;
+    // SAFETY: this member is what the request filled.
+    let mtu: c_int = unsafe { answer.ifr_ifru.ifru_mtu };
+    Ok(u32::try_from(mtu).unwrap_or(0))
+}
+
+/// The interface's flags (netdevice(7)).
+pub(super) fn flags(name: &str) -> io::Result<c_int> {
+    let answer = ask_interface(name, libc::SIOCGIFFLAGS)?;
+    // SAFETY: this member is what the request filled.
+    Ok(unsafe { answer.ifr_ifru.ifru_flags }.into())
+}
+
+/// Asks the socket layer, because sysfs may belong to another network namespace.
+fn ask_interface(name: &str, what: libc::Ioctl) -> io::Result<libc::ifreq> {
     // SAFETY: bytes and integers, for which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let room = request.ifr_name.len() - 1;
@@ -198,12 +214,10 @@ fn mtu_bytes(name: &str) -> io::Result<u32> {
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     // SAFETY: an open socket and the struct that this request reads and writes.
-    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) } < 0 {
+    if unsafe { libc::ioctl(socket.as_raw_fd(), what, &raw mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: this member is what the request filled.
-    let mtu: c_int = unsafe { request.ifr_ifru.ifru_mtu };
-    Ok(u32::try_from(mtu).unwrap_or(0))
+    Ok(request)
 }
 
 /// The devices: one on loopback, then one for each other address, ordered by interface and with IPv4 first; or only
@@ -311,6 +325,19 @@ mod tests {
             assert_eq!(places.len(), 1);
             let listed = (places[0].address, places[0].interface_index);
             assert_eq!(listed, (Some(wanted), index));
+        }
+    }
+
+    /// Pointers that programs have stay valid, and a device whose address changes is another one of the same name.
+    #[test]
+    fn a_device_is_the_same_as_long_as_its_address_is() {
+        let [first, later] = ["192.0.2.2", "192.0.2.3"].map(|address| interface(address, 4, 1500));
+        let device = known(1, first);
+        assert!(std::ptr::eq(device, known(1, first)));
+        let moved = known(1, later);
+        assert_eq!((moved.name(), moved.place), (device.name(), later));
+        for listed in [device, moved] {
+            assert!(std::ptr::eq(Device::from_raw(listed.verbs()).unwrap(), listed));
         }
     }
 

@@ -281,7 +281,7 @@ pub struct Listing {
 /// The system does not report its addresses.
 pub fn devices() -> io::Result<Vec<Listing>> {
     let devices = device::devices().map_err(io::Error::from_raw_os_error)?;
-    Ok(devices.iter().map(Listing::new).collect())
+    Ok(devices.into_iter().map(Listing::new).collect())
 }
 
 /// The device of this name, also one that is not listed: up to `soft15` those after the list are on loopback.

@@ -13,7 +13,7 @@ use rdma_sys::{
 };
 use rustix::param::page_size;
 
-use super::device::{Device, devices};
+use super::device::{Device, devices, flags};
 use super::gid;
 use super::open::Softroce;
 use crate::net::now_ns;
@@ -74,7 +74,10 @@ pub(super) fn limits(device: &Softroce) -> Limits {
 /// The only port.
 pub(super) fn port(device: &Softroce) -> Port {
     Port {
-        attributes: port_attributes(active_mtu_of(device), device.nic.port_is_up()),
+        attributes: port_attributes(
+            active_mtu_of(device),
+            device.nic.port_is_up() && is_up(device.device.place.interface_index),
+        ),
         speed_100mbit_per_s: Some(SPEED_SDR_100_MBPS),
     }
 }
@@ -260,8 +263,15 @@ pub fn kernel_file(path: &[u8]) -> Option<KernelFile> {
 }
 
 fn named(name: &[u8]) -> Option<&'static Device> {
-    let mut devices = devices().ok()?.iter();
-    devices.find(|device| device.name().as_bytes() == name)
+    devices().ok()?.into_iter().find(|device| device.name().as_bytes() == name)
+}
+
+/// Whether the interface is up and has a carrier.
+fn is_up(interface_index: u32) -> bool {
+    let has_carrier = libc::IFF_UP | libc::IFF_RUNNING;
+    interface_name(interface_index)
+        .and_then(|name| flags(&name).ok())
+        .is_some_and(|flags| flags & has_carrier == has_carrier)
 }
 
 /// The interface's current name, which may differ from the one at the start.

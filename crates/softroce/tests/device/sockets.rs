@@ -7,11 +7,11 @@ use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use softroce::transport::{Datagram, Kind, Operation, SendRequest};
 use softroce::wire::UDP_PORT;
+use testing::own_network::in_own_network;
 use testing::wait::wait_until;
 
 use crate::support::end::{End, Plan, QKEY, pair, post, request};
@@ -151,9 +151,6 @@ impl Drop for Stop<'_> {
     }
 }
 
-/// Set in the process that runs on the slow link.
-const ON_SLOW_LINK: &str = "SOFTROCE_TEST_ON_SLOW_LINK";
-
 /// Loopback at 100 Mb/s, with a queue that is longer than a socket's buffer, which is as large as any process may have it.
 const SLOW_LINK: &str = "ip link set lo up && \
     tc qdisc add dev lo root tbf rate 100mbit burst 128kb limit 100mb && \
@@ -161,25 +158,9 @@ const SLOW_LINK: &str = "ip link set lo up && \
 
 #[test]
 fn a_full_socket_loses_and_delays_nothing_else() {
-    if std::env::var_os(ON_SLOW_LINK).is_some() {
-        return transfers();
-    }
+    // The kernel needs sch_tbf.
     let own = "sockets::a_full_socket_loses_and_delays_nothing_else";
-    let ended = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net"])
-        .args(["sh", "-c", SLOW_LINK, "sh"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", own])
-        .env(ON_SLOW_LINK, "")
-        .output()
-        .expect("unshare, of the package util-linux");
-    let output = [ended.stdout, ended.stderr].concat();
-    let text = String::from_utf8_lossy(&output);
-    // A test that is not found succeeds too.
-    assert!(
-        ended.status.success() && text.contains("1 passed"),
-        "needs iproute2, and a kernel that gives users network namespaces and has sch_tbf:\n{text}"
-    );
+    in_own_network(own, SLOW_LINK, transfers);
 }
 
 /// All connections have it, so that all use one socket.

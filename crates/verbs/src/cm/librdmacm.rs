@@ -55,10 +55,13 @@ impl CmLibrary {
         if verbs.is_embedded() {
             return Ok(CmLibrary::embedded());
         }
-        static LOADED: OnceLock<Result<CmLibrary, String>> = OnceLock::new();
-        match LOADED.get_or_init(load) {
-            Ok(library) => Ok(library),
-            Err(detail) => Err(CmError::NoLibrary { detail: detail.clone() }),
+        static LOADED: OnceLock<CmLibrary> = OnceLock::new();
+        // One that is not installed may be so for the next session.
+        match LOADED.get() {
+            Some(library) => Ok(library),
+            None => load()
+                .map(|library| LOADED.get_or_init(|| library))
+                .map_err(|detail| CmError::NoLibrary { detail }),
         }
     }
 }

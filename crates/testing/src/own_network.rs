@@ -1,0 +1,34 @@
+//! Network namespaces in place of machines whose interfaces, addresses and defaults are others.
+
+use std::process::Command;
+
+/// Set in the process that is in a namespace.
+const INSIDE: &str = "TEST_IN_OWN_NETWORK";
+
+/// Loopback in the namespace of [`in_own_network`], and `"$@"` for the test.
+pub const LOOPBACK: &str = "ip link set lo up && exec \"$@\"";
+
+/// Runs `body` in a network namespace that a shell has set up with `script`, in which `"$@"` is the test: this test program,
+/// with the test of this name alone.
+///
+/// # Panics
+/// Where it fails there, or users get no namespaces.
+pub fn in_own_network(test: &str, script: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let ended = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "sh", "-c", script, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test])
+        .env(INSIDE, "")
+        .output()
+        .expect("unshare, of the package util-linux");
+    let output = [ended.stdout, ended.stderr].concat();
+    let text = String::from_utf8_lossy(&output);
+    // A test that is not found succeeds too.
+    assert!(
+        ended.status.success() && text.contains("1 passed"),
+        "needs iproute2, and a kernel that gives users network namespaces:\n{text}"
+    );
+}

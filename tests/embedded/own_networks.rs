@@ -1,0 +1,74 @@
+//! Machines whose network is not the usual one: another default of the system, addresses that come and go, another machine.
+
+use testing::own_network::{LOOPBACK, in_own_network};
+use testing::program::{Server, call, call_by, run};
+use testing::table::holds;
+
+const IPV6_ONLY_BY_DEFAULT: &str =
+    "ip link set lo up && echo 1 >/proc/sys/net/ipv6/bindv6only && exec \"$@\"";
+
+#[test]
+fn ipv4_reaches_servers_where_sockets_of_ipv6_take_none_by_default() {
+    let own = "own_networks::ipv4_reaches_servers_where_sockets_of_ipv6_take_none_by_default";
+    in_own_network(own, IPV6_ONLY_BY_DEFAULT, || holds("tests/embedded/tables/ipv4.txt"));
+}
+
+#[test]
+fn a_port_whose_interface_is_down_is_down() {
+    let own = "own_networks::a_port_whose_interface_is_down_is_down";
+    in_own_network(own, "exec \"$@\"", || holds("tests/embedded/tables/down.txt"));
+}
+
+/// Without link-local addresses, so that the first address is that of `soft1`.
+const WITHOUT_LINK_LOCAL: &str = "ip link set lo up && \
+    echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 && \
+    ip link add here up type veth peer name there && ip link set there up && exec \"$@\"";
+
+#[test]
+fn each_session_has_the_addresses_of_its_time() {
+    let own = "own_networks::each_session_has_the_addresses_of_its_time";
+    in_own_network(own, WITHOUT_LINK_LOCAL, || {
+        // It begins before there is any address, on a further device of loopback.
+        let server = Server::embedded("-d soft1");
+        for address in ["192.0.2.2", "192.0.2.3"] {
+            run(&format!("ip address add {address}/24 dev here"));
+            let words = "-d soft1 -n 5 --warmup 0 --timeout 18";
+            let ended = call(&format!("{} {words}", server.name)).is_whole(1);
+            for node in ended.result().nodes {
+                assert_eq!(node.devices[0].gid, Some(format!("::ffff:{address}")));
+            }
+            run(&format!("ip address del {address}/24 dev here"));
+        }
+        server.end();
+    });
+}
+
+/// The server is in a namespace of its own, which gets an address when it serves already.
+#[test]
+fn loopback_is_refused_where_the_other_end_is_another_machine() {
+    let own = "own_networks::loopback_is_refused_where_the_other_end_is_another_machine";
+    in_own_network(own, LOOPBACK, || {
+        let apart = call_by("unshare --net sh there.sh", "serve -p 0");
+        let server = Server::embedded_by(apart.with_file("there.sh", LOOPBACK));
+        let pid = server.program.pid();
+        run(&format!("ip link add here type veth peer name there netns {pid}"));
+        for (before, interface, address) in [
+            ("", "here", "192.0.2.1"),
+            (&*format!("nsenter --target {pid} --net "), "there", "192.0.2.2"),
+        ] {
+            run(&format!("{before}ip address add {address}/24 dev {interface}"));
+            run(&format!("{before}ip link set {interface} up"));
+        }
+        let words = format!("192.0.2.2:{} -n 5 --warmup 0 --timeout 18", server.port);
+        let ended = call(&words).is_whole(1);
+        let gids = ended.result().nodes.into_iter().map(|node| node.devices[0].gid.clone());
+        let expected = ["::ffff:192.0.2.1", "::ffff:192.0.2.2"].map(|gid| Some(gid.to_owned()));
+        assert_eq!(gids.collect::<Vec<_>>(), expected);
+        let refused = call(&format!("{words} -d soft0")).is_refused(&[
+            "soft0 is on loopback, and 192.0.2.2 is another machine",
+            "--device soft1",
+        ]);
+        assert!(refused.json().is_null(), "before any run");
+        server.end();
+    });
+}
