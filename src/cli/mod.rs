@@ -35,6 +35,7 @@ use usage::check_host;
 ///
 /// # Errors
 /// What went wrong, with its exit code and, where there is one, what to do about it.
+#[inline(never)] // what calls it has a small stack
 pub fn main() -> Result<(), Failure> {
     signals::files_may_not_grow().map_err(Failure::failed)?;
     let command = args::command();

@@ -108,6 +108,10 @@ fn split(words: &[OsString]) -> Result<(Vec<PathBuf>, HostPort), Failure> {
     let Some((last, files)) = words.split_last() else {
         return Err(Failure::bad_input("nothing to send").with_hint(usage));
     };
+    if words.iter().any(|word| word.is_empty()) {
+        let text = "one of the words is empty: is a variable of the shell empty?";
+        return Err(Failure::bad_input(text).with_hint(usage));
+    }
     let shown = last.to_string_lossy();
     if Path::new(last).exists() {
         return Err(Failure::bad_input(format!(

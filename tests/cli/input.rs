@@ -36,6 +36,13 @@ fn with_file(content: &str, args: &[&str]) -> Ended {
 }
 
 #[test]
+fn an_empty_word_is_told_as_what_a_shell_makes_of_an_unset_variable() {
+    for words in [&[""][..], &["doctor", ""], &["send", ""], &["send", "", "host"]] {
+        run(words).exits(2).says(&["is a variable of the shell empty?"]);
+    }
+}
+
+#[test]
 fn help() {
     let help = run(&["--help"]).exits(0).stdout;
     let short = run(&["-h"]).stdout;

@@ -171,8 +171,12 @@ fn clients_get(signal: Signal, deaths: &[Death], more: &[&str]) {
             let run = client.wait().exits(1).says(&["interrupted"]).runs().remove(0);
             assert!(run.interrupted, "{death:?} {more:?}");
             assert!(run.flows[0].totals.messages > 0, "{death:?} {more:?}");
+        } else if signal == Signal::Stop {
+            // It is still there, and its own absence is all that it can tell.
+            server.serves_the_next();
+            client.signal(Signal::Continue);
+            client.wait().exits(1).says(&["this process did not run for", "hint: repeat the run"]);
         } else {
-            // One that has fallen silent is still there.
             server.serves_the_next();
             client.signal(Signal::Kill);
             assert_eq!(client.wait().signal, Some(9), "{death:?}");

@@ -1,8 +1,10 @@
 //! Machines whose network is not the usual one: another default of the system, addresses that come and go, another machine.
 
 use testing::own_network::{LOOPBACK, in_own_network};
-use testing::program::{Server, call, call_by, run};
+use testing::process::{STEP, run};
+use testing::program::{Server, call, call_by};
 use testing::table::holds;
+use testing::wait::wait_until;
 
 const IPV6_ONLY_BY_DEFAULT: &str =
     "ip link set lo up && echo 1 >/proc/sys/net/ipv6/bindv6only && exec \"$@\"";
@@ -19,6 +21,12 @@ fn a_port_whose_interface_is_down_is_down() {
     in_own_network(own, "exec \"$@\"", || holds("tests/embedded/tables/down.txt"));
 }
 
+/// The kernel takes a moment to see that both ends of a pair are up.
+fn await_carrier(before: &str, interface: &str) {
+    let is_up = || run(&format!("{before}ip link show {interface}")).contains("state UP");
+    wait_until("a carrier", STEP, is_up);
+}
+
 /// Without link-local addresses, so that the first address is that of `soft1`.
 const WITHOUT_LINK_LOCAL: &str = "ip link set lo up && \
     echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 && \
@@ -28,6 +36,7 @@ const WITHOUT_LINK_LOCAL: &str = "ip link set lo up && \
 fn each_session_has_the_addresses_of_its_time() {
     let own = "own_networks::each_session_has_the_addresses_of_its_time";
     in_own_network(own, WITHOUT_LINK_LOCAL, || {
+        await_carrier("", "here");
         // It begins before there is any address, on a further device of loopback.
         let server = Server::embedded("-d soft1");
         for address in ["192.0.2.2", "192.0.2.3"] {
@@ -52,12 +61,14 @@ fn loopback_is_refused_where_the_other_end_is_another_machine() {
         let server = Server::embedded_by(apart.with_file("there.sh", LOOPBACK));
         let pid = server.program.pid();
         run(&format!("ip link add here type veth peer name there netns {pid}"));
-        for (before, interface, address) in [
-            ("", "here", "192.0.2.1"),
-            (&*format!("nsenter --target {pid} --net "), "there", "192.0.2.2"),
-        ] {
+        let there = format!("nsenter --target {pid} --net ");
+        let ends = [("", "here", "192.0.2.1"), (&*there, "there", "192.0.2.2")];
+        for (before, interface, address) in ends {
             run(&format!("{before}ip address add {address}/24 dev {interface}"));
             run(&format!("{before}ip link set {interface} up"));
+        }
+        for (before, interface, _) in ends {
+            await_carrier(before, interface);
         }
         let words = format!("192.0.2.2:{} -n 5 --warmup 0 --timeout 18", server.port);
         let ended = call(&words).is_whole(1);

@@ -30,6 +30,11 @@ fn a_limit_on_the_size_of_files_is_an_error_of_all_that_write() {
     }
 }
 
+#[test]
+fn a_limit_of_the_first_threads_stack_is_none_of_the_program() {
+    call_by("prlimit --stack=65536", QUICK).is_whole(1);
+}
+
 /// The program where at most so many threads may be; of root the limit does not hold, so that it runs as nobody.
 fn with_threads(most: u32) -> Ended {
     let folder = tempfile::tempdir().unwrap();

@@ -212,6 +212,8 @@ pub struct HostPort {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)] // The texts say what the fields are.
 pub enum HostError {
+    #[error("there is nothing where a host belongs: is a variable of the shell empty?")]
+    Nothing,
     #[error("`{0}` is not a host name or address")]
     Host(String),
     #[error("`{0}` is not a port: ports are 1 to 65535")]
@@ -267,7 +269,7 @@ impl FromStr for HostPort {
 }
 
 fn not_a_host(text: &str) -> HostError {
-    HostError::Host(text.to_owned())
+    if text.is_empty() { HostError::Nothing } else { HostError::Host(text.to_owned()) }
 }
 
 impl fmt::Display for HostPort {

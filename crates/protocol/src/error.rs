@@ -75,6 +75,9 @@ pub enum LinkError {
     Unexpected { peer: SocketAddr, expected: &'static str, got: &'static str },
     #[error("{peer} gave up: {}", why.reason)]
     Aborted { peer: SocketAddr, why: NodeFailure },
+    /// This end was stopped, or had no CPU, so that the other one took it for dead.
+    #[error("this process did not run for {seconds:.1} s, and {end}")]
+    Missed { seconds: f64, end: Box<LinkError> },
     #[error("interrupted while waiting for {peer}")]
     Interrupted { peer: SocketAddr },
     #[error("{operation} {peer}: {source}")]
@@ -86,6 +89,9 @@ pub enum LinkError {
     },
 }
 
+/// The hint of an end that hears nothing, by which the other end knows why it was given up.
+const OF_SILENCE: &str = "check that the program runs there, that the host is up and that the network between both works";
+
 impl LinkError {
     /// What to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
@@ -94,8 +100,11 @@ impl LinkError {
                 "read the other end's output for the cause, start it again and repeat the run"
                     .into(),
             ),
-            LinkError::PeerSilent { .. } | LinkError::Unfinished { .. } => Some(
-                "check that the other host is up and that the network between both works".into(),
+            LinkError::PeerSilent { .. } | LinkError::Unfinished { .. } => Some(OF_SILENCE.into()),
+            LinkError::Missed { .. } => Some(
+                "repeat the run, and let this process run: it was stopped (Ctrl-Z, a debugger, a virtual machine that \
+                 pauses), or had no CPU"
+                    .into(),
             ),
             LinkError::Overdue { .. } => Some("look at the other end: it may lack CPU time".into()),
             LinkError::Protocol { .. } | LinkError::Unexpected { .. } => Some(SAME_VERSION.into()),
@@ -104,6 +113,11 @@ impl LinkError {
             LinkError::Io { source, .. } => threads::remedy(&**source).map(str::to_owned),
             LinkError::Interrupted { .. } => None,
         }
+    }
+
+    /// Whether the peer gave up because it heard nothing from this end.
+    pub(super) fn is_of_silence(&self) -> bool {
+        matches!(self, LinkError::Aborted { why, .. } if why.hint.as_deref() == Some(OF_SILENCE))
     }
 
     /// Whether the fault is in what was asked for (exit code 2), not in the run (1).

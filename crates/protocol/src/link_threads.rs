@@ -132,13 +132,19 @@ pub(super) fn io_error(operation: &'static str, peer: SocketAddr, error: io::Err
 }
 
 pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sender<()>) {
-    let failure = read_messages(shared, &deliver);
+    let mut attention = Attention::new(Instant::now());
+    let end = read_messages(shared, &deliver, &mut attention);
     let peer_may_send_on = matches!(
-        failure,
+        end,
         LinkError::Protocol { .. } | LinkError::Unfinished { .. } | LinkError::Aborted { .. }
     );
     // The owner may tell it why the link ends, and closes it then.
-    let is_silent = matches!(failure, LinkError::PeerSilent { .. });
+    let is_silent = matches!(end, LinkError::PeerSilent { .. });
+    let is_given_up = end.is_of_silence();
+    let failure = match attention.missed_before(Instant::now()).filter(|_| is_given_up) {
+        Some(missed) => LinkError::Missed { seconds: missed.as_secs_f64(), end: Box::new(end) },
+        None => end,
+    };
     // A failed write may have been recorded first; it is as good a reason.
     let _ = shared.failure.set(failure);
     drop(deliver);
@@ -153,12 +159,18 @@ pub(crate) fn read_until_end(shared: &Shared, deliver: Sender<Unread>, done: Sen
 }
 
 /// Delivers until something ends the link, and returns what.
-fn read_messages(shared: &Shared, deliver: &Sender<Unread>) -> LinkError {
+fn read_messages(
+    shared: &Shared,
+    deliver: &Sender<Unread>,
+    attention: &mut Attention,
+) -> LinkError {
     let mut reader = FrameReader::new(MAX_FRAME_BYTES);
     let mut signs = SignsOfLife::new(shared.peer);
     loop {
         let before = Instant::now();
-        let step = match reader.step(&mut &shared.stream) {
+        let read = reader.step(&mut &shared.stream);
+        attention.looks(Instant::now());
+        let step = match read {
             Ok(step) => step,
             Err(error) => return shared.frame_failure(error),
         };
@@ -234,6 +246,37 @@ pub(crate) fn beat_until_end(shared: &Shared, stopped: &Receiver<()>) {
                 return;
             }
         }
+    }
+}
+
+/// For so long this end does not look at its connection only if it does not run.
+const MISSED: Duration = Duration::from_millis(SILENCE_LIMIT.as_millis() as u64 / 2);
+
+/// When this end did not run. It must not read a clock.
+#[derive(Debug)]
+pub(crate) struct Attention {
+    looked: Instant,
+    /// The end of the last time that it did not, and how long that was.
+    missed: Option<(Instant, Duration)>,
+}
+
+impl Attention {
+    pub(crate) fn new(now: Instant) -> Attention {
+        Attention { looked: now, missed: None }
+    }
+
+    pub(crate) fn looks(&mut self, now: Instant) {
+        let gap = now.saturating_duration_since(self.looked);
+        if gap >= MISSED {
+            self.missed = Some((now, gap));
+        }
+        self.looked = now;
+    }
+
+    /// For how long it did not run, if that was so long and so shortly before that the peer may have given up.
+    pub(crate) fn missed_before(&self, now: Instant) -> Option<Duration> {
+        let (end, length) = self.missed?;
+        (now.saturating_duration_since(end) < SILENCE_LIMIT).then_some(length)
     }
 }
 
@@ -347,6 +390,20 @@ mod tests {
     }
 
     const TICK: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn an_end_that_did_not_run_knows_for_how_long() {
+        let start = Instant::now();
+        let mut attention = Attention::new(start);
+        attention.looks(start + READ_TIMEOUT * 2);
+        assert_eq!(attention.missed_before(start + READ_TIMEOUT * 2), None);
+        let back = start + READ_TIMEOUT * 2 + SECOND * 4;
+        attention.looks(back);
+        attention.looks(back + TICK);
+        assert_eq!(attention.missed_before(back + TICK), Some(SECOND * 4));
+        // What ends the link later has another reason.
+        assert_eq!(attention.missed_before(back + SILENCE_LIMIT), None);
+    }
 
     #[test]
     fn calls_add_up_and_start_afresh() {

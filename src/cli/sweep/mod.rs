@@ -71,13 +71,13 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let wanted = done.max(plan.options.sweep.cases.len() * runs_of_a_case(plan) as usize);
     let left = wanted - done;
     if outcome.interrupted {
-        return Err(Failure::failed(format!(
-            "interrupted; {left} of {wanted} runs were not started, the results so far are kept"
-        )));
+        let unstarted = not_started(left, wanted).map(|text| text + ", ").unwrap_or_default();
+        let text = format!("interrupted; {unstarted}the results so far are kept");
+        return Err(Failure::failed(text));
     }
     if let Some(error) = &outcome.lost {
-        let text = format!("{left} of {wanted} runs were not started: {error}");
-        return Err(Failure::new(text, false, error.hint()));
+        let what = not_started(left, wanted).unwrap_or_else(|| "no further run".to_owned());
+        return Err(Failure::new(format!("{what}: {error}"), false, error.hint()));
     }
     let unmet = unmet_demands(plan, outcome);
     let runs = if outcome.failed_runs == 0 {
@@ -94,6 +94,11 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         failure.print();
     }
     Err(Failure::failed(sentence))
+}
+
+/// `None` where all were.
+fn not_started(left: usize, wanted: usize) -> Option<String> {
+    (left > 0).then(|| format!("{left} of {wanted} runs were not started"))
 }
 
 /// How often a case is to run, at least.

@@ -168,7 +168,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let away_raw = planned_qp.away_raw.clone();
         let mut slot = planned_qp.slot;
         let mut sample_in = planned_qp.sample_in;
-        let mut in_window = 0;
+        let (mut in_window, mut waited) = (0, 0);
+        let full_until_raw = planned_qp.full_until_raw;
         let mut refused = None;
         while let Some(planned) = sender.planned.get(slot as usize) {
             if planned_raw >= due_raw || run.posts == most {
@@ -181,6 +182,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             let mut posted_raw = 0;
             if are_all_in_window || (from_raw..until_raw).contains(&planned_raw) {
                 in_window += 1;
+                waited += u64::from(planned_raw < full_until_raw);
                 if sample_in > 0 {
                     sample_in -= 1;
                 } else {
@@ -215,7 +217,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
         }
         planned_qp.sample_in = sample_in;
-        planned_qp.count(in_window, stamp_raw, until_raw, &mut paced.gaps);
+        planned_qp.count((in_window, waited), stamp_raw, until_raw, &mut paced.gaps);
         if run.next_raw.is_none() {
             paced.gaps.interrupt();
         }
@@ -302,9 +304,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 }
                 planned_qp.offered += 1;
                 planned_qp.never_sent += 1;
-                match planned_qp.backlog_raw {
-                    Some(_) => planned_qp.queue_full_messages += 1,
-                    None => planned_qp.late_with_room += 1,
+                if planned_raw < planned_qp.full_until_raw {
+                    planned_qp.queue_full_messages += 1;
+                } else {
+                    planned_qp.late_with_room += 1;
                 }
                 if planned_qp.sample_in > 0 {
                     planned_qp.sample_in -= 1;

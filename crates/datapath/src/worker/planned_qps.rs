@@ -100,6 +100,8 @@ pub(super) struct PlannedQp<'s> {
     /// Since when its queue has been full, and when the last look found it so.
     pub(super) full_raw: u64,
     pub(super) looked_raw: u64,
+    /// When the last time in the window for which it counts as full ended: what was planned before waited for room.
+    pub(super) full_until_raw: u64,
     /// When the worker was away while messages waited, and the queue had room when it came back. Several such times of one
     /// backlog are one, that ends with the last.
     pub(super) away_raw: Range<u64>,
@@ -117,23 +119,23 @@ impl PlannedQp<'_> {
         next.is_some_and(|planned| planned.planned_raw.load(Acquire) == 0)
     }
 
-    /// Counts messages of the window that were posted together.
+    /// Counts messages of the window that were posted together, of which some `waited` for room.
     #[inline]
     pub(super) fn count(
         &mut self,
-        messages: u64,
+        (messages, waited): (u64, u64),
         posted_raw: u64,
         until_raw: u64,
         gaps: &mut GapSampler,
     ) {
         self.offered += messages;
+        self.queue_full_messages += waited;
+        if posted_raw >= until_raw {
+            self.late_with_room += messages - waited;
+        }
         if self.backlog_raw.is_some() {
-            self.queue_full_messages += messages;
             gaps.interrupt();
         } else if messages > 0 {
-            if posted_raw >= until_raw {
-                self.late_with_room += messages;
-            }
             gaps.posted(posted_raw, messages);
         }
     }
@@ -179,6 +181,7 @@ impl<'s> PlannedQps<'s> {
                     sample_in: 0,
                     full_raw: 0,
                     looked_raw: 0,
+                    full_until_raw: 0,
                     away_raw: 0..0,
                     offered: 0,
                     never_sent: 0,
@@ -245,13 +248,16 @@ impl<'s> PlannedQps<'s> {
         };
         let looked_raw = std::mem::replace(&mut planned_qp.looked_raw, now_raw).max(self.woke_raw);
         let away_raw = now_raw.saturating_sub(looked_raw);
-        if away_raw > away_after_raw && planned_qp.queue_has_room() {
+        let full_until_raw = if away_raw > away_after_raw && planned_qp.queue_has_room() {
             let before_raw = planned_qp.away_raw.end - planned_qp.away_raw.start;
             planned_qp.away_raw = now_raw.saturating_sub(before_raw + away_raw)..now_raw;
-            self.count_full(own, looked_raw);
-            if let Some(counted_qp) = self.own.get_mut(own as usize) {
-                counted_qp.full_raw = now_raw;
-            }
+            looked_raw
+        } else {
+            now_raw
+        };
+        self.count_full(own, full_until_raw);
+        if let Some(counted_qp) = self.own.get_mut(own as usize) {
+            counted_qp.full_raw = now_raw;
         }
     }
 
@@ -267,7 +273,10 @@ impl<'s> PlannedQps<'s> {
         if let Some(planned_qp) = self.own.get_mut(own as usize) {
             let (began_raw, end_raw) =
                 (planned_qp.full_raw.max(self.from_raw), now_raw.min(self.until_raw));
-            planned_qp.queue_full_raw += end_raw.saturating_sub(began_raw);
+            if end_raw > began_raw {
+                planned_qp.queue_full_raw += end_raw - began_raw;
+                planned_qp.full_until_raw = end_raw;
+            }
         }
     }
 

@@ -267,7 +267,8 @@ fn picture(figure: &Figure, how_to_read: Option<&str>) -> Markup {
         figure aria-labelledby=(figure.id) data-about=(figure.subtitle) {
             div.picture {
                 div.whole { (PreEscaped(&figure.svg)) }
-                div.narrow { (PreEscaped(&figure.narrow_svg)) }
+                // Where the style sheet is blocked, as by Jenkins' content policy, one of both is shown.
+                div.narrow hidden { (PreEscaped(&figure.narrow_svg)) }
             }
             figcaption {
                 a href={ (figure.id) ".svg" } { "Picture as a file" }
