@@ -137,7 +137,7 @@ impl Line {
                 return Some(tip.clone());
             }
         }
-        if error.kind() != ErrorKind::UnknownArgument {
+        if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
             return None;
         }
         if let Some(name) = text(error, ContextKind::InvalidArg).strip_prefix("--") {

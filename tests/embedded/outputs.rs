@@ -132,7 +132,7 @@ fn sweeps_at_once_have_a_name_each() {
 
 #[test]
 fn a_folder_that_is_removed_meanwhile_is_made_again() {
-    let program = call(&format!("{QUICK} -q 1 --runs 200 --quiet")).start();
+    let program = call(&format!("{QUICK} -q 1 --runs 50 --quiet")).start();
     let results = program.folder().join("results");
     wait_until("a line", STEP, || {
         let journal = files(&results, ".jsonl").pop();
@@ -140,7 +140,7 @@ fn a_folder_that_is_removed_meanwhile_is_made_again() {
     });
     fs::remove_dir_all(&results).unwrap();
     let ended = program.wait().exits(0);
-    assert_eq!(ended.runs().len(), 200);
+    assert_eq!(ended.runs().len(), 50);
 }
 
 #[test]

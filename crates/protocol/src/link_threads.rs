@@ -255,22 +255,22 @@ const MISSED: Duration = Duration::from_millis(SILENCE_LIMIT.as_millis() as u64 
 /// When this end did not run. It must not read a clock.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    looked: Instant,
+    last_tick: Instant,
     /// The end of the last time that it did not, and how long that was.
     missed: Option<(Instant, Duration)>,
 }
 
 impl Attention {
     pub(crate) fn new(now: Instant) -> Attention {
-        Attention { looked: now, missed: None }
+        Attention { last_tick: now, missed: None }
     }
 
     pub(crate) fn looks(&mut self, now: Instant) {
-        let gap = now.saturating_duration_since(self.looked);
+        let gap = now.saturating_duration_since(self.last_tick);
         if gap >= MISSED {
             self.missed = Some((now, gap));
         }
-        self.looked = now;
+        self.last_tick = now;
     }
 
     /// For how long it did not run, if that was so long and so shortly before that the peer may have given up.

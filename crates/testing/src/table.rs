@@ -135,10 +135,11 @@ impl<'a> Bed<'a> {
 
     /// With the folder, and the names of single servers.
     fn named(&self, text: &str) -> String {
-        let text = text.replace("HERE", self.here.path().to_str().unwrap());
-        (1..)
-            .zip(&self.servers)
-            .fold(text, |text, (number, server)| text.replace(&format!("@{number}"), &server.name))
+        let mut named = text.replace("HERE", self.here.path().to_str().unwrap());
+        for (number, server) in (1..).zip(&self.servers) {
+            named = named.replace(&format!("@{number}"), &server.name);
+        }
+        named
     }
 
     fn call(&mut self, words: &str) -> Call {

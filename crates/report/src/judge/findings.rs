@@ -41,12 +41,12 @@ impl Findings {
 
     /// All of it, first what is wrong at a place.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
-        let all = || {
+        let findings = || {
             let of_nodes = self.meshes.iter().flat_map(|mesh| &mesh.findings);
             self.findings.iter().chain(of_nodes).chain(&self.fans)
         };
-        let others = all().filter(|finding| !finding.names_place());
-        all().filter(|finding| finding.names_place()).chain(others)
+        let others = findings().filter(|finding| !finding.names_place());
+        findings().filter(|finding| finding.names_place()).chain(others)
     }
 }
 

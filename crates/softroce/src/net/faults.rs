@@ -130,7 +130,7 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// The names of faults, as [`remedy::NAME`] lists them.
+    /// The names of faults, as the hint of a wrong one lists them.
     pub const NAMES: [&str; 13] = [
         "seed",
         "peer",

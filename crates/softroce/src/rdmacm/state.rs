@@ -315,8 +315,8 @@ impl State {
         // A sender's address before it.
         let mut room = [0; 2 * MAD_BYTES];
         for Claimed { at, socket, .. } in self.ids.values().flat_map(|entry| &entry.claims) {
-            while let Some((from, bytes)) = socket.take(&mut room) {
-                let bytes = bytes.try_into();
+            while let Some((from, payload)) = socket.take(&mut room) {
+                let bytes = payload.try_into();
                 handed_on.extend(bytes.map(|bytes| Arrived { at: *at, from, bytes }));
             }
         }

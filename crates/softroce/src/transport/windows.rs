@@ -73,8 +73,9 @@ impl Memories {
         }
         let key = loop {
             let key = self.keys.draw() as u32;
-            let mut all = (0..=0xff).map(|low| key & !0xff | low);
-            if !windows.contains_key(&place(key)) && !all.any(|it| self.regions.contains_key(&it)) {
+            let mut keys = (0..=0xff).map(|low| key & !0xff | low);
+            let is_region = keys.any(|other| self.regions.contains_key(&other));
+            if !is_region && !windows.contains_key(&place(key)) {
                 break key;
             }
         };

@@ -172,8 +172,8 @@ impl Canvas {
     /// What is drawn until [`Canvas::end_group`] is a part that a page's script finds by this class, with what it says of it:
     /// a series, the entry of one in a legend, a heading; headings are in the order of their charts.
     pub fn begin(&mut self, class: &str, data: &[(&str, &str)]) {
-        let data = data.iter().map(|(name, words)| attribute(name, words));
-        let _ = writeln!(self.elements, "<g class=\"{class}\"{}>", data.collect::<String>());
+        let attributes: String = data.iter().map(|(name, words)| attribute(name, words)).collect();
+        let _ = writeln!(self.elements, "<g class=\"{class}\"{attributes}>");
     }
 
     /// The same of a series' line, whose figures are `points`: x and y of each, for a page that shows them.
