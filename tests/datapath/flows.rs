@@ -139,6 +139,8 @@ fn a_flow_goes_through_its_phases_alone() {
             panic!("three flows");
         };
         first.set_phase(Phase::Warmup);
+        // Traffic takes one worker of each end.
+        first.wait("warm-up", |pair| pair.entered(Phase::Warmup)).unwrap();
         traffic(first);
         second.run_counted(300, Some(20)).unwrap();
         assert!(first.entered(Phase::Warmup));
