@@ -1,5 +1,5 @@
-//! What this host is and has: its kernel, CPUs, cores that are taken, memory that is left, limits of its control groups, and RDMA devices as the
-//! kernel tells them.
+//! What this host is and has: its kernel, CPUs, cores that are taken, memory that is left, limits of its control groups, and
+//! RDMA devices as the kernel tells them.
 
 pub mod control_groups;
 pub mod device;

@@ -106,8 +106,9 @@ impl Notes {
     /// Ends both watches, if there are any. The windows have this length, or just end.
     pub(crate) fn read_counters(&mut self, window: Option<Duration>) {
         if let Some(watch) = self.cpu_watch.take() {
-            self.doubts.extend(watch.doubt());
+            // First, since looking for quotas takes CPU time too.
             self.cpu_times = watch.finish(window);
+            self.doubts.extend(watch.doubt());
         }
         for (name, watch) in self.watches.drain(..) {
             let (growth, unknown) = watch.finish();
@@ -219,9 +220,9 @@ pub(crate) struct CpuWatch {
 impl CpuWatch {
     pub(crate) fn start(contexts: Vec<Arc<Context>>) -> CpuWatch {
         CpuWatch {
+            throttled_before_seconds: throttled_seconds(ROOT.as_ref()),
             began: Instant::now(),
             before: CpuTimes::read(&contexts),
-            throttled_before_seconds: throttled_seconds(ROOT.as_ref()),
             contexts,
         }
     }
@@ -238,7 +239,7 @@ impl CpuWatch {
 
     /// What was used since, in a window of this length, or in all of the time if it has none. A node looks each 10 ms, and its
     /// window is told in proportion: what is used in a second hardly changes at its edges.
-    pub(crate) fn finish(self, window: Option<Duration>) -> CpuTimes {
+    pub(crate) fn finish(&self, window: Option<Duration>) -> CpuTimes {
         let now = CpuTimes::read(&self.contexts);
         let share = window.map_or(1.0, |window| in_proportion(window, self.began.elapsed()));
         CpuTimes {

@@ -161,12 +161,22 @@ impl Region {
         length_bytes: u64,
         need: Access,
     ) -> Option<*mut u8> {
-        let offset = iova.checked_sub(self.iova)?;
-        let inside = offset <= self.length_bytes && length_bytes <= self.length_bytes - offset;
+        let offset = offset_within(self.iova, self.length_bytes, iova, length_bytes)?;
         let allowed = self.pd == pd && self.access.allows(need);
-        (inside && allowed)
-            .then(|| ptr::with_exposed_provenance_mut((self.address + offset) as usize))
+        allowed.then(|| ptr::with_exposed_provenance_mut((self.address + offset) as usize))
     }
+}
+
+/// Where `length_bytes` from `address` begin in what has `total_bytes` from `start`; `None` if they are not within.
+#[inline]
+pub(crate) fn offset_within(
+    start: u64,
+    total_bytes: u64,
+    address: u64,
+    length_bytes: u64,
+) -> Option<u64> {
+    let offset = address.checked_sub(start)?;
+    (offset <= total_bytes && length_bytes <= total_bytes - offset).then_some(offset)
 }
 
 /// Of the next packet's place: all 4096 bytes at once cost more than they save.

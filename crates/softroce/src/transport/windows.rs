@@ -12,7 +12,9 @@ use std::hash::BuildHasherDefault;
 
 use provider::Binding;
 
-use crate::transport::memory::{Access, Forbidden, KeyHasher, Memories, MemoryError, PdId};
+use crate::transport::memory::{
+    Access, Forbidden, KeyHasher, Memories, MemoryError, PdId, offset_within,
+};
 
 /// The most windows of a device.
 pub const MAX_WINDOWS: usize = 1 << 16;
@@ -167,13 +169,12 @@ impl Memories {
         let window = windows.get(&place(key))?;
         let bound = window.bound?;
         let local = need.0 & Access::LOCAL_WRITE.0;
-        let offset = iova.checked_sub(bound.iova)?;
-        let inside = offset <= bound.length_bytes && length_bytes <= bound.length_bytes - offset;
+        let offset = offset_within(bound.iova, bound.length_bytes, iova, length_bytes)?;
         let is_for_user = window.window_type == WindowType::One || bound.qpn == user.qpn;
         let allowed = window.key == key
             && window.pd == user.pd
             && bound.access.allows(Access(need.0 & !local));
-        if !inside || !is_for_user || !allowed {
+        if !is_for_user || !allowed {
             return None;
         }
         let address = bound.address + offset;
