@@ -1,8 +1,9 @@
 # shellcheck shell=bash
 # Stages: each is a process group of its own; what it leaves running is found, ended and counted as its failure. Sourced by
 # scripts/test and scripts/flakes.
+# FAILED_TESTS: a file that a stage's commands add a line to for each test that failed
 
-child='' beside='' failed=() summary=()
+child='' beside='' failed=() summary=() failed_tests=()
 clock() { printf '%02d:%02d' $((SECONDS / 60)) $((SECONDS % 60)); }
 
 group_alive() { kill -0 -- "-$1" 2>/dev/null; }
@@ -27,6 +28,8 @@ stage() { # NAME CMD [ARG...]
 	local name=$1 began=$SECONDS status looks=0
 	shift
 	echo "==== [$(clock)] $name: $*"
+	FAILED_TESTS=$(mktemp) || exit 1
+	export FAILED_TESTS
 	set -m
 	"$@" </dev/null &
 	child=$!
@@ -41,10 +44,12 @@ stage() { # NAME CMD [ARG...]
 		status=1
 	fi
 	child=''
+	mapfile -t failed_tests < <(sort -u "$FAILED_TESTS")
+	rm -f "$FAILED_TESTS"
 	if ((status == 0)); then
 		summary+=("ok      $((SECONDS - began)) s  $name")
 	else
-		summary+=("FAILED  $((SECONDS - began)) s  $name (status $status)")
+		summary+=("FAILED  $((SECONDS - began)) s  $name (status $status)" "${failed_tests[@]/#/        }")
 		failed+=("$name")
 	fi
 	return "$status"
