@@ -17,8 +17,11 @@ use verbs::{AsyncEvent, AsyncEvents, Context};
 
 use crate::run::{FlowEnd, Run, State};
 
-/// Interval of the checks while waiting.
+/// Longest interval of the checks while waiting.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+/// First interval of them, doubled with each check: most waits of a short run are for workers that need less than 1 ms.
+const FIRST_TICK: Duration = Duration::from_micros(100);
 
 /// Over a service that loses messages: nothing more is under way when nothing has come for so long after the sender has
 /// told that it is done. It is many times what a packet waits in any queue, and short beside a run.
@@ -51,6 +54,7 @@ impl Run<'_> {
         mut done: impl FnMut(&mut Self) -> bool,
     ) -> Result<Option<Message>, EarlyEnd> {
         let mut motion = StallDetector::new(self.counts(), self.device_bytes(), Instant::now());
+        let mut pause = FIRST_TICK;
         loop {
             let is_done = done(self);
             // Check after reading the counts: a worker reports a failure before it counts the failed message, so a
@@ -68,7 +72,8 @@ impl Run<'_> {
             if motion.goes_on(self.counts(), self.device_bytes(), Instant::now())? {
                 self.link.progressed();
             }
-            std::thread::sleep(TICK);
+            std::thread::sleep(pause);
+            pause = TICK.min(2 * pause);
         }
     }
 
