@@ -15,7 +15,6 @@ use protocol::message::{
 use report::judge::compare::Aspect;
 use report::observe::Metric;
 use report::show::csv;
-use results::model::{Delivery, Doubt, DoubtKind, Load};
 use results::sample::sweep::Synthetic;
 use rocebench::cli::args;
 use strum::VariantNames;
@@ -395,25 +394,13 @@ fn csv_columns_that_the_page_names_exist() {
         workers: vec![1],
         ..Synthetic::default()
     };
-    let mut sample = small.result();
-    let run = &mut sample.cases[0].runs[0];
-    for node in &mut run.nodes {
-        (node.engine_cpu_seconds, node.machine_cpu_seconds) = (Some(0.5), Some(2.0));
-        node.engine_cores = Some("1".into());
-    }
-    let flow = &mut run.flows[0];
-    flow.window.doubts = vec![Doubt { kind: DoubtKind::Drift, message: String::new() }];
-    flow.load = Some(Load::default());
-    flow.delivery =
-        Some(Delivery { goodput_gbit_per_s: Some(1.0), ..Delivery::of_qps(&[2], &[1]) });
-    (flow.service_ns, flow.lateness_ns) = (flow.latency_ns.clone(), flow.latency_ns.clone());
-    flow.notice_ns = flow.latency_ns.clone();
-    sample.nodes[0].devices[0].faults = Some("drop=1%".to_owned());
-    let (mut cases, mut qps, mut histograms) = (Vec::new(), Vec::new(), Vec::new());
-    csv::cases(&sample, &mut cases).unwrap();
-    csv::qps(&sample, &mut qps).unwrap();
-    csv::histograms(&sample, &mut histograms).unwrap();
-    let files = String::from_utf8([cases, qps, histograms].concat()).unwrap();
+    let sample = small.result();
+    let mut files = Vec::new();
+    csv::cases(&sample, &mut files).unwrap();
+    csv::cases_in_full(&sample, &mut files).unwrap();
+    csv::qps(&sample, &mut files).unwrap();
+    csv::histograms(&sample, &mut files).unwrap();
+    let files = String::from_utf8(files).unwrap();
     let (_, section) = page.split_once("\n## CSV\n").unwrap();
     let section = section.split("\n## ").next().unwrap();
     let words = section.split('`').skip(1).step_by(2);

@@ -65,9 +65,12 @@ pub struct OutputArgs {
     /// Write the result as JSON to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub json: Option<PathBuf>,
-    /// Write one row for each case, run and flow as CSV to FILE too; `-` is stdout, and the table moves to stderr
+    /// Write the table as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv: Option<PathBuf>,
+    /// Write the table's rows with all settings and figures as CSV to FILE; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub csv_all: Option<PathBuf>,
     /// Write one row for each QP as CSV to FILE too; `-` is stdout, and the table moves to stderr
     #[arg(long, value_name = "FILE|-", help_heading = "Output")]
     pub csv_qps: Option<PathBuf>,

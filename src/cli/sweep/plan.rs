@@ -304,6 +304,7 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
     let paths = [
         (Format::Json, args.json),
         (Format::Cases, args.csv),
+        (Format::CasesInFull, args.csv_all),
         (Format::Qps, args.csv_qps),
         (Format::Histograms, args.csv_histograms),
         (Format::Junit, args.junit),
@@ -327,8 +328,10 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Json,
-    /// The figures of each case.
+    /// The table.
     Cases,
+    /// All settings and figures of each case.
+    CasesInFull,
     /// The figures of each QP.
     Qps,
     Histograms,
@@ -346,6 +349,7 @@ impl Format {
         match self {
             Format::Json => "--json",
             Format::Cases => "--csv",
+            Format::CasesInFull => "--csv-all",
             Format::Qps => "--csv-qps",
             Format::Histograms => "--csv-histograms",
             Format::Junit => "--junit",
@@ -357,6 +361,7 @@ impl Format {
         match self {
             Format::Json => ".json",
             Format::Cases => ".csv",
+            Format::CasesInFull => "-all.csv",
             Format::Qps => "-qps.csv",
             Format::Histograms => "-histograms.csv",
             Format::Junit => ".xml",
@@ -375,6 +380,7 @@ impl Format {
         match self {
             Format::Json => json::write_to(result, findings, out),
             Format::Cases => csv::cases(result, out),
+            Format::CasesInFull => csv::cases_in_full(result, out),
             Format::Qps => csv::qps(result, out),
             Format::Histograms => csv::histograms(result, out),
             Format::Junit => junit::write(result, findings, demands, out),

@@ -1,26 +1,118 @@
-//! A result as three CSV files: cases, QPs and histograms, so that none has totals and parts in one column. Cells
-//! are the JSON's values under its names, those of nested objects joined with `_`.
+//! A result as CSV files: cases as in the table, cases with all that is known, QPs and histograms, so that none has totals
+//! and parts in one column. Cells are the JSON's values under its names, those of nested objects joined with `_`.
+//! Columns follow from the version and the settings, never from figures.
 
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
+use std::sync::LazyLock;
 
 use hdrhistogram::Histogram;
 use results::model::{
-    CaseFlow, FlowResult, Latency, NodeResult, ResultFile, Run, WorkerResult, saturating_sum,
+    CaseFlow, ConnectStep, FlowResult, Latency, NodeResult, ResultFile, Run, WorkerResult,
+    saturating_sum,
 };
 use serde::Serialize;
 use serde_json::{Value, json, to_value};
+use settings::{Settings, telling_apart};
 
+use super::terminal::{SCHEDULE, metrics};
 use crate::observe::{Metric, Observation, Observed};
 
-/// Writes the file of cases: one row for each case, flow and run, with its settings and the figures of all QPs together.
+/// Writes the table as a file: one row for each case, flow and run, with the settings in which they differ and the table's
+/// figures, those too that a narrow screen has no room for.
 ///
 /// # Errors
 /// The stream's.
 pub fn cases(result: &ResultFile, out: impl Write) -> io::Result<()> {
-    let rows: Vec<Row> = places(result)
-        .map(|(flow, observation)| case_row(result, &flow, &observation))
-        .collect::<serde_json::Result<_>>()?;
-    write(out, |take| rows.iter().cloned().try_for_each(take))
+    let settings: Vec<Settings> = places(result).map(|(flow, _)| flow.settings.clone()).collect();
+    let (metrics, has_schedule) = metrics(&settings);
+    let differing = telling_apart(&settings);
+    let mut columns = KEY.to_vec();
+    columns.extend(differing.iter().map(|row| row.field).filter(|field| !KEY.contains(field)));
+    columns.push("standing");
+    columns.extend(metrics.iter().map(|metric| metric.name()));
+    columns.extend(has_schedule.then_some(SCHEDULE));
+    let mut rows = Rows::new(&columns, out)?;
+    for (flow, observation) in places(result) {
+        let mut row = Row::key(&flow, observation.run)?;
+        row.add("", &flow.settings)?;
+        row.add("standing", observation.standing.words())?;
+        row.add_metrics(&metrics, &flow, &observation)?;
+        let load = observation.moved.and_then(|moved| moved.load.as_ref());
+        row.add(SCHEDULE, load.map(|load| load.verdict.name()))?;
+        rows.write(&row)?;
+    }
+    rows.end()
+}
+
+/// Writes the file of cases with all their settings and figures: the same columns for every result of this version.
+///
+/// # Errors
+/// The stream's.
+pub fn cases_in_full(result: &ResultFile, out: impl Write) -> io::Result<()> {
+    let columns = columns_in_full();
+    let mut rows = Rows::new(&columns, out)?;
+    for (flow, observation) in places(result) {
+        rows.write(&case_row(result, &flow, &observation)?)?;
+    }
+    rows.end()
+}
+
+const ENDS: [&str; 2] = ["from_device", "to_device"];
+const OF_WORKERS: [&str; 5] = ["away_seconds", "cpu_seconds", "polls", "empty_polls", "blocked"];
+
+fn columns_in_full() -> Vec<String> {
+    let mut columns = vec!["id".to_owned()];
+    if let Ok(Value::Object(settings)) = to_value(Settings::default()) {
+        columns.extend(settings.into_iter().map(|(name, _)| name));
+    }
+    let of_run = "path_mtu run flow from to started_at complete interrupted";
+    columns.extend(of_run.split(' ').map(str::to_owned));
+    add_fields(&mut columns, "failure", "Failure");
+    columns.push("standing".to_owned());
+    add_fields(&mut columns, "", "FlowResult");
+    columns.extend(Metric::ALL.iter().map(|metric| metric.name().to_owned()));
+    columns.extend(OF_WORKERS.map(|name| format!("workers_{name}")));
+    let of_node = "engine_cores engine_cpu_seconds machine_cpu_seconds";
+    columns.extend(of_node.split(' ').map(str::to_owned));
+    add_fields(&mut columns, "connect", "Connect");
+    for step in ConnectStep::NAMES {
+        let times = ["min", "mean", "p99", "max"].map(|time| format!("connect_{step}_ns_{time}"));
+        columns.extend(times);
+    }
+    for end in ENDS {
+        columns.push(end.to_owned());
+        columns.extend(["library", "software", "faults"].map(|fact| format!("{end}_{fact}")));
+    }
+    // The flow's name is `flow`; its nodes, and a metric that the flow has itself, stand once.
+    let mut seen = HashSet::from(["name".to_owned()]);
+    columns.retain(|column| seen.insert(column.clone()));
+    columns
+}
+
+/// Adds a column for each plain field that the model's type has, in its order, and for those of the objects in it.
+fn add_fields(columns: &mut Vec<String>, prefix: &str, type_name: &str) {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| results::json::schema().to_value());
+    let types = &SCHEMA["$defs"];
+    for (name, field) in types[type_name]["properties"].as_object().into_iter().flatten() {
+        let column = if prefix.is_empty() { name.clone() } else { format!("{prefix}_{name}") };
+        let mut choices = field["anyOf"].as_array().into_iter().flatten().chain([field]);
+        let referred = choices.find_map(type_named);
+        let items = type_named(&field["items"]).map(|items| &types[items]["properties"]);
+        match referred {
+            _ if HISTOGRAMS.contains(&&**name) => {}
+            Some(inner) if types[inner]["properties"].is_object() => {
+                add_fields(columns, &column, inner);
+            }
+            // Of a list the kinds of its items are told, if they have kinds.
+            _ if field["type"] == "array" && items.is_none_or(|it| it["kind"].is_null()) => {}
+            _ => columns.push(column),
+        }
+    }
+}
+
+fn type_named(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
 
 fn case_row(
@@ -44,14 +136,7 @@ fn case_row(
         fields.retain(|name, _| !["name", "from", "to"].contains(&&**name));
         row.add("", fields)?;
     }
-    for metric in Metric::ALL {
-        let is_elsewhere = metric.is_of_setup() && !flow.is_first();
-        let value = metric.of(run, observation.moved);
-        // A field of the flow may have its name, and then its value too.
-        if !row.has(metric.name()) {
-            row.add(metric.name(), value.filter(|_| !is_elsewhere))?;
-        }
-    }
+    row.add_metrics(Metric::ALL, flow, observation)?;
     let node = run.node(flow.from());
     row.add("workers", workers(node))?;
     let cores = node.and_then(|node| node.engine_cores.as_ref());
@@ -73,9 +158,7 @@ fn case_row(
         }
     }
     let names = flow.config.map(|it| [&it.from_device, &it.to_device]);
-    for ((index, end), device) in
-        ["from_device", "to_device"].into_iter().enumerate().zip(flow.devices(result))
-    {
+    for ((index, end), device) in ENDS.into_iter().enumerate().zip(flow.devices(result)) {
         row.add(end, names.map(|names| names[index]))?;
         // That by which its figures can be judged.
         row.add(&format!("{end}_library"), device.map(|it| &it.library))?;
@@ -108,17 +191,18 @@ fn sum(workers: &[WorkerResult], count: fn(&WorkerResult) -> u64) -> Option<u64>
 /// # Errors
 /// The stream's.
 pub fn qps(result: &ResultFile, out: impl Write) -> io::Result<()> {
-    write(out, |take| {
-        for (flow, observation) in places(result) {
-            let key = Row::key(&flow, observation.run)?;
-            for qp in observation.moved.iter().flat_map(|moved| &moved.qps) {
-                let mut row = key.clone();
-                row.add("", qp)?;
-                take(row)?;
-            }
+    let mut columns = KEY.map(str::to_owned).to_vec();
+    add_fields(&mut columns, "", "QpResult");
+    let mut rows = Rows::new(&columns, out)?;
+    for (flow, observation) in places(result) {
+        let key = Row::key(&flow, observation.run)?;
+        for qp in observation.moved.iter().flat_map(|moved| &moved.qps) {
+            let mut row = key.clone();
+            row.add("", qp)?;
+            rows.write(&row)?;
         }
-        Ok(())
-    })
+    }
+    rows.end()
 }
 
 const HISTOGRAM_COLUMNS: [&str; 4] = ["kind", "low", "high", "count"];
@@ -149,7 +233,8 @@ pub fn histograms(result: &ResultFile, out: impl Write) -> io::Result<()> {
                     bucket.count_at_value(),
                 ]
                 .map(|figure| figure.to_string());
-                writer.write_record(key.cells().chain([&*kind, &*low, &*high, &*count]))?;
+                let of_bucket = [&*kind, &*low, &*high, &*count];
+                writer.write_record(KEY.map(|column| key.cell(column)).iter().chain(&of_bucket))?;
             }
         }
     }
@@ -207,10 +292,10 @@ fn places(result: &ResultFile) -> impl Iterator<Item = (CaseFlow<'_>, Observatio
     })
 }
 
-/// Columns and their cells, made of what serde makes of the model: a column for each field, in the order of the fields. The cell
-/// of what was not measured is empty.
+/// Cells by their columns, made of what serde makes of the model: a column for each field. The cell of what was not measured
+/// is empty.
 #[derive(Clone, Debug, Default)]
-struct Row(Vec<(String, String)>);
+struct Row(HashMap<String, String>);
 
 impl Row {
     fn key(flow: &CaseFlow<'_>, run: &Run) -> serde_json::Result<Row> {
@@ -230,6 +315,25 @@ impl Row {
         self.add("flow", flow.config.map(|config| &config.name))?;
         self.add("from", flow.config.map(|config| &config.from))?;
         self.add("to", flow.config.map(|config| &config.to))
+    }
+
+    /// A flow's figures; those of set-up, which is the run's, with its first flow alone. What the flow has under the same name
+    /// stays.
+    fn add_metrics(
+        &mut self,
+        metrics: &[Metric],
+        flow: &CaseFlow<'_>,
+        observation: &Observation<'_>,
+    ) -> serde_json::Result<()> {
+        for metric in metrics {
+            if self.0.contains_key(metric.name()) {
+                continue;
+            }
+            let is_elsewhere = metric.is_of_setup() && !flow.is_first();
+            let figure = metric.of(observation.run, observation.moved);
+            self.add(metric.name(), figure.filter(|_| !is_elsewhere))?;
+        }
+        Ok(())
     }
 
     /// Adds a value; an object's fields each, with the object's name before theirs. Of an array there is a cell for the kinds
@@ -262,70 +366,34 @@ impl Row {
             Value::String(text) => text.clone(),
             Value::Bool(_) | Value::Number(_) => value.to_string(),
         };
-        self.0.push((column.to_owned(), cell));
-    }
-
-    fn has(&self, column: &str) -> bool {
-        self.0.iter().any(|(name, _)| name == column)
-    }
-
-    fn cells(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(_, cell)| &**cell)
+        self.0.insert(column.to_owned(), cell);
     }
 
     fn cell(&self, column: &str) -> &str {
-        let found = self.0.iter().find(|(name, _)| name == column);
-        found.map_or("", |(_, cell)| cell)
+        self.0.get(column).map_or("", String::as_str)
     }
 }
 
-type Take<'a> = &'a mut dyn FnMut(Row) -> io::Result<()>;
-
-/// Writes the rows that `give` gives, below a header of the columns in which one of them has a value. It is asked twice:
-/// the columns are known when all rows have been seen, and the rows of many QPs are too many to be kept.
-fn write(out: impl Write, give: impl Fn(Take<'_>) -> io::Result<()>) -> io::Result<()> {
-    let mut columns = Columns::default();
-    give(&mut |row| {
-        columns.add(row);
-        Ok(())
-    })?;
-    let names = columns.with_values();
-    let mut writer = ::csv::Writer::from_writer(out);
-    writer.write_record(&names)?;
-    give(&mut |row| Ok(writer.write_record(names.iter().map(|column| row.cell(column)))?))?;
-    writer.flush()
+/// Rows below their header.
+struct Rows<'a, W: Write, C> {
+    columns: &'a [C],
+    writer: ::csv::Writer<W>,
 }
 
-/// The columns of all rows so far, and whether one has a value there.
-#[derive(Default)]
-struct Columns(Vec<(String, bool)>);
-
-impl Columns {
-    /// A column that is new comes after the one that it follows in its row.
-    fn add(&mut self, row: Row) {
-        let mut next = 0;
-        for (column, cell) in row.0 {
-            let is_next = self.0.get(next).is_some_and(|(name, _)| *name == column);
-            let known = if is_next {
-                Some(next)
-            } else {
-                self.0.iter().position(|(name, _)| *name == column)
-            };
-            let at = known.unwrap_or_else(|| {
-                self.0.insert(next, (column, false));
-                next
-            });
-            self.0[at].1 |= !cell.is_empty();
-            next = at + 1;
-        }
+impl<'a, W: Write, C: AsRef<str>> Rows<'a, W, C> {
+    fn new(columns: &'a [C], out: W) -> io::Result<Self> {
+        let mut writer = ::csv::Writer::from_writer(out);
+        writer.write_record(columns.iter().map(AsRef::as_ref))?;
+        Ok(Rows { columns, writer })
     }
 
-    /// The key's at least, where there is no row.
-    fn with_values(self) -> Vec<String> {
-        if self.0.is_empty() {
-            return KEY.map(str::to_owned).to_vec();
-        }
-        self.0.into_iter().filter(|(_, has_value)| *has_value).map(|(name, _)| name).collect()
+    fn write(&mut self, row: &Row) -> io::Result<()> {
+        let cells = self.columns.iter().map(|column| row.cell(column.as_ref()));
+        Ok(self.writer.write_record(cells)?)
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        self.writer.flush()
     }
 }
 

@@ -7,7 +7,7 @@ use results::{
     model::{CaseConfig, CaseResult, DoubtKind, ResultFile, Run},
     sample,
 };
-use serde_json::{Value, json, to_value};
+use serde_json::{Value, to_value};
 
 use super::*;
 use crate::observe::Metric;
@@ -28,6 +28,10 @@ fn sheet(result: &ResultFile, write: Write) -> Sheet {
 }
 
 fn cases_of(result: &ResultFile) -> Sheet {
+    sheet(result, |result, out| cases_in_full(result, out))
+}
+
+fn table_of(result: &ResultFile) -> Sheet {
     sheet(result, |result, out| cases(result, out))
 }
 
@@ -216,7 +220,51 @@ fn columns_stand_in_the_order_of_the_json() {
     for time in ["latency_ns", "service_ns", "lateness_ns"] {
         columns.extend(of_time.split(',').map(|part| format!("{time}_{part}")));
     }
+    columns.extend(["swaps_made", "lost"].map(str::to_owned));
     assert_eq!(qps_of(&result).columns, columns);
+}
+
+#[test]
+fn columns_do_not_depend_on_figures() {
+    let measured = everything();
+    let mut failed = measured.clone();
+    for run in failed.cases.iter_mut().flat_map(|case| &mut case.runs) {
+        *run = Run { run: run.run, ..Run::default() };
+    }
+    for sheet_of in [table_of, cases_of, qps_of] {
+        assert_eq!(sheet_of(&measured).columns, sheet_of(&failed).columns);
+    }
+}
+
+/// Whatever a row has a value for stands in a column.
+#[test]
+fn no_value_is_lost() {
+    for result in [everything(), sample::mixed(), sample::open_loop()] {
+        let columns = columns_in_full();
+        for (flow, observation) in super::places(&result) {
+            let row = case_row(&result, &flow, &observation).unwrap();
+            let mut lost: Vec<&String> =
+                row.0.keys().filter(|name| !columns.contains(name)).collect();
+            lost.retain(|name| !row.cell(name).is_empty());
+            assert!(lost.is_empty(), "{lost:?}");
+        }
+    }
+}
+
+#[test]
+fn the_table_has_what_tells_rows_apart_and_its_figures() {
+    let columns = |result: &ResultFile| table_of(result).columns.join(",");
+    let key = "id,op,qps,size_bytes,run,flow,from,to";
+    let figures = "gbit_per_s,mmsg_per_s,latency_p50_ns,latency_p99_ns,latency_p99_9_ns,latency_max_ns,\
+                   cpu_seconds_per_gb,machine_cpu_seconds_per_gb,percent_of_limit";
+    let mut result = sample::result();
+    result.cases.truncate(1);
+    assert_eq!(columns(&result), format!("{key},standing,{figures}"));
+    let loads = sample::open_loop();
+    let sheet = table_of(&loads);
+    assert_eq!(sheet.columns[8..10], ["rate", "standing"]);
+    assert_eq!(sheet.columns.last().unwrap(), SCHEDULE);
+    assert!(sheet.rows.iter().any(|row| row[SCHEDULE] == "kept"));
 }
 
 #[test]
@@ -314,27 +362,10 @@ fn set_up_has_the_steps_of_its_own_end() {
     assert_eq!(kinds, [of_traffic, of_set_up].concat());
 }
 
-fn written(rows: &[Value]) -> String {
-    let row = |value: &Value| {
-        let mut row = Row::default();
-        row.add("", value).unwrap();
-        row
-    };
-    sample::text(|out| write(out, |take| rows.iter().try_for_each(|value| take(row(value)))))
-}
-
 #[test]
-fn columns_are_in_the_order_of_the_fields_whichever_row_has_them_first() {
-    let rows = [
-        json!({"b": null, "c": {"x": 1, "y": null}, "e": "last"}),
-        json!({"b": {"z": 2.0, "a": true}, "c": {"x": null, "y": 3}, "e": ""}),
-        json!({"b": null, "c": null, "d": [1], "e": "a,\"b\""}),
-    ];
-    let text = "b_z,b_a,c_x,c_y,e\n,,1,,last\n2.0,true,,3,\n,,,,\"a,\"\"b\"\"\"\n";
-    assert_eq!(written(&rows), text);
-}
-
-#[test]
-fn without_a_row_there_is_the_key() {
-    assert_eq!(written(&[]), "id,op,qps,size_bytes,run,flow,from,to\n");
+fn without_a_row_there_is_the_header() {
+    let mut result = sample::result();
+    result.cases.clear();
+    assert!(table_of(&result).rows.is_empty());
+    assert!(qps_of(&result).columns.starts_with(&KEY.map(str::to_owned)));
 }

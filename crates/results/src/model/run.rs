@@ -320,6 +320,12 @@ pub struct ConnectStep {
     pub time_ns: Latency,
 }
 
+impl ConnectStep {
+    /// What `step` can be.
+    pub const NAMES: [&str; 9] =
+        ["create", "resolve", "route", "connect", "init", "exchange", "rtr", "rts", "destroy"];
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -90,7 +90,7 @@ impl Column {
     fn of_figure(figure: &Figure) -> Column {
         match figure.0 {
             Cell::Metric(metric) => Column::new(metric.heading(), false, *figure),
-            _ => Column::new("schedule", true, *figure),
+            _ => Column::new(SCHEDULE, true, *figure),
         }
     }
 }
@@ -117,13 +117,6 @@ impl Columns {
         first: (&CaseConfig, &Run),
         characters: usize,
     ) -> Columns {
-        let are_of_loads = cases.iter().any(|it| !it.is_closed_loop());
-        let are_of_set_up = cases.iter().all(Settings::is_set_up) && !cases.is_empty();
-        let of_kind: &[Figure] = match (are_of_loads, are_of_set_up) {
-            (_, true) => &SET_UP,
-            (true, _) => &OPEN,
-            _ => &CLOSED,
-        };
         let differing = telling_apart(cases);
         let mut columns: Vec<Column> = differing
             .iter()
@@ -136,18 +129,16 @@ impl Columns {
         if cases.iter().any(|it| it.runs > 1) {
             columns.push(Column::new("run", false, (Cell::Run, 3, 0)));
         }
-        let seen = cases.iter().any(|it| it.timestamps == Timestamps::Device).then_some(&SEEN);
-        let figures = of_kind.iter().chain(seen).filter(|(cell, ..)| match cell {
+        let are_of_loads = are_of_loads(cases);
+        let are_of_set_up = are_of_set_up(cases);
+        let figures = figures(cases).filter(|(cell, ..)| match cell {
             Cell::Metric(PercentOfLimit) => has_limit(first.1),
             Cell::Metric(MachineCpuSecondsPerGb) => has_machine(first.1),
-            Cell::Metric(metric) => {
-                !metric.is_of_latency() || cases.iter().any(|it| !it.no_latency)
-            }
             _ => true,
         });
         // Those that are there anyway stay too.
         let ranked: Vec<Figure> = figures
-            .map(|&(cell, width, rank)| match cell {
+            .map(|(cell, width, rank)| match cell {
                 Cell::Metric(it) if requested.contains(&it) => (cell, width, 0),
                 _ => (cell, width, rank),
             })
@@ -168,6 +159,40 @@ impl Columns {
         let mut columns = self.columns.iter();
         columns.any(|column| matches!(column.cell, Cell::Run))
     }
+}
+
+/// There are open loops.
+fn are_of_loads(cases: &[Settings]) -> bool {
+    cases.iter().any(|settings| !settings.is_closed_loop())
+}
+
+/// All cases measure set-up.
+fn are_of_set_up(cases: &[Settings]) -> bool {
+    cases.iter().all(Settings::is_set_up) && !cases.is_empty()
+}
+
+/// The figures that the table has for flows with these settings, where there is room for all.
+fn figures(cases: &[Settings]) -> impl Iterator<Item = Figure> {
+    let of_kind: &[Figure] = match (are_of_loads(cases), are_of_set_up(cases)) {
+        (_, true) => &SET_UP,
+        (true, _) => &OPEN,
+        _ => &CLOSED,
+    };
+    let has_stamps = cases.iter().any(|settings| settings.timestamps == Timestamps::Device);
+    let has_latency = cases.iter().any(|settings| !settings.no_latency);
+    of_kind.iter().copied().chain(has_stamps.then_some(SEEN)).filter(move |(cell, ..)| match cell {
+        Cell::Metric(metric) => !metric.is_of_latency() || has_latency,
+        _ => true,
+    })
+}
+
+/// The metrics of [`figures`], and whether the table says if the schedule was kept.
+pub(in crate::show) fn metrics(cases: &[Settings]) -> (Vec<Metric>, bool) {
+    let metrics = figures(cases).filter_map(|(cell, ..)| match cell {
+        Cell::Metric(metric) => Some(metric),
+        _ => None,
+    });
+    (metrics.collect(), figures(cases).any(|(cell, ..)| matches!(cell, Cell::Schedule)))
 }
 
 /// Leaves figures out until a line has room for the others.
@@ -224,6 +249,9 @@ enum Cell {
     /// Whether an open loop kept its schedule.
     Schedule,
 }
+
+/// The head of the column that says whether an open loop kept its schedule.
+pub(in crate::show) const SCHEDULE: &str = "schedule";
 
 /// A column of figures: its characters, at least, and its rank. Where a line is short the largest ranks go first; 0 stays.
 type Figure = (Cell, usize, u8);

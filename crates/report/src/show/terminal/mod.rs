@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use columns::{Column, Columns, Remark, RowOf, is_both_ways};
+pub(super) use columns::{SCHEDULE, metrics};
 use results::{
     model::{CLIENT, CaseConfig, FlowResult, Latency, ResultFile, Run, Window},
     text::{Mark, Screen, path, wrapped},
