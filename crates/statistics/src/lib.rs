@@ -1,12 +1,13 @@
 //! What a handful of runs tells: medians, intervals of their ratio, exact tests of many questions together, the word
-//! for it; and whether arrivals are those of a Poisson process. `docs/dev/statistics.md` has the reasons, the sources and
-//! the proof by simulation.
+//! for it; steps in a series of figures; and whether arrivals are those of a Poisson process. `docs/dev/statistics.md` has the
+//! reasons, the sources and the proof by simulation.
 
 mod arrivals;
 mod deals;
 mod distributions;
 mod judgement;
 mod ratio;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -20,3 +21,4 @@ pub use ratio::{
     FEWEST_PAIRS, InterimAnalyses, LEAST_OBSERVATIONS, RatioEstimate, Turn, Verdict, goes_first,
     ratio, ratio_in_turns, verdict,
 };
+pub use steps::{Step, fewest_for_a_step, steps};
