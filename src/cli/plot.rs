@@ -121,6 +121,10 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let path = folder::write(&args.out, &page.html(), figures.iter().copied(), how)
         .map_err(|error| unwritten(&error))?;
     report(&path, figures.len(), cases)?;
+    let first = sections.first().filter(|section| section.id == "trend");
+    for sentence in first.iter().flat_map(|section| &section.sentences) {
+        print(&format!("{sentence}\n"))?;
+    }
     match named {
         0 => Ok(()),
         _ => Err(refused_by_name(named)),

@@ -27,7 +27,7 @@ use crate::show::plot::{
         nodes::{self, Racks},
         queue_pairs, timeline, trend,
     },
-    rows::{Sides, is_of_pattern},
+    rows::{Sides, is_of_pattern, of_patterns},
 };
 
 const NAMED: usize = 5;
@@ -142,13 +142,15 @@ const KINDS: [Kind; 11] = [
     Kind {
         id: "trend",
         heading: "Trend",
-        needs: "two result files with the same case",
-        intro: "The same cases, from one result file to the next.",
-        draw: |from| trend::figures(from.sums).into(),
+        needs: "two result files with the same case, or the same pattern over nodes",
+        intro: "The same cases, from one result file to the next. A step is one of the whole series, so that a single file far \
+                off is none.",
+        draw: |from| trend::drawn(from.results, from.sums),
     },
 ];
 
-/// Every section, in the page's order; those without a figure say what they need. `sums` are both sides with the flows
+/// Every section, in the page's order, which the trend leads where results are of several days or revisions; those without a
+/// figure say what they need. `sums` are both sides with the flows
 /// of each case of a pattern as one (`sums`), since a line for each flow of a pattern would be thousands.
 pub fn sections(
     results: &[Loaded],
@@ -161,7 +163,16 @@ pub fn sections(
         let Drawn { figures, sentences } = draw(&input);
         Section { id, heading, intro, sentences, figures, is_capped: false, needs }
     });
-    sections.collect()
+    let mut sections: Vec<Section> = sections.collect();
+    if comparison.is_none() && trend::is_series(results) {
+        sections.sort_by_key(|section| section.id != "trend" || section.figures.is_empty());
+    }
+    sections
+}
+
+/// What steps results show over days or revisions, in sentences.
+pub fn steps(results: &[Loaded]) -> Vec<String> {
+    trend::drawn(results, &*of_patterns(results)).sentences
 }
 
 /// Ids of all sections, in the page's order.

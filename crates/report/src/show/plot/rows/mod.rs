@@ -63,10 +63,6 @@ impl<'a> Sample<'a> {
         is_launch
     }
 
-    pub(crate) fn values(&self, metric: Metric) -> impl Iterator<Item = f64> {
-        self.observed.values(metric).into_iter()
-    }
-
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Observation<'a>> {
         self.observed.counted()
     }

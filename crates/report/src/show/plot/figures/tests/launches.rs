@@ -145,8 +145,8 @@ fn a_line_is_of_one_set_of_files() {
     has(&without_peak.svg, ["data-points=\"64 1,4096 1\""]);
 }
 
-/// A trend over files of three runs at about these rates, with what the steps are said to be.
-fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>)> {
+/// A trend over files of three runs at about these rates: its figure, what is said of each file, and the sentences.
+fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>, Vec<String>)> {
     let files: Vec<Loaded> = files
         .iter()
         .enumerate()
@@ -155,19 +155,27 @@ fn trend_of(files: &[(&str, &str, f64)]) -> Option<(Figure, Vec<String>)> {
             file(index, "host", git, vec![case(flags, &runs)])
         })
         .collect();
-    let figure = trend::figures(&files).pop()?;
+    let mut drawn = trend::drawn(&files, &files);
+    let figure = drawn.figures.pop()?;
     let steps = texts(&figure, 0, 7);
-    Some((figure, steps))
+    Some((figure, steps, drawn.sentences))
 }
 
+/// Revisions of four weeks, of which the last eight are slower by a tenth.
 #[test]
-fn a_slower_file_is_marked_in_the_trend() {
-    let rates = [("old", "", 10.0), ("old", "", 10.0), ("new", "", 9.0), ("new", "", 9.0)];
-    let (figure, steps) = trend_of(&rates).unwrap();
+fn a_slower_revision_is_marked_in_the_trend_and_said() {
+    let revisions: Vec<String> = (1..=28).map(|number| format!("commit{number}")).collect();
+    let scatter = |index: usize| 1.0 + 0.01 * ((index * 7) % 5) as f64;
+    let files = revisions.iter().enumerate().map(|(index, git)| {
+        let rate = if index < 20 { 10.0 } else { 9.0 };
+        (git.as_str(), "", rate * scatter(index))
+    });
+    let (figure, steps, sentences) = trend_of(&files.collect::<Vec<_>>()).unwrap();
     assert_eq!((&*figure.id, &*steps[0]), ("trend-of-metrics", "–"));
-    let worse: Vec<bool> = steps.iter().map(|it| it.ends_with("worse")).collect();
-    assert_eq!(worse, [false, false, true, false]);
-    has(&figure.svg, ["left to right: new."]);
+    let marked: Vec<usize> = (0..28).filter(|index| steps[*index] != "–").collect();
+    assert_eq!(marked, [20]);
+    has(&steps[20], ["bandwidth −", "worse"]);
+    has(&sentences[0], ["throughput is ", "lower since revision commit21", "95 % interval −"]);
 }
 
 /// Deep queues in one file and a single message in flight in the other are no step.
@@ -175,22 +183,26 @@ fn a_slower_file_is_marked_in_the_trend() {
 fn a_trend_is_of_equal_settings() {
     let (deep, one) = (("a", "tx-depth=128", 6.0), ("a", "tx-depth=1", 1.0));
     assert!(trend_of(&[deep, one]).is_none());
-    let (figure, steps) = trend_of(&[deep, one, deep]).unwrap();
+    let (figure, steps, _) = trend_of(&[deep, one, deep]).unwrap();
     assert_eq!(steps.len(), 2);
-    has(&steps[1], ["no clear step"]);
     has(&figure.svg, ["1 case is not drawn: only one file"]);
-    // The same change of speed with equal settings is one.
-    let (_, slower) = trend_of(&[deep, ("a", "tx-depth=128", 1.0)]).unwrap();
-    has(&slower[1], ["−83.3", "worse"]);
+    // A change at once is too few to be told from chance.
+    let slower = ("b", "tx-depth=128", 1.0);
+    let (_, steps_of_few, of_few) = trend_of(&[deep, deep, slower]).unwrap();
+    assert_eq!(steps_of_few, ["–"; 3]);
+    has(&of_few[0], ["Too few files for a step: 3 of"]);
 }
 
 #[test]
 fn a_step_of_latency_is_in_the_trend_though_bandwidth_is_steady() {
-    let figure = &trend::figures(&[0, 1, 2, 3].map(|index| {
-        let (rate, ns) = if index < 2 { (5.0, 1000) } else { (10.0, 2000) };
-        let cases = [took("size=64", 3, 1.0, ns), took("size=4096", 3, rate, 1000)];
-        file(index, "host", "a", cases.to_vec())
-    }))[0];
+    let files: Vec<Loaded> = (0..20)
+        .map(|index| {
+            let (rate, ns) = if index < 10 { (5.0, 1000) } else { (10.0, 2000) };
+            let cases = [took("size=64", 3, 1.0, ns), took("size=4096", 3, rate, 1000)];
+            file(index, "host", "a", cases.to_vec())
+        })
+        .collect();
+    let figure = &trend::drawn(&files, &files).figures[0];
     let captions: Vec<&str> = figure.tables.iter().map(|it| it.caption.as_str()).collect();
     has(captions.join("; "), ["p99 latency: 64"]);
 }

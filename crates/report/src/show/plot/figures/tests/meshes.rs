@@ -185,3 +185,28 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
     let (cases, _) = cases.split_once("</table>").unwrap();
     assert_eq!(cases.matches("<tr>").count(), 1 + 46 + 1);
 }
+
+/// Thirty nights of eight nodes, of which one sends less from the twenty-first on.
+#[test]
+fn a_node_that_slows_down_is_named_with_the_night_before_anything_else() {
+    let nights: Vec<Loaded> = (1..=30)
+        .map(|night| {
+            let mesh = Mesh { seed: night, ..Mesh::new(8).runs(1).noise(0.03) };
+            let slowed = if night < 21 { mesh } else { mesh.with(Slow::Sends(3, 0.7)) };
+            let mut file = loaded(slowed.pairs());
+            file.path = format!("{night}.json").into();
+            file.result.started_at = format!("2026-11-{night:02}T02:00:00Z");
+            file
+        })
+        .collect();
+    let sums = rows::of_patterns(&nights);
+    let sections = plot::sections(&nights, (&*sums).into(), None, &Racks::default());
+    let trend = &sections[0];
+    assert_eq!((trend.id, ids(&trend.figures)), ("trend", vec!["trend-of-nodes"]));
+    assert_eq!(unfit(&trend.figures[0]), [""; 0]);
+    let words = ["Since 2026-11-21 02:00 UTC node4 sends ", "less, beside the other nodes"];
+    has(&trend.sentences[0], words);
+    assert_eq!(trend.sentences.len(), 1, "{:?}", trend.sentences);
+    let few = plot::steps(&nights[..6]);
+    has(&few[0], ["Too few files for a step: 6 of"]);
+}
