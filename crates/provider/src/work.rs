@@ -29,6 +29,11 @@ pub enum Operation {
     /// SEND, into a receive of the peer.
     #[default]
     Send,
+    /// SEND that also invalidates a memory window of the peer.
+    SendInvalidate {
+        /// The window's key.
+        rkey: u32,
+    },
     /// RDMA WRITE into the peer's memory.
     Write {
         address: u64,
@@ -129,6 +134,7 @@ impl<'a, D> SendRequest<'a, D> {
         let (operation, immediate) = match wr.opcode {
             Opcode::IBV_WR_SEND => (Operation::Send, None),
             Opcode::IBV_WR_SEND_WITH_IMM => (Operation::Send, Some(immediate)),
+            Opcode::IBV_WR_SEND_WITH_INV => (Operation::SendInvalidate { rkey: immediate }, None),
             Opcode::IBV_WR_RDMA_WRITE => (write, None),
             Opcode::IBV_WR_RDMA_WRITE_WITH_IMM => (write, Some(immediate)),
             Opcode::IBV_WR_RDMA_READ => (Operation::Read { address, rkey }, None),

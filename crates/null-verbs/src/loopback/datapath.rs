@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
-use provider::{Payload as Sges, SendRequest, Sge, post_list, post_receives};
+use provider::{Operation, Payload as Sges, SendRequest, Sge, post_list, post_receives};
 use rdma_sys::{
     ibv_cq, ibv_qp, ibv_qp_state, ibv_recv_wr, ibv_send_wr, ibv_srq, ibv_wc, ibv_wc_flags,
     ibv_wc_status,
@@ -69,7 +69,7 @@ unsafe fn post_one_send(
         return Err(libc::EINVAL);
     }
     let operation = request.operation;
-    if operation.is_local() {
+    if operation.is_local() || matches!(operation, Operation::SendInvalidate { .. }) {
         return Err(libc::EINVAL);
     }
     let payload = if matches!(request.payload, Sges::Inline(_)) {

@@ -241,7 +241,9 @@ impl Fabric {
                 self.fetch(&requester, &responder, wr, from, ibv_wc_opcode::IBV_WC_COMP_SWAP)
             }
             // Refused when it was posted.
-            Operation::Bind { .. } | Operation::Invalidate { .. } => Err(IBV_WC_LOC_QP_OP_ERR),
+            Operation::Bind { .. }
+            | Operation::Invalidate { .. }
+            | Operation::SendInvalidate { .. } => Err(IBV_WC_LOC_QP_OP_ERR),
         }
     }
 

@@ -43,6 +43,16 @@ pub enum CompletionKind {
     ReceiveRdmaWithImmediate = 129,
 }
 
+/// What a message brings besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attached {
+    Nothing,
+    /// Immediate data, as on the wire.
+    Immediate(u32),
+    /// The key of the memory window that it has invalidated.
+    Invalidated(u32),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     pub wr_id: u64,
@@ -51,8 +61,8 @@ pub struct Completion {
     pub kind: CompletionKind,
     /// Bytes received, read or written; for a datagram including the 40 bytes of the global header.
     pub length_bytes: u32,
-    /// Immediate data, as on the wire.
-    pub immediate: Option<u32>,
+    /// What came with the bytes.
+    pub attached: Attached,
     /// The number of the QP whose request or receive it completes.
     pub qpn: u32,
     /// The QP that sent a datagram.
@@ -71,7 +81,7 @@ impl Completion {
             status,
             kind,
             length_bytes: 0,
-            immediate: None,
+            attached: Attached::Nothing,
             qpn,
             source_qpn: 0,
             has_grh: false,

@@ -29,7 +29,7 @@ mod windows;
 mod work_queues;
 mod world;
 
-pub use completion_queue::{BrokenCq, Completion, CompletionKind, Status};
+pub use completion_queue::{Attached, BrokenCq, Completion, CompletionKind, Status};
 pub use device::{MAX_QPS, ManagementReceiver, OwnClaim, PortListener};
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
 pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions};

@@ -342,15 +342,21 @@ impl Qp {
     }
 
     fn check(&self, request: &SendRequest<'_>) -> Result<(), PostError> {
-        use Operation::{Bind, CompareSwap, FetchAdd, Invalidate, Read, Send, Write};
+        use Operation::{
+            Bind, CompareSwap, FetchAdd, Invalidate, Read, Send, SendInvalidate, Write,
+        };
         let exists = match (self.context.kind, request.operation) {
             // The result of a fetch needs memory that is registered.
             (Kind::Rc, Read { .. } | FetchAdd { .. } | CompareSwap { .. }) => {
                 matches!(request.payload, Payload::Registered(_))
             }
-            (Kind::Rc | Kind::Uc, Send | Write { .. } | Bind { .. } | Invalidate { .. }) => true,
+            (Kind::Rc | Kind::Uc, Send | Write { .. } | Bind { .. } | Invalidate { .. })
+            | (Kind::Rc, SendInvalidate { .. }) => true,
             (Kind::Ud, Send) => request.datagram.is_some(),
-            (Kind::Uc | Kind::Ud, Read { .. } | FetchAdd { .. } | CompareSwap { .. })
+            (
+                Kind::Uc | Kind::Ud,
+                Read { .. } | FetchAdd { .. } | CompareSwap { .. } | SendInvalidate { .. },
+            )
             | (Kind::Ud, Write { .. } | Bind { .. } | Invalidate { .. }) => false,
         };
         exists.then_some(()).ok_or(PostError::Operation)

@@ -567,19 +567,26 @@ impl Responder {
     }
 }
 
-/// The refusal of a request: the NAK for the peer, and the status of a receive that it used.
+/// The refusal of a request: the NAK for the peer, if there is one, and the status of a receive that it used.
 pub(crate) struct Refusal {
-    pub(crate) code: NakCode,
+    pub(crate) code: Option<NakCode>,
     pub(crate) receive_status: Status,
 }
 
 impl Refusal {
     pub(crate) fn invalid() -> Refusal {
-        Refusal { code: NakCode::InvalidRequest, receive_status: Status::RemoteInvalidRequestError }
+        let code = Some(NakCode::InvalidRequest);
+        Refusal { code, receive_status: Status::RemoteInvalidRequestError }
     }
 
     pub(crate) fn access() -> Refusal {
-        Refusal { code: NakCode::RemoteAccessError, receive_status: Status::LocalAccessError }
+        let code = Some(NakCode::RemoteAccessError);
+        Refusal { code, receive_status: Status::LocalAccessError }
+    }
+
+    /// Of a SEND whose key cannot be invalidated: its peer gets no answer (specification 9.9.6.3, class J).
+    pub(crate) fn invalidation() -> Refusal {
+        Refusal { code: None, receive_status: Status::RemoteInvalidRequestError }
     }
 }
 

@@ -260,6 +260,7 @@ impl Requester {
             extended: Extended {
                 reth: reth(wqe, 0, wqe.length_bytes).filter(|_| opcode.has_reth()),
                 immediate: wqe.immediate().map(u32::from_be),
+                invalidated: wqe.invalidated(),
                 ..Extended::default()
             },
             payload: &[],
@@ -501,7 +502,7 @@ impl Requester {
 
 fn completion(qp: &QpContext, wqe: &Wqe, status: Status) -> Completion {
     let kind = match wqe.operation {
-        Operation::Send => CompletionKind::Send,
+        Operation::Send | Operation::SendInvalidate { .. } => CompletionKind::Send,
         Operation::Write { .. } => CompletionKind::RdmaWrite,
         Operation::Read { .. } => CompletionKind::RdmaRead,
         Operation::FetchAdd { .. } => CompletionKind::FetchAdd,

@@ -9,7 +9,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::net::{Arrival, UNKNOWN_HOP_LIMIT};
-use crate::transport::completion_queue::{Completion, CompletionKind, Status};
+use crate::transport::completion_queue::{Attached, Completion, CompletionKind, Status};
 use crate::transport::memory::{self, Access};
 use crate::transport::outbox::{Keep, Outbox, QpWork};
 use crate::transport::qp_state::{
@@ -73,6 +73,10 @@ impl Responder {
                 false
             }
             Err(refusal) => {
+                if refusal.code.is_none() {
+                    // No NAK follows those that are due.
+                    self.send_answers(work, outbox, FIRST_ANSWERS_BYTES);
+                }
                 self.reject(work, psn, &refusal);
                 true
             }
@@ -137,12 +141,17 @@ impl Responder {
 
     /// Refuses a request, and moves the QP to ERR because of it.
     fn reject(&mut self, work: QpWork<'_>, psn: Psn, refusal: &Refusal) {
-        self.refuse(psn, refusal.code);
+        if let Some(code) = refusal.code {
+            self.refuse(psn, code);
+        }
         self.fail(work.qp, refusal.receive_status);
-        work.qp.raise(match refusal.code {
-            NakCode::RemoteAccessError => QpEvent::AccessError,
-            _ => QpEvent::RequestError,
-        });
+        let event = match refusal.code {
+            Some(NakCode::RemoteAccessError) => QpEvent::AccessError,
+            Some(_) => QpEvent::RequestError,
+            // The receive says so.
+            None => return,
+        };
+        work.qp.raise(event);
     }
 
     fn execute(
@@ -195,6 +204,10 @@ impl Responder {
             Message::Write { .. } => self.write(work, packet, shape, message)?,
             Message::Send => {
                 self.fill(work, packet)?;
+                if let Some(rkey) = packet.extended.invalidated {
+                    let invalidated = work.tables.memories.invalidate(work.user(), rkey);
+                    invalidated.map_err(|_| Refusal::invalidation())?;
+                }
                 message
             }
         };
@@ -282,14 +295,14 @@ impl Responder {
         let start = u64::from(self.receive.filled_bytes);
         if start + packet.payload.len() as u64 > self.receive.room_bytes() {
             return Err(Refusal {
-                code: NakCode::InvalidRequest,
+                code: Some(NakCode::InvalidRequest),
                 receive_status: Status::LocalLengthError,
             });
         }
         let (memories, sges) = (&work.tables.memories, &self.receive.sges);
         let put = memory::scatter(memories, work.qp.receives.pd, sges, start, packet.payload);
         put.map_err(|_| Refusal {
-            code: NakCode::RemoteOperationalError,
+            code: Some(NakCode::RemoteOperationalError),
             receive_status: Status::LocalProtectionError,
         })?;
         self.receive.filled_bytes += packet.payload.len() as u32;
@@ -313,7 +326,11 @@ impl Responder {
         let (qp, wr_id) = (work.qp, self.receive.wr_id);
         qp.complete_receive(Completion {
             length_bytes,
-            immediate: packet.extended.immediate.map(u32::to_be),
+            attached: match (packet.extended.immediate, packet.extended.invalidated) {
+                (Some(data), _) => Attached::Immediate(data.to_be()),
+                (None, Some(rkey)) => Attached::Invalidated(rkey),
+                (None, None) => Attached::Nothing,
+            },
             source_qpn: deth.map_or(0, |deth| deth.source_qpn),
             has_grh: deth.is_some(),
             solicited: packet.solicited,

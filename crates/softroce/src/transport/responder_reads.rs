@@ -158,7 +158,8 @@ impl Responder {
         from.map(<*mut u8>::addr)
     }
 
-    /// Whether a packet of a SEND or WRITE writes to memory that READs before it are still to be answered from.
+    /// Whether a packet of a SEND or WRITE writes to memory that READs before it are still to be answered from, or
+    /// invalidates a key that they use.
     pub(crate) fn overtakes_read(
         &self,
         work: QpWork<'_>,
@@ -174,6 +175,9 @@ impl Responder {
                 .resolve_remote(rkey, address, count as u64, need)
                 .is_some_and(|to| self.is_still_read(to, count)),
             Message::Send => {
+                if packet.extended.invalidated.is_some_and(|rkey| self.is_read_by(rkey)) {
+                    return true;
+                }
                 let start = u64::from(self.receive.filled_bytes);
                 let (memories, pd) = (&work.tables.memories, work.qp.receives.pd);
                 memory::pieces(memories, pd, &self.receive.sges, start, count, need)
@@ -181,6 +185,14 @@ impl Responder {
                     .any(|(to, bytes)| self.is_still_read(to, bytes))
             }
         }
+    }
+
+    /// Whether READs with this key are still to be answered.
+    fn is_read_by(&self, rkey: u32) -> bool {
+        self.replies.iter().any(|reply| match reply.what {
+            ReplyWhat::Read { reth, .. } => reth.rkey == rkey,
+            _ => false,
+        })
     }
 
     /// Whether READs are still to be answered from any of these bytes.

@@ -1,5 +1,5 @@
-//! Memory windows: keys for parts of regions that a program binds and invalidates by requests (InfiniBand specification
-//! 10.6.6.2). A window of type 1 is for all QPs of its protection domain, one of type 2 for the QP alone that bound it (2B).
+//! Memory windows: keys for parts of regions that a program binds and invalidates by requests, and its peer invalidates by
+//! a SEND (InfiniBand specification 10.6.6.2). A window of type 1 is for all QPs of its protection domain, one of type 2 for the QP alone that bound it (2B).
 //!
 //! The low bits of a window's key are the program's, which changes them with each binding. The others are drawn, and no
 //! region and no other window has a key with the same ones.

@@ -111,6 +111,14 @@ impl Wqe {
         self.has(IMMEDIATE).then_some(self.immediate)
     }
 
+    /// The key that it invalidates at the peer.
+    pub(crate) fn invalidated(&self) -> Option<u32> {
+        match self.operation {
+            Operation::SendInvalidate { rkey } => Some(rkey),
+            _ => None,
+        }
+    }
+
     /// Whether its answer contains data: a READ or atomic.
     pub(crate) fn is_fetch(&self) -> bool {
         self.operation.is_fetch()
@@ -319,6 +327,8 @@ pub(crate) fn opcode(wqe: &Wqe, first: bool, last: bool) -> Opcode {
     let write = matches!(wqe.operation, Operation::Write { .. });
     let immediate = wqe.immediate().is_some();
     match (write, first, last, immediate) {
+        (false, true, true, _) if wqe.invalidated().is_some() => Opcode::SendOnlyInvalidate,
+        (false, false, true, _) if wqe.invalidated().is_some() => Opcode::SendLastInvalidate,
         (false, true, true, false) => Opcode::SendOnly,
         (false, true, true, true) => Opcode::SendOnlyImmediate,
         (false, true, false, _) => Opcode::SendFirst,

@@ -14,7 +14,7 @@ use super::errno::refuse;
 use super::latch::Latch;
 use super::open::Softroce;
 use crate::transport;
-use crate::transport::Completion;
+use crate::transport::{Attached, Completion};
 
 /// The device's part of a CQ.
 pub(crate) struct Cq {
@@ -77,10 +77,20 @@ pub(super) fn wc_flags(completion: &Completion) -> u32 {
     if completion.has_grh {
         flags |= ibv_wc_flags::IBV_WC_GRH.0;
     }
-    if completion.immediate.is_some() {
-        flags |= ibv_wc_flags::IBV_WC_WITH_IMM.0;
-    }
+    flags |= match completion.attached {
+        Attached::Nothing => 0,
+        Attached::Immediate(_) => ibv_wc_flags::IBV_WC_WITH_IMM.0,
+        Attached::Invalidated(_) => ibv_wc_flags::IBV_WC_WITH_INV.0,
+    };
     flags
+}
+
+/// The member of `ibv_wc` that is immediate data or a key.
+fn attached(completion: &Completion) -> u32 {
+    match completion.attached {
+        Attached::Nothing => 0,
+        Attached::Immediate(value) | Attached::Invalidated(value) => value,
+    }
 }
 
 /// The service level of a datagram's completion. RoCE v2 has none on the wire. What annex A17.4.5.1 wants of a
@@ -99,7 +109,7 @@ fn work_completion(cq: &Cq, completion: &Completion) -> ibv_wc {
         vendor_err: 0,
         byte_len: completion.length_bytes,
         imm_data_invalidated_rkey_union: imm_data_invalidated_rkey_union_t {
-            imm_data: completion.immediate.unwrap_or(0),
+            imm_data: attached(completion),
         },
         qp_num: completion.qpn,
         src_qp: completion.source_qpn,
@@ -262,7 +272,7 @@ readers! {
     read_opcode -> u32 = |_, it, _| it.kind as u32;
     read_vendor_err -> u32 = |_, _, _| 0;
     read_byte_len -> u32 = |_, it, _| it.length_bytes;
-    read_imm_data -> u32 = |_, it, _| it.immediate.unwrap_or(0);
+    read_imm_data -> u32 = |_, it, _| attached(it);
     read_qp_num -> u32 = |_, it, _| it.qpn;
     read_src_qp -> u32 = |_, it, _| it.source_qpn;
     read_wc_flags -> c_uint = |_, it, _| wc_flags(it);

@@ -192,7 +192,9 @@ pub(super) unsafe extern "C" fn post_srq_recv(
 const MESSAGES: u64 = (Flags::IBV_QP_EX_WITH_SEND.0 | Flags::IBV_QP_EX_WITH_SEND_WITH_IMM.0) as u64;
 const WRITES: u64 =
     (Flags::IBV_QP_EX_WITH_RDMA_WRITE.0 | Flags::IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM.0) as u64;
-const READS_AND_ATOMICS: u64 = (Flags::IBV_QP_EX_WITH_RDMA_READ.0
+/// Those that reliable QPs alone have.
+const RELIABLE: u64 = (Flags::IBV_QP_EX_WITH_SEND_WITH_INV.0
+    | Flags::IBV_QP_EX_WITH_RDMA_READ.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP.0
     | Flags::IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD.0) as u64;
 const BIND: u64 = Flags::IBV_QP_EX_WITH_BIND_MW.0 as u64;
@@ -203,7 +205,7 @@ pub(super) fn check_operations(kind: Kind, operations: u64) -> Result<(), c_int>
     let there = match kind {
         Kind::Ud => MESSAGES,
         Kind::Uc => MESSAGES | WRITES | WINDOWS,
-        Kind::Rc => MESSAGES | WRITES | WINDOWS | READS_AND_ATOMICS,
+        Kind::Rc => MESSAGES | WRITES | WINDOWS | RELIABLE,
     };
     if operations & !there == 0 { Ok(()) } else { Err(libc::EOPNOTSUPP) }
 }
@@ -318,6 +320,7 @@ macro_rules! operations {
 operations! {
     IBV_QP_EX_WITH_SEND: wr_send() => Operation::Send, None;
     IBV_QP_EX_WITH_SEND_WITH_IMM: wr_send_imm(immediate: u32) => Operation::Send, Some(immediate);
+    IBV_QP_EX_WITH_SEND_WITH_INV: wr_send_inv(rkey: u32) => Operation::SendInvalidate { rkey }, None;
     IBV_QP_EX_WITH_RDMA_WRITE: wr_rdma_write(rkey: u32, address: u64) => Operation::Write { address, rkey }, None;
     IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM: wr_rdma_write_imm(rkey: u32, address: u64, immediate: u32)
         => Operation::Write { address, rkey }, Some(immediate);
@@ -397,11 +400,11 @@ mod tests {
 
     #[test]
     fn services_have_their_operations() {
-        assert!(
-            check_operations(Kind::Rc, MESSAGES | WRITES | READS_AND_ATOMICS | WINDOWS).is_ok()
-        );
+        assert!(check_operations(Kind::Rc, MESSAGES | WRITES | RELIABLE | WINDOWS).is_ok());
         assert!(check_operations(Kind::Ud, WINDOWS).is_err());
-        assert!(check_operations(Kind::Uc, READS_AND_ATOMICS).is_err());
+        let invalidate = u64::from(Flags::IBV_QP_EX_WITH_SEND_WITH_INV.0);
+        assert!(check_operations(Kind::Uc, RELIABLE).is_err());
+        assert!(check_operations(Kind::Uc, invalidate).is_err());
         assert!(check_operations(Kind::Ud, WRITES).is_err());
         let tso = u64::from(Flags::IBV_QP_EX_WITH_TSO.0);
         assert_eq!(check_operations(Kind::Ud, tso), Err(libc::EOPNOTSUPP));

@@ -156,6 +156,8 @@ fn device_attributes(guid: u64) -> ibv_device_attr {
         | Cap::IBV_DEVICE_RC_RNR_NAK_GEN.0
         | Cap::IBV_DEVICE_MEM_WINDOW.0
         | Cap::IBV_DEVICE_MEM_WINDOW_TYPE_2B.0
+        // By which programs (SPDK) look for SEND with invalidate.
+        | Cap::IBV_DEVICE_MEM_MGT_EXTENSIONS.0
         | Cap::IBV_DEVICE_SYS_IMAGE_GUID.0;
     attr.max_sge = MAX_SGE.cast_signed();
     attr.max_sge_rd = MAX_SGE.cast_signed();

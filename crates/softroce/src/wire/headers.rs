@@ -58,6 +58,7 @@ const AETH: u8 = 2;
 const ATOMIC_ETH: u8 = 4;
 const ATOMIC_ACK: u8 = 8;
 const IMMEDIATE: u8 = 16;
+const IETH: u8 = 32;
 
 macro_rules! opcodes {
     ($($opcode:ident = $code:literal, $name:literal, $kind:ident, $place:ident, $services:ident, $headers:expr;)*) => {
@@ -72,6 +73,13 @@ macro_rules! opcodes {
         impl Opcode {
             /// Every operation, in numerical order.
             pub const ALL: &[Opcode] = &[$(Opcode::$opcode,)*];
+
+            fn from_code(code: u8) -> Option<Opcode> {
+                match code {
+                    $($code => Some(Opcode::$opcode),)*
+                    _ => None,
+                }
+            }
 
             const fn row(self) -> Row {
                 match self {
@@ -110,6 +118,8 @@ opcodes! {
     AtomicAcknowledge = 0x12, "ATOMIC Acknowledge", AtomicAck, Only, RC, AETH | ATOMIC_ACK;
     CompareSwap = 0x13, "CompareSwap", Atomic, Only, RC, ATOMIC_ETH;
     FetchAdd = 0x14, "FetchAdd", Atomic, Only, RC, ATOMIC_ETH;
+    SendLastInvalidate = 0x16, "SEND Last with Invalidate", Send, Last, RC, IETH;
+    SendOnlyInvalidate = 0x17, "SEND Only with Invalidate", Send, Only, RC, IETH;
 }
 
 impl Service {
@@ -139,7 +149,7 @@ impl Opcode {
     /// Parses that byte; `None` for a service or operation that this device does not support.
     pub fn parse(byte: u8) -> Option<(Service, Opcode)> {
         let service = Service::from_byte(byte)?;
-        let opcode = *Opcode::ALL.get(usize::from(byte & 0x1f))?;
+        let opcode = Opcode::from_code(byte & 0x1f)?;
         let exists = opcode.row().services.contains(&service);
         exists.then_some((service, opcode))
     }
@@ -167,6 +177,11 @@ impl Opcode {
 
     pub fn has_immediate(self) -> bool {
         self.row().headers & IMMEDIATE != 0
+    }
+
+    /// Whether an invalidate extended header follows: the key of a memory window.
+    pub fn has_ieth(self) -> bool {
+        self.row().headers & IETH != 0
     }
 
     /// Whether an RDMA extended header follows: address, key and length.
@@ -462,7 +477,7 @@ mod tests {
                 known += 1;
             }
         }
-        assert_eq!(known, 21 + 12 + 2);
+        assert_eq!(known, 23 + 12 + 2);
     }
 
     #[test]

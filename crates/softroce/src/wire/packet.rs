@@ -20,6 +20,8 @@ pub struct Extended {
     /// The memory's value before an atomic.
     pub atomic_answer: Option<u64>,
     pub immediate: Option<u32>,
+    /// The key that a SEND invalidates at the receiver.
+    pub invalidated: Option<u32>,
 }
 
 /// A packet with a borrowed payload.
@@ -132,6 +134,9 @@ impl<'a> Packet<'a> {
         if opcode.has_immediate() {
             extended.immediate = Some(u32::from_be_bytes(reader.take().ok_or(short)?));
         }
+        if opcode.has_ieth() {
+            extended.invalidated = Some(u32::from_be_bytes(reader.take().ok_or(short)?));
+        }
         let payload = reader
             .0
             .len()
@@ -184,6 +189,7 @@ impl<'a> Packet<'a> {
         let answer = extended.atomic_answer;
         writer.put_if(opcode.has_atomic_ack(), answer, u64::to_be_bytes);
         writer.put_if(opcode.has_immediate(), extended.immediate, u32::to_be_bytes);
+        writer.put_if(opcode.has_ieth(), extended.invalidated, u32::to_be_bytes);
         Packet::HEADER_ROOM - writer.0.len()
     }
 }

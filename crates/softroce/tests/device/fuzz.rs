@@ -50,7 +50,8 @@ pub fn packet(
         + header(opcode.has_atomic_eth(), 28)
         + header(opcode.has_aeth(), 4)
         + header(opcode.has_atomic_ack(), 8)
-        + header(opcode.has_immediate(), 4);
+        + header(opcode.has_immediate(), 4)
+        + header(opcode.has_ieth(), 4);
     let pad_bytes = payload_bytes.next_multiple_of(4) - payload_bytes;
     let mut bytes = vec![0; first + headers + payload_bytes + pad_bytes];
     numbers.fill(&mut bytes);
@@ -292,7 +293,7 @@ fn is_built_as_it_was(packet: &Packet<'_>, bytes: &[u8]) {
 #[test]
 fn mutated_packets_parse_back_or_are_refused() {
     let supported = operations();
-    assert_eq!(supported.len(), 35);
+    assert_eq!(supported.len(), 37);
     let mut times = [0; 4];
     rounds(
         "-p softroce --test device fuzz::parser",

@@ -4,13 +4,15 @@
 //!   port of the peer's address, for QPs that do not exist, and more READs than agreed on.
 //! - Marked packets, notifications of congestion (CNPs), and the rate that they leave a QP.
 //! - QPs that fail: all that is posted is flushed, and the program is told once.
-//! - A request that changes what a READ before it is still to be answered from. Both come at one instant, so that the
-//!   device cannot answer in between.
+//! - A request that changes what a READ before it is still to be answered from, or takes its window back. Both come at one
+//!   instant, so that the device cannot answer in between. What SENDs cannot take back.
 //! - The protocol's times, at exact instants: time-outs, pauses, probes, and what repeated READs may cost.
 
 use std::sync::Arc;
 
-use softroce::transport::{Access, Kind, Operation, PdId, QpEvent, RecvQueue, Sge, State, Status};
+use softroce::transport::{
+    Access, Attached, Kind, Operation, PdId, QpEvent, RecvQueue, Sge, State, Status, WindowType,
+};
 use softroce::wire::{
     Aeth, Cnp, Deth, Extended, NakCode, Opcode, Packet, Psn, Reth, Service, Syndrome,
     time_of_code_ns,
@@ -128,14 +130,14 @@ fn send_unknown(peer: &Peer, device: &End, psn: u32, opcode: u8) {
 
 #[test]
 fn an_operation_that_does_not_exist_is_an_invalid_request() {
-    const SEND_ONLY_WITH_INVALIDATE: u8 = 0x17;
+    const RESERVED: u8 = 0x15;
     let (peer, device) = connected();
     device.qps[0].post_recv(5, &[device.sge(0, 8)]).unwrap();
     // Not its turn.
-    send_unknown(&peer, &device, PSN - 1, SEND_ONLY_WITH_INVALIDATE);
+    send_unknown(&peer, &device, PSN - 1, RESERVED);
     device.counts("duplicate_requests", 1);
     assert_eq!(device.qps[0].state(), State::Rts);
-    send_unknown(&peer, &device, PSN, SEND_ONLY_WITH_INVALIDATE);
+    send_unknown(&peer, &device, PSN, RESERVED);
     let refused = (PSN, Syndrome::Nak(NakCode::InvalidRequest));
     assert_eq!(peer.acknowledged(), refused);
     let flushed = device.completions(&device.recv_cq, 1)[0];
@@ -549,6 +551,69 @@ fn behind_a_long_read_the_request_is_asked_for_again() {
     let received = device.completions(&device.recv_cq, 1)[0];
     assert_eq!((received.wr_id, received.status), (5, Status::Success));
     assert_eq!(device.memory[changed], [1; SEND_BYTES]);
+}
+
+/// A peer, and a device whose QP has bound a window to the first packet's worth of its memory, with the window's key.
+fn with_window() -> (Peer, End, u32) {
+    let (peer, device) = connected();
+    let (address, bytes) = (device.address(0), device.memory.len());
+    let access = Access(15 | Access::BIND.0);
+    // SAFETY: the memory lives as long as the device.
+    let lkey = unsafe { register(&device.nic, PdId(1), address, bytes, access) };
+    let rkey = device.nic.allocate_window(PdId(1), WindowType::Two).unwrap();
+    let (new_rkey, length_bytes) = (rkey ^ 1, MTU.into());
+    let bind = Operation::Bind { rkey, new_rkey, lkey, access: 0xe, address, length_bytes };
+    device.post(0, bind, &[]);
+    device.succeeds(1);
+    (peer, device, new_rkey)
+}
+
+fn invalidation(device: &End, number: u32, rkey: u32) -> Packet<'static> {
+    Packet {
+        extended: Extended { invalidated: Some(rkey), ..Extended::default() },
+        ..device.packet(Opcode::SendOnlyInvalidate, PSN + number)
+    }
+}
+
+#[test]
+fn a_read_by_a_window_is_answered_before_the_window_is_taken_back() {
+    let (peer, device, rkey) = with_window();
+    device.qps[0].post_recv(5, &[]).unwrap();
+    let reth = Reth { rkey, ..device.reth(MTU).reth.unwrap() };
+    let extended = Extended { reth: Some(reth), ..Extended::default() };
+    let read = |number| Packet { extended, ..device.packet(Opcode::ReadRequest, PSN + number) };
+    for packet in [read(0), invalidation(&device, 1, rkey), read(2)] {
+        peer.send(&device, &packet);
+    }
+    let answer = peer.answer();
+    let answered = Packet::parse_body(&answer).unwrap();
+    assert_eq!((answered.opcode, answered.payload.len()), (Opcode::ReadResponseOnly, MTU as usize));
+    assert_eq!(peer.acknowledged(), (PSN + 1, ACK));
+    assert_eq!(peer.acknowledged(), (0, Syndrome::Nak(NakCode::RemoteAccessError)));
+    let received = device.completions(&device.recv_cq, 1)[0];
+    assert_eq!((received.wr_id, received.attached), (5, Attached::Invalidated(rkey)));
+}
+
+/// InfiniBand specification 9.9.6.3, class J.
+#[test]
+fn a_send_that_can_invalidate_nothing_has_no_answer_but_those_before_have() {
+    // A key of another window, and one that the window had before.
+    for wrong in [0x100, 1] {
+        let (peer, device, rkey) = with_window();
+        for wr_id in 1..=3 {
+            device.qps[0].post_recv(wr_id, &[device.sge(0, 8)]).unwrap();
+        }
+        peer.send(&device, &message(&device, 0));
+        peer.send(&device, &invalidation(&device, 1, rkey ^ wrong));
+        assert_eq!(peer.acknowledged(), (PSN, ACK));
+        peer.is_left_alone();
+        let ended = device.completions(&device.recv_cq, 3);
+        let statuses = [0, 1, 2].map(|at| ended[at].status);
+        let [taken, refused] = [Status::Success, Status::RemoteInvalidRequestError];
+        assert_eq!(statuses, [taken, refused, Status::FlushError]);
+        assert_eq!(device.qps[0].state(), State::Err);
+        assert_eq!(*device.events.lock().unwrap(), []);
+    }
 }
 
 const MS: u64 = 1_000_000;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use fastrand::Rng;
 use proptest::prelude::*;
 use softroce::transport::{
-    Access, CompletionKind, Operation, PdId, Qp, QpEvent, SendRequest, Sge, State, Status,
+    Access, Attached, CompletionKind, Operation, PdId, Qp, QpEvent, SendRequest, Sge, State, Status,
 };
 
 use crate::model::scenario::{ALL_ACCESS, Setup};
@@ -360,7 +360,7 @@ fn a_write_with_immediate_needs_no_room_in_the_receive() {
     script.receive(1, 1, Some(3000), Status::Success);
     let receive = script.testbed.endpoints[1].receives.back_mut().unwrap();
     receive.kind = CompletionKind::ReceiveRdmaWithImmediate;
-    receive.immediate = Some(0x0102_0304);
+    receive.attached = Attached::Immediate(0x0102_0304);
     let side = &mut script.testbed.sides[1];
     side.memory.expect(target, &data);
     let (address, rkey) = side.remote(target);

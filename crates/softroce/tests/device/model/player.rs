@@ -7,7 +7,9 @@
 use std::mem;
 
 use fastrand::Rng;
-use softroce::transport::{CompletionKind, Operation, Payload, SendRequest, Sge, State, Status};
+use softroce::transport::{
+    Attached, CompletionKind, Operation, Payload, SendRequest, Sge, State, Status,
+};
 
 use crate::model::scenario::{Batch, LONGEST_BYTES, MOST_PAIRS, Request, Setup, Step, Verb};
 use crate::model::testbed::{COUNTER_BYTES, Expected, Part, Testbed, random};
@@ -335,7 +337,7 @@ impl Player<'_> {
         self.scatter(side, &parts, data);
         let expected = Expected {
             length_bytes: Some(data.len() as u32),
-            immediate: request.immediate,
+            attached: request.immediate.map_or(Attached::Nothing, Attached::Immediate),
             ..Expected::receive(wr_id, Status::Success)
         };
         (expected, self.elements(side, &parts))

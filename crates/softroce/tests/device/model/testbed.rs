@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use fastrand::Rng;
 use softroce::net::Faults;
 use softroce::transport::{
-    Access, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, Operation, PdId, Qp,
-    QpEvent, SendRequest, Sge, State, Status, World,
+    Access, Attached, Capacities, Completion, CompletionKind, Cq, Deliveries, Kind, Nic, Operation,
+    PdId, Qp, QpEvent, SendRequest, Sge, State, Status, World,
 };
 
 use crate::model::scenario::{ALL_ACCESS, Setup};
@@ -153,14 +153,14 @@ pub struct Expected {
     pub status: Status,
     pub kind: CompletionKind,
     pub length_bytes: Option<u32>,
-    pub immediate: Option<u32>,
+    pub attached: Attached,
 }
 
 impl Expected {
     /// Of a send that does this.
     pub fn new(wr_id: u64, status: Status, operation: Operation) -> Expected {
         let kind = match operation {
-            Operation::Send => CompletionKind::Send,
+            Operation::Send | Operation::SendInvalidate { .. } => CompletionKind::Send,
             Operation::Write { .. } => CompletionKind::RdmaWrite,
             Operation::Read { .. } => CompletionKind::RdmaRead,
             Operation::FetchAdd { .. } => CompletionKind::FetchAdd,
@@ -168,7 +168,7 @@ impl Expected {
             Operation::Bind { .. } => CompletionKind::BindMw,
             Operation::Invalidate { .. } => CompletionKind::LocalInvalidate,
         };
-        Expected { wr_id, status, kind, length_bytes: None, immediate: None }
+        Expected { wr_id, status, kind, length_bytes: None, attached: Attached::Nothing }
     }
 
     /// Of a receive that may have any length.
@@ -397,7 +397,7 @@ impl Testbed {
             let length = expected.length_bytes;
             fits &= got.kind == expected.kind
                 && length.is_none_or(|length| got.length_bytes == length)
-                && (!is_receive || got.immediate == expected.immediate);
+                && (!is_receive || got.attached == expected.attached);
         }
         assert!(fits, "endpoint {index}: expected {expected:?}, but {got:?} came{}", self.tell());
     }

@@ -245,7 +245,7 @@ fn an_srq_serves_several_qps_and_tells_when_it_runs_low() {
     }
 }
 
-const PLAIN_FIELDS: u64 = 0x7f;
+pub(super) const PLAIN_FIELDS: u64 = 0x7f;
 const ALL_OPERATIONS: u64 = 0x7f;
 
 fn create_cq(end: &End, wc_flags: u64) -> *mut ibv_cq {
@@ -257,11 +257,11 @@ fn create_cq(end: &End, wc_flags: u64) -> *mut ibv_cq {
     unsafe { extended(context).create_cq_ex.unwrap()(context, &raw mut init).cast() }
 }
 
-fn extended_cq(end: &End, wc_flags: u64) -> Owned<ibv_cq> {
+pub(super) fn extended_cq(end: &End, wc_flags: u64) -> Owned<ibv_cq> {
     Owned::new(create_cq(end, wc_flags), verbs::destroy_cq)
 }
 
-fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
+pub(super) fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
     let plain = end.init_attr(RC);
     let mut init: ibv_qp_init_attr_ex = blank();
     (init.send_cq, init.recv_cq) = (cq, cq);
@@ -276,7 +276,7 @@ fn create_qp(end: &End, cq: *mut ibv_cq, operations: u64) -> *mut ibv_qp {
 }
 
 #[track_caller]
-unsafe fn start(cq: *mut ibv_cq_ex) {
+pub(super) unsafe fn start(cq: *mut ibv_cq_ex) {
     let mut attr: ibv_poll_cq_attr = blank();
     // SAFETY: a live CQ.
     wait_until(

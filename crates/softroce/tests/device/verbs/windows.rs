@@ -3,17 +3,20 @@
 
 use std::ptr::null_mut;
 
-use ibv_wc_status::{IBV_WC_MW_BIND_ERR, IBV_WC_REM_ACCESS_ERR};
+use ibv_wc_status::{IBV_WC_MW_BIND_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR};
 use libc::EINVAL;
 use rdma_sys::*;
 use softroce::verbs;
 
+use super::transfers::{PLAIN_FIELDS, create_qp, extended_cq, start};
 use crate::support::raw::*;
 
 const TYPE_1: u32 = ibv_mw_type::IBV_MW_TYPE_1;
 const TYPE_2: u32 = ibv_mw_type::IBV_MW_TYPE_2;
 const BIND: u32 = ibv_wr_opcode::IBV_WR_BIND_MW;
 const LOCAL_INV: u32 = ibv_wr_opcode::IBV_WR_LOCAL_INV;
+const SEND_WITH_INV: u32 = ibv_wr_opcode::IBV_WR_SEND_WITH_INV;
+const WITH_INV: u32 = ibv_wc_flags::IBV_WC_WITH_INV.0;
 /// Local writing and binding: nothing for peers.
 const BINDABLE: i32 = 0x11;
 /// What peers may do by a window.
@@ -45,6 +48,12 @@ fn bind_wr(mw: &Owned<ibv_mw>, bind_info: ibv_mw_bind_info) -> ibv_send_wr {
 fn invalidate_wr(rkey: u32) -> ibv_send_wr {
     let mut wr = send_wr(LOCAL_INV, &mut blank());
     (wr.sg_list, wr.num_sge) = (null_mut(), 0);
+    wr.imm_data_invalidated_rkey_union.invalidated_rkey = rkey;
+    wr
+}
+
+fn send_invalidate_wr(sge: &mut ibv_sge, rkey: u32) -> ibv_send_wr {
+    let mut wr = send_wr(SEND_WITH_INV, sge);
     wr.imm_data_invalidated_rkey_union.invalidated_rkey = rkey;
     wr
 }
@@ -158,6 +167,93 @@ fn a_region_is_busy_until_its_window_is_unbound_and_a_domain_until_it_has_gone()
 }
 
 #[test]
+fn a_send_takes_a_window_back() {
+    for bytes in [8, 5000] {
+        let (one, other) = two_ends();
+        let mr = other.region(0, BUFFER_BYTES, BINDABLE);
+        let mw = window(&other, TYPE_2);
+        let (qp, peer) = pair(&one, &other, RC);
+        binds(&other, &peer, &mw, part(&other, &mr, BYTES));
+        let key = remote(&other, &mw, START);
+        assert_eq!(peer.receive(5, other.sge(START, 6000)), 0);
+        assert_eq!(qp.post(&mut send_invalidate_wr(&mut one.sge(0, bytes), mw.rkey)), 0);
+        let got = other.succeeds();
+        let receive = ibv_wc_opcode::IBV_WC_RECV;
+        assert_eq!((got.wr_id, got.opcode, got.byte_len), (5, receive, bytes));
+        // SAFETY: the flag says that it is this member.
+        let rkey = unsafe { got.imm_data_invalidated_rkey_union.invalidated_rkey };
+        assert_eq!((got.wc_flags, rkey), (WITH_INV, key.rkey));
+        assert_eq!(one.succeeds().opcode, ibv_wc_opcode::IBV_WC_SEND);
+        // It is free for another binding.
+        binds(&other, &peer, &mw, part(&other, &mr, BYTES));
+        assert_eq!(qp.fetch((1, READ), one.sge(0, 8), key), 0);
+        assert_eq!(one.statuses(1), [(1, IBV_WC_REM_ACCESS_ERR)]);
+    }
+}
+
+#[test]
+fn a_key_that_a_send_cannot_take_back_ends_its_receive() {
+    let (one, other) = two_ends();
+    let mr = other.region(0, BUFFER_BYTES, BINDABLE);
+    let [of_type_1, of_other_qp, unbound] = [TYPE_1, TYPE_2, TYPE_2].map(|it| window(&other, it));
+    let (stranger, its_peer) = pair(&one, &other, RC);
+    for mw in [&of_type_1, &of_other_qp] {
+        binds(&other, &its_peer, mw, part(&other, &mr, BYTES));
+    }
+    let known = [&of_type_1, &of_other_qp, &unbound].map(|mw| mw.rkey);
+    for key in known.into_iter().chain([other.mr.rkey, unbound.rkey ^ 0x100]) {
+        let (qp, peer) = pair(&one, &other, RC);
+        assert_eq!([5, 6].map(|wr_id| peer.receive(wr_id, other.sge(0, 8))), [0; 2]);
+        assert_eq!(qp.post(&mut send_invalidate_wr(&mut one.sge(0, 8), key)), 0);
+        assert_eq!(other.statuses(2), [(5, IBV_WC_REM_INV_REQ_ERR), (6, FLUSHED)], "{key:#x}");
+        assert_eq!(peer.state_now(), ibv_qp_state::IBV_QPS_ERR);
+    }
+    for mw in [&of_type_1, &of_other_qp] {
+        let key = remote(&other, mw, START);
+        assert_eq!(stranger.fetch((1, READ), one.sge(0, 8), key), 0);
+        one.succeeds();
+    }
+}
+
+#[test]
+fn windows_are_bound_and_taken_back_call_by_call() {
+    use ibv_qp_create_send_ops_flags as Flags;
+    let (one, other) = two_ends();
+    let own_cq = extended_cq(&other, PLAIN_FIELDS);
+    let cq: *mut ibv_cq_ex = own_cq.raw.cast();
+    let send = Flags::IBV_QP_EX_WITH_SEND_WITH_INV.0.into();
+    let qp = one.owned(create_qp(&one, one.cq.raw, send));
+    let bind = Flags::IBV_QP_EX_WITH_BIND_MW.0.into();
+    let peer = other.owned(create_qp(&other, own_cq.raw, bind));
+    join(&one, &qp, &other, &peer);
+    let mr = other.region(0, BUFFER_BYTES, BINDABLE);
+    let mw = window(&other, TYPE_2);
+    let info = part(&other, &mr, BYTES);
+    assert_eq!(peer.receive(5, other.sge(0, 8)), 0);
+    // SAFETY: live objects throughout; the calls come in the order of ibv_wr_post(3).
+    unsafe {
+        let [qpx, peerx] = [&qp, &peer].map(|qp| verbs::qp_to_qp_ex(qp.raw));
+        ((*qpx).wr_flags, (*peerx).wr_flags) = (SIGNALED, SIGNALED);
+        ibv_wr_start(peerx);
+        ibv_wr_bind_mw(peerx, mw.raw, mw.rkey ^ 1, &raw const info);
+        assert_eq!(ibv_wr_complete(peerx), 0);
+        start(cq);
+        let bound = ((*cq).status, ibv_wc_read_opcode(cq));
+        assert_eq!(bound, (SUCCESS, ibv_wc_opcode::IBV_WC_BIND_MW));
+        ibv_end_poll(cq);
+        ibv_wr_start(qpx);
+        ibv_wr_send_inv(qpx, mw.rkey);
+        let from = one.sge(0, 8);
+        ibv_wr_set_sge(qpx, from.lkey, from.addr, from.length);
+        assert_eq!(ibv_wr_complete(qpx), 0);
+        start(cq);
+        let received = ((*cq).wr_id, ibv_wc_read_wc_flags(cq), ibv_wc_read_invalidated_rkey(cq));
+        assert_eq!(received, (5, WITH_INV, mw.rkey));
+        ibv_end_poll(cq);
+    }
+}
+
+#[test]
 fn bindings_and_invalidations_are_done_in_their_turn() {
     for qp_type in [RC, UC] {
         let (one, other) = two_ends();
@@ -223,7 +319,9 @@ fn windows_are_told_of_and_what_cannot_be_posted_is_refused() {
     // SAFETY: an open context and a writable struct.
     ok(unsafe { verbs::query_device(one.context.raw, &raw mut attr) });
     use ibv_device_cap_flags as Cap;
-    let caps = Cap::IBV_DEVICE_MEM_WINDOW.0 | Cap::IBV_DEVICE_MEM_WINDOW_TYPE_2B.0;
+    let caps = Cap::IBV_DEVICE_MEM_WINDOW.0
+        | Cap::IBV_DEVICE_MEM_WINDOW_TYPE_2B.0
+        | Cap::IBV_DEVICE_MEM_MGT_EXTENSIONS.0;
     assert_eq!((attr.device_cap_flags & caps, attr.max_mw), (caps, 65536));
     // SAFETY: a live domain.
     refused(unsafe { one.context.ops.alloc_mw.unwrap()(one.pd.raw, 3) }, EINVAL);
@@ -233,6 +331,9 @@ fn windows_are_told_of_and_what_cannot_be_posted_is_refused() {
     let (qp, _peer) = pair(&one, &other, RC);
     let (datagrams, _datagram_peer) = pair(&one, &other, UD);
     let keys = [first.rkey, second.rkey];
+    let (unreliable, _its_peer) = pair(&one, &other, UC);
+    let mut sge = one.sge(0, 8);
+    assert_eq!(unreliable.post(&mut send_invalidate_wr(&mut sge, second.rkey)), EINVAL);
     assert_eq!(qp.post(&mut bind_wr(&first, info)), EINVAL);
     assert_eq!(bind(&datagrams, &first, info), EINVAL);
     for mw in [&first, &second] {
