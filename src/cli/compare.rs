@@ -31,24 +31,29 @@ use report::{
 };
 use results::{
     load::{Found, load},
-    model::{Comparison, Verdict},
+    model::{CaseComparison, Comparison, Verdict},
     text,
     whole_file::write_whole,
 };
 use settings::TimeSpan;
+use statistics::fewest_a_side;
 
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Compares, prints, writes.
 ///
 /// # Errors
-/// Exit code 1: a regression. 2: not comparable, a named file that cannot be used, or nothing to compare.
+/// Something is slower, is not comparable or was not measured so that it tells anything; a named file cannot be used.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let (base, new) = (found(&args.base)?, found(&args.new)?);
     check_places(args, [&base, &new])?;
     let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
     write(args, &comparison, [&base, &new])?;
-    verdict(args.unclear.strict, &comparison)
+    let remedy = format!(
+        "rocebench gate launches both sides in turns until it is clear; or compare {} nights of each side, with --across time",
+        fewest_a_side(1.0)
+    );
+    verdict(args.unclear.strict, &comparison, &remedy)
 }
 
 /// What lies at a path; a file that was named must be usable, of a folder something must be.
@@ -146,11 +151,10 @@ fn is_stdout(path: &Path) -> bool {
     Sink::from(path.to_owned()) == Sink::Stdout
 }
 
-/// The exit code, with a line that says why it is not 0.
-fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failure> {
-    let (slower, not_comparable) =
-        (comparison.cases_with(Verdict::Slower), comparison.cases_with(Verdict::NotComparable));
-    let total = comparison.cases.len();
+/// The exit status, with a line that says why it is not 0; `remedy` is for figures that tell nothing.
+fn verdict(strict: Option<Strict>, comparison: &Comparison, remedy: &str) -> Result<(), Failure> {
+    let count = |verdict| comparison.cases_with(verdict);
+    let (total, slower) = (comparison.cases.len(), count(Verdict::Slower));
     let slower_metrics = comparison.over_all_with(Verdict::Slower);
     if slower > 0 || !slower_metrics.is_empty() {
         let names: Vec<&str> =
@@ -163,48 +167,52 @@ fn verdict(strict: Option<Strict>, comparison: &Comparison) -> Result<(), Failur
         return Err(Failure::failed(format!("{over_all}{slower} of {total} cases slower")));
     }
     if total == 0 {
-        return Err(Failure::bad_input("no case is on both sides")
+        return Err(Failure::bad_input(output::NONE_IN_COMMON)
             .with_hint("run the same sweep on both sides; cases match by name and settings"));
     }
+    let not_comparable = count(Verdict::NotComparable);
     if not_comparable > 0 {
-        return Err(Failure::bad_input(format!(
-            "{not_comparable} of {total} cases are not comparable"
-        ))
-        .with_hint(hint(comparison)));
-    }
-    let no_verdict = comparison.cases_with(Verdict::NoVerdict);
-    if no_verdict > 0 {
-        return Err(Failure::bad_input(format!("{no_verdict} of {total} cases are unclear"))
-            .with_hint(
-                "launch both sides in turns, 10 times each; or judge anyway with --across time",
-            ));
-    }
-    if let Some(strict) = strict {
-        let whole = comparison
-            .cases
-            .iter()
-            .filter(|case| {
-                let mut metrics = case.metrics.iter();
-                metrics.all(|it| it.verdict == Verdict::Unclear)
-            })
-            .count();
-        let missing = comparison.only_in_base.len();
-        let (unclear, over_all) = match strict {
-            Strict::Cases => (whole, 0),
-            Strict::Figures => (
-                comparison.cases_with(Verdict::Unclear),
-                comparison.over_all_with(Verdict::Unclear).len(),
-            ),
-        };
-        if unclear + missing + over_all > 0 {
-            return Err(Failure::failed(format!(
-                "--strict: {unclear} of {total} cases are unclear, {missing} are missing in the new results, {over_all} \
-                 metrics are unclear over all cases"
+        let text = format!("{not_comparable} of {total} cases are not comparable");
+        let differ = differing(comparison).join(",");
+        return Err(if differ.is_empty() {
+            Failure::undone(text).with_hint(
+                "run the sweep again if runs failed or lack figures, or choose other --metrics",
+            )
+        } else {
+            Failure::bad_input(text).with_hint(format!(
+                "measure both sides alike, or compare anyway with --across {differ}"
             ))
-            .with_hint("the table says how many runs would settle it"));
-        }
+        });
     }
-    Ok(())
+    let no_verdict = count(Verdict::NoVerdict);
+    if no_verdict > 0 {
+        let text = format!("{no_verdict} of {total} cases are unclear");
+        return Err(Failure::undone(text).with_hint(remedy));
+    }
+    let Some(strict) = strict else {
+        return Ok(());
+    };
+    let (unclear, over_all) = match strict {
+        Strict::Cases => {
+            let cases = comparison.cases.iter();
+            let is_open = |case: &&CaseComparison| {
+                case.metrics.iter().all(|it| it.verdict == Verdict::Unclear)
+            };
+            (cases.filter(is_open).count(), 0)
+        }
+        Strict::Figures => {
+            (count(Verdict::Unclear), comparison.over_all_with(Verdict::Unclear).len())
+        }
+    };
+    let missing = comparison.only_in_base.len();
+    if unclear + missing + over_all == 0 {
+        return Ok(());
+    }
+    Err(Failure::undone(format!(
+        "--strict: {unclear} of {total} cases are unclear, {missing} are missing in the new results, {over_all} \
+         metrics are unclear over all cases"
+    ))
+    .with_hint("the table says how many runs would settle it"))
 }
 
 /// The aspects in which the sides differ and were to be alike.
@@ -220,21 +228,10 @@ fn differing(comparison: &Comparison) -> Vec<&'static str> {
         .collect()
 }
 
-/// What helps with cases that are not comparable: measure alike, or compare across what differs.
-fn hint(comparison: &Comparison) -> String {
-    let differ = differing(comparison);
-    if differ.is_empty() {
-        "run the sweep again if runs failed or lack figures, or choose other --metrics".to_owned()
-    } else {
-        let aspects = differ.join(",");
-        format!("measure both sides alike, or compare anyway with --across {aspects}")
-    }
-}
-
 /// Measures both sides, judges, and writes the verdict.
 ///
 /// # Errors
-/// Exit code 1: a regression. 2: not comparable, or bad input. 3: a launch failed or was interrupted.
+/// As of [`compare`]; or a launch failed or was interrupted.
 pub fn gate(args: &GateArgs) -> Result<(), Failure> {
     let sides =
         [Side { name: "base", switches: &args.base }, Side { name: "new", switches: &args.new }];
@@ -258,7 +255,8 @@ pub fn gate(args: &GateArgs) -> Result<(), Failure> {
     if let Err(failure) = plot_with(&page, &args.options(part)) {
         say(&format!("rocebench: warning: no page: {}", failure.text()));
     }
-    verdict(args.unclear.strict, &comparison)
+    let remedy = "the table says which runs do not count, and why: measure longer (-D), on an idle machine, with more --budget";
+    verdict(args.unclear.strict, &comparison, remedy)
 }
 
 /// Adds rounds until it is clear at a planned look, or nothing more fits into the budget; the part of the chance of error
@@ -377,7 +375,8 @@ fn note(args: &GateArgs, text: &str) {
 
 fn too_small(budget: TimeSpan, round_seconds: f64) -> Failure {
     let sentence = format!(
-        "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, and 3 a side are the least"
+        "--budget {budget} is too small: one launch of each side took {round_seconds:.0} s, and {} a side are the least",
+        fewest_a_side(1.0)
     );
     let enough = (round_seconds * 6.5).ceil();
     Failure::bad_input(sentence).with_hint(format!(

@@ -2,7 +2,7 @@
 //! formats besides SVG, which librsvg's program makes.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     io::{self, Write as _},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -54,6 +54,8 @@ struct Input {
     refused: Vec<String>,
     /// How many of these were named themselves.
     named: usize,
+    /// What is said of copies.
+    copies: Vec<String>,
 }
 
 /// Draws.
@@ -102,6 +104,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let mut sections = sections(&results, sides, comparison.as_ref(), &racks);
     let mut left_out = left_out(&results, comparison.as_ref());
     left_out.extend(cap(&mut sections));
+    left_out.extend(input.copies);
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
     let headlines = headlines(&files);
     let figures: Vec<_> = sections.iter().flat_map(|section| &section.figures).collect();
@@ -225,9 +228,8 @@ fn unwritten(error: &FolderError) -> Failure {
     Failure::new(error.to_string(), is_bad_input, None)
 }
 
-/// Results, each file once, and why others are none.
+/// Results, each once, and why others are none.
 fn read(paths: &[PathBuf]) -> Input {
-    let mut seen = HashSet::new();
     let mut input = Input::default();
     for path in paths {
         let Found { results, refused } = load(&[path]);
@@ -239,14 +241,15 @@ fn read(paths: &[PathBuf]) -> Input {
         if results.is_empty() || !path.is_dir() {
             input.named += input.refused.len() - before;
         }
-        let new = results.into_iter().filter(|loaded| seen.insert(real(&loaded.path)));
-        input.results.extend(new);
+        for loaded in results {
+            match input.results.iter().find(|known| known.is_copy_of(&loaded)) {
+                Some(known) if known.path == loaded.path => {}
+                Some(known) => input.copies.push(loaded.left_out_beside(known)),
+                None => input.results.push(loaded),
+            }
+        }
     }
     input
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Says where the page is.

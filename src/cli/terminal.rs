@@ -20,15 +20,51 @@ use plan::{ConfigError, PlanError};
 use protocol::failure::RunFailure;
 use results::text::{Screen, printable_lines, wrapped};
 
-/// Whose fault it was, as the exit code tells scripts.
+/// Why a command does not end with exit status 0, the same for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitKind {
-    /// A run failed, or could not begin: 1.
+    /// A run failed, or could not begin; or what was judged is slower, or broken.
     Failed,
-    /// What was asked for cannot be done, and would not be on a second try: 2.
+    /// What was asked for cannot be done, and would not be on a second try.
     BadInput,
-    /// What was to be judged could not be measured: 3.
+    /// What was to be judged could not be measured.
     Undone,
+}
+
+/// The last line of each command's help.
+pub const EXIT_STATUS: &str =
+    "Exit status: 0 done, 1 failed or slower, 2 wrong use, 3 not measurable.";
+
+impl ExitKind {
+    pub const ALL: [ExitKind; 3] = [ExitKind::Failed, ExitKind::BadInput, ExitKind::Undone];
+
+    pub fn status(self) -> u8 {
+        match self {
+            ExitKind::Failed => 1,
+            ExitKind::BadInput => 2,
+            ExitKind::Undone => 3,
+        }
+    }
+
+    /// When commands end so, for docs/troubleshooting.md.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ExitKind::Failed => {
+                "something failed on the way: a run, a transfer, a full disk; or Ctrl-C, or nobody reads on, as after `\\| head`. \
+                 Or what was judged is slower (`compare`, `gate`), beyond a limit (`--fail-if`, `--fail-below`, `--fail-victim`) or broken (`doctor`). \
+                 Finished runs are in the files, the interrupted one is marked `complete: false`"
+            }
+            ExitKind::BadInput => {
+                "the request cannot be met here: a wrong option or file, sides that were not measured alike or have no case in \
+                 common, a limit of the device, a wrong token"
+            }
+            ExitKind::Undone => {
+                "nothing can be said, since it could not be measured: too few launches, or not in turns; no run that counts, as on a \
+                 busy machine; no message within the window; with `compare --strict` an unclear or missing case; a launch of `gate` \
+                 that failed or was interrupted"
+            }
+        }
+    }
 }
 
 /// An error on its way to the person.
@@ -70,6 +106,12 @@ impl Failure {
         self
     }
 
+    /// The same with another exit status.
+    #[must_use]
+    pub(super) fn with_kind(self, kind: ExitKind) -> Failure {
+        Failure { kind, ..self }
+    }
+
     /// The same in one line, which names whose failure it is.
     #[must_use]
     pub(super) fn without_hint(self, whose: &str) -> Failure {
@@ -93,11 +135,7 @@ impl Failure {
     }
 
     pub fn exit_code(&self) -> ExitCode {
-        match self.kind {
-            ExitKind::Failed => ExitCode::from(1),
-            ExitKind::BadInput => ExitCode::from(2),
-            ExitKind::Undone => ExitCode::from(3),
-        }
+        ExitCode::from(self.kind.status())
     }
 
     /// The message: the error and its sources in one line, then the hint.

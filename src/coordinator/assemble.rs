@@ -404,10 +404,8 @@ fn empty_window(case: &Case, run: &Run) -> Option<RunFailure> {
 /// The failure of a window in which nothing completed.
 pub(crate) fn nothing_completed(seconds: f64) -> RunFailure {
     let hint = "measure longer with -D, or a number of messages with -n; or lower --size, --qps or --tx-depth; or use fewer workers than cores";
-    RunFailure::new(
-        format!("no message completed in the window of {seconds:.3} s"),
-        Some(hint.into()),
-    )
+    let text = format!("no message completed in the window of {seconds:.3} s");
+    RunFailure { unmeasured: true, ..RunFailure::new(text, Some(hint.into())) }
 }
 
 /// What came from one end of a flow that may lose messages to the other.

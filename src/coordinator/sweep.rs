@@ -67,6 +67,7 @@ pub fn run_sweep(
         },
         failed_runs: 0,
         only_bad_input: true,
+        only_unmeasured: true,
         interrupted: false,
         lost: None,
     };

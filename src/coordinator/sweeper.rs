@@ -23,6 +23,8 @@ pub struct SweepOutcome {
     pub failed_runs: usize,
     /// All failures were of what was asked for, not of the runs.
     pub only_bad_input: bool,
+    /// All failed runs had a window without a message.
+    pub only_unmeasured: bool,
     /// The user stopped the sweep.
     pub interrupted: bool,
     /// The peer could not be reached again, so cases are missing.
@@ -230,6 +232,7 @@ fn count(outcome: &mut SweepOutcome, failure: &RunFailure) {
     } else {
         outcome.failed_runs += 1;
         outcome.only_bad_input &= failure.bad_input;
+        outcome.only_unmeasured &= failure.unmeasured;
     }
 }
 

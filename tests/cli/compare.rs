@@ -135,7 +135,7 @@ fn damaged(damage: Damage) -> (TempDir, [String; 2]) {
 fn a_run_that_is_wrong_makes_its_case_not_comparable() {
     let (_folder, [base, new]) = damaged(|run| run["complete"] = false.into());
     for strict in [&[][..], &["--strict"]] {
-        let comparison = compared(2, &[&[&*base, &*new], strict].concat());
+        let comparison = compared(3, &[&[&*base, &*new], strict].concat());
         let reasons = comparison.cases[0].not_comparable.join("\n");
         has(&reasons, ["is not complete", "run 1 in ", "new/03.json"]);
         assert_eq!(comparison.cases[1].verdict(), Verdict::Equal);
@@ -153,7 +153,7 @@ fn a_metric_that_some_runs_lack_is_not_equal() {
     for (name, damage) in damages {
         let (_folder, [base, new]) = damaged(damage);
         for strict in [&[][..], &["--strict"]] {
-            let comparison = compared(2, &[&[&*base, &*new], strict].concat());
+            let comparison = compared(3, &[&[&*base, &*new], strict].concat());
             let case = &comparison.cases[0];
             assert_eq!(case.verdict(), Verdict::NotComparable);
             let mut missing = case.missing.iter();
@@ -181,26 +181,69 @@ fn one_run_each_shows_the_differences_and_is_unclear() {
         }) + "/00.json"
     };
     let (base, new) = (one("base", "base.json"), one("new", "slower.json"));
-    let ran = compare(&[&base, &new]).exits(2);
-    has(&ran.stdout, ["\none run each: unclear\n"]);
+    let ran = compare(&[&base, &new]).exits(3);
+    let reason = "1 and 1 launches count, and a verdict needs 4 of each";
+    has(&ran.stdout, [&*format!("\n{reason}: unclear\n")]);
     let mut lines = ran.stdout.lines();
     let bandwidth = lines.find(|line| line.contains("bandwidth")).unwrap();
     has(bandwidth, ["-10.2 %"]);
     assert!(bandwidth.ends_with("unclear"), "{bandwidth}");
-    has(ran.stderr(), ["2 of 2 cases are unclear", "--across time"]);
+    has(ran.stderr(), ["2 of 2 cases are unclear", "rocebench gate", "4 nights of each side"]);
     for (format, words) in [
-        ("--markdown", "**one run each: unclear**"),
-        ("--junit", "<error message=\"one run each: unclear\">"),
-        ("--json", "\"no_verdict\": \"one run each\""),
-        ("--bmf", "\"gbit_per_s\""),
+        ("--markdown", format!("**{reason}: unclear**")),
+        ("--junit", format!("<error message=\"{reason}: unclear\">")),
+        ("--json", format!("\"no_verdict\": \"{reason}\"")),
+        ("--bmf", "\"gbit_per_s\"".to_owned()),
     ] {
-        let document = compare(&[&base, &new, format, "-"]).exits(2).stdout;
-        has(&document, [words]);
+        let document = compare(&[&base, &new, format, "-"]).exits(3).stdout;
+        has(&document, [&*words]);
     }
-    let comparison = compared(0, &[&base, &new, "--across", "time"]);
+    let comparison = compared(3, &[&base, &new, "--across", "time"]);
     let metric = &comparison.cases[0].metrics[0];
-    assert_eq!(metric.verdict, Verdict::Unclear);
+    assert_eq!(metric.verdict, Verdict::NoVerdict);
     assert!(metric.ratio.is_some());
+}
+
+#[test]
+fn every_document_is_written_where_it_is_wanted() {
+    let folder = tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let side = |name: &str, file: &str| launches(&path(name), file, 5, |_, _| {});
+    let (base, new) = (side("base", "base.json"), side("new", "slower.json"));
+    let rows = [
+        ("--json", "c.json", "\"comparison_version\": 2"),
+        ("--markdown", "c.md", "**slower**"),
+        ("--junit", "c.xml", "<failure message=\"slower:"),
+        ("--bmf", "bmf.json", "\"lower_value\""),
+        ("--otava", "otava.csv", "time,commit,side,send-shared-q4-64KiB.gbit_per_s"),
+    ];
+    let files = rows.map(|(option, name, _)| [option.to_owned(), path(name).display().to_string()]);
+    let options: Vec<&str> = files.iter().flatten().map(String::as_str).collect();
+    let action = path("action").display().to_string();
+    let of_action = ["--github-action-benchmark", &action];
+    compare(&[&[&*base, &new], &options[..], &of_action].concat()).exits(1);
+    for (_, name, words) in rows.into_iter().chain([
+        ("", "action/bigger-is-better.json", "gbit_per_s"),
+        ("", "action/smaller-is-better.json", "latency_p99_ns"),
+    ]) {
+        has(fs::read_to_string(path(name)).unwrap(), [words]);
+    }
+}
+
+/// With `--strict` too, what fails the command is in the document for CI servers.
+#[test]
+fn a_missing_case_and_none_in_common_are_errors() {
+    let folder = tempdir().unwrap();
+    let of = |name: &str, cases_left: usize| {
+        launches(&folder.path().join(name), "base.json", 5, |result, _| {
+            cases(result).truncate(cases_left);
+        })
+    };
+    let (base, new, none) = (of("base", 2), of("new", 1), of("none", 0));
+    for (side, code) in [(&new, 3), (&none, 2)] {
+        let ran = compare(&[&base, side, "--strict", "--junit", "-"]).exits(code);
+        has(&ran.stdout, ["classname=\"cases\"><error message=\"missing in the new results\""]);
+    }
 }
 
 #[test]
@@ -221,10 +264,10 @@ fn what_may_not_be_unclear_is_any_figure_or_a_case_as_a_whole() {
         compare(&[&args[..], &across].concat()).exits(code)
     };
     ends(&[], 0);
-    has(ends(&["--strict"], 1).stderr(), ["2 of 2 cases are unclear"]);
+    has(ends(&["--strict"], 3).stderr(), ["2 of 2 cases are unclear"]);
     ends(&["--strict=cases"], 0);
     let only = ["--metrics", "bandwidth", "--strict=cases"];
-    has(ends(&only, 1).stderr(), ["2 of 2 cases are unclear"]);
+    has(ends(&only, 3).stderr(), ["2 of 2 cases are unclear"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn a_folders_good_files_are_used_beside_its_bad_ones() {
         fs::copy(data(from), folder.path().join(to)).unwrap();
     }
     let (base, new) = (data("base.json"), folder.path().display().to_string());
-    let comparison = compared(1, &[&base, &new, "--across", "time"]);
+    let comparison = compared(3, &[&base, &new]);
     assert_eq!(comparison.new.files.len(), 1);
     assert_eq!(comparison.refused.len(), 2);
     has(&comparison.refused[1], ["truncated.json:"]);

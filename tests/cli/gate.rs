@@ -98,7 +98,7 @@ fn a_slower_side_ends_it_with_1() {
 
 #[test]
 fn what_stays_unclear_is_measured_until_nothing_is_left() {
-    for (strict, status) in [("--quiet", 0), ("--strict=cases", 1)] {
+    for (strict, status) in [("--quiet", 0), ("--strict=cases", 3)] {
         let gate = Gate::against("same.json", |result, launch| {
             for case in cases(result) {
                 speed_up(case, 1.0 - 0.08 * f64::from(launch * 5 % 7));
@@ -113,6 +113,24 @@ fn what_stays_unclear_is_measured_until_nothing_is_left() {
         has(ran.stderr(), [sentence]);
         has(&ran.stdout, ["unclear"]);
     }
+}
+
+/// Three of the base's first launches and four of the new side's last ones: the five rounds between them count.
+#[test]
+fn doubtful_launches_drop_out_and_break_no_turns() {
+    let gate = Gate::new(BRINGS);
+    for (side, file, doubtful) in [("base", "base.json", 0..3), ("new", "slower.json", 8..12)] {
+        launches(&gate.path(side), file, 12, |result, launch| {
+            let runs = cases(result).iter_mut().flat_map(|it| it["runs"].as_array_mut().unwrap());
+            for run in runs.filter(|_| doubtful.contains(&launch)) {
+                let doubts = serde_json::json!([{ "kind": "edge_missed", "message": "late" }]);
+                run["flows"][0]["window"]["doubts"] = doubts;
+            }
+        });
+    }
+    gate.run(&[]).exits(1);
+    let verdict = fs::read_to_string(gate.path("out/verdict.json")).unwrap();
+    has(verdict, ["in turns: 7 beside one that does not count"]);
 }
 
 #[test]

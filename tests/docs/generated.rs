@@ -1,5 +1,6 @@
 //! Tables within a page that are made from the program's: `UPDATE_SETTINGS=1` writes them.
 
+use rocebench::cli::ExitKind;
 use verbs::WcStatus;
 
 use super::page;
@@ -50,5 +51,17 @@ fn every_status_is_explained_as_the_program_does() {
         .collect();
     assert!(rows.len() > 10);
     let head = "\n| status | usually means | what to try |\n|---|---|---|\n";
+    table.holds(&format!("{head}{}\n", rows.concat()));
+}
+
+#[test]
+fn every_exit_status_is_explained_once() {
+    let table = Table {
+        page: "docs/troubleshooting.md",
+        begin: "<!-- exit statuses: made from src/cli/terminal.rs -->\n",
+        end: "<!-- end of exit statuses -->\n",
+    };
+    let rows = ExitKind::ALL.map(|kind| format!("| {} | {} |\n", kind.status(), kind.meaning()));
+    let head = "\n| | |\n|---|---|\n| 0 | all done, and nothing is slower, beyond a limit or broken; figures may be `unclear` |\n";
     table.holds(&format!("{head}{}\n", rows.concat()));
 }

@@ -1,13 +1,14 @@
 //! The jobs of `docs/templates`, as a runner starts them, on the embedded device. There is no GitLab or GitHub here: their
 //! own fields are not checked.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use testing::process::Ended;
+use testing::process::{Call, Ended, script};
 use testing::program::{call_by, rocebench};
 
-/// One run a side: too few for a verdict, so that no figure decides.
+/// One short run, of which no figure decides.
 const SHORT: &str =
     "-d soft0 --op write -q 2 -s 4K --iters 200 --warmup 0s --timeout 18 --poll event --quiet";
 
@@ -38,8 +39,12 @@ impl Job {
 
     /// Runs it with its own variables besides these.
     fn run(&self, other: &[(&str, &str)]) -> Ended {
-        let built = rocebench().parent().unwrap().display();
-        let path = format!("{built}:{}", std::env::var("PATH").unwrap());
+        self.call(rocebench().parent().unwrap(), other).run()
+    }
+
+    /// It with the program in this folder.
+    fn call(&self, programs: &Path, other: &[(&str, &str)]) -> Call {
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
         let call = call_by("bash -eo pipefail job.sh", "").with_file("job.sh", &self.script);
         let call = self
             .variables
@@ -47,7 +52,29 @@ impl Job {
             .map(|(k, v)| (&**k, &**v))
             .chain(other.iter().copied())
             .fold(call, |call, (name, value)| call.env(name, value));
-        call.env("PATH", &path).env("GITHUB_STEP_SUMMARY", "summary.md").run()
+        call.env("PATH", &path).env("GITHUB_STEP_SUMMARY", "summary.md")
+    }
+
+    /// The job after five good nights and then these, which were so many times as fast; it measures the last of them.
+    fn after(&self, nights: &[f64]) -> Ended {
+        let programs = tempfile::tempdir().unwrap();
+        let real = rocebench().display();
+        let measures = "mkdir -p results && cp tonight.json results/tonight.json";
+        let text = format!("[ \"$1\" != compare ] || exec '{real}' \"$@\"\n{measures}\n");
+        script(&programs.path().join("rocebench"), &text);
+        let (tonight, earlier) = nights.split_last().unwrap();
+        let good = (1..).zip([1.0, 1.01, 0.99, 1.005, 0.995]);
+        let baseline =
+            good.map(|(day, speed)| (format!("rocebench-baseline/{day:02}"), day, speed));
+        let kept =
+            (6..).zip(earlier).map(|(day, speed)| (format!("results/{day:02}"), day, *speed));
+        let last = ("tonight".to_owned(), 30, *tonight);
+        let call = self.call(programs.path(), &[]);
+        let with_nights = baseline.chain(kept).chain([last]).fold(call, |call, night| {
+            let (name, day, speed) = night;
+            call.with_file(&format!("{name}.json"), &result_of(day, speed))
+        });
+        with_nights.run()
     }
 
     fn does_what_it_says(&self) {
@@ -55,7 +82,7 @@ impl Job {
         let (_, options) =
             self.variables.iter().find(|(name, _)| name == "ROCEBENCH_OPTIONS").unwrap();
         let plan = format!("{options} --dry-run");
-        self.run(&[("ROCEBENCH_OPTIONS", &plan)]).exits(0).shows(&["4 cases x 3 runs"]);
+        self.run(&[("ROCEBENCH_OPTIONS", &plan)]).exits(0).shows(&["4 cases x 5 runs"]);
 
         let short = ("ROCEBENCH_OPTIONS", SHORT);
         let no_limits = ("ROCEBENCH_LIMITS", "");
@@ -63,15 +90,44 @@ impl Job {
         let file = |ended: &Ended, name: &str| std::fs::read(ended.folder().join(name)).ok();
         assert!(file(&good, "limits.xml").is_some() && file(&good, "verdict.xml").is_none());
 
-        let results = good.folder().join("results");
-        let baseline = ("ROCEBENCH_BASELINE", results.to_str().unwrap());
-        let compared = self.run(&[short, no_limits, baseline]).exits(0);
-        assert!(file(&compared, "verdict.xml").is_some());
-
         let limits = ("ROCEBENCH_LIMITS", "--fail-if gbit>0.000001");
-        let failed = self.run(&[short, limits, baseline]).exits(1);
-        assert!(file(&failed, "limits.xml").is_some() && file(&failed, "verdict.xml").is_none());
+        let failed = self.run(&[short, limits]).exits(1);
+        assert!(file(&failed, "limits.xml").is_some());
+
+        // The first night says nothing, and three slow ones, or three good ones after slow ones, decide.
+        for (nights, code, words) in [
+            (&[0.7][..], 0, "<error"),
+            (&[0.7, 0.703, 0.698], 1, "<failure"),
+            (&[0.7, 0.703, 0.698, 1.004, 0.997, 1.0], 0, "failures=\"0\" errors=\"0\""),
+        ] {
+            let ended = self.after(nights).exits(code);
+            let verdict = file(&ended, "verdict.xml").unwrap();
+            assert!(String::from_utf8(verdict).unwrap().contains(words), "{nights:?}");
+        }
     }
+}
+
+/// A made-up result of a night of November that is so many times as fast as usual.
+fn result_of(day: u32, speed: f64) -> String {
+    let path = format!("{}/tests/data/compare/base.json", env!("CARGO_MANIFEST_DIR"));
+    let mut result: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    result["started_at"] = format!("2026-11-{day:02}T03:17:00Z").into();
+    let cases = result["cases"].as_array_mut().unwrap().iter_mut();
+    for run in cases.flat_map(|case| case["runs"].as_array_mut().unwrap()) {
+        let flow = &mut run["flows"][0];
+        for (pointer, change) in [
+            ("/window/seconds", 1.0 / speed),
+            ("/totals/gbit_per_s", speed),
+            ("/totals/mmsg_per_s", speed),
+        ] {
+            let figure = flow.pointer_mut(pointer).unwrap();
+            *figure = (figure.as_f64().unwrap() * change).into();
+        }
+        for qp in flow["qps"].as_array_mut().unwrap() {
+            qp["gbit_per_s"] = Value::Null;
+        }
+    }
+    result.to_string()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use statistics::{InterimAnalyses, LEAST_OBSERVATIONS, goes_first};
+use statistics::{InterimAnalyses, can_tell, goes_first};
 
 /// When no round follows, clear or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl LaunchPlan {
     pub fn new(budget: Duration, first_round: Duration, most: u32) -> Option<LaunchPlan> {
         let fit = budget.as_secs_f64() / first_round.as_secs_f64().max(1e-9);
         let last = (fit as u32).min(most);
-        (last as usize >= LEAST_OBSERVATIONS)
+        can_tell(last as usize, last as usize, 1.0)
             .then(|| LaunchPlan { looks: InterimAnalyses::of_launches(last), most: last })
     }
 
@@ -178,7 +178,7 @@ mod tests {
             (600, 60, 60, Ok(vec![(6, 0.5), (10, 0.5)])),
             (480, 60, 60, Ok(vec![(8, 1.0)])),
             (600, 2, 2, Ok(planned)),
-            (179, 60, 60, Err(())),
+            (239, 60, 60, Err(())),
             // Slow rounds end it within the budget, with the part of the next look.
             (600, 60, 120, Ok(vec![(5, 0.5)])),
         ] {

@@ -21,6 +21,8 @@ pub struct RunFailure {
     pub hint: Option<String>,
     /// The request is at fault: exit code 2.
     pub bad_input: bool,
+    /// Nothing is at fault but that nothing was measured: exit code 3.
+    pub unmeasured: bool,
     /// The peer is gone or out of step: the connection is of no more use.
     pub link_lost: bool,
     /// The user asked to stop.
@@ -34,6 +36,7 @@ impl RunFailure {
             message: message.into(),
             hint,
             bad_input: false,
+            unmeasured: false,
             link_lost: false,
             interrupted: false,
         }

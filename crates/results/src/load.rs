@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::journal;
 use crate::json::{self, ReadError};
 use crate::model::ResultFile;
+use crate::text;
 
 /// One result file and where it came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,19 @@ pub struct Loaded {
     pub path: PathBuf,
     /// What the file says.
     pub result: ResultFile,
+}
+
+impl Loaded {
+    /// Whether both are one sweep's result, whatever their names: a copy is no further launch.
+    pub fn is_copy_of(&self, other: &Loaded) -> bool {
+        self.result == other.result
+    }
+
+    /// What is said of it beside its copy.
+    pub fn left_out_beside(&self, copy: &Loaded) -> String {
+        let [own, other] = [self, copy].map(|it| text::path(&it.path));
+        format!("{own} has the same content as {other} and is left out")
+    }
 }
 
 /// What was found under some paths.

@@ -103,6 +103,17 @@ pub struct Judgement {
     pub reach_by_case: Reach,
 }
 
+/// Figures on each side with which a comparison can tell a change from chance at all, however large it is; `part` as of
+/// [`verdicts`].
+pub fn fewest_a_side(part: f64) -> usize {
+    launches_for(ALARMS * part).max(LEAST_OBSERVATIONS)
+}
+
+/// Whether so many figures on the two sides can tell any change from chance; `part` as of [`verdicts`].
+pub fn can_tell(base: usize, new: usize, part: f64) -> bool {
+    base.min(new) >= LEAST_OBSERVATIONS && least_chance(base, new) <= ALARMS * part
+}
+
 /// Finds the word for each question of one comparison. `part` is the part of all chances of error that this analysis has: 1 of the
 /// only one, less where launches are added until it is clear ([`InterimAnalyses`](super::InterimAnalyses)).
 pub fn verdicts(questions: &[Question<'_>], part: f64) -> Verdicts {

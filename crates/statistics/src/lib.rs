@@ -15,7 +15,8 @@ pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, shares};
 pub use deals::Unit;
 pub use distributions::{Scatter, median, reach, spread, t_quantile};
 pub use judgement::{
-    Answer, Figures, Judgement, Pooled, Question, Reach, Unsettled, Verdicts, judge, verdicts,
+    Answer, Figures, Judgement, Pooled, Question, Reach, Unsettled, Verdicts, can_tell,
+    fewest_a_side, judge, verdicts,
 };
 pub use ratio::{
     FEWEST_PAIRS, InterimAnalyses, LEAST_OBSERVATIONS, RatioEstimate, Turn, Verdict, goes_first,

@@ -5,7 +5,9 @@ use proptest::collection;
 use proptest::prelude::*;
 
 use super::deals::{Chance, Series, Unit};
-use super::judgement::{Answer, Figures, Judgement, Question, Unsettled};
+use super::judgement::{
+    Answer, Figures, Judgement, Question, Unsettled, can_tell, fewest_a_side, verdicts,
+};
 use super::ratio::Verdict;
 
 /// Figures of one question on both sides, and their runs.
@@ -161,7 +163,7 @@ fn the_four_words() {
     let judgement = judge(&questions);
     let expected = [Verdict::Equal, Verdict::Worse, Verdict::Better, Verdict::Unclear];
     assert_eq!(words(&judgement), expected);
-    assert_eq!(super::verdicts(&questions, 1.0).by_case, expected);
+    assert_eq!(verdicts(&questions, 1.0).by_case, expected);
     let mut less_is_better = question(0, &BASE, &less);
     less_is_better.higher_is_better = false;
     assert_eq!(judge(&[less_is_better]).by_case[0].verdict, Verdict::Better);
@@ -302,4 +304,18 @@ proptest! {
         };
         prop_assert_eq!(judge(&[opposite]).by_case[0].verdict, turned);
     }
+}
+
+/// The new side has half as much, and neither side scatters.
+#[test]
+fn a_number_can_tell_if_the_clearest_change_is_found_with_it() {
+    for (base, new, part) in
+        [(3, 3, 1.0), (4, 4, 1.0), (5, 3, 1.0), (9, 1, 1.0), (4, 4, 0.5), (5, 5, 0.25)]
+    {
+        let (old, half) = (vec![10.0; base], vec![5.0; new]);
+        let found = verdicts(&[question(0, &old, &half)], part).by_case;
+        let is_found = found == [Verdict::Worse];
+        assert_eq!(is_found, can_tell(base, new, part), "{base}, {new}, {part}");
+    }
+    assert_eq!([1.0, 0.5, 0.25].map(fewest_a_side), [4, 5, 5]);
 }

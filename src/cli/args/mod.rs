@@ -12,6 +12,7 @@ use clap::{
 };
 use clap_complete::Shell;
 
+use crate::cli::terminal::EXIT_STATUS;
 use crate::explain::Language;
 use plan::{HostPort, Nodes};
 use protocol::lesson::Mistake;
@@ -49,9 +50,7 @@ Examples:
   rocebench gate --base lib=OLD --new lib=NEW    is that driver slower?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies
-  rocebench explain --op write                   one transfer, step by step
-
-Exit status: 0 done, 1 a run failed, 2 bad input.";
+  rocebench explain --op write                   one transfer, step by step";
 
 /// The command line of `rocebench`. Of commands help is the same for `-h` and `--help`, hence no long texts.
 #[derive(Debug, Parser)]
@@ -99,9 +98,14 @@ pub enum Command {
     Man(ManArgs),
 }
 
-/// The whole command line, as clap knows it.
+/// The whole command line, as clap knows it. Each help ends with the exit statuses.
 pub fn command() -> clap::Command {
-    Cli::command()
+    with_exit_status(Cli::command().mut_subcommands(with_exit_status))
+}
+
+fn with_exit_status(command: clap::Command) -> clap::Command {
+    let above = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    command.after_help(above + EXIT_STATUS)
 }
 
 const SERVE_AFTER_HELP: &str = "\
@@ -153,9 +157,7 @@ Examples:
   rocebench serve --receive /srv/incoming        on one host, and then on the other:
   rocebench send disk.img HOST
   rocebench send *.tar HOST -q 64 --chunk 1M --force
-  rocebench send disk.img HOST --against tcp     compare with plain TCP
-
-Exit status: 0 all files arrived, 1 a transfer failed, 2 bad input.";
+  rocebench send disk.img HOST --against tcp     compare with plain TCP";
 
 #[derive(Debug, Args)]
 #[command(
@@ -210,9 +212,7 @@ Examples:
   rocebench doctor
   rocebench doctor HOST                          HOST runs `rocebench serve`
   rocebench doctor -d mlx5_0 -v                  one device; why each check matters
-  rocebench doctor --nodes node[01-16]           compare nodes that run `rocebench serve`
-
-Exit status: 0 nothing is broken, 1 something is, 2 bad input.";
+  rocebench doctor --nodes node[01-16]           compare nodes that run `rocebench serve`";
 
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_AFTER_HELP)]
@@ -256,9 +256,7 @@ Examples:
   rocebench explain HOST --op write              HOST runs `rocebench serve`
   rocebench explain --break rkey                 a wrong remote key: the error and its remedy
   rocebench explain --break rkey --all           with the steps before it
-  rocebench explain --op read --lang zh
-
-Exit status: 0 the message arrived, or the expected error came; 1 it did not; 2 bad input.";
+  rocebench explain --op read --lang zh";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_AFTER_HELP)]

@@ -15,11 +15,13 @@ use report::{
     show::plot::draw::Width,
 };
 use settings::TimeSpan;
+use statistics::fewest_a_side;
 
 fn compare_after_help() -> String {
     format!(
         "\
-Launch both sides in turns, at least three times each, better 10 times; otherwise cases are unclear.
+Launch both sides in turns, at least {} times each, better 10 times; otherwise cases are unclear.
+With --across time nights are compared with nights, an hour or more apart.
 Both sides need the case without failed runs, with the same host, device, link, MTU, faults and
 settings. The median of a file's runs counts.
 Metrics: {}; connections and setup are from --op connect, load is from --slo and --knee.
@@ -29,9 +31,8 @@ Examples:
   rocebench compare results/base results/new --metrics bandwidth,p99 --margin p99=15%
   rocebench compare old.json new.json            the differences, all unclear
   rocebench compare base new --markdown comment.md --junit report.xml --quiet
-  rocebench compare whole slowed --across faults
-
-Exit status: 0 no regression, 1 a regression, 2 not comparable, not launched in turns or bad input.",
+  rocebench compare whole slowed --across faults",
+        fewest_a_side(1.0),
         Metric::short_names()
     )
 }
@@ -93,7 +94,7 @@ pub struct CompareArgs {
 /// What may not be unclear, of this command and of `rocebench gate`.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct UnclearArgs {
-    /// Exit with status 1 also when NEW lacks a case of BASE, or a verdict is unclear: figures (any figure of a case,
+    /// Exit with status 3 when NEW lacks a case of BASE, or a verdict is unclear: figures (any figure of a case,
     /// the default), cases (only if all figures of a case are unclear)
     #[arg(
         long,
@@ -168,10 +169,13 @@ Without a sweep: {USUAL_SWEEP}
 Examples:
   rocebench gate --base program=../old/target/release/rocebench
   rocebench gate --base lib=/opt/50/lib --new lib=/opt/60/lib -- HOST -q 1,16
-  rocebench gate --base run='./load 5.8' --new run='./load 24.10' --budget 30m -- HOST --runs 3
-
-Exit status: 0 no regression, 1 a regression (with --strict also unclear), 2 not comparable or bad input, 3 a launch failed."
+  rocebench gate --base run='./load 5.8' --new run='./load 24.10' --budget 30m -- HOST --runs 3"
     )
+}
+
+/// Launches a side with which a gate can find anything.
+fn fewest_launches() -> i64 {
+    i64::try_from(fewest_a_side(1.0)).unwrap_or(i64::MAX)
 }
 
 fn metrics_help() -> String {
@@ -195,7 +199,7 @@ pub struct GateArgs {
     #[arg(long, value_name = "TIME", default_value = "10m")]
     pub budget: TimeSpan,
     /// Launches a side, at most
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(3..=1000))]
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(fewest_launches()..=1000))]
     pub launches: u32,
     #[arg(long, value_name = "LIST", value_delimiter = ',', help = metrics_help())]
     pub metrics: Vec<Metric>,
@@ -280,10 +284,7 @@ Examples:
   rocebench plot results -o plots
   rocebench plot results/rocebench-20261121T031008Z.json -o plots
   rocebench plot results --base results/before.json -o plots
-  rocebench plot results --width column --format pdf -o paper
-
-Exit status: 0 drawn, 1 not written (a full disk) or not converted, 2 bad input (the other files are
-drawn) or no rsvg-convert (nothing is drawn).";
+  rocebench plot results --width column --format pdf -o paper";
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = PLOT_AFTER_HELP)]

@@ -7,7 +7,7 @@ use crate::{
     cli::{
         signals::stop_flag_or_unread,
         sweep::{output::Output, plan::RunPlan},
-        terminal::{Failure, say},
+        terminal::{ExitKind, Failure, say},
     },
     coordinator::{
         interface::Observer as _, ranks::Ranks, sweep::run_sweep, sweeper::SweepOutcome,
@@ -19,6 +19,7 @@ use report::judge::{
     threshold::{failing, judge},
 };
 use results::model::CaseResult;
+use statistics::LEAST_OBSERVATIONS;
 
 #[cfg(test)]
 mod any_words_tests;
@@ -49,7 +50,7 @@ pub fn execute_until(
         command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
     let note = allowed_cores().ok().and_then(|cores| plan.fit_to(cores.len()));
     let mut output = Output::open(&plan)?;
-    if let Some(text) = note {
+    for text in note.into_iter().chain(few_runs(&plan)) {
         output.observers().note(&text);
     }
     let outcome = run_sweep(&plan.options, stop, &mut output.observers())?;
@@ -84,16 +85,29 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         comparisons(cases).and_then(|()| searches_verdict(cases))
     } else {
         let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
-        let hint = "each is explained above and in the JSON file".to_owned();
-        Err(Failure::new(text, outcome.only_bad_input, Some(hint)))
+        let kind = match (outcome.only_bad_input, outcome.only_unmeasured) {
+            (true, _) => ExitKind::BadInput,
+            (_, true) => ExitKind::Undone,
+            _ => ExitKind::Failed,
+        };
+        let hint = "each is explained above and in the JSON file";
+        Err(Failure::failed(text).with_kind(kind).with_hint(hint))
     };
-    let Some(sentence) = unmet else {
+    let Some((kind, sentence)) = unmet else {
         return runs;
     };
-    if let Err(failure) = runs {
-        failure.print();
-    }
-    Err(Failure::failed(sentence))
+    let others = runs.err().inspect(Failure::print);
+    let has_failed = others.is_some_and(|it| it.kind() != ExitKind::Undone);
+    Err(Failure::failed(sentence).with_kind(if has_failed { ExitKind::Failed } else { kind }))
+}
+
+/// That a single run decides whether a flow keeps what is demanded of it. What looks slow in a quick search has further runs.
+fn few_runs(plan: &RunPlan) -> Option<String> {
+    let (demands, runs) = (&plan.output.demands, runs_of_a_case(plan));
+    let is_judged = !demands.are_none() && !plan.options.quick;
+    (is_judged && (runs as usize) < LEAST_OBSERVATIONS).then(|| {
+        format!("{demands} is of the median of the runs, which a single slow one of {runs} decides: use --runs 5")
+    })
 }
 
 /// `None` where all were.
@@ -110,19 +124,17 @@ fn runs_of_a_case(plan: &RunPlan) -> u32 {
     }
 }
 
-/// What the options demand of the figures and is not so.
-fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<String> {
+/// What the options demand of the figures and is not so, or cannot be judged.
+fn unmet_demands(plan: &RunPlan, outcome: &SweepOutcome) -> Option<(ExitKind, String)> {
     let demands = &plan.output.demands;
-    let mut unmet = Vec::new();
-    if !demands.are_none()
-        && let Some(flows) = failing(&judge(&outcome.result, demands))
-    {
-        unmet.push(format!("{demands}: {flows}"));
-    }
-    if let Some(limit) = plan.output.fail_victim {
-        unmet.extend(failing_victim(&outcome.result.cases, limit));
-    }
-    (!unmet.is_empty()).then(|| unmet.join("; "))
+    let suites = if demands.are_none() { Vec::new() } else { judge(&outcome.result, demands) };
+    let flows = failing(&suites).map(|flows| format!("{demands}: {flows}"));
+    let limit = plan.output.fail_victim;
+    let victim = limit.and_then(|limit| failing_victim(&outcome.result.cases, limit));
+    let is_broken = suites.iter().flat_map(|suite| &suite.flows).any(|flow| flow.is_broken);
+    let kind = if is_broken || victim.is_some() { ExitKind::Failed } else { ExitKind::Undone };
+    let unmet: Vec<String> = flows.into_iter().chain(victim).collect();
+    (!unmet.is_empty()).then(|| (kind, unmet.join("; ")))
 }
 
 /// What `--fail-victim` demands and is not so. Says what is not clear.
@@ -210,7 +222,6 @@ fn harm(cases: &[CaseResult], limit: f64) -> [Vec<String>; 2] {
 
 #[cfg(test)]
 mod tests {
-    use crate::cli::terminal::ExitKind;
     use results::{
         Metric,
         model::{LoadSearch, SearchEnd, Verdict},

@@ -30,6 +30,8 @@ pub struct Judged {
     pub gbit_per_s: Option<f64>,
     /// Why it has not passed, in words; `None` where it has.
     pub failure: Option<String>,
+    /// Whether a figure breaks a condition; otherwise what has not passed could not be judged.
+    pub is_broken: bool,
 }
 
 /// A flow with the runs that count; of set-up, which is none, with the runs alone.
@@ -55,6 +57,7 @@ pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
                     name: "flows".to_owned(),
                     gbit_per_s: None,
                     failure: Some("no flow has a throughput to judge".to_owned()),
+                    is_broken: false,
                 });
             }
             Suite { title: title(&cases), cases, flows: judged }
@@ -147,15 +150,19 @@ impl Measured<'_> {
             None => !self.runs.is_empty(),
         };
         let about_it = demands.conditions().filter(|it| self.is_asked(it.metric));
-        let failures: Vec<String> = if has_figure {
-            about_it.filter_map(|it| self.failure(it, usual)).collect()
+        let failures: Vec<Result<String, String>> = if has_figure {
+            about_it.filter_map(|it| self.failure(it, usual).transpose()).collect()
         } else {
-            vec!["no run counts".to_owned()]
+            vec![Err("no run counts".to_owned())]
         };
+        let is_broken = failures.iter().any(Result::is_ok);
+        let words = failures.into_iter().map(|it| it.unwrap_or_else(|unknown| unknown));
+        let sentences: Vec<String> = words.collect();
         Judged {
             name: self.name.to_owned(),
             gbit_per_s,
-            failure: (!failures.is_empty()).then(|| failures.join(", and ")),
+            failure: (!sentences.is_empty()).then(|| sentences.join(", and ")),
+            is_broken,
         }
     }
 
@@ -167,27 +174,27 @@ impl Measured<'_> {
         }
     }
 
-    /// Why a condition makes it fail, in words; `None` where it does not.
-    fn failure(&self, condition: &Condition, usual: &Usual<'_>) -> Option<String> {
+    /// How a figure breaks a condition, in words; `None` where it does not.
+    ///
+    /// # Errors
+    /// Why that is not known.
+    fn failure(&self, condition: &Condition, usual: &Usual<'_>) -> Result<Option<String>, String> {
         let (metric, relation) = (condition.metric, condition.relation);
-        let Some(figure) = self.median(metric) else {
-            return Some(self.unknown(metric));
-        };
+        let figure = self.median(metric).ok_or_else(|| self.unknown(metric))?;
         let (limit, of) = match condition.limit {
             Limit::Value(limit) => (limit, String::new()),
             Limit::OfMedian(share) => {
                 let settings = self.settings.as_ref();
                 let alike = usual.iter().find(|(known, _)| Some(*known) == settings);
-                let Some(middle) = alike.and_then(|(_, middle)| *middle) else {
-                    let text = "no other flow has the same settings, so there is no median: give Gb or %link";
-                    return Some(text.to_owned());
-                };
+                let middle = alike.and_then(|(_, middle)| *middle).ok_or(
+                    "no other flow has the same settings, so there is no median: give Gb or %link",
+                )?;
                 let percent = (share * 1e6).round() / 1e4;
                 (share * middle, format!(" ({percent} % of the median)"))
             }
         };
         if !relation.holds(figure, limit) {
-            return None;
+            return Ok(None);
         }
         let [shown, most] = [figure, limit].map(|value| metric.text(value));
         let differs_in_later_digits = shown == most && figure != limit;
@@ -196,7 +203,7 @@ impl Measured<'_> {
             Metric::PercentOfLimit => format!("{shown} of its link's limit"),
             metric => format!("{} {shown}", metric.short_name()),
         };
-        Some(format!("{what}, {} {most}{of}", relation.words()))
+        Ok(Some(format!("{what}, {} {most}{of}", relation.words())))
     }
 
     /// Why a figure of it is not known.

@@ -1,19 +1,10 @@
 //! New results beside old ones: is a case valid and comparable, and is it slower? It reads result files only.
-//!
-//! # Turns
-//!
-//! A machine changes while it is measured: it drifts, it has a neighbour for ten minutes. Let F(t) be the part of a side's
-//! launches that had begun at the time t, and the lead max |F_base(t) − F_new(t)|. Of a change with time whose ups and downs add
-//! up to V, the difference of the sides' means takes at most V × lead (integration by parts). The lead is 1 for one side after the
-//! other, and 1/n for n launches of each in strict turns.
 
 mod options;
 mod sides;
+mod turns;
 
 use std::path::Path;
-
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::observe::Metric;
 use crate::observe::format::{each_once, rate_text};
@@ -28,7 +19,7 @@ use sides::{
     Launch, Pairs, SideCase, SideFiles, differ, differences, observations, pair, runs,
     settings_that_differ, units,
 };
-use statistics::median;
+use statistics::{LEAST_OBSERVATIONS, can_tell, fewest_a_side, median};
 
 pub use options::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
 
@@ -44,7 +35,7 @@ pub fn compare(
     let sides = [("base", found_base), ("new", found_new)]
         .map(|(name, found)| SideFiles::new(name, without_copies(&found.results, &mut notes)));
     let [base, new] = &sides;
-    if base.files.iter().any(|file| new.files.iter().any(|it| file.result == it.result)) {
+    if base.files.iter().any(|file| new.files.iter().any(|it| file.is_copy_of(it))) {
         notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
     let Pairs { both, only_in_base, only_in_new } = pair(&base.files, &new.files);
@@ -65,16 +56,12 @@ pub fn compare(
     }
 }
 
-/// The files without those that say the same again, as `--json` beside `--out` leaves them.
+/// The files without copies, such as `--json` beside `--out` leaves.
 fn without_copies<'a>(files: &'a [Loaded], notes: &mut Vec<String>) -> Vec<&'a Loaded> {
     let mut kept: Vec<&Loaded> = Vec::new();
     for file in files {
-        match kept.iter().find(|other| other.result == file.result) {
-            Some(other) => notes.push(format!(
-                "{} has the same content as {} and is left out",
-                text::path(&file.path),
-                text::path(&other.path)
-            )),
+        match kept.iter().find(|other| other.is_copy_of(file)) {
+            Some(other) => notes.push(file.left_out_beside(other)),
             None => kept.push(file),
         }
     }
@@ -122,10 +109,12 @@ fn case(
             found.not_comparable.push(format!("{text} [{aspect}]"));
         }
     }
-    let base_launches = base.launches(in_base, &mut found.not_comparable, &mut found.notes);
-    let new_launches = new.launches(in_new, &mut found.not_comparable, &mut found.notes);
-    let launches = [base_launches.as_slice(), &new_launches];
-    found.observation = if base_launches.len().min(new_launches.len()) >= LEAST_LAUNCHES {
+    let counted = [(base, in_base), (new, in_new)]
+        .map(|(side, cases)| side.launches(cases, &mut found.not_comparable, &mut found.notes));
+    let in_rounds = turns::whole_rounds(sides, pair, counted, &mut found.notes);
+    let launches = in_rounds.each_ref().map(Vec::as_slice);
+    let [of_base, of_new] = launches.map(<[_]>::len);
+    found.observation = if of_base.min(of_new) >= LEAST_OBSERVATIONS {
         Observation::Launch
     } else {
         Observation::Run
@@ -135,12 +124,16 @@ fn case(
     if !found.not_comparable.is_empty() {
         return (found, units);
     }
-    if let Some(reason) = order(&base_launches, &new_launches) {
-        if options.across.contains(&Aspect::Time) {
-            found.across.push(reason);
-        } else {
-            found.no_verdict = Some(reason);
+    if can_tell(of_base, of_new, options.part) {
+        match turns::check(&in_rounds, options.across.contains(&Aspect::Time)) {
+            Ok(across) => found.across.extend(across),
+            Err(reason) => found.no_verdict = Some(reason),
         }
+    } else {
+        let needed = fewest_a_side(options.part);
+        found.no_verdict = Some(format!(
+            "{of_base} and {of_new} launches count, and a verdict needs {needed} of each"
+        ));
     }
     for flow in first.flows() {
         let name = flow.name();
@@ -208,69 +201,6 @@ fn add_metric(
         ),
         verdict,
     });
-}
-
-/// Why launches in this order are not judged.
-fn order(base: &[Launch<'_>], new: &[Launch<'_>]) -> Option<String> {
-    if let ([base], [new]) = (base, new)
-        && base.runs.len() == 1
-        && new.runs.len() == 1
-    {
-        return Some("one run each".to_owned());
-    }
-    fn times<'a>(launches: &[Launch<'a>]) -> Vec<&'a str> {
-        launches.iter().map(|launch| launch.file.result.started_at.as_str()).collect()
-    }
-    reason_against(&times(base), &times(new))
-}
-
-/// Launches a side below which there are no turns to speak of.
-const LEAST_LAUNCHES: usize = 3;
-
-/// The largest lead. `tests/known_truth/in_turns.rs` shows that drifts then pass for a change in 5 experiments of 100 at most.
-const MOST_LEAD: f64 = 1.0 / 3.0;
-
-fn lead([base, new]: [f64; 2]) -> f64 {
-    (base - new).abs()
-}
-
-/// Why the launches that began at these times (RFC 3339) were not in turns; `None` when they were.
-fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
-    if base.len().min(new.len()) < LEAST_LAUNCHES {
-        return Some(match (base.len(), new.len()) {
-            (1, 1) => "one launch each".to_owned(),
-            (base, new) => format!("{base} and {new} launches, too few to be in turns"),
-        });
-    }
-    let mut launches = Vec::with_capacity(base.len() + new.len());
-    for (side, times) in [base, new].into_iter().enumerate() {
-        for text in times {
-            let Ok(time) = OffsetDateTime::parse(text, &Rfc3339) else {
-                return Some(format!("\"{text}\" is not a time at which a launch began"));
-            };
-            launches.push((time, side));
-        }
-    }
-    launches.sort_unstable();
-    let (mut begun, mut apart) = ([0, 0], [0.0, 0.0]);
-    // Launches of one moment are in no order: the lead is looked at after all of them.
-    for moment in launches.chunk_by(|(one, _), (other, _)| one == other) {
-        moment.iter().for_each(|(_, side)| begun[*side] += 1);
-        let parts =
-            [f64::from(begun[0]) / base.len() as f64, f64::from(begun[1]) / new.len() as f64];
-        if lead(parts) > lead(apart) {
-            apart = parts;
-        }
-    }
-    // Differences of such parts are off in their last digits.
-    if lead(apart) <= MOST_LEAD + 1e-9 {
-        return None;
-    }
-    let [of_base, of_new] = apart.map(|part| part * 100.0);
-    Some(format!(
-        "not launched in turns: at one time {of_base:.0} % of the base's launches had begun and {of_new:.0} % of the new \
-         side's, so a drift of the machine would look like a change"
-    ))
 }
 
 /// Adds what launches of both sides found for each limit. The limit stands where other figures have their flow.
@@ -403,75 +333,4 @@ fn of_share(flow: &CaseFlow<'_>, sides: [&[Launch<'_>]; 2]) -> Option<String> {
         "load {rate}{label} of each side's own closed loop: {} in the base, {} in the new results",
         base?, new?
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use results::sample::has;
-
-    /// `A` is a launch of the base, `n` one of the new side, a second apart; those in brackets begin at once.
-    fn reason(order: &str) -> Option<String> {
-        let (mut base, mut new, mut second, mut at_once) = (Vec::new(), Vec::new(), 0, false);
-        for letter in order.chars() {
-            let time = format!("2026-11-20T12:{:02}:{:02}.5Z", second / 60, second % 60);
-            match letter {
-                'A' => base.push(time),
-                'n' => new.push(time),
-                '(' => at_once = true,
-                _ => at_once = false,
-            }
-            second += u32::from(!at_once);
-        }
-        fn slices(times: &[String]) -> Vec<&str> {
-            times.iter().map(String::as_str).collect()
-        }
-        reason_against(&slices(&base), &slices(&new))
-    }
-
-    #[test]
-    fn turns_of_every_kind_are_turns() {
-        // Also pairs of six a side and a launch that failed, twice as many of one side, and several at once.
-        let orders = "AnAnAn AnnAAn AnnAAnnA AnAnAnAnAn AnnAAnnAAnnAAnnA AAnnAAnnAAnn AnnAAnAAn \
-                  AnnAAnnAAnAnnA AAnAAnAAnAAn (AAAAnnnn) (An)(An)(An)";
-        for order in orders.split(' ') {
-            assert_eq!(reason(order), None, "{order}");
-        }
-    }
-
-    #[test]
-    fn one_after_the_other_is_named_whoever_was_first() {
-        // A wave favours whoever has its top; the last one has turns, and then more of one side.
-        for (order, of_base, of_new) in [
-            ("AAAnnn", 100, 0),
-            ("nnnnnAAAAA", 0, 100),
-            ("AAAAAnnnnnAAAAAnnnnn", 50, 0),
-            ("AAnnnnAA", 50, 0),
-            ("AnAnAnAnnnnn", 100, 38),
-        ] {
-            let at_one_time =
-                format!("at one time {of_base} % of the base's launches had begun and {of_new} %");
-            let expected = format!("not launched in turns: {at_one_time}");
-            has(reason(order).unwrap_or_default(), [&*expected]);
-        }
-    }
-
-    #[test]
-    fn few_launches_are_no_turns() {
-        assert_eq!(reason("An").unwrap(), "one launch each");
-        for order in ["AnnA", "AnAnA", "AnnnnnnnnA"] {
-            assert!(reason(order).unwrap().contains("too few"), "{order}");
-        }
-    }
-
-    #[test]
-    fn times_are_of_any_zone_and_must_be_times() {
-        let (first, latest) = ("2026-11-20T12:00:00Z", "2026-11-20T12:04:00.000Z");
-        let base = [first, "2026-11-20T15:02:00+03:00", latest];
-        let (between, last) = ("2026-11-20T12:03:00Z", "2026-11-20T11:05:00-01:00");
-        let new = ["2026-11-20T12:01:00Z", between, last];
-        assert_eq!(reason_against(&base, &new), None);
-        let reason = reason_against(&base, &["", between, "2026-11-20T12:05:00Z"]);
-        assert!(reason.unwrap().contains("is not a time"));
-    }
 }

@@ -24,9 +24,10 @@ pub(super) struct SideFiles<'a> {
 }
 
 /// A file's runs of a case that count.
+#[derive(Clone)]
 pub(super) struct Launch<'a> {
     /// Of the file, within its side.
-    number: usize,
+    pub(super) number: usize,
     pub(super) file: &'a Loaded,
     pub(super) case: &'a CaseResult,
     pub(super) runs: Vec<&'a Run>,

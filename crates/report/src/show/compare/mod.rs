@@ -25,6 +25,9 @@ use crate::show::{
 
 const COLUMNS: usize = 100;
 
+/// What is said of a comparison without a case.
+pub const NONE_IN_COMMON: &str = "no case is on both sides";
+
 /// Most flows of a case, and rounds of pairs, that are all shown; of more only the changed ones.
 const MOST: usize = 8;
 
@@ -319,7 +322,7 @@ fn escape(text: &str) -> String {
 }
 
 /// Writes the comparison as JUnit XML: a suite for all cases together and one a case, a test a metric. A regression fails, what
-/// is not comparable or not judged is an error, what is unclear is skipped.
+/// is not comparable, not judged or missing is an error, what is unclear is skipped.
 ///
 /// # Errors
 /// The stream's.
@@ -332,10 +335,14 @@ pub fn write_junit(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         suites.push(suite);
     }
     suites.extend(test_suites(comparison));
-    if !comparison.refused.is_empty() {
-        let mut suite = TestSuite::new("files");
-        let refused = comparison.refused.iter();
-        suite.add(refused.map(|text| error("files", "readable", text)));
+    let files = comparison.refused.iter().map(|text| error("files", "readable", text));
+    let missing = comparison.only_in_base.iter();
+    let absent = missing.map(|id| error("cases", id, "missing in the new results"));
+    let none = comparison.cases.is_empty().then(|| error("cases", "compared", NONE_IN_COMMON));
+    let of_all: Vec<TestCase> = files.chain(absent).chain(none).collect();
+    if !of_all.is_empty() {
+        let mut suite = TestSuite::new("files and cases");
+        suite.add(of_all);
         suites.push(suite);
     }
     junit::write_document("rocebench compare", &suites, out)

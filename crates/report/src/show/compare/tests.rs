@@ -72,7 +72,7 @@ fn junit_is_read_as_such_and_counts() {
     let xml = written(|it, out| write_junit(it, out));
     let report = Report::deserialize_from_str(&xml).unwrap();
     let comparison = comparison();
-    assert_eq!(report.test_suites.len(), comparison.cases.len() + 1);
+    assert_eq!(report.test_suites.len(), comparison.cases.len() + 2);
     let figures = |verdict| {
         comparison
             .cases
@@ -84,9 +84,17 @@ fn junit_is_read_as_such_and_counts() {
     let count = |verdict| figures(verdict) + comparison.over_all_with(verdict).len();
     let skipped = xml.matches("<skipped").count();
     assert_eq!(report.failures, count(Verdict::Slower));
-    assert_eq!(report.errors, comparison.cases_with(Verdict::NotComparable));
+    // The base has a case that is missing in the new results.
+    assert_eq!(report.errors, comparison.cases_with(Verdict::NotComparable) + 1);
     assert_eq!(skipped, count(Verdict::Unclear));
     snapshot("junit", &xml);
+}
+
+#[test]
+fn a_comparison_without_a_case_is_an_error() {
+    let xml = text(|out| write_junit(&Comparison::default(), out));
+    let report = Report::deserialize_from_str(&xml).unwrap();
+    assert_eq!((report.tests, report.errors), (1, 1));
 }
 
 /// A victim alone and beside attackers, as cases beside perftest are.

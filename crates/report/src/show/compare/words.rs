@@ -10,6 +10,7 @@ use results::model::{
 use serde::Serialize;
 use settings::listed;
 
+use super::NONE_IN_COMMON;
 use crate::observe::{
     Metric,
     format::{NOT_MEASURED, counted, each_once, some_of},
@@ -219,7 +220,7 @@ pub(super) fn summary(comparison: &Comparison) -> String {
         format!("over all cases {}; ", changed.join(", "))
     };
     match comparison.cases.len() {
-        0 => over_all + "no case is on both sides",
+        0 => over_all + NONE_IN_COMMON,
         cases => {
             let counts = counts(comparison.cases.iter().map(CaseComparison::verdict));
             format!("{over_all}{}: {counts}", counted(cases, "case"))
@@ -314,20 +315,7 @@ pub(super) fn remarks(comparison: &Comparison) -> Vec<String> {
     remarks.extend(comparison.notes.iter().map(|note| format!("note: {note}")));
     let refused = comparison.refused.iter();
     remarks.extend(refused.map(|text| format!("refused: {text}")));
-    if comparison.cases.iter().any(is_judged_by_runs) {
-        remarks.push(
-            "note: launch the sweep 10 times a side, in turns. With fewer than 3 launches a side each run counts by \
-             itself, and differences between launches can look like a change"
-                .to_owned(),
-        );
-    }
     remarks
-}
-
-fn is_judged_by_runs(case: &CaseComparison) -> bool {
-    case.observation == Observation::Run
-        && case.not_comparable.is_empty()
-        && case.no_verdict.is_none()
 }
 
 /// Whether a case has an open loop without a figure of its throughput.

@@ -330,14 +330,8 @@ pub struct Sides<'a> {
 impl<'a> Sides<'a> {
     /// The files of the new side that are not of the base too.
     pub(super) fn only_new(self) -> impl Iterator<Item = &'a Loaded> {
-        self.new.iter().filter(move |loaded| !self.base.iter().any(|base| is_same(base, loaded)))
+        self.new.iter().filter(move |loaded| !self.base.iter().any(|base| base.is_copy_of(loaded)))
     }
-}
-
-fn is_same(one: &Loaded, other: &Loaded) -> bool {
-    one.path.file_name() == other.path.file_name()
-        && one.result.started_at == other.result.started_at
-        && one.result.nodes == other.result.nodes
 }
 
 impl<'a, T: AsRef<[Loaded]> + ?Sized> From<&'a T> for Sides<'a> {
