@@ -19,8 +19,8 @@ const SEND_WITH_INV: u32 = ibv_wr_opcode::IBV_WR_SEND_WITH_INV;
 const WITH_INV: u32 = ibv_wc_flags::IBV_WC_WITH_INV.0;
 /// Local writing and binding: nothing for peers.
 const BINDABLE: i32 = 0x11;
-/// What peers may do by a window.
-const REMOTE: u32 = 0xe;
+/// What peers may do by a window; that this end may write too means nothing.
+const REMOTE: u32 = 0xf;
 /// Where windows of these tests begin in the buffer, and their length.
 const START: usize = 1024;
 const BYTES: u64 = 64;
@@ -337,7 +337,7 @@ fn windows_are_told_of_and_what_cannot_be_posted_is_refused() {
     assert_eq!(qp.post(&mut bind_wr(&first, info)), EINVAL);
     assert_eq!(bind(&datagrams, &first, info), EINVAL);
     for mw in [&first, &second] {
-        assert_eq!(bind(&qp, mw, ibv_mw_bind_info { mw_access_flags: 1, ..info }), EINVAL);
+        assert_eq!(bind(&qp, mw, ibv_mw_bind_info { mw_access_flags: 0x10, ..info }), EINVAL);
         assert_eq!(bind(&qp, mw, ibv_mw_bind_info { mr: null_mut(), ..info }), EINVAL);
     }
     assert_eq!([first.rkey, second.rkey], keys);
