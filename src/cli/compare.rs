@@ -45,10 +45,14 @@ type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 /// # Errors
 /// Something is slower, is not comparable or was not measured so that it tells anything; a named file cannot be used.
 pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
-    let (base, new) = (found(&args.base)?, found(&args.new)?);
-    check_places(args, [&base, &new])?;
-    let comparison = compare::compare((&args.base, &base), (&args.new, &new), &args.what.options());
-    write(args, &comparison, [&base, &new])?;
+    compare_found(args, &found(&args.base)?, &found(&args.new)?)
+}
+
+/// The same of what lies at the two paths.
+pub(super) fn compare_found(args: &CompareArgs, base: &Found, new: &Found) -> Result<(), Failure> {
+    check_places(args, [base, new])?;
+    let comparison = compare::compare((&args.base, base), (&args.new, new), &args.what.options());
+    write(args, &comparison, [base, new])?;
     let remedy = format!(
         "rocebench gate launches both sides in turns until it is clear; or compare {} nights of each side, with --across time",
         fewest_a_side(1.0)
@@ -57,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Result<(), Failure> {
 }
 
 /// What lies at a path; a file that was named must be usable, of a folder something must be.
-fn found(path: &Path) -> Result<Found, Failure> {
+pub(super) fn found(path: &Path) -> Result<Found, Failure> {
     let mut found = load(&[path]);
     if found.results.is_empty() {
         for refused in found.refused.iter().skip(1) {

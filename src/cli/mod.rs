@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod ends;
 mod explain;
+mod history;
 mod mesh;
 mod perftest_words;
 mod plot;
@@ -70,6 +71,7 @@ pub fn main() -> Result<(), Failure> {
             start_logging(args.speech.verbose, args.speech.quiet);
             plot::plot(&args)
         }
+        Some(args::Command::History(args)) => history::run(args),
         Some(args::Command::Devices(args)) => doctor::devices(&args),
         Some(args::Command::Doctor(args)) => doctor::run(args),
         Some(args::Command::Explain(args)) => explain::run(args),

@@ -55,7 +55,9 @@ fn help() {
     }
     assert_ne!(run(&["serve", "-h"]).stdout, short);
     insta::assert_snapshot!("help", help);
-    for command in ["serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"] {
+    for command in
+        ["serve", "compare", "gate", "plot", "history", "devices", "doctor", "explain", "send"]
+    {
         let of_command = run(&[command, "--help"]).exits(0).stdout;
         insta::assert_snapshot!(format!("{command}_help"), of_command);
     }

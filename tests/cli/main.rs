@@ -4,6 +4,7 @@
 mod compare;
 mod compare_files;
 mod gate;
+mod history;
 mod hostile_text;
 mod input;
 mod manual;

@@ -71,8 +71,11 @@ fn options_of(page: &str) -> BTreeSet<String> {
 /// The options in the help of every command.
 fn all_options() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
+    let of_history = ["history", "history trend", "history compare"];
     for command in
         ["", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"]
+            .into_iter()
+            .chain(of_history)
     {
         let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
         let help = run(".", &words);

@@ -4,10 +4,11 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use flate2::read::GzDecoder;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
@@ -83,7 +84,12 @@ pub(super) fn whole(path: &Path) -> Result<Vec<u8>, ReadError> {
     let file = File::open(path).map_err(|error| ReadError::io(path, error))?;
     // Of a pipe the size is not known.
     let is_too_large = file.metadata().is_ok_and(|facts| facts.len() > MAX_BYTES);
-    let mut limited = file.take(MAX_BYTES + 1);
+    let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
+        Box::new(GzDecoder::new(file))
+    } else {
+        Box::new(file)
+    };
+    let mut limited = reader.take(MAX_BYTES + 1);
     let mut text = Vec::new();
     while text.trim_ascii_start().is_empty() {
         let more = limited.by_ref().take(4096).read_to_end(&mut text);

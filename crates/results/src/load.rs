@@ -40,7 +40,7 @@ pub struct Found {
     pub refused: Vec<ReadError>,
 }
 
-/// Reads files, and the `*.json` of folders (not of folders within them) with the journals of sweeps that came to none.
+/// Reads files, and the `*.json` and `*.json.gz` of folders (not of folders within them) with the journals of sweeps that came to none.
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
@@ -84,7 +84,10 @@ fn json_files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
         let is_left = is_journal
             && !path.with_extension("json").exists()
             && path.metadata().is_ok_and(|facts| facts.len() > 0);
-        if (has_extension(&path, "json") || is_left) && path.is_file() {
+        let is_compressed =
+            has_extension(&path, "gz") && has_extension(&path.with_extension(""), "json");
+        let is_result = has_extension(&path, "json") || is_compressed;
+        if (is_result || is_left) && path.is_file() {
             files.push(path);
         }
     }

@@ -18,7 +18,10 @@ use plan::{HostPort, Nodes};
 use protocol::lesson::Mistake;
 use settings::{MemorySize, Mtu, Size};
 
-pub use results::{CompareArgs, GateArgs, PlotArgs, Strict, Switch, UnclearArgs, WhatArgs};
+pub use results::{
+    CompareArgs, GateArgs, HistoryAction, HistoryArgs, HistoryCompareArgs, PlotArgs, Strict,
+    Switch, UnclearArgs, WhatArgs,
+};
 pub use sweep::{
     AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs, OutputArgs,
     RunArgs, SearchArgs, SpeechArgs, SweepArgs, TokenArgs,
@@ -84,6 +87,8 @@ pub enum Command {
     Gate(GateArgs),
     /// Draw results: one page with figures and tables, and SVG files
     Plot(PlotArgs),
+    /// Keep results of many nights or commits in a folder, and report when something stepped
+    History(HistoryArgs),
     /// List RDMA devices, ports and GIDs, and mark those that a sweep would use
     Devices(DevicesArgs),
     /// Check this machine and the path to HOST, with a remedy for each problem

@@ -1,10 +1,10 @@
-//! Options of the commands about results: `rocebench compare`, `gate` and `plot`.
+//! Options of the commands about results: `rocebench compare`, `gate`, `plot` and `history`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{
-    Args, ValueEnum,
+    Args, Subcommand, ValueEnum,
     builder::{PossibleValuesParser, TypedValueParser as _},
 };
 
@@ -54,7 +54,7 @@ fn across_help() -> String {
     format!("Compare even if these differ: {}", aspect_names())
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = compare_after_help())]
 pub struct CompareArgs {
     /// Result file of the baseline, or a folder of them
@@ -326,6 +326,75 @@ pub struct PlotArgs {
     pub what: WhatArgs,
     #[command(flatten)]
     pub speech: SpeechArgs,
+}
+
+const HISTORY_AFTER_HELP: &str = "\
+The folder has a result file for each, named by its time; all commands read it as any folder of results.
+
+Examples:
+  rocebench history add results/rocebench-20261124T020000Z.json
+  rocebench history list --folder /srv/history
+  rocebench history trend --page plots           what stepped, and a page that begins with it
+  rocebench history compare last --across time --margin bandwidth=10%";
+
+#[derive(Debug, Args)]
+#[command(after_help = HISTORY_AFTER_HELP)]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    pub action: HistoryAction,
+}
+
+/// Where the history is.
+#[derive(Debug, Args)]
+pub struct FolderArgs {
+    /// Folder of the history; the first `add` makes it
+    #[arg(long, value_name = "DIR", default_value = "history")]
+    pub folder: PathBuf,
+}
+
+/// What to do with a history.
+#[derive(Debug, Subcommand)]
+pub enum HistoryAction {
+    /// Copy results into the folder
+    Add {
+        /// Result files, or folders of them
+        #[arg(value_name = "RESULT", required = true)]
+        results: Vec<PathBuf>,
+        #[command(flatten)]
+        to: FolderArgs,
+    },
+    /// List the results by time: revision, nodes, cases, and runs that do not count
+    List(FolderArgs),
+    /// Say which figures of cases and nodes stepped, when, and by how much
+    Trend {
+        /// Draw a page that begins with the trend, into this folder
+        #[arg(long, value_name = "DIR")]
+        page: Option<PathBuf>,
+        #[command(flatten)]
+        of: FolderArgs,
+    },
+    /// Compare the last result with those before it, as `rocebench compare` does
+    Compare(HistoryCompareArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct HistoryCompareArgs {
+    /// Which result: last
+    #[arg(value_name = "last", value_parser = ["last"], hide_possible_values = true)]
+    pub which: String,
+    #[command(flatten)]
+    pub of: FolderArgs,
+    #[command(flatten)]
+    pub what: WhatArgs,
+    /// What may not be unclear.
+    #[command(flatten, next_help_heading = "What to compare")]
+    pub unclear: UnclearArgs,
+    /// Write it as Markdown; `-` is stdout, and the table moves to stderr
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub markdown: Option<PathBuf>,
+    /// Write it as JUnit XML
+    #[arg(long, value_name = "FILE|-", help_heading = "Output")]
+    pub junit: Option<PathBuf>,
 }
 
 #[allow(clippy::needless_pass_by_value)] // as clap calls it
