@@ -102,6 +102,7 @@ impl Cluster {
         // Held until all are chosen, so that they differ.
         let free: Vec<TcpListener> = (0..=NODES).map(|_| free_port()).collect();
         let mut ports = free.iter().map(|it| it.local_addr().unwrap().port());
+        // With a short MinJobAge `sbatch --wait` looks each two seconds, else after 2, 10 and 42.
         let mut text = format!(
             "ClusterName=rocebench\n\
              SlurmctldHost={host}(127.0.0.1)\n\
@@ -120,6 +121,7 @@ impl Cluster {
              JobAcctGatherType=jobacct_gather/none\n\
              SlurmdParameters=config_overrides\n\
              ReturnToService=2\n\
+             MinJobAge=5\n\
              StateSaveLocation={folder}/state\n\
              SlurmctldPidFile={folder}/slurmctld.pid\n\
              SlurmctldLogFile={folder}/slurmctld.log\n\
