@@ -20,7 +20,7 @@ use crate::cli::{
     ends::TOKEN_VARIABLE,
     plot::plot_with,
     signals::stop_flag,
-    sweep::plan::{Sink, apart},
+    sweep::plan::{Identity, Sink, apart},
     terminal::{Failure, say, unless_closed},
 };
 use experiment::{LaunchPlan, Measurer, Round, Stop};
@@ -239,9 +239,7 @@ fn differing(comparison: &Comparison) -> Vec<&'static str> {
 pub fn gate(args: &GateArgs) -> Result<(), Failure> {
     let sides =
         [Side { name: "base", switches: &args.base }, Side { name: "new", switches: &args.new }];
-    for side in &sides {
-        side.check()?;
-    }
+    check_sides(&sides)?;
     for side in &sides {
         make_folder(&args.out.join(side.name))?;
     }
@@ -261,6 +259,28 @@ pub fn gate(args: &GateArgs) -> Result<(), Failure> {
     }
     let remedy = "the table says which runs do not count, and why: measure longer (-D), on an idle machine, with more --budget";
     verdict(args.unclear.strict, &comparison, remedy)
+}
+
+/// Sees that something is switched: otherwise the program would be compared with itself.
+///
+/// # Errors
+/// Bad input that names the switch, or says that the sides do not differ.
+fn check_sides(sides: &[Side; 2]) -> Result<(), Failure> {
+    for side in sides {
+        side.check()?;
+    }
+    let [base, new] = sides;
+    let mut variables = sides.iter().flat_map(Side::variables);
+    if base.files()? == new.files()?
+        && base.values("run").eq(new.values("run"))
+        && variables.all(|(name, _)| base.variable(name) == new.variable(name))
+    {
+        let text = "both sides are the same: their program, libraries, variables and commands do not differ";
+        return Err(Failure::bad_input(text).with_hint(
+            "switch something on one side: --base program=PATH, lib=DIR, env=VAR=VALUE or run=COMMAND",
+        ));
+    }
+    Ok(())
 }
 
 /// Adds rounds until it is clear at a planned look, or nothing more fits into the budget; the part of the chance of error
@@ -465,11 +485,8 @@ impl<'a> Side<'a> {
     }
 
     fn environment(&self) -> Vec<(String, Option<OsString>)> {
-        let mut variables: Vec<_> = self
-            .values("env")
-            .filter_map(|it| it.split_once('='))
-            .map(|(name, value)| (name.to_owned(), Some(value.into())))
-            .collect();
+        let mut variables: Vec<_> =
+            self.variables().map(|(name, value)| (name.to_owned(), Some(value.into()))).collect();
         // Taken from processes of others; a sweep needs it as we do.
         let secret = env::var_os(TOKEN_VARIABLE);
         variables.extend(secret.map(|secret| (TOKEN_VARIABLE.to_owned(), Some(secret))));
@@ -481,18 +498,53 @@ impl<'a> Side<'a> {
         variables
     }
 
-    /// Sees that what is switched can be: a switch that does nothing would compare the program with itself.
+    /// Its own variables.
+    fn variables(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.values("env").filter_map(|it| it.split_once('='))
+    }
+
+    /// The value that a variable has in its launches.
+    fn variable(&self, name: &str) -> Option<OsString> {
+        let own = self.variables().filter(|(own_name, _)| *own_name == name).last();
+        own.map_or_else(|| env::var_os(name), |(_, value)| Some(value.into()))
+    }
+
+    fn program(&self) -> Result<PathBuf, Failure> {
+        self.values("program")
+            .last()
+            .map_or_else(|| env::current_exe().map_err(Failure::undone), |path| Ok(path.into()))
+    }
+
+    /// Its program, and the folders in which libraries are looked for, in their order.
+    fn files(&self) -> Result<Vec<Identity>, Failure> {
+        let inherited = env::var_os(LIBRARIES).unwrap_or_default();
+        let folders = self.values("lib").map(PathBuf::from).chain(env::split_paths(&inherited));
+        let mut files: Vec<Identity> = Identity::new(&self.program()?).into_iter().collect();
+        for folder in folders.filter_map(|path| Identity::new(&path)) {
+            if !files.contains(&folder) {
+                files.push(folder);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Sees that each folder of libraries has some.
     ///
     /// # Errors
     /// Bad input that names it.
     fn check(&self) -> Result<(), Failure> {
-        match self.values("lib").find(|folder| !Path::new(folder).is_dir()) {
-            None => Ok(()),
-            Some(folder) => {
-                let text = format!("--{} lib={folder}: there is no such folder", self.name);
-                Err(Failure::bad_input(text).with_hint("name the folder that has the libraries"))
-            }
+        for folder in self.values("lib") {
+            let entries = fs::read_dir(folder).map(Iterator::flatten);
+            let reason = match entries.map(|mut it| it.any(|entry| is_library(&entry))) {
+                Ok(true) => continue,
+                Ok(false) => "there is no library in this folder",
+                Err(_) => "there is no such folder",
+            };
+            let text = format!("--{} lib={folder}: {reason}", self.name);
+            return Err(Failure::bad_input(text)
+                .with_hint("name the folder that has libibverbs.so.1 or other libraries itself"));
         }
+        Ok(())
     }
 
     /// How many results its launches have left so far.
@@ -519,10 +571,7 @@ impl<'a> Side<'a> {
                 return Ok(false);
             }
         }
-        let program = self
-            .values("program")
-            .last()
-            .map_or_else(|| env::current_exe().map_err(Failure::undone), |path| Ok(path.into()))?;
+        let program = self.program()?;
         let mut words = sweep.to_vec();
         let folder = out.join(self.name).display().to_string();
         words.extend(["--quiet".to_owned(), "--out".to_owned(), folder]);
@@ -552,6 +601,13 @@ impl<'a> Side<'a> {
         let hint = format!("try it by itself: {command}");
         Err(Failure::undone(format!("a launch of {name} failed: {reason}")).with_hint(hint))
     }
+}
+
+/// Whether it is named as shared libraries are: `libibverbs.so.1`.
+fn is_library(entry: &fs::DirEntry) -> bool {
+    let file_name = entry.file_name();
+    let name = file_name.to_string_lossy();
+    name.starts_with("lib") && (name.ends_with(".so") || name.contains(".so."))
 }
 
 /// Waits for a process' end; a wish to stop is passed on. `None` of one that had not ended at the deadline.

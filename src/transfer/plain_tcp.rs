@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use node::server::{ServerEvent, ServerLog};
 use protocol::failure::RunFailure;
-use protocol::link::Link;
+use protocol::link::{Link, Patience};
 use protocol::message::{FileAck, FileMessage, Message, TcpAccept, TcpHello};
 use protocol::token::{self, NONCE_BYTES, Nonce};
 
@@ -25,6 +25,10 @@ use super::files::{
 
 /// Time limit for the sender to connect and send the key.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+
+/// Longest time without a byte, also where the other end still sends heart-beats: its disk may be slow, and write much at
+/// once.
+const STILL_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long one read or write may block between two checks of the link.
 const TICK: Duration = Duration::from_millis(50);
@@ -94,6 +98,7 @@ pub(super) fn send(
     let mut digest = Digest::default();
     let mut chunk = vec![0; chunk_bytes as usize];
     let mut reported = Instant::now();
+    let mut patience = Patience::new(0, reported);
     let mut offset = 0;
     for index in 0.. {
         let length = opened.size_bytes.saturating_sub(offset).min(u64::from(chunk_bytes));
@@ -108,7 +113,11 @@ pub(super) fn send(
             match stream.write(unsent) {
                 Ok(0) => return Err(broken(&io::ErrorKind::WriteZero.into())),
                 Ok(count) => unsent = &unsent[count..],
-                Err(error) if is_pause(&error) => tell(offset)?,
+                Err(error) if is_pause(&error) => {
+                    tell(offset)?;
+                    let moved_bytes = offset + length - unsent.len() as u64;
+                    moves(&mut patience, moved_bytes, Instant::now())?;
+                }
                 Err(error) => return Err(broken(&error)),
             }
         }
@@ -202,6 +211,7 @@ fn store(
     let TcpHello { name, size_bytes, chunk_bytes } = hello;
     let mut digest = Digest::default();
     let mut chunk = vec![0; *chunk_bytes as usize];
+    let mut patience = Patience::new(0, Instant::now());
     let mut offset = 0;
     for index in 0.. {
         let length = (size_bytes - offset).min(u64::from(*chunk_bytes));
@@ -214,7 +224,10 @@ fn store(
             match stream.read(&mut chunk[filled..]) {
                 Ok(0) => return Err(broken(&io::ErrorKind::UnexpectedEof.into())),
                 Ok(count) => filled += count,
-                Err(error) if is_pause(&error) => TransferEnd::Receiver.alive(link, stop)?,
+                Err(error) if is_pause(&error) => {
+                    TransferEnd::Receiver.alive(link, stop)?;
+                    moves(&mut patience, offset + filled as u64, Instant::now())?;
+                }
                 Err(error) => return Err(broken(&error)),
             }
         }
@@ -225,6 +238,21 @@ fn store(
         offset += length;
     }
     Ok(digest)
+}
+
+/// Looks, at a pause, whether bytes still move.
+///
+/// # Errors
+/// Their number has not changed for [`STILL_LIMIT`].
+fn moves(patience: &mut Patience, moved_bytes: u64, now: Instant) -> Result<(), RunFailure> {
+    if !patience.is_over(moved_bytes, now, STILL_LIMIT) {
+        return Ok(());
+    }
+    let seconds = STILL_LIMIT.as_secs();
+    Err(RunFailure::new(
+        format!("the comparison with TCP stood still for {seconds} s after {moved_bytes} bytes"),
+        Some("look at the disk and the process of the other end, or leave --against out".into()),
+    ))
 }
 
 fn is_pause(error: &io::Error) -> bool {
@@ -241,4 +269,21 @@ fn broken(error: &io::Error) -> RunFailure {
 
 fn not_listening(error: &io::Error) -> RunFailure {
     RunFailure::new(format!("listening for the comparison with TCP: {error}"), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_on_which_nothing_moves_is_given_up() {
+        let begin = Instant::now();
+        let mut patience = Patience::new(0, begin);
+        for step in 1_u32..5 {
+            moves(&mut patience, step.into(), begin + step * (STILL_LIMIT / 2)).unwrap();
+        }
+        moves(&mut patience, 4, begin + 3 * STILL_LIMIT - Duration::from_nanos(1)).unwrap();
+        let failure = moves(&mut patience, 4, begin + 3 * STILL_LIMIT).unwrap_err();
+        assert!(failure.message.contains("60 s after 4 bytes"), "{failure}");
+    }
 }

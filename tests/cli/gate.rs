@@ -18,7 +18,8 @@ use crate::program;
 const BRINGS: &str = r#"
 while [ $# -gt 1 ]; do [ "$1" = --out ] && out=$2; shift; done
 side=$(basename "$out")
-echo "$side$A${LD_LIBRARY_PATH%%:*}" >>"${0%/*}/order"
+libraries=${LD_LIBRARY_PATH%%:*}
+echo "$side$A/${libraries##*/}" >>"${0%/*}/order"
 set -- "${0%/*}/$side"/*
 mv "$1" "$out"
 "#;
@@ -29,7 +30,11 @@ struct Gate(TempDir);
 impl Gate {
     fn new(text: &str) -> Gate {
         let gate = Gate(tempdir().unwrap());
-        script(&gate.path("program"), text);
+        for (program, libraries) in [("program", "usr"), ("other", "etc")] {
+            script(&gate.path(program), text);
+            fs::create_dir(gate.path(libraries)).unwrap();
+            fs::write(gate.path(libraries).join("libibverbs.so.1"), "").unwrap();
+        }
         gate
     }
 
@@ -45,9 +50,14 @@ impl Gate {
         self.0.path().join(name)
     }
 
+    /// A switch whose value is a file or folder of this gate.
+    fn switch(&self, key: &str, name: &str) -> String {
+        format!("{key}={}", self.path(name).display())
+    }
+
     fn call(&self, more: &[&str]) -> Call {
-        let switch = format!("program={}", self.path("program").display());
-        let sides = ["gate", "--base", &switch, "--new", &switch];
+        let [base, new] = ["program", "other"].map(|name| self.switch("program", name));
+        let sides = ["gate", "--base", &base, "--new", &new];
         let words = [&sides[..], &["--launches", "12"], more, &["--out"]].concat();
         program(&words).arg(self.path("out"))
     }
@@ -67,9 +77,8 @@ fn unchanged(_: &mut Value, _: u32) {}
 #[test]
 fn equal_sides_end_at_the_first_look_with_a_report() {
     let gate = Gate::against("same.json", unchanged);
-    let switches = "--base env=A==1 --base lib=/usr --new lib=/etc";
-    let switches: Vec<&str> = switches.split(' ').collect();
-    let ran = gate.run(&switches).exits(0);
+    let [usr, etc] = ["usr", "etc"].map(|name| gate.switch("lib", name));
+    let ran = gate.run(&["--base", "env=A==1", "--base", &usr, "--new", &etc]).exits(0);
     assert_eq!(gate.measured(), [6, 6]);
     has(ran.stderr(), ["at most 12 a side", "it is clear"]);
     let order = fs::read_to_string(gate.path("order")).unwrap();
@@ -173,6 +182,31 @@ fn a_side_that_hangs_or_leaves_no_result_is_named() {
     let refused = nowhere.run(&["--new", "lib=/nonexistent"]).exits(2);
     has(refused.stderr(), ["--new lib=/nonexistent: there is no such folder"]);
     assert!(!nowhere.path("out").exists());
+}
+
+#[test]
+fn sides_that_nothing_is_switched_on_are_refused_before_a_launch() {
+    let gate = Gate::new("exit 4");
+    fs::hard_link(gate.path("program"), gate.path("link")).unwrap();
+    fs::create_dir(gate.path("empty")).unwrap();
+    let [one, link] = ["program", "link"].map(|name| gate.switch("program", name));
+    let [usr, again, empty] = ["usr", "usr/../usr", "empty"].map(|name| gate.switch("lib", name));
+    let same = "both sides are the same";
+    for (base, new, words) in [
+        (one.as_str(), link.as_str(), same),
+        (&usr, &again, same),
+        ("env=A=1", "env=A=1", same),
+        ("run=true", "run=true", same),
+        ("env=A=1", &empty, "empty: there is no library in this folder"),
+    ] {
+        let sides = ["gate", "--base", base, "--new", new, "--out"];
+        let ran = program(&sides).arg(gate.path("out")).run().exits(2);
+        has(ran.stderr(), [words, "hint: "]);
+    }
+    let inherits = ["gate", "--new", "env=INHERITED=1", "--out"];
+    let call = program(&inherits).arg(gate.path("out")).env("INHERITED", "1");
+    has(call.run().exits(2).stderr(), [same]);
+    assert!(!gate.path("out").exists());
 }
 
 #[test]

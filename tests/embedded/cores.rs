@@ -115,11 +115,11 @@ fn too_few_cores_are_said_once_at_each_end_and_the_runs_are_whole() {
     assert_eq!(workers(&ended), [[(core, 3); 2]; 2]);
 }
 
-/// What a sweep between three nodes on one core says, and how they polled.
-fn three_nodes_on_one_core(words: &str) -> (Ended, String) {
+/// A sweep between three nodes on one core.
+fn three_nodes_on_one_core(words: &str) -> Ended {
     let host = host();
     let core = host.cores[0];
-    let ended = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let on_one_core = scope.spawn(|| {
             let mut set = CpuSet::new();
             set.set(core);
@@ -128,20 +128,21 @@ fn three_nodes_on_one_core(words: &str) -> (Ended, String) {
             mesh.env(VARIABLE, host.path()).passes()
         });
         on_one_core.join().unwrap()
-    });
-    let poll = ended.json()["cases"][0]["config"]["poll"].as_str().unwrap().to_owned();
-    (ended, poll)
+    })
 }
 
 #[test]
 fn nodes_without_a_core_each_sleep_unless_they_are_to_poll() {
-    let says = "note: 3 nodes share 1 core: their workers sleep";
-    let (ended, poll) = three_nodes_on_one_core("");
-    assert_eq!(poll, "event");
-    ended.says(&[says]);
-    let (asked, busy) = three_nodes_on_one_core("--poll busy");
-    assert_eq!(busy, "busy");
-    assert!(!asked.stderr().contains(says));
+    let says = "3 nodes share 1 core: their workers sleep";
+    let poll = |ended: &Ended| ended.json()["cases"][0]["config"]["poll"].clone();
+    let sleeping = three_nodes_on_one_core("");
+    assert_eq!(poll(&sleeping), "event");
+    sleeping.says(&[&format!("note: {says}")]);
+    let busy = three_nodes_on_one_core("--poll busy");
+    assert_eq!(poll(&busy), "busy");
+    assert!(!busy.stderr().contains(says));
+    let planned = three_nodes_on_one_core("--dry-run");
+    assert!(planned.stdout.contains(says), "{}", planned.stdout);
 }
 
 #[test]

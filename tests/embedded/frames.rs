@@ -19,6 +19,14 @@ fn breaks(server: &Server, words: &str, broken: impl FnOnce(&mut Wire)) {
     wire.is_closed();
 }
 
+/// Has the server connect its end of the case's flow to itself.
+fn connected(wire: &mut Wire, case: &Case) {
+    let mut array = wire.create(case)["arrays"][0].take();
+    array["side"] = json!("initiator");
+    wire.say("run", "connect", &json!([array]));
+    assert_eq!(wire.recv().unwrap()["type"], "ready");
+}
+
 /// It serves the next client, and ends when it is told to.
 fn ends_well(server: Server) {
     server.serves_the_next();
@@ -46,20 +54,33 @@ fn messages_out_of_turn() {
             wire.create(case);
             wire.say("run", "connect", &json!([]));
         }),
-        ("1", "`settle` instead of", |wire, case| {
+        ("1", "`start` instead of `connect`", |wire, case| {
             wire.create(case);
-            wire.say("run", "settle", &json!([]));
+            wire.say("run", "start", &Value::Null);
         }),
-        ("1", "`set_up_begin` instead of", |wire, case| {
-            let mut array = wire.create(case)["arrays"][0].take();
-            array["side"] = json!("initiator");
-            wire.say("run", "connect", &json!([array]));
-            assert_eq!(wire.recv().unwrap()["type"], "ready");
+        ("1", "`set_up_begin` instead of `start or measure`", |wire, case| {
+            connected(wire, case);
             wire.say("set_up", "begin", &Value::Null);
         }),
     ];
     for (qps, words, broken) in rows {
         breaks(&server, words, |wire| broken(wire, &case([("qps", qps)])));
+    }
+    for (steps, words) in [
+        ("stop", "`stop` instead of `start or measure`"),
+        ("start start", "`start` instead of `measure or stop`"),
+        ("start measure stop", "`stop` instead of `ask_clock`"),
+        ("measure ask_clock ask_clock stop", "`stop` instead of `ask_clock or open`"),
+        ("finish finish", "`finish` instead of `ask_qps or run_done`"),
+    ] {
+        breaks(&server, words, |wire| {
+            connected(wire, &case([]));
+            for step in steps.split(' ') {
+                let body = if step == "finish" { json!({"flush": true}) } else { Value::Null };
+                wire.say("run", step, &body);
+                wire.recv();
+            }
+        });
     }
     for (frame, says) in [
         (

@@ -12,7 +12,7 @@ use protocol::{
     failure::RunFailure,
     node_report::{DeviceKind, MemoryOffer},
 };
-pub use verbs::{Faults, PortRequest, Route};
+pub use verbs::{Faults, FaultsError, PortRequest, Route};
 use verbs::{Network, Port, VerbsLibrary, embedded_device, select_or_embedded};
 
 use crate::{

@@ -149,6 +149,10 @@ impl<S> Row<S> {
     /// # Errors
     /// When `text` is none of its values; `settings` are then as before.
     pub fn read(&self, settings: &mut S, text: &str) -> Result<(), SettingError> {
+        if let [b'-', b'0'..=b'9', ..] = text.as_bytes() {
+            let sentence = format!("`{text}` is negative, which no setting takes");
+            return Err(SettingError::Syntax(sentence));
+        }
         (self.read)(settings, text, self)
     }
 

@@ -49,10 +49,10 @@ pub use select::{
 pub use send_ring::{
     ImmediateWrite, PostError, Poster, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate,
 };
-/// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
-pub use softroce::net::Faults;
 /// A recorded packet of the embedded device.
 pub use softroce::net::RecordedPacket;
+/// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
+pub use softroce::net::{Faults, FaultsError};
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
 pub use softroce::wire;

@@ -11,7 +11,7 @@ use clap::{
 };
 
 use machine::threads::CoreList;
-use node::resources::Faults;
+use node::resources::{Faults, FaultsError};
 use plan::{Devices, Factor, HostPort, Nodes, Slo};
 use report::{judge::threshold::Condition, observe::Metric};
 use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
@@ -369,16 +369,12 @@ impl FromStr for FaultsOfDevices {
 
 /// The faults of one device; where a name is not known, with the name that it is near to.
 fn faults_of(text: &str) -> Result<Faults, String> {
-    text.parse().map_err(|error: <Faults as FromStr>::Err| {
-        let mut names = text.split(',').map(|part| {
-            let name = part.split('=').next().unwrap_or_default().trim();
-            name.trim_start_matches("tx.").trim_start_matches("rx.")
-        });
-        let unknown = names.find(|name| !Faults::NAMES.contains(name));
-        match unknown.and_then(|name| nearest(name, &Faults::NAMES)) {
-            Some(meant) => format!("{error}; did you mean `{meant}`?"),
-            None => error.to_string(),
-        }
+    text.parse().map_err(|error: FaultsError| {
+        let meant = match &error {
+            FaultsError::Unknown { name, .. } => nearest(name, &Faults::NAMES),
+            FaultsError::Invalid { .. } => None,
+        };
+        meant.map_or_else(|| error.to_string(), |meant| format!("{error}; did you mean `{meant}`?"))
     })
 }
 

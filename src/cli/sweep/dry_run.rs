@@ -19,11 +19,11 @@ use report::observe::format::{alike, cell, counted};
 use results::text::wrapped;
 use settings::{ROWS, Row, Scope, Settings, Takes, differing};
 
-/// Prints the table on stdout. A reader that closes the pipe early has seen enough: that is no error.
-pub fn print(plan: &RunPlan) -> Result<(), Failure> {
+/// Prints the table on stdout, with what a person should know of the plan. A reader that closes the pipe early has seen enough: that is no error.
+pub fn print(plan: &RunPlan, note: Option<String>) -> Result<(), Failure> {
     let stdout = io::stdout();
     let columns = screen(&stdout).columns;
-    match write(plan, columns, &mut io::BufWriter::new(stdout.lock())) {
+    match write(plan, note, columns, &mut io::BufWriter::new(stdout.lock())) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::failed(format!("cannot write the table: {error}")))
         }
@@ -31,7 +31,12 @@ pub fn print(plan: &RunPlan) -> Result<(), Failure> {
     }
 }
 
-fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()> {
+fn write(
+    plan: &RunPlan,
+    note: Option<String>,
+    columns: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let width = columns.saturating_add(1);
     if flows_are_shown(&plan.options.sweep) {
         write_flows(&plan.options.sweep, out)?;
@@ -39,7 +44,7 @@ fn write(plan: &RunPlan, columns: usize, out: &mut impl Write) -> io::Result<()>
         write_table(&plan.options.sweep.cases, width, out)?;
     }
     writeln!(out)?;
-    for sentence in std::iter::once(footer(plan)).chain(memory(plan)) {
+    for sentence in std::iter::once(footer(plan)).chain(memory(plan)).chain(note) {
         for line in wrapped(&sentence, width) {
             writeln!(out, "{line}")?;
         }

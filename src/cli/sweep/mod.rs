@@ -42,13 +42,13 @@ pub fn execute_until(
     stop: &AtomicBool,
     ranks: Option<Arc<Ranks>>,
 ) -> Result<(), Failure> {
+    let note = allowed_cores().ok().and_then(|cores| plan.fit_to(cores.len()));
     if plan.dry_run {
-        return dry_run::print(&plan);
+        return dry_run::print(&plan, note);
     }
     plan.options.ranks = ranks;
     plan.options.command_line =
         command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
-    let note = allowed_cores().ok().and_then(|cores| plan.fit_to(cores.len()));
     let mut output = Output::open(&plan)?;
     for text in note.into_iter().chain(few_runs(&plan)) {
         output.observers().note(&text);

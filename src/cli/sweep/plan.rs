@@ -29,7 +29,7 @@ use report::{
     show::{csv, json, junit},
 };
 use results::model::ResultFile;
-use settings::{Given, PollMode, Settings};
+use settings::{Given, PollMode, Settings, Stop};
 use statistics::FEWEST_PAIRS;
 
 /// What the command line asks for: a sweep, and what becomes of its figures.
@@ -99,7 +99,12 @@ impl RunPlan {
         }
         let ends = ends(args.host, args.connection, args.endpoint)?;
         if let Ok(cores) = allowed_cores() {
-            fit_on(cores.len(), nodes_here(&sweep.nodes, &ends.target))?;
+            let windows = sweep.cases.iter().filter_map(|case| match case.stop() {
+                Stop::DurationNs(ns) => Some(ns),
+                Stop::MessagesPerQp(_) => None,
+            });
+            let nodes = nodes_here(&sweep.nodes, &ends.target) as usize;
+            fit_on(cores.len(), nodes, windows.min())?;
         }
         let options = SweepOptions {
             servers,
@@ -165,15 +170,32 @@ pub fn nodes_here(nodes: &Nodes, target: &Target) -> u32 {
 /// Nodes that a core can have without each run taking many times as long as it is to measure.
 const MOST_NODES_OF_A_CORE: usize = 16;
 
-/// Refuses so many nodes in this process that nobody would wait for their end.
-fn fit_on(cores: usize, nodes: u32) -> Result<(), Failure> {
-    let most = cores.saturating_mul(MOST_NODES_OF_A_CORE);
-    if nodes as usize <= most {
+/// How much longer a window has to be for each further node of a core. A node keeps a thread busy, its worker or its
+/// device's. At an edge of the window a worker waits for a turn of each other node, up to 3 ms (Linux' base slice), and with
+/// 1 % of the window the edge is missed.
+const WINDOW_OF_A_NODE_NS: u64 = 300_000_000;
+
+/// Refuses so many nodes in this process that nobody would wait for their end, or that no run would count whose window is so
+/// short; `None` where messages are counted.
+fn fit_on(cores: usize, nodes: usize, window_ns: Option<u64>) -> Result<(), Failure> {
+    let of_window = window_ns.map_or(u64::MAX, |ns| 1 + ns / WINDOW_OF_A_NODE_NS);
+    let of_a_core =
+        usize::try_from(of_window).map_or(usize::MAX, |it| it.min(MOST_NODES_OF_A_CORE));
+    // Two ends are what each command has.
+    let most = cores.saturating_mul(of_a_core).max(2);
+    if nodes <= most {
         return Ok(());
     }
+    let further = nodes.div_ceil(cores.max(1)).saturating_sub(1);
+    let longer = if further < MOST_NODES_OF_A_CORE {
+        let needed_ns = WINDOW_OF_A_NODE_NS.saturating_mul(further as u64);
+        format!("measure longer (-D {}ms), ", needed_ns / 1_000_000)
+    } else {
+        String::new()
+    };
     let text = format!("{nodes} nodes in this process are too many for {}", counted(cores, "core"));
     Err(Failure::bad_input(text).with_hint(format!(
-        "give --nodes local:{most} or fewer, or `rocebench serve` on more machines (--nodes HOST,…)"
+        "give --nodes local:{most} or fewer, {longer}or `rocebench serve` on more machines (--nodes HOST,…)"
     )))
 }
 
@@ -403,14 +425,14 @@ impl From<PathBuf> for Sink {
 
 /// A file by what the system knows it by (device and inode), or one to come by its directory and its name there.
 #[derive(PartialEq, Eq)]
-enum Identity {
+pub enum Identity {
     There(u64, u64),
     ToCome(u64, u64, OsString),
 }
 
 impl Identity {
     /// `None` where there is no such directory: writing there will say so.
-    fn new(path: &Path) -> Option<Identity> {
+    pub fn new(path: &Path) -> Option<Identity> {
         if let Ok(facts) = path.metadata() {
             return Some(Identity::There(facts.dev(), facts.ino()));
         }
@@ -609,9 +631,26 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_nobody_would_wait_for_are_refused_with_what_fits() {
-        assert!(fit_on(2, 32).is_ok() && fit_on(0, 0).is_ok());
-        has(fit_on(2, 33).unwrap_err().text(), ["33 nodes", "for 2 cores", "local:32 or fewer"]);
+    fn nodes_whose_runs_would_not_count_or_not_end_are_refused_with_what_fits() {
+        let ms = |count: u64| Some(count * 1_000_000);
+        for (cores, nodes, window_ns) in [
+            (2, 32, None),
+            (0, 0, None),
+            (2, 2, ms(200)),
+            (1, 2, ms(200)),
+            (2, 4, ms(300)),
+            (2, 8, ms(1000)),
+            (2, 32, ms(5000)),
+        ] {
+            assert_eq!(fit_on(cores, nodes, window_ns).map_err(|it| it.text()), Ok(()));
+        }
+        has(fit_on(2, 33, None).unwrap_err().text(), ["33 nodes", "local:32 or fewer, or `"]);
+        has(
+            fit_on(2, 33, ms(9000)).unwrap_err().text(),
+            ["for 2 cores", "local:32 or fewer, or `"],
+        );
+        has(fit_on(2, 3, ms(200)).unwrap_err().text(), ["local:2 or fewer, measure", "-D 300ms"]);
+        has(fit_on(2, 32, ms(1000)).unwrap_err().text(), ["local:8 or", "-D 4500ms"]);
     }
 
     #[test]

@@ -100,24 +100,13 @@ enum State {
         pool: Option<WorkerPool>,
         /// Of each device that the ends use.
         events: Vec<(Arc<Context>, AsyncEvents)>,
+        /// The name of the last message that was obeyed.
+        step: &'static str,
+        /// Its windows have been opened, or set-ups been measured.
+        is_measured: bool,
     },
     /// The workers have ended, and their reports are there.
     Finished,
-}
-
-impl State {
-    /// Names of the messages that may come now, and how long the next one may take.
-    fn expects(&self) -> (&'static str, Duration) {
-        match self {
-            State::Prepared => ("create", SETUP_LIMIT),
-            State::Created { .. } => ("connect", SETUP_LIMIT),
-            State::Running { .. } => (
-                "start, measure, ask_clock, open, stop, settle, set_up_begin or finish",
-                COMMAND_LIMIT,
-            ),
-            State::Finished => ("ask_qps or run_done", ANSWER_LIMIT),
-        }
-    }
 }
 
 impl<'a> Run<'a> {
@@ -192,38 +181,63 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The order of steps: names of the messages that may come now besides `finish`, and how long the next one may take.
+    fn expects(&self) -> (&'static str, Duration) {
+        match self.state {
+            State::Prepared => ("create", SETUP_LIMIT),
+            State::Created { .. } => ("connect", SETUP_LIMIT),
+            State::Running { step, is_measured, .. } => {
+                let next = match step {
+                    "connect" if self.case.is_set_up() => "set_up_begin",
+                    "connect" => "start or measure",
+                    "start" => "measure or stop",
+                    "measure" => "ask_clock",
+                    "ask_clock" => "ask_clock or open",
+                    "open" | "set_up_begin" => "stop",
+                    "stop" => "settle",
+                    "settle" if !is_measured => "measure",
+                    _ => "finish",
+                };
+                (next, COMMAND_LIMIT)
+            }
+            State::Finished => ("ask_qps or run_done", ANSWER_LIMIT),
+        }
+    }
+
     /// Does what the coordinator's next message says, which is `early` if that came already. Returns a message that came
     /// before this was done.
     fn step(&mut self, early: Option<Message>) -> Result<Option<Message>, EarlyEnd> {
-        let (expected, limit) = self.state.expects();
+        let (expected, limit) = self.expects();
+        // A wish to stop alone does not wait for the answer to the step before.
+        let is_early = early.is_some();
         let message = match early {
             Some(message) => message,
             None => self.recv(limit)?,
         };
-        match (&self.state, message) {
-            (State::Prepared, Message::Run(RunMessage::Create)) => self.create()?,
-            (State::Created { .. }, Message::Run(RunMessage::Connect(peers))) => {
-                self.connect(&peers)?;
-            }
-            (State::Running { .. }, Message::Run(RunMessage::Start)) => return self.start(),
-            (State::Running { .. }, Message::Run(RunMessage::Measure)) => return self.count(),
-            (State::Running { .. }, Message::Run(RunMessage::AskClock)) => {
+        let kind = message.kind();
+        if !expected.split(" or ").any(|name| name == kind) || (is_early && kind != "stop") {
+            return Err(self.link.unexpected(expected, &message).into());
+        }
+        if let State::Running { step, is_measured, .. } = &mut self.state {
+            *step = kind;
+            *is_measured |= matches!(kind, "open" | "set_up_begin");
+        }
+        match message {
+            Message::Run(RunMessage::Create) => self.create()?,
+            Message::Run(RunMessage::Connect(peers)) => self.connect(&peers)?,
+            Message::Run(RunMessage::Start) => return self.start(),
+            Message::Run(RunMessage::Measure) => return self.count(),
+            Message::Run(RunMessage::AskClock) => {
                 let clock = self.resources.clock();
                 self.link.send(RunMessage::Clock { ns: clock.ns(clock.raw()) })?;
             }
-            (State::Running { .. }, Message::Run(RunMessage::Open { at_ns, live_latency })) => {
+            Message::Run(RunMessage::Open { at_ns, live_latency }) => {
                 return self.measure(at_ns, live_latency);
             }
-            (State::Running { .. }, Message::Run(RunMessage::Stop)) => return self.drain(),
-            (State::Running { .. }, Message::Run(RunMessage::Settle(peers))) => {
-                return self.settle(&peers);
-            }
-            (State::Running { .. }, Message::SetUp(SetUpMessage::Begin))
-                if self.case.is_set_up() =>
-            {
-                return set_up::measure(self);
-            }
-            (_, other) => return Err(self.link.unexpected(expected, &other).into()),
+            Message::Run(RunMessage::Stop) => return self.drain(),
+            Message::Run(RunMessage::Settle(peers)) => return self.settle(&peers),
+            Message::SetUp(SetUpMessage::Begin) => return set_up::measure(self),
+            other => return Err(self.link.unexpected(expected, &other).into()),
         }
         Ok(None)
     }
@@ -322,7 +336,7 @@ impl<'a> Run<'a> {
         }
         self.link.send(RunMessage::Ready)?;
         self.ends = ends;
-        self.state = State::Running { pool, events };
+        self.state = State::Running { pool, events, step: "connect", is_measured: false };
         Ok(())
     }
 
@@ -642,9 +656,10 @@ impl<'a> Run<'a> {
             doubts: notes.doubts,
         })))?;
         self.ends.clear();
-        let (expected, limit) = self.state.expects();
+        let (expected, limit) = self.expects();
         loop {
-            match self.recv(limit).map_err(|broken| broken.failure(&[]))? {
+            let next = self.link.recv_while_peer_moves(limit, TICK, self.stop, || self.check());
+            match next.map_err(|broken| broken.failure(&[]))?.0 {
                 Message::Run(RunMessage::AskQps { end, from }) => {
                     let qps = rest.get(end as usize).map_or(&[][..], Vec::as_slice);
                     let first = (from as usize).saturating_sub(kept).min(qps.len());

@@ -15,15 +15,13 @@ use provider::Lock;
 use super::common::{Clock, FaultCounts};
 use super::faults::Direction;
 use super::impairment::{Impairment, Transit};
-use super::sockets::{Batch, SendOptions, Socket};
+use super::sockets::{Batch, SendOptions, Socket, known_hop_limit};
 use crate::wire::UDP_PORT;
 
 /// What the kernel counts for a datagram in a receive buffer besides its bytes, about.
 const OVERHEAD_BYTES: usize = 768;
 /// Bytes of IPv4 and UDP headers.
 const HEADER_BYTES: usize = 28;
-/// Of packets that set none.
-const HOP_LIMIT: u8 = 64;
 
 pub struct Fabric {
     now_ns: Arc<AtomicU64>,
@@ -196,10 +194,7 @@ impl Fabric {
         };
         port.leave_link(now_ns);
         let traffic_class = options.traffic_class;
-        let hop_limit = match options.hop_limit {
-            0 => HOP_LIMIT,
-            limit => limit,
-        };
+        let hop_limit = known_hop_limit(options.hop_limit);
         let segment_bytes = options.segment_bytes.map_or(0, usize::from);
         let Some(link) = &mut port.link else {
             return port.put(Datagram {
@@ -272,7 +267,7 @@ impl Attachment {
     pub fn hop_limit(&self) -> io::Result<u8> {
         match self {
             Attachment::Udp(socket) => socket.hop_limit(),
-            Attachment::Fabric(..) => Ok(HOP_LIMIT),
+            Attachment::Fabric(..) => Ok(known_hop_limit(0)),
         }
     }
 

@@ -130,7 +130,7 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// The names of faults, as the hint of a wrong one lists them.
+    /// The names of faults; all but the first three also apply to one direction.
     pub const NAMES: [&str; 13] = [
         "seed",
         "peer",
@@ -148,7 +148,6 @@ impl Faults {
     ];
 
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
-        let unknown = || FaultsError::new(part, remedy::NAME);
         if name == "seed" {
             let seed = value.parse();
             self.seed = seed.map_err(|_| FaultsError::new(part, remedy::SEED))?;
@@ -168,7 +167,7 @@ impl Faults {
             ("tx", _) | ("", "delay" | "rate" | "queue") => (true, false),
             ("rx", _) => (false, true),
             ("", _) => (true, true),
-            _ => return Err(unknown()),
+            _ => return Err(FaultsError::unknown(part, name)),
         };
         let directions = [(transmit, &mut self.transmit), (receive, &mut self.receive)];
         for (_, direction) in directions.into_iter().filter(|(is_named, _)| *is_named) {
@@ -191,7 +190,7 @@ impl Faults {
                     *place.ok_or_else(|| FaultsError::new(part, remedy::MOST_NAMED))? = Some(nth);
                 }
                 "blackhole" => direction.blackhole = Some(period(part, value)?),
-                _ => return Err(unknown()),
+                _ => return Err(FaultsError::unknown(part, kind)),
             }
         }
         Ok(())
@@ -391,25 +390,33 @@ pub fn rate_text(rate: f64) -> String {
     }
 }
 
-/// An invalid text of [`super::Faults`]: the part of it that is wrong, and the right form.
+/// An invalid text of [`super::Faults`], with the part of it that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{part}` {remedy}")]
-pub struct FaultsError {
-    part: String,
-    remedy: &'static str,
+pub enum FaultsError {
+    /// A name that is none of [`Faults::NAMES`].
+    #[error(
+        "`{part}` is not a fault: faults are {}; all but the first three also for one direction, as in `tx.drop=5%` or \
+         `rx.drop=5%`",
+        Faults::NAMES.join(", ")
+    )]
+    Unknown { part: String, name: String },
+    #[error("`{part}` {remedy}")]
+    Invalid { part: String, remedy: &'static str },
 }
 
 impl FaultsError {
-    pub(super) fn new(part: &str, remedy: &'static str) -> FaultsError {
-        FaultsError { part: part.to_owned(), remedy }
+    fn new(part: &str, remedy: &'static str) -> FaultsError {
+        FaultsError::Invalid { part: part.to_owned(), remedy }
+    }
+
+    fn unknown(part: &str, name: &str) -> FaultsError {
+        FaultsError::Unknown { part: part.to_owned(), name: name.to_owned() }
     }
 }
 
 /// How to write what is wrong.
 pub mod remedy {
     pub const NO_VALUE: &str = "has no value: write it as in `drop=5%`";
-    pub const NAME: &str = "is not a fault: faults are seed, peer, down, drop, duplicate, reorder, corrupt, mark, delay, rate, \
-     queue, lose and blackhole, all but seed, peer and down also for one direction, as in `tx.drop=5%` or `rx.drop=5%`";
     pub const PROBABILITY: &str = "is not a probability: give one from 0% to 100%, or from 0 to 1";
     pub const BURST: &str = "is not a length of bursts: give their mean length in packets, from 1, as in `drop=1%/8`; at least \
      one packet arrives after each, so bursts of 8 lose at most 8 of 9";
@@ -532,9 +539,9 @@ mod tests {
         for (text, remedy) in [
             ("drop=5%,dorp=1%", "drop, duplicate"),
             ("zx.drop=1%", "tx.drop"),
-            ("tx.seed=1", "all but seed"),
-            ("rx.peer=::1", "peer and down"),
-            ("tx.down=1s+1s", "peer and down"),
+            ("tx.seed=1", "all but the first three"),
+            ("rx.peer=::1", "seed, peer, down, drop"),
+            ("tx.down=1s+1s", "all but the first three"),
             ("down=1s", "2s+500ms"),
             ("blackhole=1s+soon", "2s+500ms"),
             ("drop=1%/0", "drop=1%/8"),

@@ -31,9 +31,9 @@ pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Ta
 pub use fabric::{Datagram, Fabric};
 pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
 pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
-pub use receiver::{Arrival, Claim, Receiver, Requests, UNKNOWN_HOP_LIMIT, hand_on};
+pub use receiver::{Arrival, Claim, Receiver, Requests, hand_on};
 pub use sockets::{
-    SENDING_SOCKETS, Wakeup, Watched, block_signals, ecn_capable, let_go, now_ns,
+    SENDING_SOCKETS, Wakeup, Watched, block_signals, ecn_capable, known_hop_limit, let_go, now_ns,
     prefer_short_turns,
 };
 pub use transmitter::Transmitter;

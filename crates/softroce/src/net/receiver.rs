@@ -47,7 +47,7 @@ use super::common::{Common, Counters, Tap};
 use super::fabric::Attachment;
 use super::gso_batch::{MAX_GSO_BATCH_PACKETS, icrc_addresses};
 use super::impairment::{Impairment, Transit};
-use super::sockets::{BATCH, Batch, Datagram, Socket, accept_incoming, is_marked};
+use super::sockets::{BATCH, Batch, Datagram, Socket, accept_incoming, is_marked, known_hop_limit};
 use crate::wire::{
     BEHIND_IDENTIFICATION, Bth, ICRC_BYTES, IcrcSeed, ONE, UDP_PORT, as_ipv6, inverse_power,
     multiply,
@@ -55,8 +55,6 @@ use crate::wire::{
 
 /// Bytes of the shortest packet.
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
-/// Time to live of received packets whose own is not told.
-pub const UNKNOWN_HOP_LIMIT: u8 = 64;
 /// Packets after which a call receives no more.
 const ENOUGH: usize = 256;
 
@@ -337,10 +335,7 @@ impl Check {
             source,
             destination: (self.address, UDP_PORT).into(),
             traffic_class: datagram.traffic_class,
-            hop_limit: match datagram.hop_limit {
-                0 => UNKNOWN_HOP_LIMIT,
-                told => told,
-            },
+            hop_limit: known_hop_limit(datagram.hop_limit),
         };
         let packets = datagram.bytes.chunks(segment_bytes);
         let identifications: Vec<u16> = (packets.clone().enumerate())

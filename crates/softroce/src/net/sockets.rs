@@ -39,6 +39,11 @@ impl SendOptions {
     }
 }
 
+/// The hop limit of a packet; for 0, which was not set or is not told, the one that systems usually have.
+pub fn known_hop_limit(hop_limit: u8) -> u8 {
+    if hop_limit == 0 { 64 } else { hop_limit }
+}
+
 pub struct Socket(OwnedFd);
 
 impl From<OwnedFd> for Socket {

@@ -8,7 +8,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::net::{Arrival, UNKNOWN_HOP_LIMIT};
+use crate::net::{Arrival, known_hop_limit};
 use crate::transport::completion_queue::{Attached, Completion, CompletionKind, Status};
 use crate::transport::memory::{self, Access};
 use crate::transport::outbox::{Keep, Outbox, QpWork};
@@ -578,10 +578,7 @@ impl Responder {
 fn global_header(arrival: &Arrival<'_>, destination: IpAddr, payload_bytes: usize) -> [u8; 40] {
     const UDP: u8 = 17;
     let class = arrival.traffic_class;
-    let hops = match arrival.hop_limit {
-        0 => UNKNOWN_HOP_LIMIT,
-        told => told,
-    };
+    let hops = known_hop_limit(arrival.hop_limit);
     // UDP, BTH, DETH and CRC.
     let length = (payload_bytes + 8 + 12 + 8 + 4) as u16;
     let mut header = [0; 40];
