@@ -114,7 +114,7 @@ impl<W: Write> Observer for Lines<W> {
         let _ = writeln!(self.out, "[{number}/{total}] {id}, {}", trial_text(trial));
     }
 
-    fn cases_added(&mut self, cases: &[Case]) {
+    fn runs_added(&mut self, cases: &[Case]) {
         self.time.add(cases);
     }
 
@@ -158,7 +158,7 @@ impl TimeLeft {
         }
     }
 
-    /// There are more cases, of one run each.
+    /// Each of these cases has a run more.
     fn add(&mut self, cases: &[Case]) {
         self.planned += cases.iter().map(measures).sum::<Duration>();
         self.runs += u32::try_from(cases.len()).unwrap_or(u32::MAX);
@@ -403,7 +403,7 @@ impl Observer for Live {
         self.begin(format!("{place} {}", trial_text(trial)), None, TRIAL);
     }
 
-    fn cases_added(&mut self, cases: &[Case]) {
+    fn runs_added(&mut self, cases: &[Case]) {
         self.time.add(cases);
     }
 

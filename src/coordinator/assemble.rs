@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use node::outcome::apart_doubt;
 use plan::{Case, Flow, FlowDevice, Side};
 use protocol::failure::RunFailure;
 use protocol::message::WarmUp;
@@ -10,7 +11,7 @@ use results::model::{
     CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, FlowConfig, FlowResult,
     NodeResult, REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
 };
-use settings::ConnectMode;
+use settings::{ConnectMode, Stop};
 
 use super::links::{Clocks, Furthest, Member, Span, together};
 use super::nodes::Node;
@@ -133,8 +134,9 @@ pub(crate) fn assemble(
         })
     });
     let windows = windows(case, &reports, &learnt.clocks);
+    let of_ends = doubts_of_ends(case, &reports, &learnt.clocks);
     add_counters(nodes, &mut reports, &mut run);
-    add_flows(case, nodes, &mut reports, &mut run);
+    add_flows(case, nodes, &mut reports, of_ends, &mut run);
     add_doubts(nodes, &mut reports, &mut run);
     add_overlap(&windows, &mut run);
     for flow in &mut run.flows {
@@ -207,7 +209,7 @@ fn windows<'c>(
     let mut windows = Vec::new();
     for (node, report) in reports {
         let node = u32::try_from(*node).unwrap_or(u32::MAX);
-        for end in &report.ends {
+        for end in report.ends.iter().filter(|end| end.sent.is_some()) {
             if let Some(flow) = case.flows.get(end.flow as usize)
                 && let Some(span) = end.window_ns.and_then(|ns| clocks.own_time(node, ns))
             {
@@ -216,6 +218,39 @@ fn windows<'c>(
         }
     }
     windows
+}
+
+/// What both ends of each flow doubt, once of a kind, and whether they had too little of their windows together.
+fn doubts_of_ends(
+    case: &Case,
+    reports: &[(usize, NodeReport)],
+    clocks: &Clocks,
+) -> Vec<Vec<Doubt>> {
+    let mut of_flows: Vec<Vec<Doubt>> = vec![Vec::new(); case.flows.len()];
+    for ((flow, doubts), number) in case.flows.iter().zip(&mut of_flows).zip(0..) {
+        let ends: Vec<(usize, &NodeReport, &EndReport)> = reports
+            .iter()
+            .flat_map(|(node, report)| report.ends.iter().map(move |end| (*node, report, end)))
+            .filter(|(.., end)| end.flow == number)
+            .collect();
+        for doubt in ends.iter().flat_map(|(.., end)| &end.doubts) {
+            if !doubts.iter().any(|known| known.kind == doubt.kind) {
+                doubts.push(doubt.clone());
+            }
+        }
+        if matches!(flow.stop(), Stop::DurationNs(_)) && !case.is_set_up() {
+            let with_clocks: Vec<_> = ends
+                .iter()
+                .filter_map(|(node, _, end)| {
+                    Some((*end, *clocks.offset(u32::try_from(*node).ok()?)?))
+                })
+                .collect();
+            let mut devices = ends.iter().flat_map(|(_, report, _)| &report.devices);
+            let is_embedded = devices.any(|device| device.library == "embedded");
+            doubts.extend(apart_doubt(&with_clocks, is_embedded));
+        }
+    }
+    of_flows
 }
 
 /// How much of their windows the flows had together, and a doubt in each of them where that is too little.
@@ -261,8 +296,14 @@ fn add_doubts(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run
     }
 }
 
-/// The figures of each flow, and the workers of each node.
-fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut Run) {
+/// The figures of each flow with what its ends doubt, and the workers of each node.
+fn add_flows(
+    case: &Case,
+    nodes: &[Node],
+    reports: &mut [(usize, NodeReport)],
+    of_ends: Vec<Vec<Doubt>>,
+    run: &mut Run,
+) {
     let mut ends = BTreeMap::new();
     for (node, report) in reports {
         if let Some(result) = result_of(nodes.get(*node), run) {
@@ -273,7 +314,7 @@ fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], r
         );
     }
     let mut flows = run.flows.iter_mut();
-    for (index, flow) in (0..).zip(&case.flows) {
+    for ((index, flow), doubts) in (0..).zip(&case.flows).zip(of_ends) {
         let target = ends.remove(&(index, Side::Target));
         let initiator = ends.remove(&(index, Side::Initiator));
         let both = initiator.as_ref().zip(target.as_ref());
@@ -285,7 +326,7 @@ fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], r
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
         let memory = memory_of_ends(flow, nodes, initiator.as_ref(), target.as_ref());
-        add_sent(forward, initiator);
+        add_sent(forward, initiator, &doubts);
         if let Some(arrived) = there {
             arrived.add_to(forward);
         }
@@ -294,7 +335,7 @@ fn add_flows(case: &Case, nodes: &[Node], reports: &mut [(usize, NodeReport)], r
         if !flow.bidirectional {
             forward.received = target.and_then(|target| target.received);
         } else if let Some(reverse) = flows.next() {
-            add_sent(reverse, target);
+            add_sent(reverse, target, &doubts);
             if let Some(arrived) = back {
                 arrived.add_to(reverse);
             }
@@ -320,7 +361,7 @@ fn memory_of_ends(
         .collect()
 }
 
-fn add_sent(flow: &mut FlowResult, end: Option<EndReport>) {
+fn add_sent(flow: &mut FlowResult, end: Option<EndReport>, doubts: &[Doubt]) {
     match end.map(|end| (end.sent, end.errors)) {
         Some((Some(sent), _)) => {
             *flow = FlowResult {
@@ -329,6 +370,7 @@ fn add_sent(flow: &mut FlowResult, end: Option<EndReport>) {
                 to: std::mem::take(&mut flow.to),
                 ..sent
             };
+            flow.window.doubts.splice(..0, doubts.iter().cloned());
         }
         Some((None, errors)) => flow.totals.errors = errors,
         None => {}
@@ -471,6 +513,8 @@ mod tests {
             outstanding_reads: 0,
             sent: None,
             window_ns: None,
+            shared_ns: None,
+            doubts: Vec::new(),
             received: None,
             receive_queues: None,
             memory: None,

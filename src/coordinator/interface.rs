@@ -123,8 +123,8 @@ pub trait Observer {
     /// The run or the trial has failed. It is over once the nodes that are left have ended it, which takes a while with many
     /// QPs.
     fn failed(&mut self, _failure: &RunFailure) {}
-    /// There will be these cases too, after all others.
-    fn cases_added(&mut self, _cases: &[Case]) {}
+    /// Each of these cases is run once more than was known.
+    fn runs_added(&mut self, _cases: &[Case]) {}
     /// A run is over; `result` has it and all before it.
     fn run_finished(&mut self, _config: &CaseConfig, _run: &Run, _result: &ResultFile) {}
     /// A round of a case and its base is over; `result` has it and all before it.

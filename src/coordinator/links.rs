@@ -374,7 +374,8 @@ impl Clocks {
             .collect()
     }
 
-    fn offset(&self, node: u32) -> Option<&ClockOffset> {
+    /// How far the clock of a node is from the common one.
+    pub(crate) fn offset(&self, node: u32) -> Option<&ClockOffset> {
         let known = self.offsets.iter().find(|(number, _)| *number == node);
         known.map(|(_, offset)| offset)
     }

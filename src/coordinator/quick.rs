@@ -60,7 +60,7 @@ impl Measurer for Passes<'_, '_> {
             .collect();
         self.done += self.pass.len();
         self.sweeper.total += self.pass.len();
-        self.sweeper.observer.cases_added(&self.pass);
+        self.sweeper.observer.runs_added(&self.pass);
         (0..self.pass.len()).collect()
     }
 

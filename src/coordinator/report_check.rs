@@ -172,7 +172,7 @@ fn check_sent(flow: &Flow, end: &EndReport, sent: &FlowResult, is_set_up: bool) 
     }
     ensure_same("messages", totals.messages, "its QPs have", sum_of(sent, |qp| qp.messages))?;
     ensure_same("bytes", totals.bytes, "its QPs have", sum_of(sent, |qp| qp.bytes))?;
-    let is_off = sent.window.has_doubt(DoubtKind::WindowLength);
+    let is_off = end.doubts.iter().any(|doubt| doubt.kind == DoubtKind::WindowLength);
     let rates_differ_by = match flow.stop() {
         // Its windows are those of a phase, as long as the set-ups take.
         _ if is_set_up => None,

@@ -130,9 +130,7 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
             against::run_case(sweeper, index, case, against, perftest_version)?;
             continue;
         }
-        for number in 1..=sweep.runs() {
-            sweeper.run(index, case, number, sweep.runs())?;
-        }
+        sweeper.run_case(index, case)?;
         if let Some(searches) = &sweeper.options.searches {
             search::run_case(sweeper, index, case, searches)?;
         }

@@ -99,6 +99,24 @@ impl Sweeper<'_> {
         own.map_err(StopReason::from)
     }
 
+    /// Does the runs of a case, and one more for each in doubt, up to twice as many.
+    pub(super) fn run_case(&mut self, index: usize, case: &Case) -> Result<(), StopReason> {
+        let mut runs = self.sweep.runs();
+        let mut number = 1;
+        while number <= runs {
+            self.run(index, case, number, runs)?;
+            let run = self.outcome.result.cases.get(index).and_then(|entry| entry.runs.last());
+            let is_doubtful =
+                run.is_some_and(|run| matches!(standing::of_run(run), Standing::Doubtful(_)));
+            if is_doubtful && runs < self.sweep.most_runs() {
+                runs += 1;
+                self.observer.runs_added(std::slice::from_ref(case));
+            }
+            number += 1;
+        }
+        Ok(())
+    }
+
     /// Does run `number` of a case, and records it; what the ends of its first flow agreed on, if they came that far.
     pub(crate) fn run(
         &mut self,

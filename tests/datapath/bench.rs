@@ -2,11 +2,11 @@
 //! order that follows from a seed, the device's servers take the times that the test sets, and time passes only from one
 //! event to the next. What is measured is therefore exact: the expected value is computed from what the device served.
 
-use node::outcome::end_report;
+use node::outcome::{apart_doubt, end_report};
 use std::ops::Range;
 use std::sync::Arc;
 
-use datapath::{Phase, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
+use datapath::{Phase, Shared, SteppedThread, SteppedThreads, WindowEdges, WorkerReport};
 use metrics::latency::{Clock, Digits, Recorder, VirtualTime};
 use metrics::timeline::MOST_COUNTS;
 use metrics::{QpTimeline, Timeline};
@@ -16,7 +16,9 @@ use node::threads::NodeThreads;
 use null_verbs::loopback::{self, Served, ServiceTimes, Serving};
 use plan::{Case, Flow, Side};
 use protocol::endpoints::Endpoints;
+use protocol::handshake::ClockOffset;
 use protocol::node_report::EndReport;
+use results::model::DoubtKind;
 use settings::{Settings, TimeSpan};
 
 use crate::loopback_node::{Choices, Pair, Rest, Steer, WorkerError, port};
@@ -392,18 +394,27 @@ pub struct Over {
 impl Over {
     /// What the client's node reports.
     pub fn report(self) -> EndReport {
-        let (objects, shared, reports) = self.rest.client;
-        let end = FlowEnd {
-            number: 0,
-            flow: Flow::forward(shared.flow().clone()),
-            side: Side::Initiator,
-            shared,
-            objects,
-            reports,
+        self.doubted().0
+    }
+
+    /// The same, and what is doubted of the flow by both nodes and of both together.
+    pub fn doubted(self) -> (EndReport, Vec<DoubtKind>) {
+        let Rest { client, server, .. } = self.rest;
+        let report = |(objects, shared, reports): (_, Arc<Shared>, _), side, sampled| {
+            let flow = Flow::forward(shared.flow().clone());
+            let end = FlowEnd { number: 0, flow, side, shared, objects, reports };
+            end_report(&end, sampled, &self.clock)
         };
         let sampled =
             self.sampled.unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });
-        end_report(&end, Some(sampled), &self.clock)
+        let ends =
+            [report(client, Side::Initiator, Some(sampled)), report(server, Side::Target, None)];
+        let same_clock = ClockOffset { offset_ns: 0, uncertainty_ns: 0 };
+        let apart = apart_doubt(&ends.each_ref().map(|end| (end, same_clock)), false);
+        let doubts = ends.iter().flat_map(|end| &end.doubts).chain(&apart);
+        let kinds = doubts.map(|doubt| doubt.kind).collect();
+        let [of_client, _] = ends;
+        (of_client, kinds)
     }
 }
 

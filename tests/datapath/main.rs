@@ -6,6 +6,7 @@ mod bench;
 mod buffers;
 mod by_hand;
 mod deaths;
+mod edges;
 mod errors;
 mod flows;
 mod limits;

@@ -53,7 +53,7 @@ tx-depth=16 | 100 each | away 38650..41000 | 39 0 | 0 0 | 1600 100*39 | 100*40 |
 # finds room that there may have been all that time: the queue was not full, and who waited was late by as much: 6,100 who
 # was planned before, then 5,500 … 500. Number 7 is posted at 9,000, so that number 10, the first in the window, is done at
 # 17,000, the others 2,000 later each. Done in it: 500, 2,500, what is seen at 9,000, and 11,000 … 39,000.
-tx-depth=1 | 2000 each | away 3000..9000 | 18 0 | 40 33900 | 16500..55500/1000 | 2000*40 | 6100*3 5500 4500 3500 2500 1500 500 0*31 | kept
+tx-depth=1 | 2000 each | away 3000..9000 | 18 0 | 40 33900 | 16500..55500/1000 | 2000*40 | 6100*3 5500 4500 3500 2500 1500 500 0*31 | overloaded
 # A worker that looks each 5,000 posts one at a time: 10,000 to 35,000 are six in its window of 30,000, and it was away for all
 # of that: no message waited for room. Whether the device could have done more nobody can tell.
 tx-depth=1 | 100 each, looks 5000 | - | 6 0 | 0 0 | ? | ? | ? | schedule not kept, workers away
@@ -147,37 +147,38 @@ const SEEDS: u64 = 200;
 /// A server of `service_ns`.
 fn load_of(
     seed: &mut Seed,
+    arrivals: Arrivals,
     (rate, depth): (u64, u32),
     (service_ns, window_ns): (u64, u64),
 ) -> Load {
-    let case = case_of(Settings {
-        arrivals: Arrivals::Poisson,
-        tx_depth: depth,
-        ..at_rate(seed, rate, window_ns)
-    });
+    let case = case_of(Settings { arrivals, tx_depth: depth, ..at_rate(seed, rate, window_ns) });
     let set_up = seed.bench(&case, constant(service_ns, false));
     let (_, over) = measured(&set_up, (100 * MS, window_ns), |_| {});
     over.report().sent.unwrap().load.unwrap()
 }
 
-/// A share of 4 / sqrt(n) that is missing of n messages is no chance: whatever the queues hold.
+/// A share of 4 / sqrt(n) that is missing of n messages is no chance, and with fixed arrivals 1 / sqrt(n): whatever the queues
+/// hold.
 #[test]
 fn a_server_is_overloaded_whatever_its_queues_hold_and_none_is_by_chance() {
     const SERVED: u64 = 2_000;
     let service_ns = SECOND / SERVED;
-    for (rate, depth, window_ns, seeds, expected) in [
+    for (arrivals, rate, depth, window_ns, seeds, expected) in [
         // 20 % more than it can, behind a queue that holds all of the backlog, most of it, or none.
-        (2_400, 8_192, 2 * SECOND, 5, LoadVerdict::Overloaded),
-        (2_400, 64, 2 * SECOND, 5, LoadVerdict::Overloaded),
-        (2_400, 1, 2 * SECOND, 5, LoadVerdict::Overloaded),
-        (2_200, 512, 5 * SECOND, 5, LoadVerdict::Overloaded),
+        (Arrivals::Poisson, 2_400, 8_192, 2 * SECOND, 5, LoadVerdict::Overloaded),
+        (Arrivals::Poisson, 2_400, 64, 2 * SECOND, 5, LoadVerdict::Overloaded),
+        (Arrivals::Poisson, 2_400, 1, 2 * SECOND, 5, LoadVerdict::Overloaded),
+        (Arrivals::Poisson, 2_200, 512, 5 * SECOND, 5, LoadVerdict::Overloaded),
         // 100 messages of a server with two thirds of its time free, of which 2 or 3 may be left at the end.
-        (600, 1, 167 * MS, 200, LoadVerdict::Kept),
-        (1_900, 64, SECOND, 20, LoadVerdict::Kept),
-        (2_000, 64, SECOND, 20, LoadVerdict::Kept),
+        (Arrivals::Poisson, 600, 1, 167 * MS, 200, LoadVerdict::Kept),
+        (Arrivals::Poisson, 1_900, 64, SECOND, 20, LoadVerdict::Kept),
+        (Arrivals::Poisson, 2_000, 64, SECOND, 20, LoadVerdict::Kept),
+        // 2 % more than it can, of 2,500 messages at equal distances; the rate that it can is kept.
+        (Arrivals::Fixed, 2_050, 64, 1_250 * MS, 1, LoadVerdict::Overloaded),
+        (Arrivals::Fixed, 2_000, 64, 1_250 * MS, 1, LoadVerdict::Kept),
     ] {
         for_seeds(seeds, |seed| {
-            let load = load_of(seed, (rate, depth), (service_ns, window_ns));
+            let load = load_of(seed, arrivals, (rate, depth), (service_ns, window_ns));
             assert_eq!(load.verdict, expected, "{rate} {depth}: {load:?}");
         });
     }
@@ -189,8 +190,8 @@ fn percentiles_that_are_the_workers_own_lateness_are_not_told() {
     const WINDOW_NS: u64 = 6 * SECOND;
     let not_kept = (LoadVerdict::NotKept, Some(NotKeptBy::Lateness));
     for (times, away_ns, has_percentiles, expected) in [
-        // 7,200, 96, 24 and 4 of 12,000 messages are late.
-        (6, 600 * MS, None, not_kept),
+        // 7,200, 96, 24 and 4 of 12,000 messages are late. Of the first ones more than √12,000 are not done by the end.
+        (6, 600 * MS, None, (LoadVerdict::NotKept, Some(NotKeptBy::Away))),
         (4, 12 * MS, Some([true, false, false]), not_kept),
         (1, 12 * MS, Some([true, true, false]), not_kept),
         (1, 2 * MS, Some([true; 3]), (LoadVerdict::Kept, None)),

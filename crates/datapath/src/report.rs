@@ -23,6 +23,8 @@ pub struct WorkerReport {
     /// For how long it was away within its window, in raw clock units: the times between two looks at its CQs that are longer
     /// than a pass. Where a pass takes so long, the thread's CPU time tells that it worked.
     pub away_raw: u64,
+    /// Raw clock readings between which it saw no completion for the longest time of its window; `None` where that is short.
+    pub stall_raw: Option<(u64, u64)>,
     /// CPU time of the thread in the window, for all of its flows.
     pub cpu_seconds: f64,
     /// Polls of a CQ in the window.

@@ -151,7 +151,7 @@ impl MemoryNeeds {
         nodes: &[(u32, DeviceKind)],
     ) -> Option<(&'s Case, MemoryNeeds)> {
         let of_a_pass: u64 = sweep.cases.iter().map(result_bytes).sum();
-        let results = of_a_pass.saturating_mul(sweep.runs().into());
+        let results = of_a_pass.saturating_mul(sweep.most_runs().into());
         let (case, needs) = sweep
             .cases
             .iter()

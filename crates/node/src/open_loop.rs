@@ -5,7 +5,7 @@ use metrics::{Clock, latency::Recorder};
 use results::model::{
     Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
 };
-use settings::Settings;
+use settings::{Arrivals, Settings};
 use statistics::gaps_p_value;
 
 use crate::{outcome::away_part, run::FlowEnd};
@@ -32,6 +32,7 @@ const REMEDY: &str =
 pub(crate) struct OpenLoop<'a> {
     workers: Vec<&'a WorkerLoad>,
     asked_per_second: f64,
+    arrivals: Arrivals,
     /// Length of the window that was planned; `None` if it ended with something else.
     planned_seconds: Option<f64>,
     /// The part of their windows for which the workers were away.
@@ -51,6 +52,7 @@ impl<'a> OpenLoop<'a> {
         Some(OpenLoop {
             workers: loads.collect(),
             asked_per_second,
+            arrivals: flow.arrivals,
             planned_seconds: length.filter(|_| is_timed),
             away_part: away_part(&end.reports, clock),
         })
@@ -123,7 +125,7 @@ impl<'a> OpenLoop<'a> {
         };
         let missing_per_second = load.offered_per_second - load.achieved_per_second;
         let missing = missing_per_second * self.planned_seconds.unwrap_or(seconds);
-        let is_overload = Load::is_overload(offered as f64, missing);
+        let is_overload = Load::is_overload(self.arrivals, offered as f64, missing);
         let late = latency.zip(lateness).and_then(|(all, late)| spoilt(all, late));
         let why = if is_overload && missing <= self.away_part * offered as f64 {
             Some((NotKeptBy::Away, self.away(missing)))

@@ -99,7 +99,7 @@ mod tests {
         let sweep = sweep(64, &[]);
         check(&sweep).unwrap();
         assert_eq!((sweep.cases.len(), most_of(&sweep)), (126, 126));
-        let windows = sweep.longest().unwrap() * 2;
+        let windows = sweep.longest(1).unwrap() * 2;
         assert_eq!(windows, Duration::from_millis(252 * 400));
         let besides = Duration::from_millis(600) * 252;
         assert!(windows + besides < Duration::from_secs(5 * 60));

@@ -68,6 +68,14 @@ impl Sweep {
         self.cases.first().map_or(1, |case| case.runs)
     }
 
+    /// How often each case is run at most: where it is several times, runs whose figures do not count are made up for.
+    pub fn most_runs(&self) -> u32 {
+        match self.runs() {
+            1 => 1,
+            runs => 2 * runs,
+        }
+    }
+
     /// The most workers that any case has at a node.
     pub fn max_workers(&self) -> u32 {
         self.cases
@@ -80,9 +88,9 @@ impl Sweep {
             .unwrap_or(0)
     }
 
-    /// The longest that all runs' warm-ups and measurements take together, connecting and draining
+    /// The longest that warm-ups and measurements of so many runs of each case take together, connecting and draining
     /// not counted; `None` when runs end after a number of messages.
-    pub fn longest(&self) -> Option<Duration> {
+    pub fn longest(&self, runs: u32) -> Option<Duration> {
         let one_round =
             self.cases.iter().try_fold(Duration::ZERO, |sum, case| match case.stop() {
                 Stop::DurationNs(ns) => Some(
@@ -91,7 +99,7 @@ impl Sweep {
                 ),
                 Stop::MessagesPerQp(_) => None,
             })?;
-        Some(one_round.saturating_mul(self.runs()))
+        Some(one_round.saturating_mul(runs))
     }
 }
 

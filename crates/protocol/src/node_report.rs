@@ -78,8 +78,15 @@ pub struct EndReport {
     pub outstanding_reads: u8,
     /// What it sent, wrote or read; the coordinator knows the names.
     pub sent: Option<FlowResult>,
-    /// When the window of that opened and closed, by the node's clock in nanoseconds.
+    /// When the first of its workers opened its window, and the last one closed its, by the node's clock in nanoseconds; `None`
+    /// of an end whose window neither has a duration nor is of what it sent.
     pub window_ns: Option<(u64, u64)>,
+    /// When the last worker opened its window, and the first one closed its.
+    #[serde(default)]
+    pub shared_ns: Option<(u64, u64)>,
+    /// Reasons to doubt what its workers saw, and so the flow.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// What it received in its own window; `None` if it posts no receives.
     pub received: Option<Received>,
     /// Its receive queues and their memory; `None` if it posts no receives.
@@ -360,6 +367,8 @@ mod tests {
             outstanding_reads: 16,
             sent: Some(FlowResult { qps: (0..qps).map(qp).collect(), ..FlowResult::default() }),
             window_ns: Some((u64::MAX, u64::MAX)),
+            shared_ns: Some((u64::MAX, u64::MAX)),
+            doubts: Vec::new(),
             received: None,
             receive_queues: None,
             memory: None,

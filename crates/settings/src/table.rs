@@ -366,7 +366,7 @@ settings! {
     warmup: Warmup = Warmup::AUTO => {
         flag: "warmup", heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "auto:5s",
     }
-    /// Runs of each case, with fresh QPs
+    /// Runs of each case, with fresh QPs; of several, doubtful ones are measured again
     runs: u32 = 1 => {
         flag: "runs", heading: RUN, scope: Scope::Case, default: "1", range: (1, 1_000), may_differ: true,
     }

@@ -74,7 +74,11 @@ fn footer(plan: &RunPlan) -> String {
             Searches::MOST_TRIALS
         );
     } else if sweep.runs() > 1 {
-        text += &format!(" x {}", counted(sweep.runs() as usize, "run"));
+        text += &format!(
+            " x {} (at most {}: one that does not count is measured again)",
+            counted(sweep.runs() as usize, "run"),
+            sweep.most_runs()
+        );
     }
     if let Some(case) = sweep.cases.first() {
         text += &format!(", {} each after a warm-up of {}", case.stop_text(), case.warmup);
@@ -87,9 +91,9 @@ fn footer(plan: &RunPlan) -> String {
         (Some(against), _) => longest_of_pairs(sweep, against),
         (None, Some(searches)) => longest_of_searches(sweep, searches),
         (None, None) => match &plan.options.beside {
-            Some(rounds) => sweep.longest().map(|span| span / sweep.runs() * rounds.most),
+            Some(rounds) => sweep.longest(rounds.most),
             // All cases take as long.
-            None => sweep.longest().map(|span| {
+            None => sweep.longest(sweep.most_runs()).map(|span| {
                 let [further, cases] = [further, cases].map(|it| u32::try_from(it).unwrap_or(1));
                 span.saturating_add((span / cases.max(1)).saturating_mul(further))
             }),
@@ -160,15 +164,15 @@ fn programs(sweep: &Sweep) -> Vec<&'static str> {
 
 /// As [`Sweep::longest`], with all trials that there may be.
 fn longest_of_searches(sweep: &Sweep, searches: &Searches) -> Option<Duration> {
-    let closed = sweep.longest()?;
+    let closed = sweep.longest(sweep.most_runs())?;
     let trials = u32::try_from(searches.goals.len()).ok()? * Searches::MOST_TRIALS;
-    let once = searches.as_sweep(sweep).longest()? / sweep.runs();
+    let once = searches.as_sweep(sweep).longest(1)?;
     Some(closed.saturating_add(once.saturating_mul(trials)))
 }
 
 /// As [`Sweep::longest`], of all pairs that there may be; `None` where perftest counts messages.
 fn longest_of_pairs(sweep: &Sweep, against: &Against) -> Option<Duration> {
-    let once = sweep.longest()? / sweep.runs();
+    let once = sweep.longest(1)?;
     let theirs = sweep.cases.iter().map(measuring).sum::<Option<Duration>>()?;
     Some(once.saturating_add(theirs).saturating_mul(against.max_pairs))
 }

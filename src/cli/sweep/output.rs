@@ -304,9 +304,9 @@ impl Observer for Observers<'_> {
         }
     }
 
-    fn cases_added(&mut self, cases: &[Case]) {
+    fn runs_added(&mut self, cases: &[Case]) {
         for observer in &mut self.0 {
-            observer.cases_added(cases);
+            observer.runs_added(cases);
         }
     }
 

@@ -3,10 +3,12 @@
 //! All workers know the instants of the edges ([`WindowEdges`]). If a worker is kept from its core over an edge, nobody can
 //! tell on which side of the edge the completions belong that piled up meanwhile. A worker that was present opens and
 //! closes its window at its last look before the edge, with its counts at that time. A worker that was absent over
-//! the start opens it after taking what piled up. Each worker's messages are divided by its own window. The backlog
-//! of an absence may arrive for as long again as the absence lasted, so an absence that ended that close to an edge
-//! counts as an absence over it. How long the worker was absent in its window is told too: who was away for long saw less
-//! than there was to see.
+//! the start opens it after taking what piled up; an open loop, which posts later what it missed, at its last look before.
+//! Each worker's messages are divided by its own window, so that its rate is right whenever that opens and closes. What
+//! others did without it is not: the coordinator doubts a flow whose workers, at both ends, had too little of their windows
+//! together. The backlog of an absence may arrive for as long again as the absence lasted, so an absence that ended that
+//! close to the opening counts as an absence over it. How long the worker was absent in its window is told too: who was
+//! away for long saw less than there was to see.
 
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
@@ -53,6 +55,31 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     pub(super) fn attend(&mut self) {
         let now_raw = self.shared.clock.raw();
         self.look(now_raw);
+        self.found_nothing(now_raw);
+    }
+
+    /// Called after a look at this time that found nothing.
+    #[inline]
+    pub(super) fn found_nothing(&mut self, now_raw: u64) {
+        if now_raw.saturating_sub(self.window.seen_raw) > self.window.longest_stall_raw {
+            self.stands_still(now_raw);
+        }
+    }
+
+    /// Keeps the time since the last completion, if it is the longest in the window.
+    #[cold]
+    fn stands_still(&mut self, now_raw: u64) {
+        let Some(start_raw) =
+            self.window.start_raw.filter(|_| self.window.state == WindowState::Open)
+        else {
+            return;
+        };
+        let from_raw = self.window.seen_raw.max(start_raw);
+        let length_raw = now_raw.saturating_sub(from_raw);
+        if length_raw > self.window.longest_stall_raw {
+            self.window.longest_stall_raw = length_raw;
+            self.window.stall_raw = Some((from_raw, now_raw));
+        }
     }
 
     /// Records a look at the CQs, before counting what it found.
@@ -73,6 +100,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         // A window that ends meanwhile ends at the last look, before this.
         if self.window.state == WindowState::Open && now_raw < self.window.edge_raw {
             self.window.away_raw += absence.length_raw;
+            self.stands_still(now_raw);
         }
         if absence.length_raw > self.window.late_raw
             && absence.reach_raw() > self.window.absence.reach_raw()
@@ -99,6 +127,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             }
             self.look(now_raw);
         }
+        self.stands_still(now_raw);
         self.window.attended_raw = now_raw;
     }
 
@@ -108,7 +137,11 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         match self.window.state {
             WindowState::Ahead => {
                 let opens_raw = self.window.edge_raw;
-                let away_raw = self.away_over(opens_raw, now_raw);
+                let away_raw = if FEED == feed::PLANNED && self.window.absence.end_raw == now_raw {
+                    0
+                } else {
+                    self.away_over(opens_raw, now_raw)
+                };
                 if away_raw <= self.window.late_raw {
                     self.window.unattended_raw[0] = away_raw;
                     // It begins at the last look, so that it has the time since.
@@ -119,6 +152,8 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                     return self.open_window();
                 }
                 self.window.state = WindowState::CatchingUp;
+                // Then nothing is left of the backlog.
+                self.window.give_up_raw = self.window.give_up_raw.min(now_raw + away_raw);
                 self.window.edge_raw = NEVER;
                 self.window.seen_before = self.counts.seen();
                 // The current pass began before the edge.
@@ -295,6 +330,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             window_raw: self.window.start_raw.zip(self.window.end_raw),
             unattended_raw: self.window.unattended_raw,
             away_raw: self.window.away_raw,
+            stall_raw: self.window.stall_raw,
             cpu_seconds: self.window.cpu_seconds,
             polls: self.window.polls,
             empty_polls: self.window.empty_polls,

@@ -109,6 +109,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
         let now_raw = self.pace.stamp_raw;
         self.look(now_raw);
+        if most_found == 0 {
+            self.found_nothing(now_raw);
+        }
         if !matches!(self.mode, Mode::Run | Mode::Close) {
             return;
         }

@@ -78,6 +78,10 @@ pub(super) struct Window {
     pub(super) away_after_raw: u64,
     /// For how long it was away while the window was open.
     pub(super) away_raw: u64,
+    /// The longest time of the window without a completion, from the last one to the last look before the next, and its length; at
+    /// first the least length that is told.
+    pub(super) stall_raw: Option<(u64, u64)>,
+    pub(super) longest_stall_raw: u64,
     /// When the current pass over the CQs began, and whether one of its batches was full.
     pub(super) pass_began_raw: u64,
     pub(super) pass_was_full: bool,
@@ -107,6 +111,8 @@ impl Window {
             late_raw: late_raw(clock, stop),
             away_after_raw: away_after_raw(clock, stop),
             away_raw: 0,
+            stall_raw: None,
+            longest_stall_raw: clock.raw_after(0, AWAY_NS),
             give_up_raw: NEVER,
             pass_began_raw: 0,
             pass_was_full: false,

@@ -87,7 +87,7 @@ impl CreatedEnd {
 
 impl FlowEnd {
     /// Whether its window has a duration.
-    pub(super) fn is_timed(&self) -> bool {
+    pub(crate) fn is_timed(&self) -> bool {
         matches!(self.flow.stop(), Stop::DurationNs(_))
     }
 

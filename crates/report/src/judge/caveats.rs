@@ -4,13 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Finding, Severity, Subject};
-use super::problems::{Affected, runs};
-use crate::observe::{Observed, format::exact};
+use super::problems::{self, Affected, runs};
+use crate::observe::{
+    Observed,
+    format::{counted, exact},
+    standing,
+};
 use results::model::{Device, Load, ResultFile, Run, saturating_sum};
 use settings::listed;
 
 /// Each finds things of one kind.
 const OF_RESULT: &[fn(&ResultFile) -> Vec<Finding>] = &[
+    measured_again,
     full_send_queues,
     never_sent,
     exchanges,
@@ -34,6 +39,21 @@ fn caveat(id: &'static str, subject: Subject, text: String) -> Finding {
 
 fn loads(run: &Run) -> impl Iterator<Item = &Load> {
     run.flows.iter().filter_map(|flow| flow.load.as_ref())
+}
+
+/// How many runs count where others were in doubt and measured again.
+fn measured_again(result: &ResultFile) -> Vec<Finding> {
+    let cases = result.cases.iter().filter(|case| problems::measured_again(case) > 0);
+    let again: usize = cases.clone().map(problems::measured_again).sum();
+    if again == 0 {
+        return Vec::new();
+    }
+    let count = cases.flat_map(|case| &case.runs).filter(|run| standing::run_counts(run)).count();
+    let verb = if count == 1 { "counts" } else { "count" };
+    let were = if again == 1 { "was" } else { "were" };
+    let text = format!("{} {verb}, {again} {were} measured again.", counted(count, "run"));
+    let finding = caveat("measured_again", Subject::default(), text);
+    vec![finding.with("count", count).with("again", again)]
 }
 
 /// Runs whose messages met a full send queue. The system causes this wait: latency includes it.

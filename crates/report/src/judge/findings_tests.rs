@@ -171,6 +171,11 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         let doubts = kinds.iter().copied().map(doubt).collect();
         changed(|run| run.flows[0].window.doubts = doubts)
     };
+    let mut again = doubts(&[DoubtKind::EdgeMissed]);
+    let doubted = &mut again.cases[0];
+    doubted.config.settings.runs = 4;
+    let sound = with(&doubted.runs[0], "flows/0/window/doubts=[]");
+    doubted.runs.extend([sound.clone(), sound]);
     let several = changed(|run| {
         run.path_events = with_events(&[Resent]).cases[0].runs[0].path_events.clone();
         run.flows[0].window.warmup_steady = Some(false);
@@ -187,6 +192,7 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         ("a message failed", at("flows/0/totals/errors=1")),
         ("the user stopped a run", at("complete=false; interrupted=true")),
         ("a run is in doubt", doubts(&[DoubtKind::EdgeMissed, DoubtKind::EdgeMissed])),
+        ("a run in doubt was measured again", again),
         (
             "more was offered than served",
             changed(|run| run.flows[0].load = load_of(LoadVerdict::Overloaded)),

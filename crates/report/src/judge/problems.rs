@@ -153,9 +153,24 @@ fn failed(runs: &[Ran<'_>]) -> Option<Finding> {
     Some(bad.problem("failed_runs", format!("{bad} failed"), hint.unwrap_or_default()))
 }
 
-/// Runs whose rates are in doubt count nowhere.
+fn is_doubtful(run: &Run) -> bool {
+    matches!(standing::of_run(run), Standing::Doubtful(_))
+}
+
+/// How many runs of a case were measured again, because others were in doubt.
+pub(super) fn measured_again(case: &CaseResult) -> usize {
+    match case.config.settings.runs as usize {
+        runs @ 2.. if case.comparison.is_none() => case.runs.len().saturating_sub(runs),
+        _ => 0,
+    }
+}
+
+/// Runs whose rates are in doubt count nowhere. It is no problem where each was measured again.
 fn unreliable(runs: &[Ran<'_>]) -> Option<Finding> {
-    let bad = Affected::new(runs, |run| matches!(standing::of_run(run), Standing::Doubtful(_)))?;
+    let bad = Affected::with_gravity(runs, |case, run| {
+        let doubtful = case.runs.iter().filter(|run| is_doubtful(run)).count();
+        (is_doubtful(run) && doubtful > measured_again(case)).then_some(0.0)
+    })?;
     let doubts = LeftOut::new(bad.runs().map(standing::of_run)).doubtful;
     let (worst, _) = doubts.iter().max_by_key(|(doubt, count)| (**count, Reverse(**doubt)))?;
     let reason = standing::reason(*worst);

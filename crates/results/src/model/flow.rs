@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::ser::{Error as _, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use settings::names;
+use settings::{Arrivals, names};
 use statistics::{is_starved, shares};
 
 use super::config::FlowConfig;
@@ -476,7 +476,8 @@ pub struct Timeline {
     /// Messages whose completions were seen in each interval.
     #[serde(serialize_with = "in_one_line")]
     pub messages: Vec<u64>,
-    /// Longest time without a completion, in seconds, to the precision of an interval; 0 if every interval has one.
+    /// Longest time without a completion, in seconds; 0 if it is below 0.5 ms. Of several workers it may be more, by less than
+    /// two intervals.
     pub longest_stall_seconds: Option<f64>,
 }
 
@@ -548,11 +549,12 @@ names! {
     DoubtKind {
         /// A quota of CPU time (`cpu.max`) stopped threads of a node for 2 % of the window or more, summed over CPUs.
         CpuQuota = "CPU quota",
-        /// The window was at least 2 % longer or shorter than requested.
+        /// The window was at least 10 % longer or shorter than requested.
         WindowLength = "window length",
-        /// A worker did not look at its CQs when the window opened or closed.
+        /// The workers of the flow, at both ends, had less than 99 % of their windows together, or 95 % on the embedded device; or
+        /// one of an open loop posted in the window what it had missed before.
         EdgeMissed = "edge missed",
-        /// A worker of a closed loop was away for 2 % of the window or more, and posted nothing meanwhile.
+        /// A worker of a closed loop was away for 1 % of the window or more, and posted nothing meanwhile.
         WorkerAway = "worker away",
         /// Throughput rose or fell through the window.
         Drift = "drift",
@@ -604,16 +606,23 @@ pub struct Load {
 /// The part of what was planned that may be missing.
 const MISSING: f64 = 0.01;
 
-/// Standard deviations of a Poisson count that may be missing.
+/// Standard deviations of the backlog's walk that may be missing.
 const DEVIATIONS: f64 = 4.0;
+
+/// By how much service times of a device scatter about their mean, at most: the standard deviation as a part of it.
+const SERVICE_DEVIATION: f64 = 0.25;
 
 impl Load {
     /// Whether a flow is overloaded: of its `planned` messages, `missing` did not complete in the window, so its backlog grew
     /// by so many. If a server just keeps up with Poisson arrivals (load 1, fixed service times), its backlog is a random
     /// walk, and grows by more than four times the square root of its steps once in 15,000 windows; at any lower load less
-    /// often.
-    pub fn is_overload(planned: f64, missing: f64) -> bool {
-        missing > (MISSING * planned).max(DEVIATIONS * planned.sqrt())
+    /// often. With fixed arrivals only service times make it walk, by smaller steps.
+    pub fn is_overload(arrivals: Arrivals, planned: f64, missing: f64) -> bool {
+        let deviation = match arrivals {
+            Arrivals::Poisson => 1.0,
+            Arrivals::Fixed => SERVICE_DEVIATION,
+        };
+        missing > (MISSING * planned).max(DEVIATIONS * deviation * planned.sqrt())
     }
 
     /// Of all flows together, with the worst verdict; `None` without a flow.
