@@ -2,6 +2,7 @@
 //! sides in turns until it is clear whether one is slower.
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::{OsStr, OsString},
     fs,
@@ -31,11 +32,11 @@ use report::{
 };
 use results::{
     load::{Found, load},
-    model::{CaseComparison, Comparison, Verdict},
+    model::{CaseComparison, Comparison, PlaceComparison, Verdict},
     text,
     whole_file::write_whole,
 };
-use settings::TimeSpan;
+use settings::{TimeSpan, listed};
 use statistics::fewest_a_side;
 
 type Writer<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
@@ -170,7 +171,13 @@ fn verdict(strict: Option<Strict>, comparison: &Comparison, remedy: &str) -> Res
         };
         return Err(Failure::failed(format!("{over_all}{slower} of {total} cases slower")));
     }
-    if total == 0 {
+    let places = comparison.nodes.iter().flat_map(|nodes| &nodes.places);
+    let slower_places: BTreeSet<String> =
+        places.filter(|it| it.verdict == Verdict::Slower).map(PlaceComparison::name).collect();
+    if !slower_places.is_empty() {
+        return Err(Failure::failed(format!("slower: {}", listed(&Vec::from_iter(slower_places)))));
+    }
+    if total == 0 && comparison.nodes.is_empty() {
         return Err(Failure::bad_input(output::NONE_IN_COMMON)
             .with_hint("run the same sweep on both sides; cases match by name and settings"));
     }
@@ -208,7 +215,8 @@ fn verdict(strict: Option<Strict>, comparison: &Comparison, remedy: &str) -> Res
             (count(Verdict::Unclear), comparison.over_all_with(Verdict::Unclear).len())
         }
     };
-    let missing = comparison.only_in_base.len();
+    let missing_nodes: usize = comparison.nodes.iter().map(|nodes| nodes.missing.len()).sum();
+    let missing = comparison.only_in_base.len() + missing_nodes;
     if unclear + missing + over_all == 0 {
         return Ok(());
     }
@@ -349,7 +357,8 @@ impl Measurer for Launches<'_> {
             Some(plan) => plan,
             None => {
                 let comparison = compared(args, self.sides, 1.0)?;
-                if comparison.cases.is_empty() || !differing(&comparison).is_empty() {
+                let is_empty = comparison.cases.is_empty() && comparison.nodes.is_empty();
+                if is_empty || !differing(&comparison).is_empty() {
                     note(args, "the sides were not measured alike: more launches would not help");
                     self.found = (comparison, 1.0);
                     return Ok(true);

@@ -3,13 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use results::model::{Comparison, Verdict};
-use results::sample::has;
+use results::json;
+use results::model::{Comparison, ResultFile, Verdict};
+use results::sample::{
+    has,
+    mesh::{Mesh, Slow},
+};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 use testing::process::Ended;
 
-use crate::run;
+use crate::{run, run_in};
 
 pub(crate) fn data(name: &str) -> String {
     format!("tests/data/compare/{name}")
@@ -287,4 +291,36 @@ fn the_same_files_give_the_same_words_every_time() {
     let sides = [data("base.json"), data("slower.json")];
     let [once, again] = [(); 2].map(|()| compare(&[&sides[0], &sides[1], "--json", "-"]).stdout);
     assert_eq!(once, again);
+}
+
+/// The command of docs/operators.md, word for word.
+#[test]
+fn the_nightly_recipe_names_the_slow_node_and_passes_a_good_night() {
+    let page = include_str!("../../docs/operators.md");
+    let command = page.lines().find(|line| line.starts_with("rocebench compare ")).unwrap();
+    let words: Vec<&str> = command.split_whitespace().skip(1).collect();
+    let folder = tempdir().unwrap();
+    let write = |path: &str, seed: u64, slow: &[Slow]| {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let mesh = Mesh { runs: 1, noise: 0.05, seed, slow: slow.to_vec(), ..Mesh::new(12) };
+        let started_at = format!("2026-11-{:02}T02:00:00Z", 10 + seed);
+        json::write(&ResultFile { started_at, ..mesh.pairs() }, &file).unwrap();
+    };
+    (0..7).for_each(|night| write(&format!("results/good/{night}.json"), night, &[]));
+    let night = format!("{}/night.json", words[2]);
+    write(&night, 7, &[Slow::Sends(3, 0.85)]);
+    let ran = run_in(&folder, &words).exits(1);
+    has(ran.stderr(), ["slower: node4\n"]);
+    has(&ran.stdout, ["node4 sends ", "! node4 sends", "\nwrite-pairs, 22 rounds: 1 slower, "]);
+    let comment = fs::read_to_string(folder.path().join("night.md")).unwrap();
+    has(comment, ["❌ rocebench: write-pairs, 22 rounds: 1 slower", "- node4 sends "]);
+    let junit = run_in(&folder, &["compare", words[1], words[2], "--junit", "-"]).exits(1).stdout;
+    has(junit, ["<testcase name=\"node4 sends\"", "<failure message=\"slower: "]);
+    let page = run_in(&folder, &["plot", words[2], "--base", words[1], "-o", "plots"]).exits(0);
+    has(page.stdout, ["plots/index.html"]);
+    let html = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
+    has(html, ["All nodes", "flows of each node beside those of all others", ">node4 sends</th>"]);
+    write(&night, 8, &[]);
+    run_in(&folder, &words).exits(0);
 }

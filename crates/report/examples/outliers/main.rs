@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod mesh;
+mod nights;
 #[path = "../verdicts/promises.rs"]
 mod promises;
 #[path = "../verdicts/workers.rs"]
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
         for &fault in Fault::ALL {
             power(tries, fault, promises);
         }
+        nights::table(tries, promises);
     })
 }
 

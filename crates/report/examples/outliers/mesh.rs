@@ -23,7 +23,7 @@ names! {
 
 impl Noise {
     /// One deviation, in units of the spread, for the better.
-    fn draw(self, rng: &mut Rng) -> f64 {
+    pub fn draw(self, rng: &mut Rng) -> f64 {
         match self {
             Noise::Normal | Noise::Nodes => normal(rng),
             Noise::Skewed => (1.377 - (0.8 * normal(rng)).exp()) / 1.305,
@@ -128,7 +128,7 @@ fn run(noise: Noise, level: f64, spread: f64, rng: &mut Rng) -> Figures {
 }
 
 /// A standard normal deviation.
-fn normal(rng: &mut Rng) -> f64 {
+pub fn normal(rng: &mut Rng) -> f64 {
     let (u, v) = (1.0 - rng.f64(), rng.f64());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }

@@ -2,6 +2,8 @@
 //! Files that are compared, a gate's launches, a case beside perftest and a victim beside attackers all have this one
 //! form.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
@@ -28,6 +30,8 @@ pub struct Comparison {
     pub reach: Option<Settles>,
     /// Every case that both sides have, in the order of the base.
     pub cases: Vec<CaseComparison>,
+    /// Patterns over nodes that were not launched in turns: their nodes in place of their cases.
+    pub nodes: Vec<NodesComparison>,
     /// Cases that only the base has.
     pub only_in_base: Vec<String>,
     /// Cases that only the new side has.
@@ -132,6 +136,85 @@ pub struct CaseComparison {
     pub missing: Vec<MissingMetric>,
     /// Each round, in order, where the sides were measured in turns; empty otherwise.
     pub rounds: Vec<Round>,
+}
+
+/// A pattern over nodes on both sides. Each node is compared by all its flows, and beside all other nodes: what is common to
+/// all is no node's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodesComparison {
+    /// The id of its case, or of its rounds, in the base.
+    pub title: String,
+    /// Ids of its cases on the new side.
+    pub cases: Vec<String>,
+    /// What is compared.
+    pub metric: Metric,
+    /// What does not matter: 0.03 is 3 %.
+    pub margin: f64,
+    /// Files of the base that have it, such as one a night.
+    pub base_count: usize,
+    /// Files of the new side.
+    pub new_count: usize,
+    /// The median flow, new over base: what all nodes have in common.
+    pub common_ratio: f64,
+    /// Each node and rail, sending and receiving; of paths those that are slower.
+    pub places: Vec<PlaceComparison>,
+    /// Nodes without a figure that most files of the base have.
+    pub missing: Vec<String>,
+    /// Nodes that no file of the base has.
+    pub added: Vec<String>,
+    /// What else changed at a node, such as its firmware, by its name.
+    pub changed: BTreeMap<String, Vec<String>>,
+}
+
+names! {
+    /// Flows of a place.
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    Direction {
+        /// Those that its node posts.
+        #[default]
+        Sends = "sends",
+        /// Those that go to its node.
+        Receives = "receives",
+        /// Those from one node to another.
+        Path = "path",
+    }
+}
+
+/// A node, a rail of it, or a path on both sides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaceComparison {
+    /// The node, or both ends of a path.
+    pub nodes: Vec<String>,
+    /// The rail of the node; `null` of all its flows.
+    pub rail: Option<String>,
+    /// Which flows of it.
+    pub direction: Direction,
+    /// Flows that both sides have.
+    pub flows: usize,
+    /// Median of its flows in the base.
+    pub base_median: f64,
+    /// Median of its flows on the new side.
+    pub new_median: f64,
+    /// How its flows changed, beside those of the others: 1 is as they did.
+    pub ratio: f64,
+    /// Lower end of the ratio's 95 % interval; `null` of a path.
+    pub low: Option<f64>,
+    /// Upper end of it.
+    pub high: Option<f64>,
+    /// What that says.
+    pub verdict: Verdict,
+}
+
+impl PlaceComparison {
+    /// `node7`, `mlx5_0 of node7`, `node7>node9`.
+    pub fn name(&self) -> String {
+        let nodes = self.nodes.join(">");
+        match &self.rail {
+            Some(rail) => format!("{rail} of {nodes}"),
+            None => nodes,
+        }
+    }
 }
 
 /// A round in which both sides were measured, one right after the other.
@@ -266,7 +349,7 @@ impl MetricComparison {
 
 names! {
     /// What is said of the new side's metric or case, the worst last.
-    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Verdict {
         /// Within the margin, and certain to be.
@@ -274,6 +357,7 @@ names! {
         /// Better by more than the margin.
         Faster = "faster",
         /// The runs do not decide it.
+        #[default]
         Unclear = "unclear",
         /// It is so since the sides were not measured in a way that lets them be judged.
         NoVerdict = "unclear",
@@ -333,7 +417,8 @@ impl Comparison {
     /// The worst that is said of anything; `None` without a case.
     pub fn verdict(&self) -> Option<Verdict> {
         let over_all = self.over_all.iter().map(|it| it.figures.verdict);
-        self.cases.iter().map(CaseComparison::verdict).chain(over_all).max()
+        let places = self.nodes.iter().flat_map(|nodes| &nodes.places).map(|place| place.verdict);
+        self.cases.iter().map(CaseComparison::verdict).chain(over_all).chain(places).max()
     }
 
     /// Whether more launches would change nothing: something is slower, or every case is clear.

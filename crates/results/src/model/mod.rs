@@ -10,8 +10,8 @@ mod run;
 mod search;
 
 pub use comparison::{
-    COMPARISON_VERSION, CaseComparison, Comparison, MetricComparison, MissingMetric, Observation,
-    OverAll, Reach, Round, Settles, Side, Verdict,
+    COMPARISON_VERSION, CaseComparison, Comparison, Direction, MetricComparison, MissingMetric,
+    NodesComparison, Observation, OverAll, PlaceComparison, Reach, Round, Settles, Side, Verdict,
 };
 pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER, subject};
 pub use distribution::{

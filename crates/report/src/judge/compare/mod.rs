@@ -1,5 +1,6 @@
 //! New results beside old ones: is a case valid and comparable, and is it slower? It reads result files only.
 
+pub mod nodes;
 mod options;
 mod sides;
 mod turns;
@@ -38,7 +39,8 @@ pub fn compare(
     if base.files.iter().any(|file| new.files.iter().any(|it| file.is_copy_of(it))) {
         notes.push("the same result is on both sides, so it is compared with itself".to_owned());
     }
-    let Pairs { both, only_in_base, only_in_new } = pair(&base.files, &new.files);
+    let (nodes, judged) = nodes::compare(&sides, options);
+    let Pairs { both, only_in_base, only_in_new } = pair(&base.files, &new.files, &judged);
     let cases = both.iter().map(|pair| case(&sides, pair, options));
     let (mut cases, units): (Vec<CaseComparison>, Vec<Units>) = cases.unzip();
     let (over_all, reach) = judge_together(&mut cases, &units, options.part);
@@ -49,6 +51,7 @@ pub fn compare(
         over_all,
         reach,
         cases,
+        nodes,
         only_in_base,
         only_in_new,
         refused,
@@ -102,7 +105,8 @@ fn case(
         .into_iter()
         .map(|text| (Aspect::Settings, text));
     let facts = differences(&base.facts(in_base), &new.facts(in_new));
-    for (aspect, text) in facts.into_iter().chain(settings) {
+    let of_facts = facts.iter().map(|fact| (fact.aspect, fact.whole_text()));
+    for (aspect, text) in of_facts.chain(settings) {
         if options.across.contains(&aspect) {
             found.across.push(text);
         } else {

@@ -1,13 +1,13 @@
 //! The two sides of a comparison: the files of each, the runs of a case that count, which cases of the two belong together, and
 //! on what they were measured.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Display;
 
 use settings::{ROWS, Row, Settings};
 
 use super::options::Aspect;
-use crate::observe::format::each_once;
+use crate::observe::format::some_of;
 use crate::observe::standing::{self, LeftOut, Standing};
 use results::load::Loaded;
 use results::model::{
@@ -20,7 +20,7 @@ use statistics::{Unit, median};
 pub(super) struct SideFiles<'a> {
     pub(super) name: &'static str,
     pub(super) files: Vec<&'a Loaded>,
-    facts: Vec<Vec<Fact>>,
+    pub(super) facts: Vec<Vec<Fact>>,
 }
 
 /// A file's runs of a case that count.
@@ -161,7 +161,7 @@ struct Requested {
     flows: BTreeMap<String, ([String; 2], Settings)>,
 }
 
-fn without_free(mut settings: Settings) -> Settings {
+pub(super) fn without_free(mut settings: Settings) -> Settings {
     let usual = Settings::default();
     for row in ROWS.iter().filter(|row| row.may_differ) {
         row.copy(&mut settings, &usual);
@@ -184,13 +184,16 @@ fn requested(config: &CaseConfig) -> Requested {
     }
 }
 
-/// A side's cases, each once, in order of appearance, with what was asked for.
-fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Requested, SideCase<'a>)> {
+/// A side's cases, each once, in order of appearance, with what was asked for; without those of patterns with these settings.
+fn cases<'a>(side: &[&'a Loaded], without: &[Settings]) -> Vec<(&'a str, Requested, SideCase<'a>)> {
     let mut cases: Vec<(&str, Requested, SideCase)> = Vec::new();
     let mut by_id: HashMap<&str, Vec<usize>> = HashMap::new();
     for (file, loaded) in side.iter().copied().enumerate() {
         for case in &loaded.result.cases {
             let config = requested(&case.config);
+            if case.config.pattern.is_some() && without.contains(&config.settings) {
+                continue;
+            }
             let known = by_id.entry(&case.id).or_default();
             match known.iter().find(|number| cases[**number].1 == config) {
                 Some(number) => cases[*number].2.push((file, case)),
@@ -204,8 +207,8 @@ fn cases<'a>(side: &[&'a Loaded]) -> Vec<(&'a str, Requested, SideCase<'a>)> {
     cases
 }
 
-pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded]) -> Pairs<'a> {
-    let (base, mut left) = (cases(base), cases(new));
+pub(super) fn pair<'a>(base: &[&'a Loaded], new: &[&'a Loaded], without: &[Settings]) -> Pairs<'a> {
+    let (base, mut left) = (cases(base, without), cases(new, without));
     let mut partners: Vec<Option<SideCase>> = vec![None; base.len()];
     // Exact matches go first, so that a near one does not take what another case matches exactly.
     for exactly in [true, false] {
@@ -270,6 +273,8 @@ fn rows_that_differ([base, new]: [&Settings; 2], is_told: impl Fn(&Row) -> bool)
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Fact {
     aspect: Aspect,
+    /// The node that it is about; `None` of the whole, or of a flow.
+    node: Option<String>,
     name: String,
     value: Option<String>,
 }
@@ -280,15 +285,16 @@ fn facts_about<const N: usize>(
     aspect: Aspect,
     facts: [(&str, Option<String>); N],
 ) -> Vec<Fact> {
-    facts.map(|(name, value)| Fact { aspect, name: format!("{subject}{name}"), value }).into()
+    facts
+        .map(|(name, value)| Fact { aspect, node: None, name: format!("{subject}{name}"), value })
+        .into()
 }
 
 fn known(value: impl Display) -> Option<String> {
     Some(value.to_string())
 }
 
-/// A file's facts that are the same for all its cases. The first node's have plain names; of a node on the same machine,
-/// or with the same devices, they are not repeated.
+/// A file's facts that are the same for all its cases.
 pub(super) fn facts_of_file(result: &ResultFile) -> Vec<Fact> {
     let Some((first, others)) = result.nodes.split_first() else {
         return Vec::new();
@@ -301,24 +307,11 @@ pub(super) fn facts_of_file(result: &ResultFile) -> Vec<Fact> {
     let nodes: Vec<&str> = result.nodes.iter().map(|node| &*node.name).collect();
     let hosts = [("all nodes on", known(machines)), ("nodes", known(nodes.join(", ")))];
     let mut facts = facts_about("", Aspect::Host, hosts);
-    facts.extend(host("", &first.host));
-    facts.extend(devices("", first));
-    for node in others {
-        let subject = format!("the {}'s ", node.name);
-        if node.host != first.host {
-            facts.extend(host(&subject, &node.host));
-        }
-        let [own, known] = [node, first].map(|node| node.devices.iter().map(plain));
-        if !own.eq(known) {
-            facts.extend(devices(&subject, node));
-        }
+    for node in &result.nodes {
+        let own = host(&node.host).into_iter().chain(devices(node));
+        facts.extend(own.map(|fact| Fact { node: Some(node.name.clone()), ..fact }));
     }
     facts
-}
-
-/// The embedded device takes another address each time, which makes no other device.
-fn plain(device: &Device) -> Device {
-    Device { gid: None, ..device.clone() }
 }
 
 /// A case's own facts, flow by flow. Those of `forward` have plain names.
@@ -338,7 +331,7 @@ pub(super) fn facts_of_case(config: &CaseConfig) -> impl Iterator<Item = Fact> +
     })
 }
 
-fn host(subject: &str, host: &Host) -> Vec<Fact> {
+fn host(host: &Host) -> Vec<Fact> {
     let facts = [
         ("host name", known(&host.hostname)),
         ("processor", host.cpu_model.clone()),
@@ -349,16 +342,14 @@ fn host(subject: &str, host: &Host) -> Vec<Fact> {
         ("frequency governor", host.governor.clone()),
         ("rdma-core", host.rdma_core.clone()),
     ];
-    facts_about(subject, Aspect::Host, facts)
+    facts_about("", Aspect::Host, facts)
 }
 
-fn devices(subject: &str, node: &Node) -> Vec<Fact> {
+fn devices(node: &Node) -> Vec<Fact> {
     match &node.devices[..] {
-        [] => facts_about(subject, Aspect::Device, [("device", None)]),
-        [only] => device(subject, only),
-        many => {
-            (many.iter()).flat_map(|one| device(&format!("{subject}{}: ", one.name), one)).collect()
-        }
+        [] => facts_about("", Aspect::Device, [("device", None)]),
+        [only] => device("", only),
+        many => many.iter().flat_map(|one| device(&format!("{}: ", one.name), one)).collect(),
     }
 }
 
@@ -399,29 +390,78 @@ pub(super) fn differ(name: &str, base: impl Display, new: impl Display) -> Strin
     format!("{name}: {base} in the base, {new} in the new results")
 }
 
-/// The facts that are not the same in all of both sides' files, with what each side says.
-pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<(Aspect, String)> {
-    let names = each_once(base.iter().chain(new).flatten().map(|fact| (fact.aspect, &*fact.name)));
-    names
-        .into_iter()
-        .filter_map(|(aspect, name)| {
-            let [base, new] = [base, new].map(|side| values(side, name));
-            let is_same = base == new && base.len() == 1;
-            (!is_same).then(|| (aspect, differ(name, base.join(" and "), new.join(" and "))))
-        })
-        .collect()
+/// A fact that is not the same in all of both sides' files.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Difference {
+    pub(super) aspect: Aspect,
+    /// The nodes of which it is so; none where it is so of all, or it is of no node.
+    pub(super) nodes: Vec<String>,
+    /// `kernel: 6.1 in the base, 6.2 in the new results`.
+    pub(super) text: String,
+    /// Whether the new side says what no file of the base does.
+    pub(super) is_new: bool,
 }
 
-/// What a side's files say of a fact, each answer once, in a fixed order.
-fn values<'a>(files: &'a [Vec<Fact>], name: &str) -> Vec<&'a str> {
-    let values: std::collections::BTreeSet<&str> = files
-        .iter()
-        .map(|facts| {
-            let fact = facts.iter().find(|fact| fact.name == name);
-            fact.and_then(|fact| fact.value.as_deref()).unwrap_or("not known")
-        })
-        .collect();
-    values.into_iter().collect()
+impl Difference {
+    /// With the nodes before it.
+    pub(super) fn whole_text(&self) -> String {
+        let nodes = some_of(&self.nodes, MOST_NODES);
+        if nodes.is_empty() { self.text.clone() } else { format!("{nodes}: {}", self.text) }
+    }
+}
+
+/// Nodes that a difference names.
+const MOST_NODES: usize = 4;
+const NOT_KNOWN: &str = "not known";
+
+/// The facts that are not the same in all of both sides' files. What is so of several nodes alike stands once.
+pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<Difference> {
+    type Key<'a> = (Option<&'a str>, &'a str);
+    let mut order: Vec<(Key<'_>, Aspect)> = Vec::new();
+    let mut answers: HashMap<Key<'_>, [Vec<&str>; 2]> = HashMap::new();
+    let mut nodes: [BTreeSet<&str>; 2] = Default::default();
+    for (side, files) in [base, new].into_iter().enumerate() {
+        for fact in files.iter().flatten() {
+            let key = (fact.node.as_deref(), &*fact.name);
+            nodes[side].extend(key.0);
+            let of_sides = answers.entry(key).or_insert_with(|| {
+                order.push((key, fact.aspect));
+                Default::default()
+            });
+            of_sides[side].push(fact.value.as_deref().unwrap_or(NOT_KNOWN));
+        }
+    }
+    // Which nodes there are is a fact of its own.
+    order.retain(|((node, _), _)| node.is_none_or(|node| nodes.iter().all(|it| it.contains(node))));
+    let mut found: Vec<Difference> = Vec::new();
+    for ((node, name), aspect) in order {
+        let sides = &answers[&(node, name)];
+        let [old, now] = [(&sides[0], base), (&sides[1], new)].map(|(known, files)| {
+            let lacking = (known.len() < files.len()).then_some(NOT_KNOWN);
+            known.iter().copied().chain(lacking).collect::<BTreeSet<&str>>()
+        });
+        if old == now && old.len() == 1 {
+            continue;
+        }
+        let [of_base, of_new] =
+            [&old, &now].map(|values| values.iter().copied().collect::<Vec<_>>().join(" and "));
+        let text = differ(name, of_base, of_new);
+        match (found.iter_mut().find(|it| !it.nodes.is_empty() && it.text == text), node) {
+            (Some(alike), Some(node)) => alike.nodes.push(node.to_owned()),
+            _ => found.push(Difference {
+                aspect,
+                nodes: node.map(str::to_owned).into_iter().collect(),
+                text,
+                is_new: !now.is_subset(&old),
+            }),
+        }
+    }
+    for difference in &mut found {
+        if nodes[0].intersection(&nodes[1]).count() == difference.nodes.len() {
+            difference.nodes.clear();
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -446,7 +486,7 @@ mod tests {
     fn cases_are_paired_by_what_they_are_and_not_by_place() {
         let base = [file(&[("a", 1.0), ("b", 1.0)]), file(&[("b", 1.0)])];
         let new = [file(&[("c", 1.0), ("b", 1.0), ("a", 1.0)])];
-        let pairs = pair(&base.each_ref(), &new.each_ref());
+        let pairs = pair(&base.each_ref(), &new.each_ref(), &[]);
         let ids = pairs.both.iter().map(|[old, now]| (&*old[0].1.id, old.len(), now.len()));
         assert!(ids.eq([("a", 1, 1), ("b", 2, 1)]));
         assert!(pairs.only_in_base.is_empty());
@@ -457,13 +497,13 @@ mod tests {
     fn other_settings_pair_only_where_nothing_is_closer() {
         let base = [file(&[("a", 1.0)]), file(&[("a", 5.0)])];
         let new = [file(&[("a", 5.0)])];
-        let pairs = pair(&base.each_ref(), &new.each_ref());
+        let pairs = pair(&base.each_ref(), &new.each_ref(), &[]);
         assert_eq!(pairs.both.len(), 1);
         let paired = pairs.both[0][0][0].1;
         assert_eq!(paired.config.duration_seconds, "5s".parse().ok());
         assert_eq!(pairs.only_in_base, ["a"]);
         let others = [file(&[("a", 2.0)])];
-        let near_pairs = pair(&others.each_ref(), &new.each_ref());
+        let near_pairs = pair(&others.each_ref(), &new.each_ref(), &[]);
         let [near, far] = near_pairs.both[0].each_ref().map(|side| &side[0].1.config);
         let differences = settings_that_differ(near, far);
         assert_eq!(differences, ["duration: 2s in the base, 5s in the new results"]);
@@ -501,10 +541,11 @@ mod tests {
         let base = [facts_of_file(&result("6.1", None))];
         let new = [facts_of_file(&result("6.2", Some("drop=1%")))];
         assert_eq!(differences(&base, &base), []);
+        let found = differences(&base, &new);
+        let texts = found.iter().map(|it| (it.aspect, it.whole_text()));
         let kernel = "kernel: 6.1 in the base, 6.2 in the new results".to_owned();
         let faults = "faults on purpose: none in the base, drop=1% in the new results".to_owned();
-        let wanted = [(Aspect::Host, kernel), (Aspect::Faults, faults)];
-        assert_eq!(differences(&base, &new), wanted);
+        assert!(texts.eq([(Aspect::Host, kernel), (Aspect::Faults, faults)]));
     }
 
     #[test]
@@ -512,11 +553,11 @@ mod tests {
         let both = ["6.1", "6.2"].map(|kernel| facts_of_file(&result(kernel, None)));
         let found = differences(&both, &both);
         let words = "kernel: 6.1 and 6.2 in the base, 6.1 and 6.2 in the new results";
-        assert_eq!(found[0].1, words);
+        assert_eq!(found[0].whole_text(), words);
     }
 
     #[test]
-    fn another_machine_is_a_difference_and_another_node_on_one_is_told_once() {
+    fn what_is_so_of_all_nodes_is_told_once_and_else_with_their_names() {
         let with_server = |kernel: &str, others: &str| {
             let mut result = result(kernel, None);
             let mut server = result.nodes[0].clone();
@@ -531,8 +572,9 @@ mod tests {
         let apart = with_server("6.1", "6.3");
         let found = differences(&one, &apart);
         let words = "all nodes on: one machine in the base, several machines in the new results";
-        assert_eq!(found[0].1, words);
-        let kernel = "the server's kernel: not known in the base, 6.3 in the new results";
-        assert!(found.iter().any(|(_, text)| text == kernel), "{found:?}");
+        assert_eq!(found[0].whole_text(), words);
+        let kernel = "server: kernel: 6.1 in the base, 6.3 in the new results";
+        assert_eq!(found[1].whole_text(), kernel);
+        assert_eq!(found.len(), 2);
     }
 }

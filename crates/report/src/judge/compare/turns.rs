@@ -94,7 +94,7 @@ fn lead([base, new]: [f64; 2]) -> f64 {
 }
 
 /// Why the launches that began at these times (RFC 3339) were not in turns; `None` when they were.
-fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
+pub(super) fn reason_against(base: &[&str], new: &[&str]) -> Option<String> {
     let mut launches = Vec::with_capacity(base.len() + new.len());
     for (side, times) in [base, new].into_iter().enumerate() {
         for text in times {

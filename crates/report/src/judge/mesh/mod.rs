@@ -20,6 +20,7 @@ use statistics::median;
 
 pub use matrix::{Cell, Figures, Matrix, groups, title};
 pub use outliers::{Lossy, Outlier, Place, floor};
+pub(super) use outliers::{Observed, PATH_RUNS, Rule, paths, tail};
 
 /// Most slow paths that are named one by one.
 const MOST_PATHS: usize = 5;

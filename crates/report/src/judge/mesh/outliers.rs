@@ -178,7 +178,7 @@ fn scatter(cells: &[&Cell], quantity: Metric) -> Scatter {
 }
 
 /// Runs that a path must have to be told: a packet is lost now and then on the best of networks.
-const PATH_RUNS: usize = 3;
+pub const PATH_RUNS: usize = 3;
 
 /// A node or a path that loses packets in most runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -488,7 +488,7 @@ fn received(flows: &[Observed<'_>], node: usize) -> Vec<f64> {
 }
 
 /// The single ways that are slow, where it is not their nodes.
-fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
+pub fn paths(nodes: usize, flows: &[Observed<'_>], rule: Rule) -> Vec<Cause> {
     let Some(level) = Sides::new(nodes, flows.iter()).level() else {
         return Vec::new();
     };

@@ -3,13 +3,18 @@
 
 mod words;
 
+pub(crate) use words::{HEAD, place_cells, summary};
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use results::{
     load::{Found, Loaded},
-    model::{CaseComparison, CaseResult, Comparison, Observation, Verdict},
+    model::{
+        CaseComparison, CaseResult, Comparison, NodesComparison, Observation, PlaceComparison,
+        Verdict,
+    },
     text,
 };
 use serde::Serialize;
@@ -17,9 +22,10 @@ use serde_json::{Map, Value, json};
 use settings::Pattern;
 use statistics::median;
 
+use crate::judge::{compare::nodes::findings, finding::Finding};
 use crate::observe::{Metric, Spread, format::counted, standing};
 use crate::show::{
-    compare::words::{Change, HEAD, Row, flow, has_changed, of_case, of_cases, over_all},
+    compare::words::{Change, Row, flow, has_changed, of_case, of_cases, over_all},
     junit::{self, Outcome, TestCase, TestSuite},
 };
 
@@ -30,6 +36,8 @@ pub const NONE_IN_COMMON: &str = "no case is on both sides";
 
 /// Most flows of a case, and rounds of pairs, that are all shown; of more only the changed ones.
 const MOST: usize = 8;
+/// Most sides of nodes that are all shown.
+const MOST_PLACES: usize = 32;
 
 /// Writes the comparison for a terminal: what can be settled, then all cases together, then each, worst first; the sum last.
 ///
@@ -46,10 +54,11 @@ pub fn write_table(comparison: &Comparison, mut out: impl Write) -> io::Result<(
         writeln!(out)?;
         wrapped(out, &reach)?;
     }
+    comparison.nodes.iter().try_for_each(|nodes| write_nodes(out, nodes))?;
     let cases = words::worst_first(comparison);
     if cases.iter().any(|case| !case.metrics.is_empty()) {
         writeln!(out)?;
-        line(out, ' ', &HEAD.map(str::to_owned))?;
+        line(out, ' ', METRIC, &HEAD.map(str::to_owned))?;
     }
     if !comparison.over_all.is_empty() {
         writeln!(out, "\n{}", words::over_all_cases(comparison))?;
@@ -78,25 +87,59 @@ pub fn write_table(comparison: &Comparison, mut out: impl Write) -> io::Result<(
     for remark in words::remarks(comparison) {
         wrapped(out, &remark)?;
     }
-    writeln!(out, "{}", words::summary(comparison))?;
+    writeln!(out, "{}", summary(comparison))?;
     out.flush()
 }
 
-fn line(out: &mut impl Write, mark: char, cells: &[String; 6]) -> io::Result<()> {
-    let [metric, base, new, change, interval, verdict] = cells;
-    writeln!(out, "{mark} {metric:<9} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}")
+/// Width of the name of a metric.
+const METRIC: usize = 9;
+
+fn line(out: &mut impl Write, mark: char, width: usize, cells: &[String; 6]) -> io::Result<()> {
+    let [name, base, new, change, interval, verdict] = cells;
+    writeln!(
+        out,
+        "{mark} {name:<width$} {base:>14} {new:>14} {change:>9}  {interval:>18}  {verdict}"
+    )
 }
 
-fn figures(out: &mut impl Write, row: &Row<'_>) -> io::Result<()> {
-    let mark = match row.figures.verdict {
+fn mark(verdict: Verdict) -> char {
+    match verdict {
         Verdict::Slower => '!',
         Verdict::Faster => '+',
         _ => ' ',
-    };
+    }
+}
+
+/// What a pattern says of its nodes, and a table of them, the worst first; of many nodes those that changed.
+fn write_nodes(out: &mut impl Write, nodes: &NodesComparison) -> io::Result<()> {
+    writeln!(out, "\n{}", nodes.title)?;
+    findings(nodes).iter().try_for_each(|finding| wrapped(out, &finding.text))?;
+    let mut places: Vec<&PlaceComparison> = nodes.places.iter().collect();
+    places.sort_by_key(|place| Reverse(place.verdict));
+    let changed = places.iter().filter(|place| has_changed(place.verdict)).count();
+    let shown = if places.len() > MOST_PLACES { changed.max(MOST) } else { places.len() };
+    let (rows, others) = places.split_at(shown.min(places.len()));
+    let table: Vec<[String; 6]> =
+        rows.iter().map(|place| place_cells(nodes.metric, place)).collect();
+    let width = table.iter().map(|cells| cells[0].chars().count()).max().unwrap_or(0).max(METRIC);
+    let mut head = HEAD.map(str::to_owned);
+    "node".clone_into(&mut head[0]);
+    line(out, ' ', width, &head)?;
+    for (place, cells) in rows.iter().zip(&table) {
+        line(out, mark(place.verdict), width, cells)?;
+    }
+    if !others.is_empty() {
+        let counts = words::counts(others.iter().map(|place| place.verdict));
+        writeln!(out, "  {} more: {counts}", others.len())?;
+    }
+    Ok(())
+}
+
+fn figures(out: &mut impl Write, row: &Row<'_>) -> io::Result<()> {
     let mut cells = row.cells();
     // Its flow stands above it.
     row.figures.metric.short_name().clone_into(&mut cells[0]);
-    line(out, mark, &cells)
+    line(out, mark(row.figures.verdict), METRIC, &cells)
 }
 
 fn write_case(out: &mut impl Write, case: &CaseComparison) -> io::Result<()> {
@@ -209,7 +252,7 @@ pub fn write_markdown(comparison: &Comparison, mut out: impl Write) -> io::Resul
         Some(Verdict::NotComparable | Verdict::NoVerdict | Verdict::Unclear) | None => "⚠️",
         Some(Verdict::Faster | Verdict::Equal) => "✅",
     };
-    writeln!(out, "### {mark} rocebench: {}\n", words::summary(comparison))?;
+    writeln!(out, "### {mark} rocebench: {}\n", summary(comparison))?;
     let [base, new] = [&comparison.base, &comparison.new].map(|it| escape(&words::side(it)));
     let what = "Change of the median with its 95 % interval.";
     writeln!(out, "Base {base}; new {new}. {what}\n")?;
@@ -219,6 +262,9 @@ pub fn write_markdown(comparison: &Comparison, mut out: impl Write) -> io::Resul
     if let Some(reach) = words::reach(comparison) {
         writeln!(out, "{}\n", escape(&reach))?;
     }
+    let of_nodes: Vec<String> =
+        (comparison.nodes.iter().flat_map(findings)).map(|finding| escape(&finding.text)).collect();
+    markdown_list(out, &of_nodes, "sentences on nodes, which are in the table")?;
     let head = words::over_all_cases(comparison);
     let [_, _, _, change, interval, verdict] = HEAD;
     let over_all_heads = [&head, change, interval, verdict];
@@ -334,11 +380,13 @@ pub fn write_junit(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         suite.add(over_all(comparison).map(|row| of_row(&row)));
         suites.push(suite);
     }
+    suites.extend(comparison.nodes.iter().map(nodes_suite));
     suites.extend(test_suites(comparison));
     let files = comparison.refused.iter().map(|text| error("files", "readable", text));
     let missing = comparison.only_in_base.iter();
     let absent = missing.map(|id| error("cases", id, "missing in the new results"));
-    let none = comparison.cases.is_empty().then(|| error("cases", "compared", NONE_IN_COMMON));
+    let is_empty = comparison.cases.is_empty() && comparison.nodes.is_empty();
+    let none = is_empty.then(|| error("cases", "compared", NONE_IN_COMMON));
     let of_all: Vec<TestCase> = files.chain(absent).chain(none).collect();
     if !of_all.is_empty() {
         let mut suite = TestSuite::new("files and cases");
@@ -346,6 +394,28 @@ pub fn write_junit(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         suites.push(suite);
     }
     junit::write_document("rocebench compare", &suites, out)
+}
+
+/// A test for each direction of each node, and one for each node that is missing.
+fn nodes_suite(nodes: &NodesComparison) -> TestSuite {
+    let mut suite = TestSuite::new(nodes.title.as_str());
+    suite.note("finding", findings(nodes).iter().map(|finding| &*finding.text));
+    suite.add(nodes.places.iter().map(|place| {
+        let [name, base, new, change, interval, word] = place_cells(nodes.metric, place);
+        let text = format!("{base} -> {new}, {change} beside the others, 95 % interval {interval}");
+        let outcome = match place.verdict {
+            Verdict::Slower => Outcome::Failure(format!("{word}: {text}")),
+            Verdict::Unclear => Outcome::Skipped(format!("{word}: {text}")),
+            _ => Outcome::Passed,
+        };
+        TestCase::new(&nodes.title, &name, outcome).with("verdict", word).with_out(text)
+    }));
+    let missing = "the base has it, the new results have no figure";
+    suite.add(
+        (nodes.missing.iter())
+            .map(|node| TestCase::new(&nodes.title, node, Outcome::Skipped(missing.to_owned()))),
+    );
+    suite
 }
 
 fn error(class: &str, name: &str, text: &str) -> TestCase {
@@ -417,9 +487,14 @@ pub fn write_json(comparison: &Comparison, out: impl Write) -> io::Result<()> {
         #[serde(flatten)]
         comparison: &'a Comparison,
         findings: Vec<Change<'a>>,
+        node_findings: Vec<Finding>,
     }
     let rows = over_all(comparison).chain(of_cases(comparison));
-    let document = Document { comparison, findings: rows.filter_map(|row| row.change()).collect() };
+    let document = Document {
+        comparison,
+        findings: rows.filter_map(|row| row.change()).collect(),
+        node_findings: comparison.nodes.iter().flat_map(findings).collect(),
+    };
     pretty(out, &document)
 }
 

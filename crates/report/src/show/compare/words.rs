@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use results::model::{
-    CaseComparison, Comparison, FORWARD, MetricComparison, MissingMetric, Observation, Side,
-    Verdict,
+    CaseComparison, Comparison, Direction, FORWARD, MetricComparison, MissingMetric, Observation,
+    PlaceComparison, Side, Verdict,
 };
 use serde::Serialize;
 use settings::listed;
@@ -25,7 +25,7 @@ pub(super) struct Row<'a> {
 }
 
 /// The headings of the columns of [`Row::cells`].
-pub(super) const HEAD: [&str; 6] = ["metric", "base", "new", "change", "95 % interval", "verdict"];
+pub(crate) const HEAD: [&str; 6] = ["metric", "base", "new", "change", "95 % interval", "verdict"];
 
 #[derive(Serialize)]
 pub(super) struct Change<'a> {
@@ -92,10 +92,7 @@ impl<'a> Row<'a> {
         };
         let change =
             figures.ratio.map_or_else(|| "-".to_owned(), |figures| percent(figures) + " %");
-        let interval = match (figures.low, figures.high) {
-            (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
-            _ => "-".to_owned(),
-        };
+        let interval = interval(figures.low, figures.high);
         [name(figures.metric, &figures.flow), base, new, change, interval, verdict]
     }
 
@@ -201,7 +198,7 @@ pub(super) fn side(side: &Side) -> String {
 }
 
 /// The sum: `over all cases p50 slower; 18 cases: 1 slower, 2 unclear, 15 equal`.
-pub(super) fn summary(comparison: &Comparison) -> String {
+pub(crate) fn summary(comparison: &Comparison) -> String {
     let changed: Vec<String> = [Verdict::Slower, Verdict::Faster]
         .map(|verdict| {
             let names: Vec<&str> = comparison
@@ -219,12 +216,36 @@ pub(super) fn summary(comparison: &Comparison) -> String {
     } else {
         format!("over all cases {}; ", changed.join(", "))
     };
+    let nodes = comparison.nodes.iter();
+    let mut parts: Vec<String> = nodes
+        .map(|it| format!("{}: {}", it.title, counts(it.places.iter().map(|place| place.verdict))))
+        .collect();
     match comparison.cases.len() {
-        0 => over_all + NONE_IN_COMMON,
+        0 if parts.is_empty() => parts.push(NONE_IN_COMMON.to_owned()),
+        0 => {}
         cases => {
             let counts = counts(comparison.cases.iter().map(CaseComparison::verdict));
-            format!("{over_all}{}: {counts}", counted(cases, "case"))
+            parts.push(format!("{}: {counts}", counted(cases, "case")));
         }
+    }
+    over_all + &parts.join("; ")
+}
+
+/// Name, medians of both sides, change beside the others, its interval, and the verdict.
+pub(crate) fn place_cells(metric: Metric, place: &PlaceComparison) -> [String; 6] {
+    let [base, new] = [place.base_median, place.new_median].map(|value| metric.text(value));
+    let interval = interval(place.low, place.high);
+    let name = match place.direction {
+        Direction::Path => place.name(),
+        direction => format!("{} {direction}", place.name()),
+    };
+    [name, base, new, percent(place.ratio) + " %", interval, place.verdict.name().to_owned()]
+}
+
+fn interval(low: Option<f64>, high: Option<f64>) -> String {
+    match (low, high) {
+        (Some(low), Some(high)) => format!("{} … {} %", percent(low), percent(high)),
+        _ => "-".to_owned(),
     }
 }
 

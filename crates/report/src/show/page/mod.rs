@@ -4,11 +4,15 @@ pub mod folder;
 pub mod summary;
 pub(crate) mod tables;
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use results::{load::Loaded, model::Comparison, text::unbroken};
+use results::{
+    load::Loaded,
+    model::{Comparison, NodesComparison},
+    text::unbroken,
+};
 use settings::listed;
 use sha2::{Digest as _, Sha256};
 
@@ -59,7 +63,9 @@ impl Page<'_> {
     /// The document. Its first screen answers: the tiles, the first figure, and the table of cases.
     pub fn html(&self) -> String {
         let title = summary::title(self.results);
-        let all_cases = tables::of_results(self.sums);
+        let nodes: Vec<&NodesComparison> =
+            self.comparison.iter().flat_map(|comparison| &comparison.nodes).collect();
+        let all_cases = tables::of_results(&without(self.sums, &nodes));
         let (sections, empty): (Vec<&Section>, Vec<&Section>) =
             (self.sections.iter()).partition(|section| !section.figures.is_empty());
         let list: Vec<&str> = sections
@@ -93,13 +99,18 @@ impl Page<'_> {
                             @if let Some(section) = sections.first() { (lead(section)) }
                             section.wide aria-labelledby="cases" {
                                 div.beside {
-                                    h2 #cases { "All cases" }
+                                    h2 #cases { (if nodes.is_empty() { "All cases" } else { "All nodes" }) }
                                     p.choose hidden {
                                         label { "Show only cases that contain " input type="search" placeholder="read 4"; }
                                         " " output {}
                                     }
                                 }
-                                (tables::table("cases-table", &all_cases.table, &all_cases.uncounted))
+                                @for (index, nodes) in nodes.iter().enumerate() {
+                                    (tables::table(&format!("nodes-table-{}", index + 1), &tables::of_nodes(nodes), &[]))
+                                }
+                                @if nodes.is_empty() || !all_cases.table.rows.is_empty() {
+                                    (tables::table("cases-table", &all_cases.table, &all_cases.uncounted))
+                                }
                             }
                         }
                         @if !self.headlines.is_empty() {
@@ -192,6 +203,16 @@ impl Page<'_> {
             }
         }
     }
+}
+
+/// Without the cases whose nodes are shown in their place.
+fn without(results: &[Loaded], nodes: &[&NodesComparison]) -> Vec<Loaded> {
+    let shown: HashSet<&String> = nodes.iter().flat_map(|nodes| &nodes.cases).collect();
+    let mut left = results.to_vec();
+    for loaded in &mut left {
+        loaded.result.cases.retain(|case| !shown.contains(&case.id));
+    }
+    left
 }
 
 fn list(reasons: &[String]) -> Markup {

@@ -14,11 +14,13 @@ use results::{
 };
 use settings::listed;
 
+use crate::judge::compare::nodes::findings;
 use crate::observe::{
     Metric, Observed,
     format::{NOT_MEASURED, counted},
     standing::{self, LeftOut},
 };
+use crate::show::compare::summary;
 use crate::show::page::tables;
 use crate::show::plot::{
     figure::{Cell, Table},
@@ -167,13 +169,17 @@ fn against(comparison: &Comparison) -> Tile {
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"));
+    let label = format!("Compared with {}", short_path(&comparison.base.name));
+    // The first finding is of the worst node.
+    if let Some(finding) = comparison.nodes.iter().flat_map(findings).next() {
+        return Tile::new(label, summary(comparison), finding.text);
+    }
     let value = match words.collect::<Vec<_>>().join(", ") {
         empty if empty.is_empty() => "No case in common".to_owned(),
         verdicts => verdicts,
     };
     let about =
         worst(comparison).or_else(|| (unclear > 0).then(|| remedy(comparison))).unwrap_or_default();
-    let label = format!("Compared with {}", short_path(&comparison.base.name));
     Tile::new(label, value, about)
 }
 

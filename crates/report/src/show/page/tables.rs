@@ -1,11 +1,12 @@
 //! Tables of the page: all flows of all cases in one, why runs do not count, and tables as HTML.
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use maud::{Markup, html};
 use results::{
     load::Loaded,
-    model::{LoadVerdict, saturating_sum},
+    model::{LoadVerdict, NodesComparison, PlaceComparison, saturating_sum},
 };
 use settings::{ROWS, Row, Settings, Takes};
 
@@ -14,6 +15,7 @@ use crate::observe::{
     format::{NOT_MEASURED, plural},
     standing::{LeftOut, Reason},
 };
+use crate::show::compare::{HEAD, place_cells};
 use crate::show::plot::{
     figure::{Cell, Table},
     rows::joined,
@@ -93,6 +95,20 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
         settings: first..end,
         table: Table::new("Medians of the runs that count; - was not measured", names, rows),
     }
+}
+
+/// Each node, rail and path beside the base, the worst first.
+pub(super) fn of_nodes(nodes: &NodesComparison) -> Table {
+    let mut places: Vec<&PlaceComparison> = nodes.places.iter().collect();
+    places.sort_by_key(|place| Reverse(place.verdict));
+    let rows = places.iter().map(|place| {
+        let facts = place.nodes.iter().filter_map(|node| nodes.changed.get(node)).flatten();
+        let cells = place_cells(nodes.metric, place).into_iter();
+        cells.chain([joined(facts.cloned())]).map(Cell::Text).collect()
+    });
+    let caption = format!("{}: flows of each node beside those of all others", nodes.title);
+    let [_, heads @ ..] = HEAD;
+    Table::new(caption, ["node"].into_iter().chain(heads).chain(["what else changed"]), rows)
 }
 
 /// The table as it grows, a column at a time.
