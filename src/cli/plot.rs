@@ -228,7 +228,7 @@ fn unwritten(error: &FolderError) -> Failure {
     Failure::new(error.to_string(), is_bad_input, None)
 }
 
-/// Results, each once, and why others are none.
+/// Results, each once, and why others are none. A file that is named twice is no copy.
 fn read(paths: &[PathBuf]) -> Input {
     let mut input = Input::default();
     for path in paths {
@@ -243,13 +243,17 @@ fn read(paths: &[PathBuf]) -> Input {
         }
         for loaded in results {
             match input.results.iter().find(|known| known.is_copy_of(&loaded)) {
-                Some(known) if known.path == loaded.path => {}
+                Some(known) if real(&known.path) == real(&loaded.path) => {}
                 Some(known) => input.copies.push(loaded.left_out_beside(known)),
                 None => input.results.push(loaded),
             }
         }
     }
     input
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Says where the page is.

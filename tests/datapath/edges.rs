@@ -29,7 +29,7 @@ rate=2000 arrivals=fixed tx-depth=16 | 100 each | 1 | 2000 | ? ? ?
 
 #[test]
 fn a_run_that_counts_is_right_wherever_a_worker_was_away() {
-    for [flags, device, threads, per_second, expected] in table(FLOWS) {
+    for [flags, device, threads, per_second, expected_counts] in table(FLOWS) {
         let truth: f64 = per_second.parse().unwrap();
         let counts = [5, 20, 100].map(|length_ms: u64| {
             let edges = [0, WINDOW_NS].into_iter();
@@ -60,7 +60,7 @@ fn a_run_that_counts_is_right_wherever_a_worker_was_away() {
                 });
             counted.count().to_string()
         });
-        for (count, expected) in counts.iter().zip(expected.split(' ')) {
+        for (count, expected) in counts.iter().zip(expected_counts.split(' ')) {
             assert!(expected == "?" || count == expected, "{flags}: {counts:?}");
         }
     }

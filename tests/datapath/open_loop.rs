@@ -54,9 +54,9 @@ tx-depth=16 | 100 each | away 38650..41000 | 39 0 | 0 0 | 1600 100*39 | 100*40 |
 # was planned before, then 5,500 … 500. Number 7 is posted at 9,000, so that number 10, the first in the window, is done at
 # 17,000, the others 2,000 later each. Done in it: 500, 2,500, what is seen at 9,000, and 11,000 … 39,000.
 tx-depth=1 | 2000 each | away 3000..9000 | 18 0 | 40 33900 | 16500..55500/1000 | 2000*40 | 6100*3 5500 4500 3500 2500 1500 500 0*31 | overloaded
-# A worker that looks each 5,000 posts one at a time: 10,000 to 35,000 are six in its window of 30,000, and it was away for all
-# of that: no message waited for room. Whether the device could have done more nobody can tell.
-tx-depth=1 | 100 each, looks 5000 | - | 6 0 | 0 0 | ? | ? | ? | schedule not kept, workers away
+# A worker that looks each 5,000 posts one at a time: 5,000 to 35,000 are seven in its window of 35,000 from its last look before
+# the opening, and it was away for all of that: no message waited for room. Whether the device could have done more nobody can tell.
+tx-depth=1 | 100 each, looks 5000 | - | 7 0 | 0 0 | ? | ? | ? | schedule not kept, workers away
 ";
 
 #[test]

@@ -168,7 +168,7 @@ pub(super) fn measured_again(case: &CaseResult) -> usize {
 /// Runs whose rates are in doubt count nowhere. It is no problem where each was measured again.
 fn unreliable(runs: &[Ran<'_>]) -> Option<Finding> {
     let bad = Affected::with_gravity(runs, |case, run| {
-        let doubtful = case.runs.iter().filter(|run| is_doubtful(run)).count();
+        let doubtful = case.runs.iter().filter(|other| is_doubtful(other)).count();
         (is_doubtful(run) && doubtful > measured_again(case)).then_some(0.0)
     })?;
     let doubts = LeftOut::new(bad.runs().map(standing::of_run)).doubtful;

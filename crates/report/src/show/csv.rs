@@ -24,7 +24,7 @@ use crate::observe::{Metric, Observation, Observed};
 /// # Errors
 /// The stream's.
 pub fn cases(result: &ResultFile, out: impl Write) -> io::Result<()> {
-    let settings: Vec<Settings> = places(result).map(|(flow, _)| flow.settings.clone()).collect();
+    let settings: Vec<Settings> = places(result).map(|(flow, _)| flow.settings).collect();
     let (metrics, has_schedule) = metrics(&settings);
     let differing = telling_apart(&settings);
     let mut columns = KEY.to_vec();

@@ -79,7 +79,7 @@ proptest! {
         let mut loaded: Loaded = sample::file(vec![case.clone()]);
         loaded.result.nodes = vec![node("client", "a", Vec::new()), node("server", "b", Vec::new())];
         let page = tables::of_results(std::slice::from_ref(&loaded)).table;
-        let rows = written(&sample::text(|out| csv::cases(&loaded.result, out)));
+        let rows = written(&sample::text(|out| csv::cases_in_full(&loaded.result, out)));
         let lines = terminal(&case);
         let found = Found { results: vec![loaded.clone()], refused: Vec::new() };
         let path = Path::new("r.json");

@@ -183,10 +183,10 @@ fn sides<'a>(flows: &[Flow<'a>]) -> Vec<Side<'a>> {
     }
     sides
         .into_iter()
-        .map(|((direction, end), flows)| Side {
+        .map(|((direction, end), own)| Side {
             direction,
             end,
-            flows,
+            flows: own,
             effect: 0.0,
             error: f64::INFINITY,
             degrees: 1.0,

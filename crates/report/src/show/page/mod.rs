@@ -105,8 +105,8 @@ impl Page<'_> {
                                         " " output {}
                                     }
                                 }
-                                @for (index, nodes) in nodes.iter().enumerate() {
-                                    (tables::table(&format!("nodes-table-{}", index + 1), &tables::of_nodes(nodes), &[]))
+                                @for (index, compared) in nodes.iter().enumerate() {
+                                    (tables::table(&format!("nodes-table-{}", index + 1), &tables::of_nodes(compared), &[]))
                                 }
                                 @if nodes.is_empty() || !all_cases.table.rows.is_empty() {
                                     (tables::table("cases-table", &all_cases.table, &all_cases.uncounted))
