@@ -317,8 +317,8 @@ fn the_nightly_recipe_names_the_slow_node_and_passes_a_good_night() {
     has(comment, ["❌ rocebench: write-pairs, 22 rounds: 1 slower", "- node4 sends "]);
     let junit = run_in(&folder, &["compare", words[1], words[2], "--junit", "-"]).exits(1).stdout;
     has(junit, ["<testcase name=\"node4 sends\"", "<failure message=\"slower: "]);
-    let page = run_in(&folder, &["plot", words[2], "--base", words[1], "-o", "plots"]).exits(0);
-    has(page.stdout, ["plots/index.html"]);
+    let plot = run_in(&folder, &["plot", words[2], "--base", words[1], "-o", "plots"]).exits(0);
+    has(plot.stdout, ["plots/index.html"]);
     let html = fs::read_to_string(folder.path().join("plots/index.html")).unwrap();
     has(html, ["All nodes", "flows of each node beside those of all others", ">node4 sends</th>"]);
     write(&night, 8, &[]);
