@@ -32,7 +32,7 @@ use report::{
 };
 use results::{
     load::{Found, load},
-    model::{CaseComparison, Comparison, PlaceComparison, Verdict},
+    model::{Comparison, PlaceComparison, Verdict},
     text,
     whole_file::write_whole,
 };
@@ -205,11 +205,10 @@ fn verdict(strict: Option<Strict>, comparison: &Comparison, remedy: &str) -> Res
     };
     let (unclear, over_all) = match strict {
         Strict::Cases => {
-            let cases = comparison.cases.iter();
-            let is_open = |case: &&CaseComparison| {
-                case.metrics.iter().all(|it| it.verdict == Verdict::Unclear)
-            };
-            (cases.filter(is_open).count(), 0)
+            let open = comparison.cases.iter().filter(|case| {
+                case.metrics.iter().all(|figures| figures.verdict == Verdict::Unclear)
+            });
+            (open.count(), 0)
         }
         Strict::Figures => {
             (count(Verdict::Unclear), comparison.over_all_with(Verdict::Unclear).len())

@@ -9,8 +9,8 @@ use plan::{Case, Flow, Side};
 use protocol::failure::RunFailure;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
-    Bandwidth, Device, DoubtKind, Fairness, FlowResult, Latency, Load, Received, WorkerResult,
-    gbit_per_s, mmsg_per_s,
+    Bandwidth, Device, DoubtKind, Fairness, FlowResult, Latency, Load, Received, gbit_per_s,
+    mmsg_per_s,
 };
 use settings::{Access, Arrivals, MemoryPlace, RecvQueue, Spread, Stop};
 
@@ -434,8 +434,8 @@ fn check_workers(case: &Case, node: u32, report: &NodeReport) -> Check {
         let moved = if sent.is_empty() { received.collect() } else { sent };
         ensure_same("messages of its workers", sum(&seen), "its flows have", sum(&moved))?;
     }
-    let is_odd = |worker: &&WorkerResult| worker.empty_polls > worker.polls;
-    report.workers.iter().find(is_odd).map_or(Ok(()), |worker| {
+    let odd = report.workers.iter().find(|worker| worker.empty_polls > worker.polls);
+    odd.map_or(Ok(()), |worker| {
         Err(format!("a worker's polls are {}, of which {} empty", worker.polls, worker.empty_polls))
     })
 }

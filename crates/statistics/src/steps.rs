@@ -55,8 +55,9 @@ pub fn steps(figures: &[f64], together: usize) -> Vec<Step> {
 /// Fewer figures cannot show a step in one of so many series that are judged together.
 pub fn fewest_for_a_step(together: usize) -> usize {
     // Two orders set both halves apart as far as can be.
-    let shows = |figures: &usize| 2.0 / count(figures / 2, figures.div_ceil(2)) <= chance(together);
-    (2 * LEAST_OBSERVATIONS..).find(shows).unwrap_or(usize::MAX)
+    (2 * LEAST_OBSERVATIONS..)
+        .find(|figures| 2.0 / count(figures / 2, figures.div_ceil(2)) <= chance(together))
+        .unwrap_or(usize::MAX)
 }
 
 fn chance(together: usize) -> f64 {

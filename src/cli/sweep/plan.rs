@@ -462,9 +462,9 @@ impl Sink {
 
 /// Checks that no two options send their documents to one place, and none over a file that is `read`.
 pub(in crate::cli) fn apart(sinks: &[(&str, &Sink)], read: &[&Path]) -> Result<(), Failure> {
-    let is_file = |path: &&&Path| path.metadata().is_ok_and(|facts| facts.is_file());
     for (index, (two, sink)) in sinks.iter().enumerate() {
-        let mut inputs = read.iter().filter(is_file);
+        let mut inputs =
+            read.iter().filter(|path| path.metadata().is_ok_and(|facts| facts.is_file()));
         if let Some(input) = inputs.find(|path| sink.is(&Sink::File(path.to_path_buf()))) {
             let text = format!("{two} would replace {}, which this command reads", input.display());
             return Err(Failure::bad_input(text).with_hint("give it a file of its own"));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use settings::names;
 use statistics::median;
 
-use super::{CaseConfig, CaseResult, ResultFile};
+use super::{CaseConfig, ResultFile};
 use crate::metric::Metric;
 
 /// Version of [`Comparison`] as a document.
@@ -387,8 +387,8 @@ impl CaseComparison {
 impl Comparison {
     /// What the cases of a result came to that were measured in turns with another; `None` without one.
     pub fn in_turns(result: &ResultFile) -> Option<Comparison> {
-        let compared = |case: &CaseResult| case.comparison.clone();
-        let cases: Vec<CaseComparison> = result.cases.iter().filter_map(compared).collect();
+        let cases: Vec<CaseComparison> =
+            result.cases.iter().filter_map(|case| case.comparison.clone()).collect();
         let side = |place: usize| {
             let mut names: Vec<&str> = cases.iter().map(|case| &*case.sides[place]).collect();
             names.dedup();

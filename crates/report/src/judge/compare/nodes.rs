@@ -111,8 +111,12 @@ pub fn places(
     let [(known, old_level), (cells, level)] = [centred(base), centred(new)];
     let both = cells.into_iter().filter_map(|(ends, [of_nights, runs])| {
         let of_base = median(&known.get(&ends)?[0])?;
-        let runs = runs.iter().map(|run| run - of_base).collect();
-        Some(Flow { ends, base: of_base, new: median(&of_nights)?, runs })
+        Some(Flow {
+            ends,
+            base: of_base,
+            new: median(&of_nights)?,
+            runs: runs.iter().map(|run| run - of_base).collect(),
+        })
     });
     let flows: Vec<Flow<'_>> = both.collect();
     let floor = margin.ln_1p();

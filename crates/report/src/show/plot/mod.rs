@@ -159,11 +159,13 @@ pub fn sections(
     racks: &Racks,
 ) -> Vec<Section> {
     let input = Input { results, sums, comparison, racks };
-    let sections = KINDS.iter().map(|&Kind { id, heading, needs, intro, draw }| {
-        let Drawn { figures, sentences } = draw(&input);
-        Section { id, heading, intro, sentences, figures, is_capped: false, needs }
-    });
-    let mut sections: Vec<Section> = sections.collect();
+    let mut sections: Vec<Section> = KINDS
+        .iter()
+        .map(|&Kind { id, heading, needs, intro, draw }| {
+            let Drawn { figures, sentences } = draw(&input);
+            Section { id, heading, intro, sentences, figures, is_capped: false, needs }
+        })
+        .collect();
     if comparison.is_none() && trend::is_series(results) {
         sections.sort_by_key(|section| section.id != "trend" || section.figures.is_empty());
     }

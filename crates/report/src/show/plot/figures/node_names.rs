@@ -21,9 +21,12 @@ impl Names {
     pub(super) fn new(names: &[&str]) -> Names {
         let many = if names.len() < SHORTENED_FROM { &[] } else { names };
         // A number is never cut.
-        let is_digit = |letter: char| letter.is_ascii_digit();
-        let begins =
-            many.iter().copied().reduce(beginning).unwrap_or("").trim_end_matches(is_digit);
+        let begins = many
+            .iter()
+            .copied()
+            .reduce(beginning)
+            .unwrap_or("")
+            .trim_end_matches(|letter: char| letter.is_ascii_digit());
         let ends = many.iter().map(|name| &name[begins.len()..]).reduce(end).unwrap_or("");
         // Nor is a part of a domain's name.
         let domain = ends.find('.').map_or("", |dot| &ends[dot..]);

@@ -222,8 +222,10 @@ impl Side {
             let found = Step::find(&shares, metric, together);
             self.of_nodes.extend(found.into_iter().map(|step| (node, step)));
         }
-        let size = |(_, step): &(usize, Step)| step.estimate.ratio.ln().abs();
-        self.of_nodes.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        self.of_nodes.sort_by(|(_, one), (_, other)| {
+            let [size, next] = [one, other].map(|step| step.estimate.ratio.ln().abs());
+            next.total_cmp(&size)
+        });
     }
 }
 
@@ -235,7 +237,10 @@ fn by_node(matrix: &Matrix, nodes: &[String], figures: &[Option<f64>]) -> Vec<Op
 
 /// The median with the lowest and the highest figure.
 fn point(x: f64, y: Option<f64>, figures: &[Option<f64>]) -> Point {
-    let known = || figures.iter().flatten().copied();
-    let interval = (known().fold(f64::INFINITY, f64::min), known().fold(0.0, f64::max));
+    let known: Vec<f64> = figures.iter().flatten().copied().collect();
+    let interval = (
+        known.iter().copied().fold(f64::INFINITY, f64::min),
+        known.iter().copied().fold(0.0, f64::max),
+    );
     Point { x, y, interval: y.map(|_| interval), ..Point::default() }
 }

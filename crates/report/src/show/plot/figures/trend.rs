@@ -251,11 +251,13 @@ fn figure(
     mut trends: Vec<Trend<'_>>,
     moments: &Moments<'_>,
 ) -> Option<Figure> {
-    let is_steady = |metric: &Metric| {
-        let mut same = trends.iter().filter(|trend| trend.metric == *metric).peekable();
-        same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
-    };
-    let steady: Vec<&str> = Metric::compared().filter(is_steady).map(Metric::title).collect();
+    let steady: Vec<&str> = Metric::compared()
+        .filter(|metric| {
+            let mut same = trends.iter().filter(|trend| trend.metric == *metric).peekable();
+            same.peek().is_some() && same.all(|trend| trend.largest_step() == 0.0)
+        })
+        .map(Metric::title)
+        .collect();
     let stepped = trends.iter().filter(|trend| trend.largest_step() > 0.0).count();
     trends.sort_by(|a, b| b.largest_step().total_cmp(&a.largest_step()));
     trends.truncate(stepped.clamp(1, MOST_CHARTS));
