@@ -149,7 +149,9 @@ fn batch_script(cluster: &Cluster) {
     let (own, _) = own.split_once('}').unwrap();
     submit(&format!("{own} --dry-run")).exits(0);
     let passed = is_a_matrix_of_four(submit(SHORT));
-    let failed = submit(&format!("{SHORT} --fail-if gbit>0.000001")).exits(1);
+    let failed = submit(&format!("{SHORT} --fail-if gbit>0.000001"));
+    // Flows so short are open together or not: where no round counts, none of them can be judged.
+    assert!(matches!(failed.code, Some(1 | 3)), "{:?}", failed.code);
     for (job, is_limited) in [(passed, false), (failed, true)] {
         let file = |name: &str| std::fs::read_to_string(job.folder().join(name)).unwrap();
         // Twelve flows and six runs.
