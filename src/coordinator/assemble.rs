@@ -246,7 +246,7 @@ fn doubts_of_ends(
                 })
                 .collect();
             let mut devices = ends.iter().flat_map(|(_, report, _)| &report.devices);
-            let is_embedded = devices.any(|device| device.library == "embedded");
+            let is_embedded = devices.any(Device::is_embedded);
             doubts.extend(apart_doubt(&with_clocks, is_embedded));
         }
     }
@@ -387,7 +387,7 @@ fn add_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut R
         let Some(device) = report.devices.first() else {
             continue;
         };
-        let is_embedded = device.library == "embedded";
+        let is_embedded = device.is_embedded();
         // Embedded ones of one name may have addresses of their own.
         let gid = device.gid.clone().filter(|_| is_embedded);
         if let Some(result) = result_of(Some(node), run) {

@@ -106,8 +106,7 @@ impl Sweeper<'_> {
         while number <= runs {
             self.run(index, case, number, runs)?;
             let run = self.outcome.result.cases.get(index).and_then(|entry| entry.runs.last());
-            let is_doubtful =
-                run.is_some_and(|run| matches!(standing::of_run(run), Standing::Doubtful(_)));
+            let is_doubtful = run.is_some_and(|run| standing::of_run(run).is_doubtful());
             if is_doubtful && runs < self.sweep.most_runs() {
                 runs += 1;
                 self.observer.runs_added(std::slice::from_ref(case));

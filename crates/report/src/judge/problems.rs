@@ -154,7 +154,7 @@ fn failed(runs: &[Ran<'_>]) -> Option<Finding> {
 }
 
 fn is_doubtful(run: &Run) -> bool {
-    matches!(standing::of_run(run), Standing::Doubtful(_))
+    standing::of_run(run).is_doubtful()
 }
 
 /// How many runs of a case were measured again, because others were in doubt.
@@ -168,8 +168,9 @@ pub(super) fn measured_again(case: &CaseResult) -> usize {
 /// Runs whose rates are in doubt count nowhere. It is no problem where each was measured again.
 fn unreliable(runs: &[Ran<'_>]) -> Option<Finding> {
     let bad = Affected::with_gravity(runs, |case, run| {
-        let doubtful = case.runs.iter().filter(|other| is_doubtful(other)).count();
-        (is_doubtful(run) && doubtful > measured_again(case)).then_some(0.0)
+        let is_spoilt = is_doubtful(run)
+            && case.runs.iter().filter(|other| is_doubtful(other)).count() > measured_again(case);
+        is_spoilt.then_some(0.0)
     })?;
     let doubts = LeftOut::new(bad.runs().map(standing::of_run)).doubtful;
     let (worst, _) = doubts.iter().max_by_key(|(doubt, count)| (**count, Reverse(**doubt)))?;

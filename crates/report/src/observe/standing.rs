@@ -64,6 +64,11 @@ impl Standing {
         }
     }
 
+    /// Whether its rates are in doubt.
+    pub fn is_doubtful(&self) -> bool {
+        matches!(self, Standing::Doubtful(_))
+    }
+
     /// Whether there are figures, be they doubtful.
     pub fn has_figures(&self) -> bool {
         matches!(self, Standing::Counts | Standing::Doubtful(_))

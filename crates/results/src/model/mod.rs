@@ -191,6 +191,11 @@ pub struct Device {
 }
 
 impl Device {
+    /// Whether it is a device of this program.
+    pub fn is_embedded(&self) -> bool {
+        self.library == "embedded"
+    }
+
     /// Whether both are the same port of the same device, on one host.
     pub fn is_port_of(&self, other: &Device) -> bool {
         (&self.name, self.port) == (&other.name, other.port)

@@ -113,7 +113,7 @@ impl NodeTrend {
                 let (since, interval) = (moments.since(place), step.interval());
                 let text = format!("Since {since} {what}{others}; 95 % interval {interval}");
                 let rank = (usize::from(node.is_some()), self.metric);
-                Found { place, rank, estimate: step.estimate, text }
+                Found { place, rank, size: step.size(), text }
             })
         })
     }
@@ -222,10 +222,7 @@ impl Side {
             let found = Step::find(&shares, metric, together);
             self.of_nodes.extend(found.into_iter().map(|step| (node, step)));
         }
-        self.of_nodes.sort_by(|(_, one), (_, other)| {
-            let [size, next] = [one, other].map(|step| step.estimate.ratio.ln().abs());
-            next.total_cmp(&size)
-        });
+        self.of_nodes.sort_by(|(_, one), (_, other)| other.size().total_cmp(&one.size()));
     }
 }
 

@@ -8,7 +8,10 @@ use results::load::Loaded;
 use statistics::{RatioEstimate, Verdict, fewest_for_a_step, verdict};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::observe::{Metric, format::each_once};
+use crate::observe::{
+    Metric,
+    format::{counted, each_once},
+};
 use crate::show::plot::{
     draw::{BETTER, Key, KeyMark, Marker, Scale, SeriesStyle, Tick, WORSE, text},
     figure::{Cell, Drawn, Figure, Picture, Table},
@@ -82,15 +85,9 @@ pub(super) struct Found {
     pub(super) place: f64,
     /// Of the steps of a file the smallest is said.
     pub(super) rank: (usize, Metric),
-    pub(super) estimate: RatioEstimate,
+    pub(super) size: f64,
     /// The sentence up to its full stop.
     pub(super) text: String,
-}
-
-impl Found {
-    fn size(&self) -> f64 {
-        self.estimate.ratio.ln().abs()
-    }
 }
 
 /// A sentence for each file at which something stepped, the largest step first: of nodes, then of the metric that is shown first.
@@ -108,14 +105,13 @@ fn sentences(found: Vec<Found>, files: usize, together: usize) -> Vec<String> {
     let mut firsts: Vec<(f64, String)> = by_place
         .into_values()
         .filter_map(|mut alike| {
-            alike.sort_by(|a, b| a.rank.cmp(&b.rank).then(b.size().total_cmp(&a.size())));
+            alike.sort_by(|a, b| a.rank.cmp(&b.rank).then(b.size.total_cmp(&a.size)));
             let others = match alike.len() {
                 1 => String::new(),
-                2 => "; 1 other line stepped there too".to_owned(),
-                count => format!("; {} other lines stepped there too", count - 1),
+                count => format!("; {} stepped there too", counted(count - 1, "other line")),
             };
             let first = alike.first()?;
-            Some((first.size(), format!("{}{others}.", first.text)))
+            Some((first.size, format!("{}{others}.", first.text)))
         })
         .collect();
     firsts.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -181,7 +177,7 @@ impl<'l> Trend<'l> {
     /// The largest step, as the distance of its ratio from 1; 0 without one.
     fn largest_step(&self) -> f64 {
         let steps = self.lines.iter().flat_map(|line| &line.steps);
-        let sizes = steps.map(|step| step.estimate.ratio.ln().abs());
+        let sizes = steps.map(Step::size);
         sizes.filter(|size| size.is_finite()).fold(0.0, f64::max)
     }
 
@@ -199,7 +195,7 @@ impl<'l> Trend<'l> {
                 line.subject,
                 percent(ratio - 1.0)
             );
-            Found { place, rank: (2, self.metric), estimate: step.estimate, text }
+            Found { place, rank: (2, self.metric), size: step.size(), text }
         })
     }
 
@@ -339,6 +335,11 @@ impl Step {
                 Some(Step { at: known[at].0, estimate, better })
             })
             .collect()
+    }
+
+    /// How far its ratio is from 1, the same for a half and for twice.
+    pub(super) fn size(&self) -> f64 {
+        self.estimate.ratio.ln().abs()
     }
 
     pub(super) fn ring(&self, name: &str, at: (f64, f64), metric: Metric) -> Mark {
