@@ -14,5 +14,6 @@ mod run;
 mod search;
 mod search_bounds;
 pub mod session;
+pub mod soak;
 pub mod sweep;
 pub mod sweeper;
