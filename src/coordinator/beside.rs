@@ -1,6 +1,8 @@
 //! `--beside`: a victim alone and beside each attacker, in rounds (alone, A, B; B, A, alone; …), until it is clear for each
 //! attacker at a look that was planned whether it harms the victim, or there are enough rounds.
 
+use std::sync::Arc;
+
 use experiment::{Bench, InTurns, Measured, Question, Stop};
 use plan::Case;
 use report::observe::standing::{self, Standing};
@@ -16,7 +18,8 @@ const ALONE: usize = 0;
 
 /// Runs the rounds. What they came to is in the sweep's result, after every round.
 pub(crate) fn run_cases(sweeper: &mut Sweeper<'_>, rounds: &Rounds) -> Result<(), StopReason> {
-    let Some((alone, others)) = sweeper.sweep.cases.split_first() else {
+    let sweep = Arc::clone(&sweeper.sweep);
+    let Some((alone, others)) = sweep.cases.split_first() else {
         return Ok(());
     };
     // Of one size throughput is the rate, of which 5 % matter.
@@ -47,7 +50,8 @@ impl Bench for Victim<'_, '_> {
     type Error = StopReason;
 
     fn measure(&mut self, side: usize, round: u32) -> Result<Measured, StopReason> {
-        let case = &self.sweeper.sweep.cases[side];
+        let sweep = Arc::clone(&self.sweeper.sweep);
+        let case = &sweep.cases[side];
         self.sweeper.run(side, case, round, self.least.max(round))?;
         let run = self.sweeper.outcome.result.cases.get(side).and_then(|result| result.runs.last());
         let figures = match run {
@@ -85,7 +89,8 @@ impl Bench for Victim<'_, '_> {
     }
 
     fn publish(&mut self, side: usize, comparison: &CaseComparison) {
-        let case = &self.sweeper.sweep.cases[side];
+        let sweep = Arc::clone(&self.sweeper.sweep);
+        let case = &sweep.cases[side];
         self.sweeper.publish(case, comparison.clone());
     }
 }

@@ -7,6 +7,7 @@
 //! full as it was.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use experiment::{Measurer, Stop, run};
 use plan::{Case, Flow, quick};
@@ -29,7 +30,8 @@ const OF_A_PASS: usize = 16;
 /// # Errors
 /// The sweep cannot go on.
 pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason> {
-    for rounds in quick::rounds(sweeper.sweep) {
+    let sweep = Arc::clone(&sweeper.sweep);
+    for rounds in quick::rounds(&sweep) {
         let done = rounds.len();
         let most = quick::most_further(done) + done;
         run(&mut Passes { sweeper: &mut *sweeper, rounds, done, most, pass: Vec::new() })?;
@@ -38,17 +40,17 @@ pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason>
 }
 
 /// Passes over what looks bad, whose sides are rounds of flows.
-struct Passes<'a, 'b> {
+struct Passes<'a, 'b, 'c> {
     sweeper: &'a mut Sweeper<'b>,
     /// Rounds of pairs that were planned.
-    rounds: Vec<&'b Case>,
+    rounds: Vec<&'c Case>,
     /// Rounds of pairs so far, and at most.
     done: usize,
     most: usize,
     pass: Vec<Case>,
 }
 
-impl Measurer for Passes<'_, '_> {
+impl Measurer for Passes<'_, '_, '_> {
     type Error = StopReason;
 
     fn order(&mut self, _: u32) -> Vec<usize> {

@@ -49,6 +49,15 @@ struct RunFacts {
     is_at_rest: bool,
 }
 
+/// Whose QPs a run has, and what becomes of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct QpsOfRun {
+    /// They are those of the run before, which has kept them; otherwise they are new.
+    pub(crate) are_kept: bool,
+    /// If nothing fails they are kept for the next run: [`leave`] ends that.
+    pub(crate) keep: bool,
+}
+
 /// A run that begins now.
 fn begun(number: u32) -> Run {
     Run { run: number, started_at: utc_now(), ..Run::default() }
@@ -58,7 +67,7 @@ fn begun(number: u32) -> Run {
 pub(crate) fn run(
     nodes: &[Node],
     case: &Case,
-    number: u32,
+    (number, qps): (u32, QpsOfRun),
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Assembled {
@@ -66,7 +75,9 @@ pub(crate) fn run(
     let members = &members(case, nodes);
     let links = Links { members, stop };
     let mut facts = RunFacts::default();
-    let driven = connect(links, case, number, observer).and_then(|()| {
+    let connected =
+        if qps.are_kept { again(links, number) } else { connect(links, case, number, observer) };
+    let driven = connected.and_then(|()| {
         facts.is_running = true;
         drive(links, case, observer, &mut facts)
     });
@@ -74,8 +85,11 @@ pub(crate) fn run(
     if let Some(failure) = failure.as_ref().filter(|it| !it.interrupted) {
         observer.failed(failure);
     }
-    let reports =
-        if facts.is_running { finish(links, case, &facts, &mut failure) } else { Vec::new() };
+    let reports = if facts.is_running {
+        finish(links, case, &facts, qps.keep, &mut failure)
+    } else {
+        Vec::new()
+    };
     let RunFacts { warm_up, clocks, .. } = facts;
     let learnt = Learnt { warm_up, clocks };
     assemble(nodes, members, case, blank, &learnt, reports, failure)
@@ -136,7 +150,17 @@ fn connect(
     for (member, peers) in links.members.iter().zip(peer_reports(links.members, &arrays)?) {
         member.node.send(RunMessage::Connect(peers))?;
     }
-    links.answers(
+    are_ready(links)
+}
+
+/// Has all nodes begin another run on the QPs that they have kept.
+fn again(links: Links<'_>, run: u32) -> Result<(), StepFailure> {
+    links.tell_all(RunMessage::Again { run })?;
+    are_ready(links)
+}
+
+fn are_ready(links: Links<'_>) -> Result<(), StepFailure> {
+    let ready = links.answers(
         SETUP_LIMIT,
         "ready",
         |answer| match answer {
@@ -144,8 +168,19 @@ fn connect(
             other => Err(other),
         },
         &mut |_, _| {},
-    )?;
-    Ok(())
+    );
+    ready.map(drop)
+}
+
+/// Has the nodes give up the QPs that they have kept.
+///
+/// # Errors
+/// The link to one is lost.
+pub(crate) fn leave(nodes: &[Node], case: &Case) -> Result<(), RunFailure> {
+    members(case, nodes)
+        .iter()
+        .try_for_each(|member| member.node.send(RunMessage::RunDone))
+        .map_err(StepFailure::failure)
 }
 
 fn drive(
@@ -314,12 +349,14 @@ fn finish(
     links: Links<'_>,
     case: &Case,
     facts: &RunFacts,
+    keep: bool,
     failure: &mut Option<RunFailure>,
 ) -> Vec<(usize, NodeReport)> {
     let flush = !facts.is_at_rest;
+    let are_kept = keep && failure.is_none();
     for member in links.members {
         // A link that is lost has no report either.
-        let _ = member.node.send(RunMessage::Finish { flush });
+        let _ = member.node.send(RunMessage::Finish { flush, keep: are_kept });
     }
     let is_interrupted = failure.as_ref().is_some_and(|it| it.interrupted);
     let last = is_interrupted.then(Grace::begin);
@@ -328,11 +365,11 @@ fn finish(
         let index = member.number as usize;
         let stop = last.as_ref().map_or(links.stop, Grace::over);
         let is_whole = failure.is_none();
-        match report(member, links.until(stop), case, is_whole) {
+        match report(member, links.until(stop), case, (is_whole, are_kept)) {
             Ok(report) => reports.push((index, report)),
             Err(StepFailure::Interrupted) if last.is_none() => {
                 let grace = Grace::begin();
-                match report(member, links.until(grace.over()), case, false) {
+                match report(member, links.until(grace.over()), case, (false, are_kept)) {
                     Ok(report) => reports.push((index, report)),
                     Err(broken) => drop(failure.get_or_insert(broken.failure())),
                 }
@@ -364,7 +401,7 @@ fn report<'a>(
     member: &'a Member<'a>,
     links: Links<'a>,
     case: &Case,
-    is_whole: bool,
+    (is_whole, keeps_qps): (bool, bool),
 ) -> Result<NodeReport, StepFailure> {
     let (node, one) = (member.node, links.only(member));
     let reported = loop {
@@ -397,7 +434,9 @@ fn report<'a>(
         report_check::check_figures(case, member.number, &node.facts.device, &report)
             .map_err(cannot_be)?;
     }
-    node.send(RunMessage::RunDone)?;
+    if !keeps_qps {
+        node.send(RunMessage::RunDone)?;
+    }
     Ok(*report)
 }
 

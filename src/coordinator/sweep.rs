@@ -2,6 +2,7 @@
 //! is recorded, and the sweep goes on where it can.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use machine::device::Lossless;
@@ -39,6 +40,29 @@ pub fn run_sweep(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<SweepOutcome, RunFailure> {
+    let (mut sweeper, version) = begin(options, stop, observer)?;
+    match all_cases(&mut sweeper, version.as_deref()) {
+        Ok(()) => {}
+        Err(StopReason::Interrupted) => sweeper.outcome.interrupted = true,
+        Err(StopReason::Lost(error)) => sweeper.outcome.lost = Some(error),
+        Err(StopReason::Broken(error)) => return Err(error),
+    }
+    Link::part(sweeper.nodes.iter().flatten().map(|node| &node.link), stop);
+    if let (Some(ranks), Some(_)) = (&options.ranks, &sweeper.nodes) {
+        ranks.release();
+    }
+    Ok(sweeper.outcome)
+}
+
+/// Connects the nodes, and checks all cases; with the version of the perftest that is compared with.
+///
+/// # Errors
+/// Why the sweep cannot begin.
+pub(super) fn begin<'a>(
+    options: &'a SweepOptions,
+    stop: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+) -> Result<(Sweeper<'a>, Option<String>), RunFailure> {
     let own_host = host::read();
     let facts = serde_json::to_value(&own_host).unwrap_or_default();
     // Without a device, or without what is compared with, there is no need to bother the peer.
@@ -80,10 +104,10 @@ pub fn run_sweep(
     for text in pfc_notes(&sweep.cases, &lossless) {
         observer.note(&text);
     }
-    let mut sweeper = Sweeper {
+    let sweeper = Sweeper {
         options,
-        sweep: &sweep,
         total: sweep.cases.len(),
+        sweep: Arc::new(sweep),
         places,
         facts,
         stop,
@@ -92,21 +116,11 @@ pub fn run_sweep(
         nodes: Some(nodes),
         core_notes: BTreeSet::new(),
     };
-    match all_cases(&mut sweeper, version.as_deref()) {
-        Ok(()) => {}
-        Err(StopReason::Interrupted) => sweeper.outcome.interrupted = true,
-        Err(StopReason::Lost(error)) => sweeper.outcome.lost = Some(error),
-        Err(StopReason::Broken(error)) => return Err(error),
-    }
-    Link::part(sweeper.nodes.iter().flatten().map(|node| &node.link), stop);
-    if let (Some(ranks), Some(_)) = (&options.ranks, &sweeper.nodes) {
-        ranks.release();
-    }
-    Ok(sweeper.outcome)
+    Ok((sweeper, version))
 }
 
 /// A node and its host.
-fn node_of(node: &Node, own_host: &Host) -> model::Node {
+pub(super) fn node_of(node: &Node, own_host: &Host) -> model::Node {
     let host = if node.is_in_process {
         own_host.clone()
     } else {
@@ -121,7 +135,7 @@ fn node_of(node: &Node, own_host: &Host) -> model::Node {
 
 /// All cases, in their order.
 fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Result<(), StopReason> {
-    let sweep = sweeper.sweep;
+    let sweep = Arc::clone(&sweeper.sweep);
     if let Some(rounds) = &sweeper.options.beside {
         return beside::run_cases(sweeper, rounds);
     }

@@ -1,6 +1,7 @@
 //! A sweep on its way: its session, its runs one by one, and what it came to so far.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use node::threads::sharing_warning;
@@ -15,7 +16,7 @@ use statistics::median;
 use super::assemble::{Assembled, PathFacts, config};
 use super::interface::{Observer, SweepOptions};
 use super::nodes::{Node, NodePlaces, Unconnected};
-use super::run::{not_run, run};
+use super::run::{QpsOfRun, not_run, run};
 
 /// What a sweep came to.
 pub struct SweepOutcome {
@@ -65,7 +66,7 @@ impl From<Unconnected> for StopReason {
 pub(crate) struct Sweeper<'a> {
     pub(crate) options: &'a SweepOptions,
     /// What is run: that of the options over all rails.
-    pub(crate) sweep: &'a Sweep,
+    pub(crate) sweep: Arc<Sweep>,
     /// Its cases, and those that were added.
     pub(super) total: usize,
     pub(super) places: NodePlaces,
@@ -130,7 +131,7 @@ impl Sweeper<'_> {
         let rated = Rated::new(case, &self.sweep.cases, &self.outcome.result);
         let done = match rated {
             Ok(rated) => {
-                let mut done = self.run_with(&nodes, &rated.case, number);
+                let mut done = self.run_with(&nodes, &rated.case, (number, QpsOfRun::default()));
                 rated.add_maxima(&mut done.run);
                 done
             }
@@ -146,7 +147,7 @@ impl Sweeper<'_> {
     /// Does a trial of a search, which is not recorded as a run of a case.
     pub(crate) fn trial(&mut self, case: &Case, number: u32) -> Result<Run, StopReason> {
         let nodes = self.take_nodes()?;
-        let done = self.run_with(&nodes, case, number);
+        let done = self.run_with(&nodes, case, (number, QpsOfRun::default()));
         self.nodes = Some(nodes).filter(|_| done.goes_on);
         Ok(done.run)
     }
@@ -162,8 +163,13 @@ impl Sweeper<'_> {
         self.observer.round_finished(case, &comparison, &self.outcome.result);
     }
 
-    fn run_with(&mut self, nodes: &[Node], case: &Case, number: u32) -> Assembled {
-        let done = run(nodes, case, number, self.stop, self.observer);
+    pub(super) fn run_with(
+        &mut self,
+        nodes: &[Node],
+        case: &Case,
+        run_of_case: (u32, QpsOfRun),
+    ) -> Assembled {
+        let done = run(nodes, case, run_of_case, self.stop, self.observer);
         if let (false, Some(failure)) = (done.goes_on, &done.failure) {
             nodes.iter().for_each(|node| failure.tell(&node.link));
         }
@@ -199,7 +205,7 @@ impl Sweeper<'_> {
 }
 
 /// Adds a run of a case, which may have runs before those of others, to the result and shows it.
-fn record(
+pub(super) fn record(
     outcome: &mut SweepOutcome,
     nodes: &[Node],
     (index, case): (usize, &Case),

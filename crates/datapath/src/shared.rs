@@ -25,6 +25,8 @@ pub enum Phase {
     Measure,
     /// Let the queues run empty; record nothing.
     Drain,
+    /// Post the receives that are used up, for the workers of another run on the same QPs.
+    Refill,
     /// Post nothing more at all: something failed.
     Abort,
     Exit,
@@ -191,6 +193,11 @@ impl Shared {
         &self.qp_contexts
     }
 
+    /// Its QPs, for another run.
+    pub fn into_qp_contexts(self) -> Vec<QpContext> {
+        self.qp_contexts
+    }
+
     /// The clock of all times of the run.
     pub fn clock(&self) -> &Clock {
         &self.clock
@@ -267,7 +274,8 @@ impl Shared {
             1 => Phase::Warmup,
             2 => Phase::Measure,
             3 => Phase::Drain,
-            4 => Phase::Abort,
+            4 => Phase::Refill,
+            5 => Phase::Abort,
             _ => Phase::Exit,
         }
     }

@@ -231,6 +231,8 @@ pub enum RunMessage {
     Finish {
         /// What is still in the queues is given up.
         flush: bool,
+        /// The QPs stay as they are, for `again`.
+        keep: bool,
     },
     /// The run failed at the node, which waits for `finish`.
     Failed(Box<NodeFailure>),
@@ -247,6 +249,11 @@ pub enum RunMessage {
     Qps(Vec<QpResult>),
     /// Coordinator to node: it has the whole report.
     RunDone,
+    /// The same, where QPs were kept: another run of the case begins on them. The answer is `ready`.
+    Again {
+        /// Index of that run within the case.
+        run: u32,
+    },
 }
 
 /// Where set-up is measured: between the two nodes, whose messages the coordinator passes on.

@@ -228,6 +228,30 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         }
     }
 
+    /// Posts the receives that it has used up of each chain.
+    #[cold]
+    pub(super) fn refill(&mut self) {
+        let shared = self.shared;
+        for qp in 0..shared.qp_contexts.len() {
+            let Some(worker_qp) = self.worker_qps.get_mut(qp) else {
+                continue;
+            };
+            let qp_context = worker_qp.qp_context;
+            let used = std::mem::take(&mut worker_qp.tally.pending_receives);
+            if let Some(ring) = qp_context.receiver.as_ref().and_then(|it| it.ring.as_ref()) {
+                self.post_receives(ring, last_of_chain(ring, used), |error| {
+                    error.into_error(Operation::PostRecv, qp_context.qp.qpn())
+                });
+            }
+        }
+        let used = std::mem::take(&mut self.worker_qps.pending_shared);
+        if let Some(receives) = &shared.shared_receives {
+            self.post_receives(&receives.ring, last_of_chain(&receives.ring, used), |error| {
+                error.into_error_for(Operation::PostSrqRecv, "the SRQ")
+            });
+        }
+    }
+
     #[cold]
     pub(super) fn failed(&mut self, completion: &Completion, id: WrId) {
         let qp = self
@@ -281,6 +305,11 @@ fn next_chain(pending: &mut usize, ring: &RecvRing) -> Option<usize> {
         *pending = 0;
         0
     })
+}
+
+/// Where the last `used` receives of a chain begin.
+fn last_of_chain(ring: &RecvRing, used: usize) -> Option<usize> {
+    (used > 0).then(|| ring.len() - used)
 }
 
 /// Counts a completion of a slot that has several, and returns how many were awaited until then: 1 for the last.

@@ -279,6 +279,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                     is_finishing = self.end_schedule();
                 }
             }
+            Phase::Refill => self.refill(),
             Phase::Abort | Phase::Exit => {
                 self.end_window(counted);
                 self.mode = Mode::Silent;

@@ -9,6 +9,7 @@
 use settings::{Settings, SmoothTurns, Spread};
 
 use super::window::NEVER;
+use crate::layout::Numbered;
 use crate::operation::mix;
 use crate::{Geometry, Shared};
 
@@ -333,11 +334,16 @@ impl Turns {
         let may_lose = flow.is_answered() && !flow.service.is_reliable() && !shared.answers;
         Turns {
             fetches: flow.op.profile().fetches,
-            of_qps: if flow.ping_pong {
-                vec![Turn::default(); shared.qp_contexts.len()].into()
-            } else {
-                Box::default()
-            },
+            of_qps: shared
+                .qp_contexts
+                .iter()
+                .filter(|_| flow.ping_pong)
+                .map(|qp_context| Turn {
+                    // Of an earlier run on the same QPs; 0 in memory that none has used.
+                    number: qp_context.numbered.as_ref().map_or(0, Numbered::last),
+                    ..Turn::default()
+                })
+                .collect(),
             is_target: shared.answers,
             awaits_bytes: flow.awaits_bytes(),
             look_raw: if may_lose { 0 } else { NEVER },

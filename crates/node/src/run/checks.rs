@@ -95,7 +95,7 @@ impl Run<'_> {
     /// Of each device that the ends use, while the workers run.
     fn events(&self) -> &[(Arc<Context>, AsyncEvents)] {
         match &self.state {
-            State::Running { events, .. } => events,
+            State::Running { kept, .. } => &kept.events,
             _ => &[],
         }
     }
@@ -175,6 +175,8 @@ pub(crate) enum EarlyEnd {
     Finish {
         /// What is still in the queues is given up.
         flush: bool,
+        /// The QPs stay for another run.
+        keep: bool,
     },
 }
 
@@ -215,7 +217,7 @@ impl From<LinkError> for EarlyEnd {
 /// A message, unless it ends the run.
 pub(crate) fn unless_end(message: Message) -> Result<Message, EarlyEnd> {
     match message {
-        Message::Run(RunMessage::Finish { flush }) => Err(EarlyEnd::Finish { flush }),
+        Message::Run(RunMessage::Finish { flush, keep }) => Err(EarlyEnd::Finish { flush, keep }),
         message => Ok(message),
     }
 }

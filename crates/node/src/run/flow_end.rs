@@ -63,6 +63,19 @@ impl CreatedEnd {
             }
         }?;
         let CreatedEnd { number, flow, side, objects, .. } = self;
+        Ok(FlowEnd::new(number, flow, side, objects, qp_contexts, (clock, run)))
+    }
+}
+
+impl FlowEnd {
+    fn new(
+        number: u32,
+        flow: Flow,
+        side: Side,
+        objects: VerbsObjects,
+        qp_contexts: Vec<QpContext>,
+        (clock, run): (&Clock, u32),
+    ) -> FlowEnd {
         let bare = Shared::new(
             flow.settings.clone(),
             qp_contexts,
@@ -81,11 +94,22 @@ impl CreatedEnd {
             .with_shared_receives(objects.shared_receives().cloned())
             .with_stamps(stamps)
             .with_initiative(objects.roles().initiates);
-        Ok(FlowEnd { number, flow, side, shared: Arc::new(shared), objects, reports: Vec::new() })
+        FlowEnd { number, flow, side, shared: Arc::new(shared), objects, reports: Vec::new() }
     }
-}
 
-impl FlowEnd {
+    /// The same end for another run of the case, on the same QPs; its workers have ended.
+    ///
+    /// # Errors
+    /// Some of them have not.
+    pub(super) fn for_run(self, of_run: (&Clock, u32)) -> Result<FlowEnd, RunFailure> {
+        let FlowEnd { number, flow, side, shared, objects, .. } = self;
+        let shared = Arc::into_inner(shared).ok_or_else(|| {
+            let text = "a worker of the last run is still there: this is a fault of rocebench";
+            RunFailure::new(text, None)
+        })?;
+        Ok(FlowEnd::new(number, flow, side, objects, shared.into_qp_contexts(), of_run))
+    }
+
     /// Whether its window has a duration.
     pub(crate) fn is_timed(&self) -> bool {
         matches!(self.flow.stop(), Stop::DurationNs(_))

@@ -98,15 +98,21 @@ enum State {
     Running {
         /// Serves all ends; `None` if the node only offers memory.
         pool: Option<WorkerPool>,
-        /// Of each device that the ends use.
-        events: Vec<(Arc<Context>, AsyncEvents)>,
+        kept: Kept,
         /// The name of the last message that was obeyed.
         step: &'static str,
         /// Its windows have been opened, or set-ups been measured.
         is_measured: bool,
     },
-    /// The workers have ended, and their reports are there.
-    Finished,
+    /// The workers have ended, and their reports are there. What they need is there if the QPs stay.
+    Finished(Option<Kept>),
+}
+
+/// What another run on the same QPs needs besides the ends.
+struct Kept {
+    threads: NodeThreads,
+    /// Of each device that the ends use.
+    events: Vec<(Arc<Context>, AsyncEvents)>,
 }
 
 impl<'a> Run<'a> {
@@ -139,18 +145,33 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Serves the run to its end.
+    /// Serves the run to its end, and those that follow on its QPs.
     ///
     /// # Errors
     /// Why it ended early; the coordinator is still to be told, unless the link is lost.
     pub(crate) fn serve(mut self) -> Result<(), RunFailure> {
-        let early_end = self.obey();
+        while let Some(number) = self.serve_one()? {
+            self.begin_again(number)?;
+        }
+        Ok(())
+    }
+
+    /// Serves a run to its end; returns the number of the next one on its QPs, if there is one.
+    fn serve_one(&mut self) -> Result<Option<u32>, RunFailure> {
+        let mut early_end = self.obey();
+        if matches!(early_end, EarlyEnd::Finish { keep: true, .. }) {
+            match self.enter(Phase::Refill, |_| true) {
+                Ok(None) => {}
+                Ok(Some(message)) => early_end = self.link.unexpected("ask_qps", &message).into(),
+                Err(broken) => early_end = broken,
+            }
+        }
         let was_running = matches!(self.state, State::Running { .. });
-        let (flush, broken) = match early_end {
-            EarlyEnd::Finish { flush } => (flush, None),
-            broken => (true, Some(broken)),
+        let (flush, keep, broken) = match early_end {
+            EarlyEnd::Finish { flush, keep } => (flush, keep, None),
+            broken => (true, false, Some(broken)),
         };
-        self.finish(flush)?;
+        self.finish(flush, keep)?;
         self.notes.read_counters(self.window());
         let Some(broken) = broken else {
             return self.report(flush);
@@ -200,7 +221,8 @@ impl<'a> Run<'a> {
                 };
                 (next, COMMAND_LIMIT)
             }
-            State::Finished => ("ask_qps or run_done", ANSWER_LIMIT),
+            State::Finished(None) => ("ask_qps or run_done", ANSWER_LIMIT),
+            State::Finished(Some(_)) => ("ask_qps, run_done or again", COMMAND_LIMIT),
         }
     }
 
@@ -317,15 +339,6 @@ impl<'a> Run<'a> {
         for (end, peer) in created.into_iter().zip(peers) {
             ends.push(end.connect(peer, (clock, self.number), || self.alive())?);
         }
-        let pool = if ends.iter().any(|end| end.objects.workers() > 0) {
-            let cores = self.resources.cores_for(self.workers());
-            let parts = ends.iter().map(|end| end.objects.worker_specs());
-            let specs = threads.specs(&cores, parts.collect()).map_err(RunFailure::from)?;
-            let shared: Vec<_> = ends.iter().map(|end| Arc::clone(&end.shared)).collect();
-            Some(WorkerPool::start(&shared, specs).map_err(RunFailure::from)?)
-        } else {
-            None
-        };
         let mut events: Vec<(Arc<Context>, AsyncEvents)> = Vec::new();
         for context in ends.iter().map(|end| &end.objects.port().context) {
             if events.iter().all(|(known, _)| !Arc::ptr_eq(known, context))
@@ -334,10 +347,43 @@ impl<'a> Run<'a> {
                 events.push((Arc::clone(context), of_context));
             }
         }
+        Ok(self.start_workers(ends, Kept { threads, events })?)
+    }
+
+    /// Starts the workers of these ends, and tells that they are ready.
+    fn start_workers(&mut self, ends: Vec<FlowEnd>, kept: Kept) -> Result<(), RunFailure> {
+        let pool = if ends.iter().any(|end| end.objects.workers() > 0) {
+            let cores = self.resources.cores_for(self.workers());
+            let parts = ends.iter().map(|end| end.objects.worker_specs());
+            let specs = kept.threads.specs(&cores, parts.collect())?;
+            let shared: Vec<_> = ends.iter().map(|end| Arc::clone(&end.shared)).collect();
+            Some(WorkerPool::start(&shared, specs)?)
+        } else {
+            None
+        };
         self.link.send(RunMessage::Ready)?;
         self.ends = ends;
-        self.state = State::Running { pool, events, step: "connect", is_measured: false };
+        self.state = State::Running { pool, kept, step: "connect", is_measured: false };
         Ok(())
+    }
+
+    /// Begins another run on the QPs of the one that is over.
+    ///
+    /// # Errors
+    /// They were not kept; as [`Run::connect`].
+    fn begin_again(&mut self, number: u32) -> Result<(), RunFailure> {
+        let State::Finished(Some(kept)) = std::mem::replace(&mut self.state, State::Prepared)
+        else {
+            let text = "another run on QPs that were not kept: this is a fault of rocebench";
+            return Err(RunFailure::new(text, None));
+        };
+        (self.number, self.notes) = (number, Notes::default());
+        let clock = self.resources.clock();
+        let ends = std::mem::take(&mut self.ends)
+            .into_iter()
+            .map(|end| end.for_run((clock, number)))
+            .collect::<Result<_, _>>()?;
+        self.start_workers(ends, kept)
     }
 
     /// Worker threads that have work at this node.
@@ -597,11 +643,13 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// A worker died.
-    fn finish(&mut self, flush: bool) -> Result<(), RunFailure> {
-        let State::Running { pool, .. } = std::mem::replace(&mut self.state, State::Finished)
+    fn finish(&mut self, flush: bool, keep: bool) -> Result<(), RunFailure> {
+        let State::Running { pool, kept, .. } =
+            std::mem::replace(&mut self.state, State::Finished(None))
         else {
             return Ok(());
         };
+        self.state = State::Finished(Some(kept).filter(|_| keep && !flush));
         if flush {
             for end in &self.ends {
                 end.set_phase(Phase::Abort);
@@ -618,8 +666,10 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The end of a run: what this node measured, and the coordinator's word that it has it.
-    fn report(&mut self, flushed: bool) -> Result<(), RunFailure> {
+    /// The end of a run: what this node measured, and the coordinator's word that it has it; with the number of the next run
+    /// on the same QPs, if there is one.
+    fn report(&mut self, flushed: bool) -> Result<Option<u32>, RunFailure> {
+        let is_kept = matches!(self.state, State::Finished(Some(_)));
         let mut notes = std::mem::take(&mut self.notes);
         notes.sampled.resize_with(self.ends.len(), || None);
         let mut devices = vec![outcome::device(self.resources.port())];
@@ -637,7 +687,7 @@ impl<'a> Run<'a> {
             sampled.map(|(end, sampled)| end_report(end, sampled, clock)).collect();
         let mut workers = outcome::workers(&self.ends, clock);
         // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.
-        if !flushed {
+        if !flushed && !is_kept {
             self.ends.clear();
         }
         self.resources.cores().tell_shared(&mut workers);
@@ -655,7 +705,9 @@ impl<'a> Run<'a> {
             set_up: notes.set_up,
             doubts: notes.doubts,
         })))?;
-        self.ends.clear();
+        if !is_kept {
+            self.ends.clear();
+        }
         let (expected, limit) = self.expects();
         loop {
             let next = self.link.recv_while_peer_moves(limit, TICK, self.stop, || self.check());
@@ -666,7 +718,8 @@ impl<'a> Run<'a> {
                     let last = qps.len().min(first + QPS_OF_A_MESSAGE);
                     self.link.send(RunMessage::Qps(qps[first..last].to_vec()))?;
                 }
-                Message::Run(RunMessage::RunDone) => return Ok(()),
+                Message::Run(RunMessage::RunDone) => return Ok(None),
+                Message::Run(RunMessage::Again { run }) if is_kept => return Ok(Some(run)),
                 other => return Err(self.link.unexpected(expected, &other).into()),
             }
         }
