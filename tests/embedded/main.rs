@@ -29,6 +29,7 @@ mod outputs;
 mod own_networks;
 mod process_limits;
 mod send;
+mod soak;
 mod stage;
 mod tables;
 mod templates;
