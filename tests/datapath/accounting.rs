@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use datapath::{Counts, Geometry, Shared, Sizes};
 use plan::Case;
+use results::sample::from_words;
 use settings::{CqMode, MrMode, Op, PollMode, RecvQueue, Settings, Spread, TouchOrder};
 
 use crate::bench::{Bench, SetUp, US};
@@ -229,5 +230,34 @@ fn sleeping_workers_miss_nothing() {
         let workers = choices.upto(4) as u32;
         let (case, messages, warm_up) = mix(&mut choices, poll, cq, workers);
         counted(&case, messages, warm_up);
+    }
+}
+
+/// Workers of a run find its QPs as those before have left them: all receives are posted, and an old answer is no new one.
+#[test]
+fn new_workers_go_on_where_others_have_stopped() {
+    for (words, messages) in [
+        // Receives are posted two together, of which one is used up at the end of each run: in eight runs all eight.
+        ("op=send size=64 tx-depth=4 rx-depth=8", 3),
+        ("op=send size=64 qps=2 tx-depth=4 rx-depth=16 recv-queue=shared", 3),
+        // Each of two workers holds back one of two.
+        ("op=send size=64 qps=2 tx-depth=4 rx-depth=16 workers=2 cq=shared", 3),
+        ("op=write size=64 ping-pong=true", 3),
+        ("op=send size=64 ping-pong=true", 3),
+    ] {
+        let case = case_of(from_words(words));
+        SetUp::delayed(case, messages).run_again(
+            8,
+            |bench| bench.run_counted(messages, None).unwrap(),
+            |rest| {
+                let (client, server) = (rest.client_sums(), rest.server_sums());
+                let each = vec![messages; rest.case.qps as usize];
+                assert_eq!(client.posted_in_all, each, "{words}");
+                let answered = if rest.case.ping_pong { &server.posted_in_all } else { &each };
+                assert_eq!(answered, &each, "{words}");
+                let receives = rest.case.op.profile().receives;
+                assert!(!receives || server.received_in_all == each, "{words}: {server:?}");
+            },
+        );
     }
 }

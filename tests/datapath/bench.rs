@@ -84,6 +84,26 @@ impl SetUp {
     /// Runs `body` on it, and ends the workers.
     pub fn run<T>(&self, body: impl FnOnce(&mut Bench<'_>) -> T) -> (T, Over) {
         let (clock, time) = Clock::of_virtual_time();
+        let (pair, nodes) = self.connected(&clock);
+        self.run_on(pair, &nodes, (clock, time), body)
+    }
+
+    /// Runs `body` so many times on the same QPs, each time with new workers.
+    pub fn run_again(&self, times: u32, body: impl Fn(&mut Bench<'_>), judge: impl Fn(&Rest)) {
+        let (clock, time) = Clock::of_virtual_time();
+        let (mut pair, nodes) = self.connected(&clock);
+        for _ in 0..times {
+            let ((), over) = self.run_on(pair, &nodes, (clock.clone(), time.clone()), |bench| {
+                body(bench);
+                bench.set_phase(Phase::Refill);
+            });
+            over.rest.assert_clean();
+            judge(&over.rest);
+            pair = over.rest.again(&clock);
+        }
+    }
+
+    fn connected(&self, clock: &Clock) -> (Pair, [NodeThreads; 2]) {
         let device_clock = clock.clone();
         loopback::own_device(move || device_clock.raw());
         loopback::set_seed(self.seed);
@@ -93,8 +113,18 @@ impl SetUp {
         let (mut client, mut server) = (node(), node());
         let ends = [&mut client, &mut server];
         let cases = [case, self.server_case.as_ref().unwrap_or(case)];
-        let pair = Pair::connected(&port(), &clock, cases, ends, self.tamper);
-        let stepped = [(&pair.client, &client), (&pair.server, &server)].map(|(end, threads)| {
+        let pair = Pair::connected(&port(), clock, cases, ends, self.tamper);
+        (pair, [client, server])
+    }
+
+    fn run_on<T>(
+        &self,
+        pair: Pair,
+        [client, server]: &[NodeThreads; 2],
+        (clock, time): (Clock, VirtualTime),
+        body: impl FnOnce(&mut Bench<'_>) -> T,
+    ) -> (T, Over) {
+        let stepped = [(&pair.client, client), (&pair.server, server)].map(|(end, threads)| {
             let of_workers = vec![end.objects.worker_specs()];
             let of_threads = threads.specs(&[], of_workers).unwrap();
             // An end that only offers memory has no workers.

@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use datapath::{Counts, Geometry, Phase, Shared, WorkerPool, WorkerPoolError, WorkerReport};
+use datapath::{
+    Counts, Geometry, Phase, QpContext, Shared, WorkerPool, WorkerPoolError, WorkerReport,
+};
 use metrics::Clock;
 use metrics::latency::Digits;
 use node::needs::effective_workers;
@@ -120,6 +122,26 @@ pub struct QpSums {
     pub latencies: Vec<u64>,
 }
 
+impl End {
+    fn new(
+        objects: VerbsObjects,
+        qp_contexts: Vec<QpContext>,
+        settings: &Settings,
+        clock: &Clock,
+    ) -> End {
+        let workers = objects.workers();
+        let shared =
+            Shared::new(settings.clone(), qp_contexts, clock.clone(), Digits::Two, workers)
+                .with_shared_receives(objects.shared_receives().cloned())
+                .with_initiative(objects.roles().initiates);
+        End {
+            events: AsyncEvents::new(&objects.port().context).unwrap(),
+            objects,
+            shared: Arc::new(shared),
+        }
+    }
+}
+
 impl Pair {
     /// Both ends, connected, without threads yet.
     pub fn connected(
@@ -139,21 +161,10 @@ impl Pair {
         tamper(&mut servers);
         let server_contexts = server.connect(&clients, || Ok(())).unwrap();
         let client_contexts = client.connect(&servers, || Ok(())).unwrap();
-        let end = |objects: VerbsObjects, qp_contexts, settings_of: &Case| {
-            let (settings, workers) = (settings_of.settings.clone(), objects.workers());
-            let shared = Shared::new(settings, qp_contexts, clock.clone(), Digits::Two, workers)
-                .with_shared_receives(objects.shared_receives().cloned())
-                .with_initiative(objects.roles().initiates);
-            End {
-                events: AsyncEvents::new(&objects.port().context).unwrap(),
-                objects,
-                shared: Arc::new(shared),
-            }
-        };
         Pair {
             case: case.clone(),
-            server: end(server, server_contexts, server_case),
-            client: end(client, client_contexts, case),
+            server: End::new(server, server_contexts, &server_case.settings, clock),
+            client: End::new(client, client_contexts, &case.settings, clock),
         }
     }
 
@@ -367,6 +378,16 @@ impl Flows {
 pub struct WorkerError;
 
 impl Rest {
+    /// Both ends for another run on the same QPs.
+    pub fn again(self, clock: &Clock) -> Pair {
+        let end = |(objects, shared, _): (VerbsObjects, Arc<Shared>, _)| {
+            let settings = shared.flow().clone();
+            let qp_contexts = Arc::into_inner(shared).unwrap().into_qp_contexts();
+            End::new(objects, qp_contexts, &settings, clock)
+        };
+        Pair { case: self.case, client: end(self.client), server: end(self.server) }
+    }
+
     /// What went wrong at the client, in the words a person gets.
     pub fn client_failure(&self) -> Option<RunFailure> {
         RunFailure::from_trouble(&self.client.2.iter().map(|worker| &worker.trouble))
