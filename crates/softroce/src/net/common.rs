@@ -84,6 +84,10 @@ pub struct FaultCounts {
     pub marked: Count,
     /// Dropped because too many packets were on a slow or long link.
     pub overflowed: Count,
+    /// Packets whose QP's context was not in the cache.
+    pub context_misses: Count,
+    /// Pauses, not packets, that held any back.
+    pub pauses: Count,
 }
 
 /// All counters of an address.
@@ -137,6 +141,10 @@ impl Counters {
             ("fault_rx_corrupted", rx.corrupted.get()),
             ("fault_rx_marked", rx.marked.get()),
             ("fault_rx_overflowed", rx.overflowed.get()),
+            ("qp_cache_misses", tx.context_misses.get() + rx.context_misses.get()),
+            // As mlx5 names them: the network stops this device, and this host stops the network.
+            ("rx_global_pause", tx.pauses.get()),
+            ("tx_global_pause", rx.pauses.get()),
         ]
     }
 }

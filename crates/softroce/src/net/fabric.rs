@@ -74,7 +74,9 @@ impl Port {
 
     /// Takes what has passed the link.
     fn leave_link(&mut self, now_ns: u64) {
-        while let Some(packet) = self.link.as_mut().and_then(|link| link.leave(now_ns)) {
+        while let Some(packet) =
+            self.link.as_mut().and_then(|link| link.leave(now_ns, &self.counts))
+        {
             let (source, hop_limit) = packet.context;
             self.put(Datagram {
                 source,
@@ -211,8 +213,12 @@ impl Fabric {
         };
         for packet in bytes.chunks(packet_bytes) {
             let fate = link.draw(now_ns, packet.first().copied().unwrap_or_default());
-            let context = (source, hop_limit);
-            let packet = Transit { context, traffic_class, bytes: packet.to_vec() };
+            let packet = Transit {
+                context: (source, hop_limit),
+                source_port: source.port(),
+                traffic_class,
+                bytes: packet.to_vec(),
+            };
             link.enter(now_ns, fate, packet, &port.counts);
         }
         port.leave_link(now_ns);

@@ -2,15 +2,17 @@
 //! With `peer=ADDRESS` they are of packets to and from that address alone. `lose=ack#3` loses the third acknowledgement,
 //! `blackhole=2s+500ms` all packets for a time, and with `down=2s+500ms` the port is down for that time. `mark=1%` marks packets
 //! as a congested switch does, and `mark=100us` those that wait longer than that for the link's rate; `queue=1ms` loses those that
-//! would wait longer than that.
+//! would wait longer than that. `pps=1M`, `qp_cache=64:2us`, `pause=20%/1ms`, `paths=4~30us` and `slow_path=1/4:200M` are
+//! [limits](super::limits).
 //!
-//! A name applies to both directions, or with `tx.` or `rx.` before it to one. `delay`, `rate` and `queue` without
-//! prefix apply to sending only: a packet between two such devices passes both directions, and would be delayed twice.
+//! A name applies to both directions, or with `tx.` or `rx.` before it to one. What is the network's applies without a
+//! prefix to sending only: a packet between two such devices passes both directions, and would be delayed twice.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use super::limits::Limits;
 use crate::wire::{Opcode, PacketKind};
 
 /// Deliberate faults. The same seed and the same packets give the same faults.
@@ -25,6 +27,9 @@ pub struct Faults {
     /// When the port is down, for all peers.
     pub down: Option<Period>,
 }
+
+/// Names that without a prefix apply to sending only.
+const OF_SENDING: [&str; 6] = ["delay", "rate", "queue", "pause", "paths", "slow_path"];
 
 /// The most packets that [`Direction::lose`] names.
 pub const MOST_NAMED: usize = 4;
@@ -57,6 +62,7 @@ pub struct Direction {
     pub lose: [Option<NthPacket>; MOST_NAMED],
     /// When all packets are lost.
     pub blackhole: Option<Period>,
+    pub limits: Limits,
 }
 
 impl Direction {
@@ -107,6 +113,7 @@ impl Direction {
         if let Some(period) = self.blackhole {
             parts.push(("blackhole", period.to_string()));
         }
+        parts.extend(self.limits.parts());
         parts
     }
 }
@@ -131,7 +138,7 @@ impl FromStr for Faults {
 
 impl Faults {
     /// The names of faults; all but the first three also apply to one direction.
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 18] = [
         "seed",
         "peer",
         "down",
@@ -145,6 +152,11 @@ impl Faults {
         "queue",
         "lose",
         "blackhole",
+        "pps",
+        "qp_cache",
+        "pause",
+        "paths",
+        "slow_path",
     ];
 
     fn set(&mut self, part: &str, name: &str, value: &str) -> Result<(), FaultsError> {
@@ -164,8 +176,9 @@ impl Faults {
         }
         let (prefix, kind) = name.split_once('.').unwrap_or(("", name));
         let (transmit, receive) = match (prefix, kind) {
-            ("tx", _) | ("", "delay" | "rate" | "queue") => (true, false),
+            ("tx", _) => (true, false),
             ("rx", _) => (false, true),
+            ("", _) if OF_SENDING.contains(&kind) => (true, false),
             ("", _) => (true, true),
             _ => return Err(FaultsError::unknown(part, name)),
         };
@@ -190,6 +203,7 @@ impl Faults {
                     *place.ok_or_else(|| FaultsError::new(part, remedy::MOST_NAMED))? = Some(nth);
                 }
                 "blackhole" => direction.blackhole = Some(period(part, value)?),
+                _ if direction.limits.set(part, kind, value)? => {}
                 _ => return Err(FaultsError::unknown(part, kind)),
             }
         }
@@ -207,7 +221,8 @@ impl fmt::Display for Faults {
         let (tx, rx) = (self.transmit.parts(), self.receive.parts());
         // A name alone means both directions only for some, and of the packets to lose the order would change.
         let is_of_both = |part: &(&str, String)| {
-            !matches!(part.0, "delay" | "rate" | "queue" | "lose")
+            !OF_SENDING.contains(&part.0)
+                && part.0 != "lose"
                 && tx.contains(part)
                 && rx.contains(part)
         };
@@ -405,7 +420,7 @@ pub enum FaultsError {
 }
 
 impl FaultsError {
-    fn new(part: &str, remedy: &'static str) -> FaultsError {
+    pub(super) fn new(part: &str, remedy: &'static str) -> FaultsError {
         FaultsError::Invalid { part: part.to_owned(), remedy }
     }
 
@@ -495,6 +510,7 @@ impl Outage {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::limits::tests::some_limits;
     use super::*;
     use crate::wire::PacketKind;
 
@@ -568,6 +584,19 @@ mod tests {
             ("rate=0", "above 0"),
             ("rate=fast", "rate=10G"),
             ("seed=1.5", "whole number"),
+            ("tx.pps=0", "pps=1M"),
+            ("qp_cache=64", "qp_cache=64:2us"),
+            ("qp_cache=0:2us", "from 1 to 65536"),
+            ("rx.qp_cache=65537:2us", "from 1 to 65536"),
+            ("pause=20%", "pause=20%/1ms"),
+            ("pause=100%/1ms", "less than 100%"),
+            ("pause=20%/0s", "pause=20%/1ms"),
+            ("paths=1~30us", "from 2"),
+            ("paths=4", "paths=4~30us"),
+            ("slow_path=4/4:200M", "remainder"),
+            ("slow_path=1/4:fast", "slow_path=1/4:200M"),
+            ("paths=4~30us,slow_path=1/4:200M", "leave one out"),
+            ("rx.slow_path=1/4:200M,rx.paths=4~30us", "leave one out"),
             ("drop=1%,", "drop=5%"),
         ] {
             let part = format!("`{}`", text.rsplit(',').next().unwrap());
@@ -633,8 +662,9 @@ mod tests {
         let some_probabilities = (losses, often_none(), often_none(), often_none());
         let waits = || prop::option::of(any::<u64>());
         let some_marks = (often_none(), waits(), waits());
-        let parts = (some_probabilities, some_marks, some_delays, rates, some_lost, periods());
-        parts.prop_map(|(probabilities, marks, delays, rate, lose, blackhole)| {
+        let link = (some_delays, rates, some_limits());
+        let parts = (some_probabilities, some_marks, link, some_lost, periods());
+        parts.prop_map(|(probabilities, marks, (delays, rate, limits), lose, blackhole)| {
             let ((drop, drop_burst), duplicate, reorder, corrupt) = probabilities;
             let (mark, mark_after_ns, queue_ns) = marks;
             let (delay_ns, jitter) = delays;
@@ -653,6 +683,7 @@ mod tests {
                 rate_bits_per_s: rate,
                 lose: std::array::from_fn(|_| named.next()),
                 blackhole,
+                limits,
             }
         })
     }
@@ -674,7 +705,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[a-z.=,%0-9GKMs~#+/ -]{0,40}") {
+        fn any_text_is_read_or_refused(text in "[a-z_.=,:%0-9GKMs~#+/ -]{0,40}") {
             if let Ok(faults) = text.parse::<Faults>() {
                 prop_assert!((0.0..=1.0).contains(&faults.transmit.drop));
             }

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use super::common::FaultCounts;
 use super::faults;
 use super::faults::{Direction, MOST_NAMED, burst_begins};
+use super::limits::{Limits, QpCache};
 use super::sockets::mark;
-use crate::wire::CONGESTION_BYTE;
+use crate::wire::{Bth, CONGESTION_BYTE};
 
 /// The most packets that may overtake a reordered one.
 const MOST_BEHIND: u8 = 4;
@@ -20,6 +21,8 @@ const MOST_WAITING: usize = 1 << 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transit<C> {
     pub context: C,
+    /// The UDP port that it comes from.
+    pub source_port: u16,
     /// Type of service or traffic class, with the mark that it may get on the link.
     pub traffic_class: u8,
     /// From the base transport header to the CRC.
@@ -37,6 +40,10 @@ pub struct Fate {
     behind: Option<u8>,
     /// What jitter adds to the shortest delay.
     jitter_ns: u64,
+    /// What the path adds that the packet takes.
+    detour_ns: u64,
+    /// How long the device is busy with getting the context of the packet's QP.
+    context_ns: u64,
 }
 
 /// A link of one direction.
@@ -50,16 +57,26 @@ pub struct Impairment<C> {
     seen: [u64; MOST_NAMED],
     /// Bytes of IP and UDP headers that count for the rate.
     header_bytes: usize,
+    /// Whether packets take no time.
+    instant: bool,
+    qp_cache: Option<QpCache>,
+    /// The number of the last pause that held packets back.
+    last_pause: Option<u128>,
     reordered: Vec<Reordered<C>>,
     /// When each leaves, in that order.
     waiting: VecDeque<(u64, Transit<C>)>,
-    /// When the last packet has left, in picoseconds: on a fast link a packet takes a few nanoseconds.
+    /// When the last packet has left the device, in picoseconds: on a fast link a packet takes a few nanoseconds.
     last_departure_ps: u128,
+    /// Until when the last packet was delayed: those that are on no slow path stay in order, but for their detours.
+    last_due_ns: u64,
+    /// The same two times of the slow path, which comes behind the device.
+    slow_departure_ps: u128,
+    slow_due_ns: u64,
 }
 
 struct Reordered<C> {
     packet: Transit<C>,
-    jitter_ns: u64,
+    fate: Fate,
     behind: u8,
     deadline_ns: u64,
 }
@@ -79,9 +96,17 @@ impl<C: Clone> Impairment<C> {
             in_burst: false,
             seen: [0; MOST_NAMED],
             header_bytes,
+            instant: direction.delay_ns == 0
+                && direction.rate_bits_per_s.is_none()
+                && direction.limits == Limits::default(),
+            qp_cache: direction.limits.qp_contexts.map(QpCache::new),
+            last_pause: None,
             reordered: Vec::new(),
             waiting: VecDeque::new(),
             last_departure_ps: 0,
+            last_due_ns: 0,
+            slow_departure_ps: 0,
+            slow_due_ns: 0,
         })
     }
 
@@ -99,6 +124,8 @@ impl<C: Clone> Impairment<C> {
             0 => 0,
             jitter_ns => self.chance.u64(..=jitter_ns.saturating_mul(2)),
         };
+        let paths = direction.limits.paths;
+        let detour_ns = paths.map_or(0, |it| it.delay_ns(self.chance.u32(..it.count.max(1))));
         let is_named = self.is_named(opcode_byte);
         let since_ns = now_ns.saturating_sub(self.opened_ns);
         let vanishes = self.direction.blackhole.is_some_and(|it| it.has(since_ns));
@@ -109,6 +136,8 @@ impl<C: Clone> Impairment<C> {
             marked,
             behind: reorder.then_some(behind),
             jitter_ns,
+            detour_ns,
+            context_ns: 0,
         }
     }
 
@@ -141,9 +170,8 @@ impl<C: Clone> Impairment<C> {
 
     /// Whether packets with these fates come through at once and unchanged: they need not enter the link.
     pub fn passes(&self, fates: &[Fate]) -> bool {
-        let instant = self.direction.delay_ns == 0 && self.direction.rate_bits_per_s.is_none();
         let empty = self.waiting.is_empty() && self.reordered.is_empty();
-        instant && empty && fates.iter().all(|fate| *fate == Fate::default())
+        self.instant && empty && fates.iter().all(|fate| *fate == Fate::default())
     }
 
     /// Puts a packet on the link.
@@ -168,36 +196,39 @@ impl<C: Clone> Impairment<C> {
         if fate.marked {
             original.traffic_class = mark(original.traffic_class);
         }
-        let is_full = self.waits_longer_than(now_ns, self.direction.queue_ns);
+        let is_slow = self.is_slow(&original);
+        let is_full = self.waits_longer_than(now_ns, is_slow, self.direction.queue_ns);
         if is_full || self.waiting.len() + self.reordered.len() >= MOST_WAITING {
             counts.overflowed.add(1);
             return;
         }
-        let copy = fate.duplicate.then(|| original.clone());
-        let packets = [Some(original), copy].into_iter().flatten();
-        let jitter_ns = fate.jitter_ns;
+        // Its copy finds the context.
+        let copy = fate.duplicate.then(|| (fate, original.clone()));
+        let context_ns = self.context_ns(&original.bytes, counts);
+        let first = (Fate { context_ns, ..fate }, original);
+        let packets = [Some(first), copy].into_iter().flatten();
         if let Some(behind) = fate.behind {
             counts.reordered.add(1);
-            self.reordered.extend(packets.map(|packet| Reordered {
+            self.reordered.extend(packets.map(|(packet_fate, packet)| Reordered {
                 packet,
-                jitter_ns,
+                fate: packet_fate,
                 behind,
                 deadline_ns: now_ns + REORDER_PATIENCE_NS,
             }));
             return;
         }
-        for packet in packets {
-            self.depart(now_ns, jitter_ns, packet);
+        for (packet_fate, packet) in packets {
+            self.depart(now_ns, packet_fate, packet, counts);
         }
         for held in &mut self.reordered {
             held.behind = held.behind.saturating_sub(1);
         }
-        self.depart_reordered(now_ns, |held| held.behind == 0);
+        self.depart_reordered(now_ns, counts, |held| held.behind == 0);
     }
 
     /// The next packet that has left the link.
-    pub fn leave(&mut self, now_ns: u64) -> Option<Transit<C>> {
-        self.depart_reordered(now_ns, |held| held.deadline_ns <= now_ns);
+    pub fn leave(&mut self, now_ns: u64, counts: &FaultCounts) -> Option<Transit<C>> {
+        self.depart_reordered(now_ns, counts, |held| held.deadline_ns <= now_ns);
         if self.waiting.front()?.0 > now_ns {
             return None;
         }
@@ -211,39 +242,95 @@ impl<C: Clone> Impairment<C> {
         reordered.chain(waiting).min()
     }
 
-    fn depart_reordered(&mut self, now_ns: u64, is_ready: impl Fn(&Reordered<C>) -> bool) {
+    fn depart_reordered(
+        &mut self,
+        now_ns: u64,
+        counts: &FaultCounts,
+        is_ready: impl Fn(&Reordered<C>) -> bool,
+    ) {
         while let Some(at) = self.reordered.iter().position(&is_ready) {
             let held = self.reordered.remove(at);
-            self.depart(now_ns, held.jitter_ns, held.packet);
+            self.depart(now_ns, held.fate, held.packet, counts);
         }
     }
 
-    /// Whether a packet waits longer than this, if it is limited, for those before it to have their time at the link's rate.
-    fn waits_longer_than(&self, now_ns: u64, longest_ns: Option<u64>) -> bool {
-        let waits_ps = (self.last_departure_ps).saturating_sub(u128::from(now_ns) * 1000);
+    fn is_slow(&self, packet: &Transit<C>) -> bool {
+        self.direction.limits.slow_path.is_some_and(|path| path.has(packet.source_port))
+    }
+
+    /// How long the device needs for the context of a packet's QP. A received packet names it, a sent one its peer, which
+    /// stands for it.
+    fn context_ns(&mut self, bytes: &[u8], counts: &FaultCounts) -> u64 {
+        let Some(cache) = &mut self.qp_cache else {
+            return 0;
+        };
+        if cache.has(bytes.first_chunk().map_or(0, Bth::destination_qpn_of)) {
+            return 0;
+        }
+        counts.context_misses.add(1);
+        cache.contexts.miss_ns
+    }
+
+    /// Whether a packet waits longer than this, if it is limited, for those before it to have their time at the link's rate
+    /// and other limits.
+    fn waits_longer_than(&self, now_ns: u64, is_slow: bool, longest_ns: Option<u64>) -> bool {
+        let slow_ps = if is_slow { self.slow_departure_ps } else { 0 };
+        let free_ps = self.last_departure_ps.max(slow_ps);
+        let waits_ps = free_ps.saturating_sub(u128::from(now_ns) * 1000);
         longest_ns.is_some_and(|ns| waits_ps > u128::from(ns) * 1000)
+    }
+
+    /// When the device can begin to send, which pauses delay.
+    fn start_ps(&mut self, now_ns: u64, counts: &FaultCounts) -> u128 {
+        let free_ps = self.last_departure_ps.max(u128::from(now_ns) * 1000);
+        let since_ps = free_ps.saturating_sub(u128::from(self.opened_ns) * 1000);
+        let pause = self.direction.limits.pause.and_then(|pause| pause.at(since_ps));
+        let Some((number, left_ps)) = pause else {
+            return free_ps;
+        };
+        if self.last_pause.replace(number) != Some(number) {
+            counts.pauses.add(1);
+        }
+        free_ps.saturating_add(left_ps)
     }
 
     /// Sets when a packet leaves: after its time at the link's rate, plus the delay, and after those before it. Marks one
     /// that waits for long behind those before it.
-    fn depart(&mut self, now_ns: u64, jitter_ns: u64, mut packet: Transit<C>) {
-        let mut departure_ps = u128::from(now_ns) * 1000;
-        if let Some(bits_per_s) = self.direction.rate_bits_per_s {
-            let bits = (packet.bytes.len() + self.header_bytes) * 8;
-            let takes_ps = (bits as f64 / bits_per_s * 1e12) as u128;
-            if self.waits_longer_than(now_ns, self.direction.mark_after_ns) {
-                packet.traffic_class = mark(packet.traffic_class);
-            }
-            departure_ps = departure_ps.max(self.last_departure_ps) + takes_ps;
-            self.last_departure_ps = departure_ps;
+    fn depart(&mut self, now_ns: u64, fate: Fate, mut packet: Transit<C>, counts: &FaultCounts) {
+        let is_slow = self.is_slow(&packet);
+        if self.waits_longer_than(now_ns, is_slow, self.direction.mark_after_ns) {
+            packet.traffic_class = mark(packet.traffic_class);
         }
+        let Direction { rate_bits_per_s, limits, delay_ns, jitter_ns, .. } = self.direction;
+        let bits = (packet.bytes.len() + self.header_bytes) * 8;
+        let link_ps = rate_bits_per_s.map_or(0, |rate| takes_ps(bits, rate));
+        let engine_ps = limits.packets_per_s.map_or(0, |rate| takes_ps(1, rate));
+        let context_ps = u128::from(fate.context_ns) * 1000;
+        let busy_ps = link_ps.max(engine_ps).saturating_add(context_ps);
+        self.last_departure_ps = self.start_ps(now_ns, counts).saturating_add(busy_ps);
+        let (departure_ps, last_due_ns) = match limits.slow_path.filter(|_| is_slow) {
+            None => (self.last_departure_ps, &mut self.last_due_ns),
+            Some(path) => {
+                let free_ps = self.slow_departure_ps.max(self.last_departure_ps);
+                self.slow_departure_ps =
+                    free_ps.saturating_add(takes_ps(bits, path.rate_bits_per_s));
+                (self.slow_departure_ps, &mut self.slow_due_ns)
+            }
+        };
         let departure_ns = u64::try_from(departure_ps.div_ceil(1000)).unwrap_or(u64::MAX);
         // The shortest delay is the delay without the jitter.
-        let shortest_ns = self.direction.delay_ns - self.direction.jitter_ns;
-        let due_ns = departure_ns.saturating_add(shortest_ns.saturating_add(jitter_ns));
-        let before_ns = self.waiting.back().map_or(0, |(last_ns, _)| *last_ns);
-        self.waiting.push_back((due_ns.max(before_ns), packet));
+        let shortest_ns = delay_ns - jitter_ns;
+        let due_ns = departure_ns.saturating_add(shortest_ns.saturating_add(fate.jitter_ns));
+        *last_due_ns = due_ns.max(*last_due_ns);
+        let arrives_ns = last_due_ns.saturating_add(fate.detour_ns);
+        let place = self.waiting.partition_point(|(earlier_ns, _)| *earlier_ns <= arrives_ns);
+        self.waiting.insert(place, (arrives_ns, packet));
     }
+}
+
+/// How long so many bits or packets take, in picoseconds.
+fn takes_ps(count: usize, per_s: f64) -> u128 {
+    (count as f64 / per_s * 1e12) as u128
 }
 
 fn flip_bit(bytes: &mut [u8], random: u64) {
@@ -274,7 +361,7 @@ mod tests {
     }
 
     fn of_class(traffic_class: u8, bytes: Vec<u8>) -> Transit<()> {
-        Transit { context: (), traffic_class, bytes }
+        Transit { context: (), source_port: 0, traffic_class, bytes }
     }
 
     fn enter(link: &mut Impairment<()>, now_ns: u64, packet: Transit<()>, counts: &FaultCounts) {
@@ -294,10 +381,10 @@ mod tests {
         for at in 0..packets {
             let now_ns = u64::from(at) * 1000;
             enter(&mut link, now_ns, packet(at), &counts);
-            out.extend(std::iter::from_fn(|| link.leave(now_ns)));
+            out.extend(std::iter::from_fn(|| link.leave(now_ns, &counts)));
         }
         let end_ns = u64::from(packets) * 1000 + 2 * REORDER_PATIENCE_NS;
-        out.extend(std::iter::from_fn(|| link.leave(end_ns)));
+        out.extend(std::iter::from_fn(|| link.leave(end_ns, &counts)));
         assert_eq!(link.next_due_ns(), None);
         (out, counts)
     }
@@ -339,10 +426,11 @@ mod tests {
     #[test]
     fn a_lone_reordered_packet_comes_after_its_patience() {
         let mut link = link("reorder=100%");
-        enter(&mut link, 500, packet(1), &FaultCounts::default());
+        let counts = FaultCounts::default();
+        enter(&mut link, 500, packet(1), &counts);
         assert_eq!(link.next_due_ns(), Some(500 + REORDER_PATIENCE_NS));
-        assert_eq!(link.leave(499 + REORDER_PATIENCE_NS), None);
-        assert_eq!(link.leave(500 + REORDER_PATIENCE_NS), Some(packet(1)));
+        assert_eq!(link.leave(499 + REORDER_PATIENCE_NS, &counts), None);
+        assert_eq!(link.leave(500 + REORDER_PATIENCE_NS, &counts), Some(packet(1)));
     }
 
     #[test]
@@ -367,8 +455,8 @@ mod tests {
         // 128 bytes including headers are 1,024 bits.
         for (due_ns, number) in [(12_024, 1), (13_048, 2), (61_024, 3)] {
             assert_eq!(link.next_due_ns(), Some(due_ns));
-            assert_eq!(link.leave(due_ns - 1), None);
-            assert_eq!(link.leave(due_ns), Some(packet(number)));
+            assert_eq!(link.leave(due_ns - 1, &counts), None);
+            assert_eq!(link.leave(due_ns, &counts), Some(packet(number)));
         }
     }
 
@@ -420,7 +508,7 @@ mod tests {
             let entered_ns = at * 100_000;
             enter(&mut link, entered_ns, packet(at as u32), &counts);
             delays.push(link.next_due_ns().unwrap() - entered_ns);
-            assert_eq!(link.leave(u64::MAX), Some(packet(at as u32)));
+            assert_eq!(link.leave(u64::MAX, &counts), Some(packet(at as u32)));
         }
         delays.sort_unstable();
         assert!(delays[0] >= 5_000 && delays[9_999] <= 15_000);
@@ -441,7 +529,7 @@ mod tests {
         let arrived = opcodes.map(|opcode| {
             let bytes = [&[opcode][..], &[0; 63]].concat();
             enter(&mut link, 0, of_class(ECT_0, bytes), &counts);
-            link.leave(0).is_some()
+            link.leave(0, &counts).is_some()
         });
         let lost = (0..10).filter(|at| !arrived[*at]);
         assert_eq!(lost.collect::<Vec<_>>(), [3, 5, 8]);
@@ -455,7 +543,7 @@ mod tests {
         let counts = FaultCounts::default();
         let arrived = [7, 16, 17, 21, 22, 30].map(|at_us| {
             enter(&mut link, at_us * 1000, packet(1), &counts);
-            link.leave(at_us * 1000).is_some()
+            link.leave(at_us * 1000, &counts).is_some()
         });
         assert_eq!(arrived, [true, true, false, false, true, true]);
     }
@@ -470,8 +558,9 @@ mod tests {
         let mut link = link("mark=100%");
         for (class, after) in [(0x68, 0x68), (0x69, 0x6b), (0x6a, 0x6b), (0x6b, 0x6b)] {
             let packet = of_class(class, vec![0; 16]);
-            enter(&mut link, 0, packet, &FaultCounts::default());
-            assert_eq!(link.leave(0).unwrap().traffic_class, after);
+            let counts = FaultCounts::default();
+            enter(&mut link, 0, packet, &counts);
+            assert_eq!(link.leave(0, &counts).unwrap().traffic_class, after);
             assert_eq!((is_marked(class), ecn_capable(class)), (class == 0x6b, 0x6a));
         }
     }
@@ -486,7 +575,8 @@ mod tests {
         }
         enter(&mut link, 5000, packet(6), &counts);
         enter(&mut link, 5000, of_class(0, vec![0; 100]), &counts);
-        let out = std::iter::from_fn(|| link.leave(u64::MAX)).map(|it| is_marked(it.traffic_class));
+        let out = std::iter::from_fn(|| link.leave(u64::MAX, &counts))
+            .map(|it| is_marked(it.traffic_class));
         let waited_2_048_ns = 2;
         let marked: Vec<bool> = out.collect();
         assert_eq!(marked[..=waited_2_048_ns], [false; 3]);
@@ -511,9 +601,41 @@ mod tests {
         (0..10).for_each(|number| enter(&mut link, 0, packet(number), &counts));
         // The first three wait for less, the fourth for more.
         let out: Vec<u32> =
-            std::iter::from_fn(|| link.leave(1_000_000)).map(|it| number(&it)).collect();
+            std::iter::from_fn(|| link.leave(1_000_000, &counts)).map(|it| number(&it)).collect();
         assert_eq!((out, counts.overflowed.get()), (vec![0, 1, 2], 7));
         enter(&mut link, 2_000_000, packet(10), &counts);
         assert_eq!(link.next_due_ns(), Some(2_001_024));
+    }
+
+    #[test]
+    fn flows_of_a_slow_path_have_its_rate_and_others_overtake_them() {
+        // 128 bytes with their headers take 1.024 µs, and four times as long on the slow path, which ports 1 and 5 have.
+        let mut link = link("rate=1G,slow_path=1/4:250M,queue=6us");
+        let counts = FaultCounts::default();
+        for (number, source_port) in (0..).zip([1, 5, 2, 1, 4]) {
+            enter(&mut link, 0, Transit { source_port, ..packet(number) }, &counts);
+        }
+        // The first is on the slow path from 1.024 to 5.12 µs, the second until 9.216 µs, for which the fourth does not wait.
+        for (due_ns, at) in [(3_072, 2), (4_096, 4), (5_120, 0), (9_216, 1)] {
+            assert_eq!(link.next_due_ns(), Some(due_ns));
+            assert_eq!(link.leave(due_ns, &counts).map(|it| number(&it)), Some(at));
+        }
+        assert_eq!((link.next_due_ns(), counts.overflowed.get()), (None, 1));
+    }
+
+    #[test]
+    fn paths_lie_evenly_apart_and_are_taken_equally_often() {
+        let mut link = link("seed=1,paths=4~30us");
+        let counts = FaultCounts::default();
+        let taken: [super::super::Count; 4] = Default::default();
+        for at in 0..4_000 {
+            let entered_ns = at * 100_000;
+            enter(&mut link, entered_ns, packet(1), &counts);
+            let detour_ns = link.next_due_ns().unwrap() - entered_ns;
+            assert_eq!(detour_ns % 10_000, 0);
+            taken[detour_ns as usize / 10_000].add(1);
+            assert_eq!(link.leave(entered_ns + detour_ns, &counts), Some(packet(1)));
+        }
+        taken.iter().for_each(|count| close(count, 1000.0));
     }
 }

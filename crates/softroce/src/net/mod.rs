@@ -8,6 +8,7 @@ mod fabric;
 mod faults;
 mod gso_batch;
 mod impairment;
+mod limits;
 mod receiver;
 mod sockets;
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Ta
 pub use fabric::{Datagram, Fabric};
 pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
 pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
+pub use limits::{Limits, Paths, Pause, QpContexts, SlowPath};
 pub use receiver::{Arrival, Claim, Receiver, Requests, hand_on};
 pub use sockets::{
     SENDING_SOCKETS, Wakeup, Watched, block_signals, ecn_capable, known_hop_limit, let_go, now_ns,

@@ -213,6 +213,7 @@ impl Receiver {
                     if !link.passes(&[fate]) {
                         let packet = Transit {
                             context: (sender, place, traffic_class, hop_limit),
+                            source_port: sender.port(),
                             traffic_class,
                             bytes: segment.to_vec(),
                         };
@@ -239,10 +240,11 @@ impl Receiver {
             return 0;
         };
         let mut tally = Tally::default();
-        while let Some(packet) = link.leave(self.common.clock.now_ns()) {
+        let counts = &self.common.counters.receive_faults;
+        while let Some(packet) = link.leave(self.common.clock.now_ns(), counts) {
             let (source, place, traffic_class, hop_limit) = packet.context;
             if packet.traffic_class != traffic_class {
-                self.common.counters.receive_faults.marked.add(1);
+                counts.marked.add(1);
             }
             let tap = self.common.tap.recording();
             let packet = Arrival {

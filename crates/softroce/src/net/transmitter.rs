@@ -256,7 +256,12 @@ impl Transmitter {
         }
         for ((bytes, fate), place) in gso_batch.copied_packets().zip(fates).zip(0..) {
             let context = (flow.clone(), place);
-            let packet = Transit { context, traffic_class: flow.traffic_class, bytes };
+            let packet = Transit {
+                context,
+                source_port: flow.source_port,
+                traffic_class: flow.traffic_class,
+                bytes,
+            };
             link.enter(now_ns, *fate, packet, &self.common.counters.transmit_faults);
         }
         self.leave(&mut faulty);
@@ -265,14 +270,15 @@ impl Transmitter {
     /// Sends what has left the link: what leaves together, in as few GSO batches as it fits into. What has left waits
     /// on the link while a socket is full.
     fn leave(&self, FaultyLink { link, left }: &mut FaultyLink) {
+        let counts = &self.common.counters.transmit_faults;
         while !self.is_full()
-            && let Some(packet) = link.leave(self.common.clock.now_ns())
+            && let Some(packet) = link.leave(self.common.clock.now_ns(), counts)
         {
             let Transit { context, bytes, .. } = packet;
             let (mut flow, place) = context;
             if flow.traffic_class != packet.traffic_class {
                 flow.traffic_class = packet.traffic_class;
-                self.common.counters.transmit_faults.marked.add(1);
+                counts.marked.add(1);
             }
             let most_packets = self.max_gso_batch_packets(&flow);
             if !left.push(&flow, place, &bytes, most_packets) {

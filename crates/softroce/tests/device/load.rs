@@ -3,7 +3,7 @@
 //! - Small posts wait for the program's next poll while others are on their way. They must leave whether it polls or
 //!   not.
 //! - A thousand QPs: none fails because the others take long, and a timer of one looks at no other.
-//! - Deliberate faults of a device: what they befall, and what not.
+//! - Deliberate faults of a device: what they befall, and what not; and its limits, at exact instants.
 //! - Sixteen senders to one receiver: all data arrive right and no QP fails. Where the links mark, senders are told
 //!   and no queue overflows; where they do not, queues lose. The same seed has the same effects.
 //! - What gets lost, doubled or overtaken, at exact instants: packets take 10 µs each way and nothing else takes time.
@@ -184,6 +184,103 @@ fn a_slow_link_to_one_peer_delays_no_other() {
         first.succeeds(1);
         assert_eq!(world.now_ns() - start_ns, after_ns);
     }
+}
+
+/// Ends on a network that takes no time, of which the first has these faults.
+fn limited(faults: &str, qps: usize) -> (End, End) {
+    pair_with(&Plan { qps, ..Plan::on(1, "") }, [faults, ""])
+}
+
+#[test]
+fn a_context_that_is_not_in_the_cache_costs_its_time() {
+    // The third QP takes the place of the first, and the first that of the second.
+    const ORDER: [usize; 6] = [0, 1, 2, 0, 2, 0];
+    // How long the WRITE of each QP takes, of which one begins when the one before has ended, and contexts that were missing.
+    for (faults, takes_us, misses) in [
+        ("tx.qp_cache=2:2us", [2, 2, 2, 2, 0, 0], 4),
+        ("tx.qp_cache=3:2us", [2, 2, 2, 0, 0, 0], 3),
+        // So are the contexts for the answers.
+        ("qp_cache=2:2us", [4, 4, 4, 4, 0, 0], 8),
+        ("tx.pps=1M,tx.qp_cache=2:2us", [3, 3, 3, 3, 1, 1], 4),
+    ] {
+        let (from, to) = limited(faults, 3);
+        let world = from.plan.world.as_ref().unwrap();
+        let took_us = ORDER.map(|qp| {
+            let start_ns = world.now_ns();
+            from.post(qp, to.write_to(0), &[from.sge(0, 64)]);
+            from.succeeds(1);
+            (world.now_ns() - start_ns) / 1000
+        });
+        assert_eq!(took_us, takes_us, "{faults}");
+        from.counts("qp_cache_misses", misses);
+    }
+}
+
+#[test]
+fn what_is_posted_at_once_leaves_as_limits_allow() {
+    // When the WRITEs of four QPs, of 992 bits with all headers, are complete, and pauses that were received and sent.
+    for (faults, after_ns, pauses) in [
+        ("tx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
+        ("rx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
+        // The first answer comes when its WRITE has left, and takes as long.
+        ("pps=1M", [2000, 3000, 4000, 5000], [0, 0]),
+        // The slower of both holds.
+        ("tx.pps=1M,rate=1G", [1000, 2000, 3000, 4000], [0, 0]),
+        ("tx.pps=1M,rate=496M", [2000, 4000, 6000, 8000], [0, 0]),
+        ("tx.qp_cache=4:1us", [1000, 2000, 3000, 4000], [0, 0]),
+        // From 0 to 1 µs and from 4 to 5 µs nothing begins to leave.
+        ("pause=25%/4us,tx.pps=1M", [2000, 3000, 4000, 6000], [2, 0]),
+        ("rx.pause=25%/4us", [1000; 4], [0, 1]),
+        ("rx.pause=25%/4us,tx.pps=1M", [1000, 2000, 3000, 5000], [0, 1]),
+    ] {
+        let (from, to) = limited(faults, 4);
+        let world = from.plan.world.as_ref().unwrap();
+        let start_ns = world.now_ns();
+        for qp in 0..4 {
+            from.post(qp, to.write_to(0), &[from.sge(0, 64)]);
+        }
+        let completed_ns = after_ns.map(|_| {
+            from.succeeds(1);
+            world.now_ns() - start_ns
+        });
+        assert_eq!(completed_ns, after_ns, "{faults}");
+        let counted = ["rx_global_pause", "tx_global_pause"].map(|name| from.counter(name));
+        assert_eq!(counted, pauses, "{faults}");
+    }
+}
+
+#[test]
+fn a_slow_path_has_some_flows_and_leaves_the_others_alone() {
+    const FLOWS: usize = 16;
+    // 992 bits take 992 µs. Each flow has one of both paths.
+    let slow_flows = ["slow_path=0/2:1M", "slow_path=1/2:1M"].map(|faults| {
+        let (from, to) = limited(faults, FLOWS);
+        let world = from.plan.world.as_ref().unwrap();
+        let start_ns = world.now_ns();
+        for qp in 0..FLOWS {
+            from.post(qp, to.write_to(0), &[from.sge(0, 64)]);
+        }
+        let took_ns = [0; FLOWS].map(|_| {
+            from.succeeds(1);
+            world.now_ns() - start_ns
+        });
+        let slow_ns = took_ns.into_iter().filter(|ns| *ns > 0);
+        assert!(
+            slow_ns.clone().eq((1..=slow_ns.clone().count() as u64).map(|turn| turn * 992_000))
+        );
+        slow_ns.count()
+    });
+    assert!(slow_flows.iter().all(|flows| *flows > 0), "{slow_flows:?}");
+    assert_eq!(slow_flows.iter().sum::<usize>(), FLOWS);
+}
+
+#[test]
+fn sprayed_packets_overtake_each_other_and_all_data_arrive() {
+    let (mut from, to) = limited("tx.paths=4~30us", 1);
+    from.fill();
+    from.run(1, 1, FAULTY_BYTES, |_| (to.write_to(0), 0));
+    assert!(to.memory[..FAULTY_BYTES] == from.memory[..FAULTY_BYTES]);
+    assert!(to.counter("out_of_sequence") > 0 && from.counter("fault_tx_dropped") == 0);
 }
 
 #[test]
