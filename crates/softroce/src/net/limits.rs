@@ -235,14 +235,14 @@ pub mod tests {
             .prop_map(|(most, miss_ns)| QpContexts { most, miss_ns });
         let pauses =
             (0.0..0.9, 10..1_u64 << 60).prop_map(|(share, period_ns)| Pause { share, period_ns });
-        let paths =
+        let sprayed =
             (2..u32::MAX, any::<u64>()).prop_map(|(count, spread_ns)| Paths { count, spread_ns });
         let slow_paths = (1..u16::MAX, any::<u16>(), rates()).prop_map(|(paths, number, rate)| {
             SlowPath { remainder: number % paths, paths, rate_bits_per_s: rate }
         });
         let ways = prop_oneof![
             Just((None, None)),
-            paths.prop_map(|paths| (Some(paths), None)),
+            sprayed.prop_map(|paths| (Some(paths), None)),
             slow_paths.prop_map(|slow_path| (None, Some(slow_path))),
         ];
         let some =
@@ -292,9 +292,9 @@ pub mod tests {
         // In turns, one QP more than there is room for: none is ever found. As many as there is room for: all are.
         let mut large = QpCache::new(QpContexts { most: 64, miss_ns: 0 });
         let (uses_room, table_room) = (large.uses.capacity(), large.last_uses.capacity());
-        for (qps, found) in [(65, 0), (64, 64 * 99)] {
+        for (qps, expected) in [(65, 0), (64, 64 * 99)] {
             let hits = (0..100 * qps).filter(|turn| large.has(1000 * qps + turn % qps)).count();
-            assert_eq!(hits, found, "{qps}");
+            assert_eq!(hits, expected, "{qps}");
         }
         assert!(large.uses.capacity() == uses_room && large.last_uses.capacity() <= table_room);
     }
