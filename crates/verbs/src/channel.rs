@@ -201,16 +201,15 @@ impl Sleeper {
     /// one channel, each must poll all of its CQs, because any of them may take an event, and each must also arm these
     /// CQs directly after waiting, so that new completions wake the others while it works.
     pub fn wait(&mut self, longest: Option<Duration>) -> Result<(), VerbsError> {
-        let limit = longest
-            .map(|longest| libc::timespec {
-                tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
-                tv_nsec: longest.subsec_nanos().into(),
-            })
-            .as_ref()
-            .map_or(null(), std::ptr::from_ref);
+        let limit = longest.map(|longest| libc::timespec {
+            tv_sec: longest.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_nsec: longest.subsec_nanos().into(),
+        });
+        // Of the variable: a temporary in its place would be gone before the call.
+        let limit_or_null = limit.as_ref().map_or(null(), std::ptr::from_ref);
         let count = self.files.len() as libc::nfds_t;
         // SAFETY: so many valid pollfds, a time that lives as long as the call or none, and no mask of signals.
-        if unsafe { libc::ppoll(self.files.as_mut_ptr(), count, limit, null()) } < 0 {
+        if unsafe { libc::ppoll(self.files.as_mut_ptr(), count, limit_or_null, null()) } < 0 {
             return match std::io::Error::last_os_error().raw_os_error() {
                 Some(libc::EINTR) => Ok(()),
                 _ => Err(VerbsError::last(Operation::WaitForEvent, "a worker")),
