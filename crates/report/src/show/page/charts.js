@@ -2,8 +2,8 @@
 
 // Values have three digits, or as many as a step between two of them needs.
 function figure(value, step) {
-  if (step) return value.toFixed(Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9))));
   if (value === 0) return "0";
+  if (step) return value.toFixed(Math.max(0, Math.min(9, Math.ceil(-Math.log10(step) - 1e-9))));
   var size = Math.floor(Math.log10(Math.abs(value)));
   return size < -4 || size > 8 ? value.toExponential(2) : value.toFixed(Math.max(0, Math.min(6, 2 - size)));
 }

@@ -206,7 +206,7 @@ impl Spec {
                 let scale = Scale::log2(*places.first()?, *places.last()?);
                 Axis::new(title, scale.widened(0.03), unit)
             }
-            X::RateOver(..) => Axis::new(rate.axis(), Scale::linear(0.0, most * 1.06), Unit::Plain),
+            X::RateOver(..) => Axis::new(rate.axis(), Scale::linear(0.0, most * 1.06), unit(rate)),
             X::Percentile => {
                 let scale = Scale::log10(1.8, most.max(10.0) * 1.15);
                 Axis::new("percentile", scale, Unit::Tail)
@@ -282,9 +282,9 @@ const DARK_STEP: usize = 6;
 
 fn parts_of_best() -> Shades {
     let shades = MAP.into_iter().enumerate().map(|(step, colour)| {
-        let up_to = (step + 1) as f64 / MAP.len() as f64;
-        let words = if step == 0 { "up to " } else { "" };
-        Shade::new(up_to, colour, step >= DARK_STEP, format!("{words}{:.0} %", up_to * 100.0))
+        let [from, up_to] = [step, step + 1].map(|end| end as f64 / MAP.len() as f64);
+        let label = format!("{:.0} to {:.0} %", from * 100.0, up_to * 100.0);
+        Shade::new(up_to, colour, step >= DARK_STEP, label)
     });
     Shades(shades.collect())
 }
@@ -335,7 +335,7 @@ fn map(group: &Group<'_>, rows: Setting, metric: Metric) -> Option<Chart> {
         });
         Some(MatrixCell {
             part,
-            text: format!("{percent:.digits$}"),
+            texts: vec![format!("{percent:.digits$}")],
             hint: format!("{} {}, {}: {words}", numbers[row], rows.name(), sizes[column]),
         })
     });
@@ -390,6 +390,7 @@ pub(crate) fn heading(metric: Metric, group: &Group<'_>) -> String {
 pub(crate) fn unit(metric: Metric) -> Unit {
     match metric.unit() {
         "ns" => Unit::Nanoseconds,
+        rate @ ("Gb/s" | "Mmsg/s") => Unit::Rate(rate),
         _ => Unit::Plain,
     }
 }
@@ -530,7 +531,11 @@ impl Spec {
                 SeriesStyle { colour: if is_one { style(0).colour } else { INK }, ..style(0) };
             let dashes = metrics.iter().enumerate().rev().map(|(index, metric)| {
                 let style = plain.with_dash(dash(index, metrics.len()));
-                Key::new(KeyMark::Line, style, metric.short_name())
+                let of_metric = format!(", {}", metric.short_name());
+                let mut drawn = charts.iter().flat_map(Chart::series);
+                let is_drawn = drawn.any(|series| series.name.ends_with(&of_metric));
+                let why = if is_drawn { "" } else { ": too few messages in each run" };
+                Key::new(KeyMark::Line, style, format!("{}{why}", metric.short_name()))
             });
             keys.splice(0..0, lines.into_iter().filter(|_| !is_one).chain(dashes));
         }

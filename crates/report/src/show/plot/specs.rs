@@ -15,7 +15,7 @@ use crate::observe::{
 use crate::show::plot::{
     draw::{Key, KeyMark, Marker, Scale, SeriesStyle, Unit, style, text},
     figure::{Cell, Figure, Picture, Table},
-    marks::{Axis, Band, Chart, Dot, Fill, Mark, Rule, Tile},
+    marks::{Axis, Band, Chart, Dot, Fill, Mark, Rule, Tile, uncounted},
     rows::{Group, Groups, Line, Sample, Setting, Sides},
     spec::{Beside, OVERLOADED, Spec, X, Y},
 };
@@ -281,10 +281,11 @@ fn of_searches(line: &Line<'_>, name: &str, style: SeriesStyle, rate: Metric) ->
         let trials = search.trials.iter().filter(|it| it.seconds >= search.trial_seconds);
         marks.extend(trials.filter(|_| !has_loads).filter_map(|trial| {
             let p99 = trial.p99_ns? as f64;
-            let hollow = !matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke);
+            let counts = matches!(trial.outcome, TrialOutcome::Kept | TrialOutcome::Broke);
+            let own = if counts { style } else { uncounted(style) };
             let hint = format!("{name}, trial: p99 {}, {}", Metric::P99Ns.text(p99), trial.outcome);
             let at = (trial.achieved_per_second * factor, p99);
-            Some(Mark::Dot(Dot::new(name, at, SeriesStyle { hollow, ..style }, hint)))
+            Some(Mark::Dot(Dot::new(name, at, own, hint)))
         }));
     }
     marks

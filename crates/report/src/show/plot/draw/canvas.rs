@@ -290,6 +290,7 @@ impl Canvas {
             Marker::Plus => (5.0, 0.0, "h10m-5 -5v10"),
             Marker::Cross => (4.0, 4.0, "l8 8m0 -8l-8 8"),
             Marker::Bar => (4.5, 2.0, "h9v4h-9Z"),
+            Marker::Crossed => (4.0, 0.0, "a4 4 0 1 0 8 0a4 4 0 1 0 -8 0Zm1.2 2.8l5.6 -5.6"),
         };
         let fill = if style.hollow { GROUND } else { style.colour };
         let paint = Paint { fill: Some(fill), ..Paint::line(style.colour, 1.8) };
@@ -330,19 +331,17 @@ const EDGE: f64 = 2.0;
 pub struct Labels {
     within: Rect,
     taken: Vec<Rect>,
+    /// Parts of lines, of which words cross as few as possible.
+    lines: Vec<Rect>,
 }
 
 impl Labels {
     pub fn within(within: Rect) -> Labels {
-        Labels { within, taken: Vec::new() }
-    }
-
-    pub fn keep_free(&mut self, rect: Rect) {
-        self.taken.push(rect);
+        Labels { within, taken: Vec::new(), lines: Vec::new() }
     }
 
     pub fn keep_free_of_marker(&mut self, place: (f64, f64)) {
-        self.keep_free(Rect::around(place, 5.0));
+        self.taken.push(Rect::around(place, 5.0));
     }
 
     pub fn keep_free_of_line(&mut self, from: (f64, f64), to: (f64, f64)) {
@@ -351,19 +350,20 @@ impl Labels {
         let steps = (dx.abs().max(dy.abs()) / STEP).clamp(1.0, 200.0) as usize;
         for step in 0..=steps {
             let part = step as f64 / steps as f64;
-            self.keep_free(Rect::around((from.0 + dx * part, from.1 + dy * part), 1.0));
+            self.lines.push(Rect::around((from.0 + dx * part, from.1 + dy * part), 1.0));
         }
     }
 
     /// Writes the words beside, above or below the place, on ground of their own; where nothing is free they are
-    /// left out. Returns whether they are there.
+    /// left out.
     pub fn beside(
         &mut self,
         canvas: &mut Canvas,
         (x, y): (f64, f64),
         text: &str,
         style: Style,
-    ) -> bool {
+        may_cross: bool,
+    ) {
         let middle = y + style.size_px * 0.36;
         let below = y + GAP + style.size_px * ASCENT;
         let places = [
@@ -377,38 +377,47 @@ impl Labels {
             (x + GAP, below, Anchor::Start),
             (x - GAP, below, Anchor::End),
         ];
-        places
-            .into_iter()
-            .any(|(at, foot, anchor)| self.at(canvas, (at, foot), text, Style { anchor, ..style }))
+        self.at_first(canvas, &places, text, style, may_cross);
     }
 
-    /// Writes the words with their foot at the place if it is free. Returns whether they are there.
-    pub fn at(
+    /// Writes the words with their foot at the first free place, which crosses no line, or as few as possible if they may.
+    pub fn at_first(
         &mut self,
         canvas: &mut Canvas,
-        (x, foot): (f64, f64),
+        places: &[(f64, f64, Anchor)],
         text: &str,
         style: Style,
-    ) -> bool {
+        may_cross: bool,
+    ) {
         let width = width_px(text, style.size_px, style.bold);
-        let left = match style.anchor {
-            Anchor::Start => x,
-            Anchor::Middle => x - width / 2.0,
-            Anchor::End => x - width,
-        };
         let (top, height) = (style.size_px * ASCENT, style.size_px * (ASCENT + DESCENT));
-        let plate = Rect::new(left - EDGE, foot - top, width + 2.0 * EDGE, height);
-        let is_inside = plate.x >= self.within.x
-            && plate.right() <= self.within.right()
-            && plate.y >= self.within.y
-            && plate.bottom() <= self.within.bottom();
-        if !is_inside || self.taken.iter().any(|taken| overlap(taken, &plate)) {
-            return false;
+        let is_over = |rects: &[Rect], plate: &Rect| rects.iter().any(|it| overlap(it, plate));
+        let plates = places.iter().map(|&(x, foot, anchor)| {
+            let left = match anchor {
+                Anchor::Start => x,
+                Anchor::Middle => x - width / 2.0,
+                Anchor::End => x - width,
+            };
+            let plate = Rect::new(left - EDGE, foot - top, width + 2.0 * EDGE, height);
+            ((x, foot), Style { anchor, ..style }, plate)
+        });
+        let free = plates.filter(|(.., plate)| {
+            plate.x >= self.within.x
+                && plate.right() <= self.within.right()
+                && plate.y >= self.within.y
+                && plate.bottom() <= self.within.bottom()
+                && !is_over(&self.taken, plate)
+        });
+        let best = free.min_by_key(|(.., plate)| {
+            self.lines.iter().filter(|line| overlap(line, plate)).count()
+        });
+        if let Some(((x, foot), own_style, plate)) =
+            best.filter(|(.., plate)| may_cross || !is_over(&self.lines, plate))
+        {
+            canvas.rect(plate, Paint::area(GROUND).see_through(0.2), None);
+            canvas.text(x, foot, text, own_style);
+            self.taken.push(plate);
         }
-        canvas.rect(plate, Paint::area(GROUND).see_through(0.2), None);
-        canvas.text(x, foot, text, style);
-        self.taken.push(plate);
-        true
     }
 }
 
@@ -421,7 +430,28 @@ fn overlap(one: &Rect, other: &Rect) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn words_lie_over_no_marker_and_no_other_words(
+            places in proptest::collection::vec((0.0..400.0f64, 0.0..200.0f64), 1..60),
+        ) {
+            let mut labels = Labels::within(Rect::new(0.0, 0.0, 400.0, 200.0));
+            let mut canvas = Canvas::default();
+            places.iter().for_each(|at| labels.keep_free_of_marker(*at));
+            places.windows(2).for_each(|pair| labels.keep_free_of_line(pair[0], pair[1]));
+            for at in &places {
+                labels.beside(&mut canvas, *at, "-q 16", Style::default(), true);
+            }
+            let words = labels.taken.iter().enumerate().skip(places.len());
+            for (index, plate) in words {
+                prop_assert!(!labels.taken[..index].iter().any(|other| overlap(other, plate)));
+            }
+        }
+    }
 
     #[test]
     fn lengths_are_short_and_always_numbers() {

@@ -91,9 +91,13 @@ impl Sheet {
         }
     }
 
+    /// The legend, below what most of its lines have in common.
     pub fn legend(&mut self, keys: &[Key]) {
         let (left, width) = (self.width.margin_px(), self.room_px());
-        self.y += draw_legend(&mut self.canvas, left, self.y, width, keys) + 8.0;
+        let (common, labels) = said_once(keys);
+        self.paragraph(&common, Style { colour: MUTED, ..Style::default() });
+        let entries: Vec<_> = keys.iter().zip(labels).collect();
+        self.y += draw_legend(&mut self.canvas, left, self.y, width, &entries) + 8.0;
     }
 
     /// The next `height` pixels for a chart.
@@ -186,12 +190,56 @@ const GAP: f64 = 6.0;
 const BETWEEN_KEYS: f64 = 20.0;
 const ROW: f64 = 18.0;
 
+/// What is said once is so long at least.
+const LEAST_COMMON: usize = 12;
+
+/// What most labels of lines have in common, in words, and all labels without it. Their parts, with commas between, are of
+/// the same settings in the same order; those in which they differ most stay.
+fn said_once(keys: &[Key]) -> (String, Vec<String>) {
+    let split = keys.iter().map(|key| match key.mark {
+        KeyMark::Line | KeyMark::LineAndMarker => key.label.split(", ").collect(),
+        _ => vec![&*key.label],
+    });
+    let labels: Vec<Vec<&str>> = split.collect();
+    let lines: Vec<&Vec<&str>> = labels.iter().filter(|parts| parts.len() > 1).collect();
+    let places = lines.first().map_or(0, |parts| parts.len());
+    let is_alike = lines.iter().all(|parts| parts.len() == places);
+    let columns = (0..places).map(|place| {
+        let mut column: Vec<&str> = lines.iter().filter_map(|it| it.get(place)).copied().collect();
+        column.sort_unstable();
+        let kinds = column.chunk_by(|one, next| one == next).count();
+        // What more than half have is in the middle.
+        let middle = column[column.len() / 2];
+        let count = column.iter().filter(|part| **part == middle).count();
+        (kinds, (2 * count > column.len()).then_some(middle))
+    });
+    let mut usual: Vec<(usize, Option<&str>)> = columns.collect();
+    let most_kinds = usual.iter().map(|it| it.0).max();
+    if let Some(telling) = usual.iter_mut().find(|it| Some(it.0) == most_kinds) {
+        telling.1 = None;
+    }
+    let common = usual.iter().filter_map(|it| it.1).collect::<Vec<_>>().join(", ");
+    if !is_alike || lines.len() < 2 || common.len() < LEAST_COMMON {
+        return (String::new(), keys.iter().map(|key| key.label.clone()).collect());
+    }
+    let own = labels.iter().map(|parts| {
+        let kept =
+            parts.iter().zip(&usual).filter(|(part, it)| parts.len() == 1 || it.1 != Some(**part));
+        kept.map(|(part, _)| *part).collect::<Vec<_>>().join(", ")
+    });
+    let is_of_all = usual.iter().all(|(kinds, part)| part.is_none() || *kinds == 1);
+    (format!("{}: {common}", if is_of_all { "All" } else { "Unless named" }), own.collect())
+}
+
+/// With its label's own words.
+type Entry<'k> = (&'k Key, String);
+
 /// Draws the entries below `top` in at most `width` pixels from `left`, and returns their height.
-fn draw_legend(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &[Key]) -> f64 {
+fn draw_legend(canvas: &mut Canvas, left: f64, top: f64, width: f64, keys: &[Entry<'_>]) -> f64 {
     let (mut x, mut y) = (left, top);
     let widest = width - SAMPLE - GAP;
-    for key in keys {
-        let lines = wrapped(&printable(&key.label), SMALL_PX, false, widest);
+    for (key, label) in keys {
+        let lines = wrapped(&printable(label), SMALL_PX, false, widest);
         let needed = lines.iter().map(|line| width_px(line, SMALL_PX, false)).fold(0.0, f64::max);
         let entry = SAMPLE + GAP + needed;
         if x > left && x + entry > left + width {

@@ -90,6 +90,8 @@ pub enum Marker {
     Plus,
     Cross,
     Bar,
+    /// A circle with a stroke through it, which no series has: what does not count.
+    Crossed,
 }
 
 /// How a series looks: three differences from others.

@@ -79,6 +79,15 @@ impl Scale {
         Scale::new(kind, min / factor, max * factor)
     }
 
+    /// The unit of its figures, which are in `usual`, where they are short, and its size.
+    pub(crate) fn rate_unit(&self, usual: &'static str) -> (&'static str, f64) {
+        text::rate_unit(usual, self.largest())
+    }
+
+    fn largest(&self) -> f64 {
+        self.min.abs().max(self.max.abs())
+    }
+
     /// Where `value` lies: 0 is the lower end, 1 the upper one, others are outside; `None` for what has no
     /// place, such as 0 on a logarithmic axis.
     pub fn fraction(&self, value: f64) -> Option<f64> {
@@ -121,6 +130,8 @@ pub struct Tick {
 pub enum Unit {
     /// Plain figures; the axis' title has their unit.
     Plain,
+    /// Figures in this unit, `Gb/s` or `Mmsg/s`, which the axis' title has; small ones in a smaller unit of its kind.
+    Rate(&'static str),
     /// Bytes, written with B, KiB, MiB and GiB.
     Bytes,
     /// Nanoseconds, written with ns, µs, ms and s.
@@ -154,9 +165,11 @@ fn within(scale: &Scale, value: f64) -> bool {
 }
 
 /// What stands behind figures of so many, and what they are divided by.
-fn written_in(unit: Unit, most: f64) -> (&'static str, f64) {
+fn written_in(unit: Unit, scale: &Scale, most: f64) -> (&'static str, f64) {
     match unit {
         Unit::Nanoseconds => text::time_unit(most),
+        // One for all, since the title has it.
+        Unit::Rate(usual) => ("", scale.rate_unit(usual).1),
         Unit::Bytes => ("B", 1.0),
         Unit::Plain | Unit::Tail => ("", 1.0),
     }
@@ -168,23 +181,27 @@ fn named(figure: &str, name: &str) -> String {
 }
 
 fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
-    let (min, max) = (scale.min, scale.max);
-    let (name, factor) = written_in(unit, min.abs().max(max.abs()));
-    let (min, max) = (min / factor, max / factor);
+    let largest = scale.largest();
+    let (name, size) = written_in(unit, scale, largest);
+    // Figures that would be mostly zeros have a power of ten.
+    let is_short = (scale.max - scale.min) / size >= 1e-4 * wanted as f64 && largest / size < 1e12;
+    let power = if is_short { 0 } else { (largest / size).log10().floor() as i32 };
+    let factor = size * 10f64.powi(power);
+    let (min, max) = (scale.min / factor, scale.max / factor);
     let step = round_step((max - min) / wanted as f64);
     let whole = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
     // 2.5 needs one digit more than its power of ten.
-    let is_short = whole < 12 && (step * 10f64.powi(whole as i32)).fract().abs() > 1e-6;
-    let digits = whole + usize::from(is_short);
+    let has_half = whole < 12 && (step * 10f64.powi(whole as i32)).fract().abs() > 1e-6;
+    let digits = whole + usize::from(has_half);
     let first = (min / step - 1e-9).ceil();
     let count = ((max / step + 1e-9).floor() - first).clamp(0.0, 60.0) as usize;
     (0..=count)
         .map(|index| (first + index as f64) * step)
         .map(|value| {
-            let figure = if (1e-9..1e9).contains(&step) {
-                text::fixed(value, digits)
-            } else {
-                text::short(value)
+            let figure = match (value == 0.0, power) {
+                (true, _) => "0".to_owned(),
+                (_, 0) => text::fixed(value, digits),
+                _ => format!("{}×10^{power}", text::fixed(value, digits)).replace('-', "−"),
             };
             Tick { value: value * factor, label: named(&figure, name) }
         })
@@ -192,8 +209,8 @@ fn linear(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
         .collect()
 }
 
-fn tick(value: f64, unit: Unit) -> Tick {
-    let (name, factor) = written_in(unit, value);
+fn tick(value: f64, unit: Unit, scale: &Scale) -> Tick {
+    let (name, factor) = written_in(unit, scale, value);
     let label = match unit {
         Unit::Bytes if (1.0..=1e18).contains(&value) => text::bytes(value as u64),
         Unit::Bytes => plain(value),
@@ -229,7 +246,7 @@ fn powers(scale: &Scale, unit: Unit, wanted: usize, base: f64) -> Vec<Tick> {
     (0..400)
         .map(|index| (first_stride + f64::from(index)) * stride)
         .take_while(|exponent| *exponent <= last)
-        .map(|it| tick(base.powf(it), unit))
+        .map(|it| tick(base.powf(it), unit, scale))
         .collect()
 }
 
@@ -245,7 +262,7 @@ fn decades(scale: &Scale, unit: Unit, wanted: usize) -> Vec<Tick> {
     decades
         .flat_map(|decade| between.iter().map(move |it| it * 10f64.powi(decade)))
         .filter(|&value| within(scale, value))
-        .map(|value| tick(value, unit))
+        .map(|value| tick(value, unit, scale))
         .collect()
 }
 
@@ -308,8 +325,10 @@ mod tests {
         let percentiles = "50; 90; 99; 99.9; 99.99; 99.999";
         for (scale, unit, wanted, expected) in [
             (round, Unit::Plain, 5, "0; 20; 40; 60; 80; 100"),
-            (linear(0.0, 1.0), Unit::Plain, 2, "0.0; 0.5; 1.0"),
-            (linear(0.0, 10.0), Unit::Plain, 4, "0.0; 2.5; 5.0; 7.5; 10.0"),
+            (linear(0.0, 1.0), Unit::Plain, 2, "0; 0.5; 1.0"),
+            (linear(0.0, 10.0), Unit::Plain, 4, "0; 2.5; 5.0; 7.5; 10.0"),
+            (linear(0.0, 0.0012), Unit::Rate("Mmsg/s"), 4, "0; 0.5; 1.0"),
+            (linear(0.0, 3e-5), Unit::Plain, 3, "0; 1×10^−5; 2×10^−5; 3×10^−5"),
             (linear(0.0, 3000.0), ns, 3, "0 µs; 1 µs; 2 µs; 3 µs"),
             // Powers of two.
             (sizes, Unit::Bytes, 5, "64 B; 512 B; 4 KiB; 32 KiB; 256 KiB"),
@@ -339,6 +358,8 @@ mod tests {
             for (scale, unit) in [
                 (Scale::linear(a, b), Unit::Plain),
                 (Scale::linear(a, b), Unit::Nanoseconds),
+                (Scale::from_zero(a), Unit::Rate("Mmsg/s")),
+                (Scale::log10(a, b), Unit::Rate("Gb/s")),
                 (Scale::log2(a, b), Unit::Bytes),
                 (Scale::log10(a, b), Unit::Nanoseconds),
                 (Scale::log10(a, b), Unit::Tail),
@@ -350,6 +371,11 @@ mod tests {
                 }
                 for pair in ticks.windows(2) {
                     prop_assert!(pair[0].value < pair[1].value);
+                    prop_assert!(pair[0].label != pair[1].label, "{scale:?} {unit:?}: {ticks:?}");
+                }
+                for tick in ticks {
+                    let has_digits = tick.label.contains(|digit| ('1'..='9').contains(&digit));
+                    prop_assert!(has_digits == (tick.value != 0.0), "{tick:?} {scale:?}");
                 }
             }
         }

@@ -3,7 +3,9 @@
 use roxmltree::{Document, Node};
 
 use crate::show::plot::draw::{
+    Key, KeyMark, SeriesStyle,
     canvas::Rect,
+    said_once,
     text::{ASCENT, DESCENT, width_px},
 };
 
@@ -81,4 +83,24 @@ pub fn faults(svg: &str) -> Vec<String> {
         }
     }
     faults
+}
+
+#[test]
+fn what_lines_share_is_said_once() {
+    let said = |labels: Vec<String>| {
+        let keys = labels.into_iter();
+        said_once(&Vec::from_iter(
+            keys.map(|it| Key::new(KeyMark::Line, SeriesStyle::default(), it)),
+        ))
+    };
+    let nine = said((1..=9).map(|qps| format!("write, 4 KiB, -q {qps}, depth 128")).collect());
+    assert_eq!(nine.0, "All: write, 4 KiB, depth 128");
+    assert_eq!((&*nine.1[0], &*nine.1[8]), ("-q 1", "-q 9"));
+    let most = ["p99", "1 QP, send depth 128", "2 QPs, send depth 128", "4 QPs, send depth 1"];
+    let own = ["p99", "1 QP", "2 QPs", "4 QPs, send depth 1"].map(str::to_owned).to_vec();
+    let expected = ("Unless named: send depth 128".to_owned(), own);
+    assert_eq!(said(most.map(str::to_owned).to_vec()), expected);
+    // What has other parts could be misread.
+    let other = ["1 QP, send depth 128", "2 QPs, send depth 128, base"].map(str::to_owned);
+    assert_eq!(said(other.to_vec()), (String::new(), other.to_vec()));
 }

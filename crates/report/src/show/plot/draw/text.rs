@@ -135,14 +135,24 @@ fn scientific(value: f64, digits: usize) -> String {
 
 /// `value` to three digits that count.
 pub fn short(value: f64) -> String {
+    digits(value, 3)
+}
+
+/// The same, then shorter ones for places with less room.
+pub fn shorter(value: f64) -> Vec<String> {
+    let fewer = [3, 2, 1].map(|count| digits(value, count));
+    fewer.into_iter().chain([format!("{value:.0e}")]).collect()
+}
+
+fn digits(value: f64, count: u8) -> String {
     if value == 0.0 || !value.is_finite() {
         return fixed(value, 0);
     }
-    let magnitude = value.abs().log10().floor();
+    let (behind, magnitude) = (f64::from(count) - 1.0, value.abs().log10().floor());
     if magnitude < -4.0 {
-        return scientific(value, 2);
+        return scientific(value, usize::from(count) - 1);
     }
-    fixed(value, (2.0 - magnitude).clamp(0.0, 6.0) as usize)
+    fixed(value, (behind - magnitude).clamp(0.0, 6.0) as usize)
 }
 
 /// A number of bytes in the largest power of 1024 of which it is a multiple: `64 B`, `1 KiB`, `1536 B`.
@@ -154,6 +164,19 @@ pub fn bytes(size: u64) -> String {
 pub fn time_unit(ns: f64) -> (&'static str, f64) {
     let units = [("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0)];
     units.into_iter().find(|(_, unit)| ns.abs() >= unit * (1.0 - 1e-9)).unwrap_or(("ns", 1.0))
+}
+
+/// Units of rates, the usual one first, and their sizes in it.
+const RATES: [&[(&str, f64)]; 2] = [
+    &[("Gb/s", 1.0), ("Mb/s", 1e-3), ("kb/s", 1e-6), ("b/s", 1e-9)],
+    &[("Mmsg/s", 1.0), ("kmsg/s", 1e-3), ("msg/s", 1e-6)],
+];
+
+/// The unit in which a rate is a figure of at least 0.1, and its size in the usual one.
+pub fn rate_unit(usual: &'static str, most: f64) -> (&'static str, f64) {
+    let units = RATES.into_iter().find(|units| units[0].0 == usual).unwrap_or_default();
+    let found = units.iter().find(|(_, size)| most.abs() >= size * 0.1);
+    found.or(units.last()).copied().unwrap_or((usual, 1.0))
 }
 
 /// A time in its own unit: `1.23 µs`.
@@ -212,6 +235,7 @@ mod tests {
         let figures = [0.0, 0.00329, 1.0, 12.345, 123.4, 1234.4, 54321.0, 1.0e-7, -2.5, 1e300];
         let expected = "0; 0.00329; 1.00; 12.3; 123; 1234; 54 321; 1.00×10^−7; −2.50; 1.00×10^300";
         assert_eq!(figures.map(short).join("; ").replace('\u{a0}', " "), expected);
+        assert_eq!(shorter(0.001_234), ["0.00123", "0.0012", "0.001", "1e-3"]);
         assert_eq!(fixed(f64::NAN, 1), "–");
         assert_eq!(fixed(-0.001, 1), "0.0");
     }

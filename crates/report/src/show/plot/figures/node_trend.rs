@@ -130,7 +130,7 @@ impl NodeTrend {
                 self.nodes.len(),
                 self.files.len()
             ),
-            keys: [marks::keys_of_charts(&charts, &[]), vec![area], step_keys().into()].concat(),
+            keys: [marks::keys_of_charts(&charts, &[]), vec![area], step_keys(&charts)].concat(),
             tables: self.sides.iter().map(|side| self.table(side, moments)).collect(),
             notes: vec!["Axes need not begin at 0.".to_owned()],
             charts,

@@ -460,7 +460,7 @@ impl<'s> Norm<'s> {
         let hint = format!("{} to {}: {words}{lost}", matrix.name(from), matrix.name(to));
         MatrixCell {
             part: value.map(|value| value / self.median),
-            text: value.map(|value| text::short(value / self.divisor)).unwrap_or_default(),
+            texts: value.map(|value| text::shorter(value / self.divisor)).unwrap_or_default(),
             hint: if matrix.nodes.len() <= MOST_SINGLE { hint } else { String::new() },
         }
     }

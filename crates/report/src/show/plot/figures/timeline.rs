@@ -7,7 +7,7 @@ use crate::observe::Observation;
 use crate::show::plot::{
     draw::{Key, KeyMark, Scale, SeriesStyle, Unit, WORSE, style, text},
     figure::{Cell, Figure, Picture, Table},
-    marks::{Axis, Band, Chart, Dot, Mark, Point, Rule, Series},
+    marks::{self, Axis, Band, Chart, Dot, Mark, Point, Rule, Series},
     rows::{Groups, OfRun, Sample, Sides},
 };
 
@@ -70,9 +70,13 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         }),
     ];
     let joined = Key::new(KeyMark::Area, style(5), "least to most in a column");
+    let slowest = Key::new(KeyMark::Marker, slowest_style(), SLOWEST);
+    let charts: Vec<Chart> = least_steady.into_iter().map(chart).collect();
+    let own_keys =
+        marks::keys_of_charts(&charts, &[THROUGHPUT.to_owned()]).into_iter().chain([slowest]);
     let picture = Picture {
-        keys: keys().into_iter().chain(is_joined.then_some(joined)).collect(),
-        charts: least_steady.into_iter().map(chart).collect(),
+        keys: own_keys.chain(is_joined.then_some(joined)).collect(),
+        charts,
         tables: vec![table(flows.iter().flatten().take(MOST_ROWS))],
         ..groups.picture(own_notes)
     };
@@ -85,25 +89,18 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
 const THROUGHPUT: &str = "throughput";
 const SLOWEST: &str = "slowest interval";
 const STALL: &str = "longest stall";
+const P1: &str = "p1: 1 % of the intervals are slower";
 
 fn slowest_style() -> SeriesStyle {
     SeriesStyle { colour: WORSE, ..style(4) }
-}
-
-fn keys() -> [Key; 4] {
-    [
-        Key::new(KeyMark::Line, style(0), THROUGHPUT),
-        Key::new(KeyMark::Line, SeriesStyle::of_rule(1), "p1: 1 % of the intervals are slower"),
-        Key::new(KeyMark::Marker, slowest_style(), SLOWEST),
-        Key::new(KeyMark::Area, slowest_style(), STALL),
-    ]
 }
 
 fn chart(run: &OfRun<Sampled<'_>>) -> Chart {
     let Sampled { bandwidth, timeline, intervals, .. } = &run.value;
     let most = intervals.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
     let end_ns = intervals.last().map_or(0.0, |last| last.to) * 1e9;
-    let p1 = bandwidth.and_then(|it| it.p1).map(|at| Mark::Rule(Rule::across(1, at)));
+    let p1 = bandwidth.and_then(|it| it.p1);
+    let p1_rule = p1.map(|at| Mark::Rule(Rule { name: P1.to_owned(), ..Rule::across(1, at) }));
     let stall = stall(intervals).map(|(from, to)| {
         let ends = (from * 1e9, to * 1e9);
         Mark::Band(Band::new(STALL, slowest_style(), 0.65, ends, STALL))
@@ -125,15 +122,15 @@ fn chart(run: &OfRun<Sampled<'_>>) -> Chart {
         Mark::Dot(Dot::new(SLOWEST, at, slowest_style(), hint))
     });
     let words = match timeline.longest_stall_seconds {
-        Some(0.0) => "no stall".to_owned(),
-        Some(seconds) => format!("longest stall {}", text::time(seconds * 1e9)),
-        None => "longest stall unknown".to_owned(),
+        Some(0.0) => String::new(),
+        Some(seconds) => format!(": longest stall {}", text::time(seconds * 1e9)),
+        None => ": longest stall unknown".to_owned(),
     };
     let x = Axis::new("time in the window", Scale::linear(0.0, end_ns), Unit::Nanoseconds);
-    let title = format!("Gb/s of run {}: {words}", run.run);
-    let y = Axis::new(title, Scale::from_zero(most), Unit::Plain);
-    let marks = [p1, stall, Some(line), slowest].into_iter().flatten();
-    Chart { heading: run.flow.clone(), ..Chart::new(x, y, marks.collect()) }
+    let y = Axis::new("Gb/s", Scale::from_zero(most), Unit::Rate("Gb/s"));
+    let marks = [p1_rule, stall, Some(line), slowest].into_iter().flatten();
+    let heading = format!("{}, run {}{words}", run.flow, run.run);
+    Chart { heading, ..Chart::new(x, y, marks.collect()) }
 }
 
 fn table<'s>(runs: impl Iterator<Item = &'s OfRun<Sampled<'s>>>) -> Table {

@@ -269,7 +269,7 @@ fn figure(
             .then(|| format!("Revisions from left to right: {}.", revisions.join(", "))),
     ];
     let picture = Picture {
-        keys: [marks::keys_of_charts(&charts, &groups.names), step_keys().into()].concat(),
+        keys: [marks::keys_of_charts(&charts, &groups.names), step_keys(&charts)].concat(),
         charts,
         tables: trends.iter().map(Trend::table).collect(),
         ..groups.picture(own_notes)
@@ -299,13 +299,17 @@ fn step_style(better: bool) -> SeriesStyle {
     SeriesStyle { colour, marker, hollow: true, ..SeriesStyle::default() }
 }
 
-/// What rules and rings mean.
-pub(super) fn step_keys() -> [Key; 3] {
-    [
-        Key::new(KeyMark::Line, SeriesStyle::of_rule(2), "git revision changed"),
-        Key::new(KeyMark::Marker, step_style(true), "step to better"),
-        Key::new(KeyMark::Marker, step_style(false), "step to worse"),
-    ]
+/// What rules and rings mean, of those that there are.
+pub(super) fn step_keys(charts: &[Chart]) -> Vec<Key> {
+    let change = Key::new(KeyMark::Line, SeriesStyle::of_rule(2), "git revision changed");
+    let marks = || charts.iter().flat_map(|chart| &chart.marks);
+    let has_rule = marks().any(|mark| matches!(mark, Mark::Rule(_)));
+    let rings = [(true, "step to better"), (false, "step to worse")].into_iter().filter(|ring| {
+        marks().any(|mark| matches!(mark, Mark::Dot(dot) if dot.ring == Some(ring.0)))
+    });
+    let of_rings =
+        rings.map(|(better, label)| Key::new(KeyMark::Marker, step_style(better), label));
+    has_rule.then_some(change).into_iter().chain(of_rings).collect()
 }
 
 /// A step of a line that is beyond its metric's margin.

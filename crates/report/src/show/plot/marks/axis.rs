@@ -24,8 +24,12 @@ pub struct Axis {
 
 impl Axis {
     pub fn new(title: impl Into<String>, scale: Scale, unit: Unit) -> Axis {
+        let whole: String = title.into();
         Axis {
-            title: title.into(),
+            title: match unit {
+                Unit::Rate(usual) => whole.replacen(usual, scale.rate_unit(usual).0, 1),
+                _ => whole,
+            },
             scale,
             unit,
             ticks: None,
@@ -111,6 +115,14 @@ impl Axis {
         self.parts.iter().map(|part| width(&part.2) + 10.0).fold(0.0, f64::max).min(PART_NAME_PX)
     }
 
+    /// The size of the unit in its title: figures are divided by it.
+    fn unit_size(&self) -> f64 {
+        match self.unit {
+            Unit::Rate(usual) => self.scale.rate_unit(usual).1,
+            _ => 1.0,
+        }
+    }
+
     /// Kind, ends, unit and title, for a script that turns places into figures.
     fn for_script(&self) -> String {
         let kind = match self.scale.kind {
@@ -119,12 +131,12 @@ impl Axis {
         };
         let unit = match (&self.ticks, self.unit) {
             (Some(_), _) => "named",
-            (None, Unit::Plain) => "plain",
+            (None, Unit::Plain | Unit::Rate(_)) => "plain",
             (None, Unit::Bytes) => "bytes",
             (None, Unit::Nanoseconds) => "ns",
             (None, Unit::Tail) => "tail",
         };
-        let (min, max) = (self.scale.min, self.scale.max);
+        let [min, max] = [self.scale.min, self.scale.max].map(|end| end / self.unit_size());
         format!("{kind} {min:e} {max:e} {unit} {}", self.title)
     }
 }
@@ -134,6 +146,8 @@ pub struct AxisFrame {
     pub plot: Rect,
     x: Scale,
     y: Scale,
+    /// Of x and of y.
+    unit_sizes: (f64, f64),
     /// Cells of a map have none between them.
     has_grid: bool,
 }
@@ -194,6 +208,7 @@ impl AxisFrame {
             plot: Rect { x: left, y: top, width: (right - left).max(1.0), height },
             x: x.scale,
             y: y.scale,
+            unit_sizes: (x.unit_size(), y.unit_size()),
             has_grid: x.ticks.is_none() || y.ticks.is_none(),
         };
         if x.ticks.is_none() {
@@ -225,6 +240,17 @@ impl AxisFrame {
     /// Pixels from the left and from the top of two figures; `None` when they have no place.
     pub fn place(&self, x: f64, y: f64) -> Option<(f64, f64)> {
         Some((self.x(x)?, self.y(y)?))
+    }
+
+    /// The same; what lies above or below the chart is at its edge.
+    pub(super) fn place_at_edge(&self, x: f64, y: f64) -> Option<(f64, f64)> {
+        let (left, top) = self.place(x, y)?;
+        Some((left, top.clamp(self.plot.y, self.plot.bottom())))
+    }
+
+    /// Two figures in the units that the axes have.
+    pub(super) fn in_units(&self, x: f64, y: f64) -> (f64, f64) {
+        (x / self.unit_sizes.0, y / self.unit_sizes.1)
     }
 
     pub fn contains(&self, (x, y): (f64, f64)) -> bool {

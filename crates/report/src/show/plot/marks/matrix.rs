@@ -35,19 +35,20 @@ impl Shades {
         found.unwrap_or(&self.0[self.0.len() - 1])
     }
 
-    /// The legend of such maps; `unknown` are the words for cells without a figure, where there are some.
+    /// The legend of such maps: colours that cells have; `unknown` are the words for cells without a figure.
     pub(crate) fn keys(&self, charts: &[Chart], unknown: &str) -> Vec<Key> {
-        let mut tiles = charts.iter().flat_map(|chart| &chart.marks).flat_map(|mark| match mark {
+        let tiles = charts.iter().flat_map(|chart| &chart.marks).flat_map(|mark| match mark {
             Mark::Tiles(tiles) => tiles.as_slice(),
             _ => &[],
         });
-        let is_hatched = tiles.any(|tile| tile.fill == Fill::Hatched);
-        let shades = self.0.iter().map(|shade| {
+        let is_used = |fill| tiles.clone().any(|tile| tile.fill == fill);
+        let used = self.0.iter().filter(|shade| is_used(Fill::Plain(shade.colour)));
+        let shades = used.map(|shade| {
             let style = SeriesStyle { colour: shade.colour, ..SeriesStyle::default() };
             Key::new(KeyMark::Area, style, &shade.label)
         });
-        let hatched =
-            is_hatched.then(|| Key::new(KeyMark::Hatched, SeriesStyle::default(), unknown));
+        let hatched = is_used(Fill::Hatched)
+            .then(|| Key::new(KeyMark::Hatched, SeriesStyle::default(), unknown));
         shades.chain(hatched).collect()
     }
 }
@@ -55,7 +56,8 @@ impl Shades {
 pub(crate) struct MatrixCell {
     /// What part it is; `None` where nothing is known of it.
     pub(crate) part: Option<f64>,
-    pub(crate) text: String,
+    /// Of these the first that has room.
+    pub(crate) texts: Vec<String>,
     /// Words for who points at it. Cells without are drawn as one shape, and have no words.
     pub(crate) hint: String,
 }
@@ -76,11 +78,11 @@ impl Matrix<'_> {
         let tiles = (0..rows)
             .flat_map(|row| (0..columns).map(move |column| (row, column)))
             .filter_map(|(row, column)| {
-                let MatrixCell { part, text, hint } = cell(row, column)?;
+                let MatrixCell { part, texts, hint } = cell(row, column)?;
                 let shade = part.map(|part| self.shades.at(part));
                 let fill = shade.map_or(Fill::Hatched, |shade| Fill::Plain(shade.colour));
                 Some(Tile {
-                    within: shade.filter(|_| !hint.is_empty()).map(|shade| (text, shade.ink)),
+                    within: shade.filter(|_| !hint.is_empty()).map(|shade| (texts, shade.ink)),
                     ..Tile::block(row..row + 1, column..column + 1, fill, hint)
                 })
             });

@@ -5,16 +5,14 @@ mod axis;
 pub(crate) mod matrix;
 mod shapes;
 
-use crate::show::plot::{
-    draw::{
-        Canvas, Key, KeyMark, Labels, Rect, Sheet, Style, Width, style,
-        text::{ASCENT, SMALL_PX, printable, shortened, width_px, wrapped},
-    },
-    marks::shapes::hollow,
+use crate::show::plot::draw::{
+    Canvas, Key, KeyMark, Labels, Marker, Rect, Sheet, Style, Width, style,
+    text::{ASCENT, SMALL_PX, printable, shortened, width_px, wrapped},
 };
 
 pub use axis::{Axis, AxisFrame};
 pub(crate) use matrix::{Matrix, MatrixCell, Shade, Shades};
+pub(crate) use shapes::uncounted;
 pub use shapes::{Band, Dot, Fill, Point, Rule, Series, Tile};
 
 /// The part of a chart's width that a name at a line's end takes at most.
@@ -31,6 +29,25 @@ pub enum Mark {
 }
 
 impl Mark {
+    fn keep_free(&self, frame: &AxisFrame, labels: &mut Labels) {
+        match self {
+            Mark::Line(series) => series.keep_free(frame, labels),
+            Mark::Dot(dot) => {
+                let place = frame.place_at_edge(dot.at.0, dot.at.1);
+                place.into_iter().for_each(|at| labels.keep_free_of_marker(at));
+            }
+            _ => {}
+        }
+    }
+
+    fn has_uncounted(&self) -> bool {
+        match self {
+            Mark::Line(series) => !series.hollow.is_empty(),
+            Mark::Dot(dot) => dot.style.marker == Marker::Crossed,
+            _ => false,
+        }
+    }
+
     /// Its furthest place, if the axis is to have it.
     pub(crate) fn x(&self) -> Option<f64> {
         match self {
@@ -143,19 +160,13 @@ impl Chart {
     /// Words at points, at rules, and names of lines at their ends.
     fn words(&self, canvas: &mut Canvas, frame: &AxisFrame) {
         let mut labels = Labels::within(frame.plot);
-        for series in self.series().filter(|series| series.markers) {
-            let places: Vec<_> = series.points.iter().filter_map(|it| it.place(frame)).collect();
-            places.iter().for_each(|at| labels.keep_free_of_marker(*at));
-            for pair in places.windows(2).filter(|_| series.labels.is_empty()) {
-                labels.keep_free_of_line(pair[0], pair[1]);
-            }
-        }
+        self.marks.iter().for_each(|mark| mark.keep_free(frame, &mut labels));
         for mark in &self.marks {
             match mark {
                 Mark::Line(series) => {
                     for (label, point) in series.labels.iter().zip(&series.points) {
                         if let (Some(at), false) = (point.place(frame), label.is_empty()) {
-                            labels.beside(canvas, at, label, Style::default());
+                            labels.beside(canvas, at, label, Style::default(), true);
                         }
                     }
                 }
@@ -175,7 +186,7 @@ impl Chart {
             let end = series.points.iter().filter_map(|it| it.place(frame)).next_back();
             if let (Some(end), true, false) = (end, is_short, name.is_empty()) {
                 canvas.begin("rb-series", &[("series", name)]);
-                labels.beside(canvas, end, name, Style::default());
+                labels.beside(canvas, end, name, Style::default(), false);
                 canvas.end_group();
             }
         }
@@ -270,8 +281,8 @@ pub fn keys_of_charts(charts: &[Chart], names: &[String]) -> Vec<Key> {
         // Nothing to distinguish.
         keys.clear();
     }
-    if charts.iter().flat_map(Chart::series).any(|series| !series.hollow.is_empty()) {
-        let style = hollow(style(0));
+    if charts.iter().flat_map(|chart| &chart.marks).any(Mark::has_uncounted) {
+        let style = uncounted(style(0));
         keys.push(Key::new(KeyMark::Marker, style, "a run that does not count"));
     }
     keys

@@ -29,9 +29,8 @@ impl Point {
     }
 
     pub(super) fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
-        let (x, y) = frame.place(self.x, self.y?)?;
-        let at_edge = y.clamp(frame.plot.y, frame.plot.bottom());
-        Some((x, if self.may_be_beyond { at_edge } else { y }))
+        let y = self.y?;
+        if self.may_be_beyond { frame.place_at_edge(self.x, y) } else { frame.place(self.x, y) }
     }
 }
 
@@ -40,9 +39,9 @@ pub struct Series {
     pub name: String,
     pub style: SeriesStyle,
     pub points: Vec<Point>,
-    /// Points beside it that do not count: rings, at the edge where they lie above or below the chart.
+    /// Points beside it that do not count: crossed rings, at the edge where they lie above or below the chart.
     pub hollow: Vec<(f64, f64)>,
-    /// Points have markers. A point without neighbours has one anyway.
+    /// Points have markers. Without them a point that has no neighbours is a short piece of the line.
     pub markers: bool,
     /// Words at its points; none where empty.
     pub labels: Vec<String>,
@@ -90,17 +89,19 @@ impl Rule {
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
         let style = Style { colour: MUTED, ..Style::default() };
         if let (Some(y), false) = (frame.y(self.at), self.label.is_empty()) {
-            let x = frame.plot.x + 8.0;
-            let _ = labels.at(canvas, (x, y - 5.0), &self.label, style)
-                || labels.at(canvas, (x, y + 15.0), &self.label, style);
+            let places = [y - 5.0, y + 15.0].map(|foot| (frame.plot.x + 8.0, foot, Anchor::Start));
+            labels.at_first(canvas, &places, &self.label, style, true);
         }
     }
 }
 
 /// The style of what does not count.
-pub fn hollow(style: SeriesStyle) -> SeriesStyle {
-    SeriesStyle { marker: Marker::Circle, hollow: true, ..style }
+pub fn uncounted(style: SeriesStyle) -> SeriesStyle {
+    SeriesStyle { marker: Marker::Crossed, hollow: true, ..style }
 }
+
+/// Half of the length of a line through a point without neighbours.
+const ALONE_PX: f64 = 10.0;
 
 impl Series {
     pub(crate) fn xs(&self) -> impl Iterator<Item = f64> {
@@ -118,18 +119,31 @@ impl Series {
         let within = frame.plot.x - 0.5..=frame.plot.right() + 0.5;
         let points = self.points.iter().filter_map(|point| {
             let x = frame.x(point.x).filter(|x| within.contains(x));
-            x.and(Some((point.x, point.y?)))
+            x.and(Some(frame.in_units(point.x, point.y?)))
         });
         canvas.begin_line(&self.name, points);
         self.draw_parts(canvas, frame);
         for &(x, y) in &self.hollow {
-            if let Some((left, top)) = frame.place(x, y) {
-                let place = (left, top.clamp(frame.plot.y, frame.plot.bottom()));
-                let hint = format!("{}: {}, does not count", self.name, text::short(y));
-                canvas.marker(place, hollow(self.style), Some(&hint));
+            if let Some(place) = frame.place_at_edge(x, y) {
+                let figure = text::short(frame.in_units(x, y).1);
+                let hint = format!("{}: {figure}, does not count", self.name);
+                canvas.marker(place, uncounted(self.style), Some(&hint));
             }
         }
         canvas.end_group();
+    }
+
+    pub(super) fn keep_free(&self, frame: &AxisFrame, labels: &mut Labels) {
+        let places: Vec<_> = self.points.iter().map(|it| it.place(frame)).collect();
+        let markers = places.iter().flatten().copied().filter(|_| self.markers);
+        let hollow = self.hollow.iter().filter_map(|it| frame.place_at_edge(it.0, it.1));
+        markers.chain(hollow).for_each(|at| labels.keep_free_of_marker(at));
+        let whiskers = self.points.iter().filter(|_| self.area.is_none()).filter_map(|it| {
+            let (low, high) = it.interval?;
+            Some((frame.place_at_edge(it.x, low)?, frame.place_at_edge(it.x, high)?))
+        });
+        let lines = places.windows(2).filter_map(|pair| pair[0].zip(pair[1]));
+        lines.chain(whiskers).for_each(|(from, to)| labels.keep_free_of_line(from, to));
     }
 
     fn draw_parts(&self, canvas: &mut Canvas, frame: &AxisFrame) {
@@ -145,14 +159,14 @@ impl Series {
         }
         let paint = Paint::line(self.style.colour, self.style.width()).dashed(self.style.dash);
         for stretch in places.split(Option::is_none) {
-            let corners: Vec<_> = stretch.iter().flatten().copied().collect();
+            let mut corners: Vec<_> = stretch.iter().flatten().copied().collect();
+            if let ([(x, y)], false) = (&*corners, self.markers)
+                && frame.contains((*x, *y))
+            {
+                corners = vec![(x - ALONE_PX, *y), (x + ALONE_PX, *y)];
+            }
             for part in clipped(&corners, frame.plot) {
                 canvas.polyline(&part, paint);
-            }
-            if let ([alone], false) = (corners.as_slice(), self.markers)
-                && frame.contains(*alone)
-            {
-                canvas.marker(*alone, self.style, None);
             }
         }
         let placed: Vec<_> = (self.points.iter().zip(places))
@@ -164,10 +178,11 @@ impl Series {
             }
         }
         for (point, place) in placed.into_iter().filter(|_| self.markers) {
-            if let (Some(y), true) = (point.y.map(text::short), frame.contains(place)) {
+            let in_unit = |y: f64| text::short(frame.in_units(point.x, y).1);
+            if let (Some(y), true) = (point.y.map(in_unit), frame.contains(place)) {
                 let interval = point
                     .interval
-                    .map(|(low, high)| [low, high].map(text::short))
+                    .map(|(low, high)| [low, high].map(in_unit))
                     .map(|[low, high]| format!(" ({low} to {high})"));
                 let hint = format!("{}: {y}{}", self.name, interval.unwrap_or_default());
                 canvas.marker(place, self.style, Some(&hint));
@@ -298,13 +313,8 @@ impl Dot {
         Dot { name: name.into(), at, style, hint: hint.into(), ..Dot::default() }
     }
 
-    fn place(&self, frame: &AxisFrame) -> Option<(f64, f64)> {
-        let (x, y) = frame.place(self.at.0, self.at.1)?;
-        Some((x, y.clamp(frame.plot.y, frame.plot.bottom())))
-    }
-
     pub(super) fn draw(&self, canvas: &mut Canvas, frame: &AxisFrame) {
-        let Some(place) = self.place(frame) else {
+        let Some(place) = frame.place_at_edge(self.at.0, self.at.1) else {
             return;
         };
         canvas.begin("rb-series", &[("series", &self.name)]);
@@ -316,15 +326,14 @@ impl Dot {
     }
 
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
-        if let Some(place) = self.place(frame) {
-            labels.keep_free_of_marker(place);
+        if let Some(place) = frame.place_at_edge(self.at.0, self.at.1) {
             let plain = Style::default();
             let style = match self.ring {
                 Some(_) => Style { bold: true, colour: self.style.colour, ..plain },
                 None => plain,
             };
             if !self.label.is_empty() {
-                labels.beside(canvas, place, &self.label, style);
+                labels.beside(canvas, place, &self.label, style, true);
             }
         }
     }
@@ -340,8 +349,8 @@ pub struct Tile {
     pub fill: Fill,
     /// Words for who points at it. Tiles without are drawn as one shape.
     pub hint: String,
-    /// Words in it if they have room, and their colour.
-    pub within: Option<(String, Colour)>,
+    /// Words in it, the first of these that have room, and their colour.
+    pub within: Option<(Vec<String>, Colour)>,
     /// Words behind its end; none where empty.
     pub behind: String,
 }
@@ -418,9 +427,10 @@ impl Tile {
         if self.fill == Fill::Hatched {
             hatch(canvas, rect);
         }
-        if let Some((text, colour)) = &self.within
+        if let Some((texts, colour)) = &self.within
             && rect.height >= SMALL_PX * 1.3
-            && rect.width >= width_px(text, SMALL_PX, false) + 4.0
+            && let Some(text) =
+                texts.iter().find(|it| rect.width >= width_px(it, SMALL_PX, false) + 4.0)
         {
             let style = Style { anchor: Anchor::Middle, colour: *colour, ..Style::default() };
             let (x, y) = (rect.x + rect.width / 2.0, rect.y + rect.height / 2.0 + 4.0);
@@ -430,7 +440,8 @@ impl Tile {
 
     pub(super) fn words(&self, canvas: &mut Canvas, frame: &AxisFrame, labels: &mut Labels) {
         if let (Some((x, y)), false) = (frame.place(self.ends.1, self.y), self.behind.is_empty()) {
-            labels.at(canvas, (x + 10.0, y + 4.0), &self.behind, Style::default());
+            let place = (x + 10.0, y + 4.0, Anchor::Start);
+            labels.at_first(canvas, &[place], &self.behind, Style::default(), true);
         }
     }
 }

@@ -124,7 +124,7 @@ proptest! {
         let tiles = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| {
             let (x, fill) = (column as f64, [Fill::Hatched, Fill::Plain(INK)][column % 2]);
             Tile {
-                within: Some(("12.3".to_owned(), GROUND)),
+                within: Some((vec!["12.3".to_owned(), "12".to_owned()], GROUND)),
                 ..Tile::new(-(row as f64), (x - 0.5, x + 0.5), fill, "hint")
             }
         }));

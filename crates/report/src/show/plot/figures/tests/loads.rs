@@ -69,6 +69,20 @@ fn loads_lie_in_their_order_with_what_the_closed_loop_says() {
 }
 
 #[test]
+fn a_percentile_has_a_line_or_the_legend_says_why_not() {
+    let words = ">p99.9: too few messages in each run<";
+    let few = |rate: &str| open(rate, LoadVerdict::Kept, &[2_000; 1_000]);
+    has(&only(drawn(vec![few("rate=10%"), few("rate=50%")])).svg, [words]);
+    // Of one load alone as well.
+    let alone = only(drawn(vec![kept("10%", 2_000)]));
+    assert!(!alone.svg.contains(words));
+    let document = parsed(&alone);
+    let series = document.descendants().filter(|it| it.has_attribute("data-points"));
+    let has_path = series.map(|it| it.descendants().any(|it| it.has_tag_name((SVG, "path"))));
+    assert_eq!(has_path.collect::<Vec<_>>(), [true; 3]);
+}
+
+#[test]
 fn the_closed_loop_is_that_of_the_same_settings() {
     let other = kept_of("signal-every=64", 100_000);
     let figures = drawn(vec![other, kept("10%", 2_000), kept("50%", 4_000)]);

@@ -37,6 +37,13 @@ fn the_best_case_of_a_cell_is_kept_and_what_failed_is_a_gap() {
 }
 
 #[test]
+fn the_legend_has_the_colours_of_the_cells() {
+    let (figure, cells) = map_of(&[at("qps=1", 10.0), at("qps=4", 40.0)]).unwrap();
+    assert_eq!((cells.len(), figure.svg.matches("class=\"rb-key\"").count()), (2, 2));
+    has(&figure.svg, [">22 to 33 %<", ">89 to 100 %<"]);
+}
+
+#[test]
 fn cases_that_differ_in_more_than_qps_are_in_no_row() {
     let others = [at("qps=2 size=64", 20.0), at("qps=4 size=64", 40.0)];
     let shallow = at("qps=1 size=64 tx-depth=1", 1.0);

@@ -5,7 +5,10 @@ use results::sample::{
     mesh::{Mesh, Slow},
 };
 
-use super::*;
+use super::{
+    loads::{SVG, parsed},
+    *,
+};
 use crate::show::{
     page::Page,
     plot::{figures::nodes, rows},
@@ -98,6 +101,16 @@ fn what_is_slow_is_marked_and_told_and_what_failed_is_hatched() {
 }
 
 #[test]
+fn a_slow_row_has_its_numbers_however_small() {
+    let figures = drawn(Mesh::new(16).with(Slow::Sends(3, 0.000_1)).all_to_all());
+    let document = parsed(&figures[0]);
+    // Of 16 rows of 15 cells, and the ticks of both axes.
+    let words = document.descendants().filter(|it| it.has_tag_name((SVG, "text")));
+    let numbers = words.filter_map(|it| it.text()?.parse::<f64>().ok());
+    assert_eq!(numbers.count(), 16 * 15 + 2 * 16);
+}
+
+#[test]
 fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
     let open_loops = drawn(Mesh::new(8).flag("rate", "50%").all_to_all());
     assert!(open_loops.iter().all(|figure| figure.title.starts_with("p99")));
@@ -176,6 +189,8 @@ fn flows_of_a_pattern_do_not_flood_other_figures_and_tables() {
     let page = Page { results: &results, sums: &sums, sections: &sections, ..Page::default() };
     // What is wrong stands before what was measured, and the flows of a round are one row.
     let html = page.html();
+    // A table that is cut shows that it scrolls.
+    assert_eq!(html.matches("<table").count(), html.matches("class=\"scroll\"").count());
     let nodes = html.find("<h2 class=\"drawn\" id=\"nodes\"").unwrap();
     let (answers, _) = html[nodes..].split_once("<figure").unwrap();
     has(answers, ["node4 sends"]);
