@@ -595,7 +595,8 @@ impl<'a> Side<'a> {
         stop: &AtomicBool,
         deadline: Instant,
     ) -> Result<bool, Failure> {
-        let launch = Launch { path, arguments, environment: self.environment(), cores: Vec::new() };
+        let launch =
+            Launch { path, arguments, environment: self.environment(), ..Launch::default() };
         let name = self.name;
         let reason = match ended(&launch, stop, deadline) {
             _ if stop.load(Ordering::Relaxed) => {

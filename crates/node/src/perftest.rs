@@ -103,6 +103,7 @@ impl PerftestLaunch {
                 .map(|(name, value)| ((*name).to_owned(), value.clone()))
                 .collect(),
             cores: self.cores.iter().map(|held| held.core()).collect(),
+            input: Vec::new(),
         })
     }
 }

@@ -5,7 +5,8 @@
 //! the pipe closes, and the guard ends the group.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use machine::threads::keep_to;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid,
 };
@@ -33,6 +35,8 @@ pub struct Launch {
     pub environment: Vec<(String, Option<OsString>)>,
     /// Cores that it may run on; none leaves it where this process may run.
     pub cores: Vec<usize>,
+    /// What it reads; nothing where it is empty.
+    pub input: Vec<u8>,
 }
 
 /// A process that was started; killed with all its group when dropped, or when this process dies.
@@ -192,7 +196,7 @@ fn spawn_in(launch: &Launch, group: i32) -> io::Result<process::Child> {
     let mut command = Command::new(&launch.path);
     command
         .args(&launch.arguments)
-        .stdin(Stdio::null())
+        .stdin(input(&launch.input)?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(group);
@@ -206,6 +210,17 @@ fn spawn_in(launch: &Launch, group: i32) -> io::Result<process::Child> {
         };
     }
     command.spawn()
+}
+
+/// In memory, not in a pipe: nobody waits for a process that does not read.
+fn input(bytes: &[u8]) -> io::Result<Stdio> {
+    if bytes.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
 }
 
 /// Bytes that are kept of one stream. Results come last.
@@ -300,14 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_and_the_status_are_kept() {
-        let ended = run(&shell("echo out; echo err >&2; exit 3"));
+    fn both_streams_and_the_status_are_kept_and_its_input_is_there() {
+        let launch = Launch { input: b"out".into(), ..shell("cat; echo; echo err >&2; exit 3") };
+        let ended = run(&launch);
         let streams = (&*ended.stdout, &*ended.stderr);
         assert_eq!(streams, ("out\n", "err\n"));
         assert!(!ended.success);
         assert_eq!(ended.status, "exit status: 3");
         assert!(run(&shell("true")).success);
-        starts(ended.report("client"), "--- client: sh -c echo out");
+        starts(ended.report("client"), "--- client: sh -c cat; echo");
     }
 
     #[test]
