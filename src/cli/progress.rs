@@ -15,7 +15,10 @@ use crate::{
 };
 use plan::{Case, Sweep};
 use report::observe::format::time_text;
-use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run};
+use results::{
+    model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run},
+    numbers::for_people,
+};
 use settings::{Rate, Stop};
 
 /// The right one for this stderr: a bar, which `above` keeps whole, or lines.
@@ -197,16 +200,6 @@ fn measures(case: &Case) -> Duration {
     match case.stop() {
         Stop::DurationNs(ns) => Duration::from_nanos(ns),
         Stop::MessagesPerQp(_) => Duration::ZERO,
-    }
-}
-
-/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
-pub(super) fn for_people(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
-        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
     }
 }
 

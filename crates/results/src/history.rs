@@ -107,7 +107,8 @@ fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-fn lean(result: &ResultFile) -> ResultFile {
+/// Without what single runs alone are looked at by.
+pub fn lean(result: &ResultFile) -> ResultFile {
     let mut lean = result.clone();
     for run in lean.cases.iter_mut().flat_map(|case| &mut case.runs) {
         for node in &mut run.nodes {

@@ -1,5 +1,7 @@
 //! Figures as tables and sentences write them: digits that count, and units that fit.
 
+use std::time::Duration;
+
 /// Digits after the point that leave about four that count, in at most seven places; of a value below 0.001 three, in up to
 /// nine places.
 pub fn digits(value: f64) -> usize {
@@ -61,6 +63,16 @@ pub fn time_text(ns: f64) -> String {
         _ => 2,
     };
     format!("{value:.digits$} {name}")
+}
+
+/// `1 h 5 min`, `2 min 30 s`, `45 s`, `1.5 s`.
+pub fn for_people(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..60 => format!("{} s", span.as_millis() as f64 / 1e3),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds / 60 % 60),
+    }
 }
 
 /// Messages a second as people write them: `1.234 M/s`.

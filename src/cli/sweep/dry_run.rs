@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::{
     cli::{
-        progress::for_people,
         sweep::plan::{RunPlan, nodes_here},
         terminal::{Failure, screen},
     },
@@ -16,7 +15,7 @@ use perftest::{Program, measuring};
 use plan::{Case, Devices, Flow, Goal, Searches, Sweep, quick};
 use protocol::node_report::DeviceKind;
 use report::observe::format::{alike, cell, counted};
-use results::text::wrapped;
+use results::{numbers::for_people, text::wrapped};
 use settings::{ROWS, Row, Scope, Settings, Takes, differing};
 
 /// Prints the table on stdout, with what a person should know of the plan. A reader that closes the pipe early has seen enough: that is no error.

@@ -155,7 +155,7 @@ impl<'a> Compared<'a> {
 }
 
 /// Throughput of all flows together, the worst latency of a flow.
-fn of_run(run: &Run, metric: Metric) -> Option<f64> {
+pub fn of_run(run: &Run, metric: Metric) -> Option<f64> {
     if metric.is_of_setup() {
         return metric.of(run, None);
     }

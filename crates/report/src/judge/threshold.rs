@@ -259,6 +259,17 @@ impl Demands {
         self.conditions().next().is_none()
     }
 
+    /// Each demand alone.
+    pub fn each(&self) -> impl Iterator<Item = Demands> + '_ {
+        let below =
+            self.below.iter().map(|it| Demands { below: Some(it.clone()), ..Demands::default() });
+        let fail_if = self
+            .fail_if
+            .iter()
+            .map(|it| Demands { fail_if: vec![it.clone()], ..Demands::default() });
+        below.chain(fail_if)
+    }
+
     /// All conditions, that of throughput first.
     pub(super) fn conditions(&self) -> impl Iterator<Item = &Condition> {
         self.below.iter().chain(&self.fail_if)

@@ -23,6 +23,7 @@ use sides::{
 use statistics::{LEAST_OBSERVATIONS, can_tell, fewest_a_side, median};
 
 pub use options::{Aspect, GATE_MARGIN, GATE_METRICS, Margins, Options, aspect_names};
+pub use sides::changes;
 
 /// Compares what was found at two places.
 pub fn compare(

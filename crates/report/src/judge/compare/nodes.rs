@@ -390,7 +390,7 @@ fn one(
     let mut changed: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for difference in facts.iter().filter(|difference| difference.is_new) {
         for node in difference.nodes.iter().filter(|node| measured.contains(&***node)) {
-            changed.entry(node.clone()).or_default().push(difference.text.clone());
+            changed.entry(node.clone()).or_default().push(difference.text());
         }
     }
     Some(NodesComparison {

@@ -396,18 +396,40 @@ pub(super) struct Difference {
     pub(super) aspect: Aspect,
     /// The nodes of which it is so; none where it is so of all, or it is of no node.
     pub(super) nodes: Vec<String>,
-    /// `kernel: 6.1 in the base, 6.2 in the new results`.
-    pub(super) text: String,
+    name: String,
+    /// What it is on both sides.
+    sides: [String; 2],
     /// Whether the new side says what no file of the base does.
     pub(super) is_new: bool,
 }
 
 impl Difference {
+    /// `kernel: 6.1 in the base, 6.2 in the new results`.
+    pub(super) fn text(&self) -> String {
+        differ(&self.name, &self.sides[0], &self.sides[1])
+    }
+
     /// With the nodes before it.
     pub(super) fn whole_text(&self) -> String {
-        let nodes = some_of(&self.nodes, MOST_NODES);
-        if nodes.is_empty() { self.text.clone() } else { format!("{nodes}: {}", self.text) }
+        self.of_nodes(&self.text())
     }
+
+    fn of_nodes(&self, text: &str) -> String {
+        let nodes = some_of(&self.nodes, MOST_NODES);
+        if nodes.is_empty() { text.to_owned() } else { format!("{nodes}: {text}") }
+    }
+}
+
+/// What is another at the nodes of a result than it was before, with the nodes; without nodes what is so of all:
+/// `server: kernel was 6.1 and is 6.2`.
+pub fn changes(before: &ResultFile, now: &ResultFile) -> Vec<(Vec<String>, String)> {
+    let found = differences(&[facts_of_file(before)], &[facts_of_file(now)]).into_iter();
+    found
+        .map(|it| {
+            let text = format!("{} was {} and is {}", it.name, it.sides[0], it.sides[1]);
+            (it.nodes.clone(), it.of_nodes(&text))
+        })
+        .collect()
 }
 
 /// Nodes that a difference names.
@@ -435,8 +457,8 @@ pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<Differen
     order.retain(|((node, _), _)| node.is_none_or(|node| nodes.iter().all(|it| it.contains(node))));
     let mut found: Vec<Difference> = Vec::new();
     for ((node, name), aspect) in order {
-        let sides = &answers[&(node, name)];
-        let [old, now] = [(&sides[0], base), (&sides[1], new)].map(|(known, files)| {
+        let both = &answers[&(node, name)];
+        let [old, now] = [(&both[0], base), (&both[1], new)].map(|(known, files)| {
             let lacking = (known.len() < files.len()).then_some(NOT_KNOWN);
             known.iter().copied().chain(lacking).collect::<BTreeSet<&str>>()
         });
@@ -445,13 +467,17 @@ pub(super) fn differences(base: &[Vec<Fact>], new: &[Vec<Fact>]) -> Vec<Differen
         }
         let [of_base, of_new] =
             [&old, &now].map(|values| values.iter().copied().collect::<Vec<_>>().join(" and "));
-        let text = differ(name, of_base, of_new);
-        match (found.iter_mut().find(|it| !it.nodes.is_empty() && it.text == text), node) {
+        let sides = [of_base, of_new];
+        let known = found
+            .iter_mut()
+            .find(|it| !it.nodes.is_empty() && it.name == name && it.sides == sides);
+        match (known, node) {
             (Some(alike), Some(node)) => alike.nodes.push(node.to_owned()),
             _ => found.push(Difference {
                 aspect,
                 nodes: node.map(str::to_owned).into_iter().collect(),
-                text,
+                name: name.to_owned(),
+                sides,
                 is_new: !now.is_subset(&old),
             }),
         }
