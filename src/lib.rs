@@ -7,4 +7,5 @@ pub mod coordinator;
 pub mod doctor;
 pub mod explain;
 pub mod launch;
+mod soak;
 pub mod transfer;

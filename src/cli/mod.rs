@@ -13,6 +13,7 @@ mod progress;
 mod send;
 mod serve;
 mod signals;
+mod soak;
 mod sweep;
 mod terminal;
 mod usage;
@@ -65,6 +66,7 @@ pub fn main() -> Result<(), Failure> {
             serve::run(args)
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
+        Some(args::Command::Soak(args)) => soak::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Gate(args)) => compare::gate(&args),
         Some(args::Command::Plot(args)) => {

@@ -51,7 +51,7 @@ impl ExitKind {
         match self {
             ExitKind::Failed => {
                 "something failed on the way: a run, a transfer, a full disk; or Ctrl-C, or nobody reads on, as after `\\| head`. \
-                 Or what was judged is slower (`compare`, `gate`), beyond a limit (`--fail-if`, `--fail-below`, `--fail-victim`) or broken (`doctor`). \
+                 Or what was judged is slower (`compare`, `gate`), beyond a limit (`--fail-if`, `--fail-below`, `--fail-victim`), not over at the end of a `soak`, or broken (`doctor`). \
                  Finished runs are in the files, the interrupted one is marked `complete: false`"
             }
             ExitKind::BadInput => {

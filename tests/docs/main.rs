@@ -31,7 +31,7 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 25] = [
+const PAGES: [&str; 26] = [
     "README.md",
     "docs/adapters.md",
     "docs/against-perftest.md",
@@ -51,6 +51,7 @@ const PAGES: [&str; 25] = [
     "docs/results.md",
     "docs/send.md",
     "docs/set-up.md",
+    "docs/soak.md",
     "docs/softroce.md",
     "docs/spreading.md",
     "docs/statistics.md",
@@ -72,10 +73,12 @@ fn options_of(page: &str) -> BTreeSet<String> {
 fn all_options() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let of_history = ["history", "history trend", "history compare"];
-    for command in
-        ["", "mesh", "serve", "compare", "gate", "plot", "devices", "doctor", "explain", "send"]
-            .into_iter()
-            .chain(of_history)
+    for command in [
+        "", "mesh", "soak", "serve", "compare", "gate", "plot", "devices", "doctor", "explain",
+        "send",
+    ]
+    .into_iter()
+    .chain(of_history)
     {
         let words: Vec<&str> = command.split_terminator(' ').chain(["--help"]).collect();
         let help = run(".", &words);
@@ -227,7 +230,7 @@ fn every_option_on_the_pages_exists() {
     // firewall-cmd's and a container's; perftest's `--data_validation` and `--disable_pcie_relaxed`.
     let more = "--add-port --cap-add --data --disable";
     // apt-get's and rustup's; those of a batch job.
-    let jobs = "--no-install-recommends --profile --ntasks-per-node --exclusive --time --mail-type";
+    let jobs = "--collector --no-install-recommends --profile --ntasks-per-node --exclusive --time --mail-type";
     let others = [others, more, jobs];
     let others: Vec<&str> = others.iter().flat_map(|it| it.split(' ')).collect();
     for name in PAGES {

@@ -23,8 +23,8 @@ pub use results::{
     Switch, UnclearArgs, WhatArgs,
 };
 pub use sweep::{
-    AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs, OutputArgs,
-    RunArgs, SearchArgs, SpeechArgs, SweepArgs, TokenArgs,
+    AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs,
+    NOT_OF_SOAK, OutputArgs, RunArgs, SearchArgs, SoakArgs, SpeechArgs, SweepArgs, TokenArgs,
 };
 
 const ABOUT: &str = "\
@@ -47,6 +47,7 @@ Examples:
   rocebench HOST --cq shared,per-qp --workers 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
   srun -N64 rocebench mesh --quick               find slow nodes, cables and paths
+  rocebench soak HOST --fail-below 90%link       measure for days, and tell what goes wrong
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
   rocebench compare results/base results/new     is anything slower?
@@ -81,6 +82,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a sweep between many nodes: --nodes, or the ranks of srun, mpirun, mpiexec or a Kubernetes Job
     Mesh(Box<MeshArgs>),
+    /// Measure one case for days, and tell when something goes wrong and when it is over
+    Soak(Box<SoakArgs>),
     /// Report whether results are slower than a baseline
     Compare(CompareArgs),
     /// Launch two builds, libraries, drivers or environments in turns until it is clear whether the new one is slower
@@ -105,7 +108,16 @@ pub enum Command {
 
 /// The whole command line, as clap knows it. Each help ends with the exit statuses.
 pub fn command() -> clap::Command {
-    with_exit_status(Cli::command().mut_subcommands(with_exit_status))
+    let commands = Cli::command().mut_subcommand("soak", of_soak);
+    with_exit_status(commands.mut_subcommands(with_exit_status))
+}
+
+/// Without options that it does not take, and with a folder of its own.
+fn of_soak(soak: clap::Command) -> clap::Command {
+    NOT_OF_SOAK
+        .split(' ')
+        .fold(soak, |command, id| command.mut_arg(id, |it| it.hide(true)))
+        .mut_arg("out", |it| it.default_value("results/soak"))
 }
 
 fn with_exit_status(command: clap::Command) -> clap::Command {

@@ -187,6 +187,42 @@ pub struct MeshArgs {
     pub run: RunArgs,
 }
 
+const SOAK_AFTER_HELP: &str = "\
+Measures one case on the same QPs until Ctrl-C, one window after the other, and goes on when a node
+was away. DIR gets a file of results an hour and alerts.ndjson. Exit status 1 when an alert still
+stands at the end.
+
+Examples:
+  rocebench soak HOST --op write -q 16 --fail-below 90%link --on-alert 'logger -t rocebench'
+  rocebench soak HOST --for 24h --fail-if 'p99>50us' --openmetrics /var/lib/node_exporter/soak.prom
+  rocebench history trend --folder results/soak  what stepped, and when";
+
+/// Options of a sweep that a soak does not take, by their ids: it has one case, no end of its own, and files of its own.
+pub const NOT_OF_SOAK: &str = "against beside pairs max_pairs perftest_limit slo knee quick runs iters duration json csv csv_all \
+                               csv_qps csv_histograms junit columns only_problems fail_victim";
+
+#[derive(Debug, Args)]
+#[command(after_help = SOAK_AFTER_HELP)]
+pub struct SoakArgs {
+    /// Window of a sample
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Soak")]
+    pub sample: TimeSpan,
+    /// End after this time [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", help_heading = "Soak")]
+    pub ends_after: Option<TimeSpan>,
+    /// Shell command for each alert, which it reads as JSON; it is killed after 30 s
+    #[arg(long, value_name = "COMMAND", help_heading = "Soak")]
+    pub on_alert: Option<String>,
+    /// Write figures as OpenMetrics to FILE after each sample; node_exporter's textfile collector reads names that end in .prom
+    #[arg(long, value_name = "FILE", help_heading = "Soak")]
+    pub openmetrics: Option<PathBuf>,
+    /// Files of results to keep, one an hour; older ones of this soak are removed
+    #[arg(long, value_name = "N", default_value_t = 168, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Soak")]
+    pub keep: u32,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
 /// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what
 /// a configuration file turns on.
 #[derive(Clone, Debug, Default)]

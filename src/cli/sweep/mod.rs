@@ -27,6 +27,8 @@ mod dry_run;
 mod output;
 pub mod plan;
 
+pub use output::refused;
+
 /// Runs the sweep, or prints its cases where that was asked for.
 ///
 /// # Errors
@@ -165,7 +167,7 @@ fn comparisons(cases: &[CaseResult]) -> Result<(), Failure> {
 }
 
 /// The arguments as they are recorded: without the token.
-fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
+pub fn command_line(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut recorded = Vec::new();
     let mut is_token_next = false;
     for argument in arguments {

@@ -169,7 +169,7 @@ fn file_stem(now: &str) -> String {
     format!("rocebench-{digits}Z")
 }
 
-fn refused(option: &'static str) -> impl Fn(WriteError) -> Failure {
+pub fn refused(option: &'static str) -> impl Fn(WriteError) -> Failure {
     move |error: WriteError| Failure::new(format!("{option}: {error}"), error.is_bad_input(), None)
 }
 
