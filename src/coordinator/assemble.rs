@@ -392,6 +392,7 @@ fn add_counters(nodes: &[Node], reports: &mut [(usize, NodeReport)], run: &mut R
         let gid = device.gid.clone().filter(|_| is_embedded);
         if let Some(result) = result_of(Some(node), run) {
             result.machine_cpu_seconds = report.machine_cpu_seconds;
+            result.state = report.state.take();
         }
         let here = node.link.is_within_host();
         let key = (here, device.name.clone(), device.port, gid);

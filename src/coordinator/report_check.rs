@@ -9,8 +9,8 @@ use plan::{Case, Flow, Side};
 use protocol::failure::RunFailure;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
-    Bandwidth, Device, DoubtKind, Fairness, FlowResult, Latency, Load, Received, gbit_per_s,
-    mmsg_per_s,
+    Bandwidth, Device, DoubtKind, Fairness, FlowResult, Latency, Load, NodeState, Received,
+    gbit_per_s, mmsg_per_s,
 };
 use settings::{Access, Arrivals, MemoryPlace, RecvQueue, Spread, Stop};
 
@@ -62,6 +62,7 @@ pub(crate) fn check_figures(case: &Case, node: u32, device: &Device, report: &No
         let other = own.map_or("none", |own| &own.name);
         format!("its device is {other}, and was {}", device.name)
     })?;
+    check_state(report.state.as_ref())?;
     for_ends(case, node, report, |flow, side, end| {
         check_end(flow, EndRoles::new(flow, side), end, case.is_set_up())
     })?;
@@ -69,6 +70,23 @@ pub(crate) fn check_figures(case: &Case, node: u32, device: &Device, report: &No
         return report.set_up.as_ref().map_or(Ok(()), |set_up| check_set_up(case, node, set_up));
     }
     check_workers(case, node, report)
+}
+
+/// Whether each fact and each counter has a value for each interval.
+fn check_state(state: Option<&NodeState>) -> Check {
+    let Some(state) = state else {
+        return Ok(());
+    };
+    let lengths = state.facts.values().map(Vec::len).chain(state.counters.values().map(Vec::len));
+    for length in lengths {
+        ensure_same(
+            "values over time",
+            length as u64,
+            "it has intervals",
+            state.at_seconds.len() as u64,
+        )?;
+    }
+    Ok(())
 }
 
 /// Whether what both ends of each flow report can be. What one QP sent over a reliable service its peer received once.

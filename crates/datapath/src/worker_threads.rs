@@ -20,6 +20,8 @@ pub struct WorkerPool {
     flows: Vec<Arc<Shared>>,
     /// Each returns its workers' reports with the numbers of their flows.
     threads: Vec<JoinHandle<Vec<(usize, WorkerReport)>>>,
+    /// The kernel's numbers of them.
+    numbers: Vec<u32>,
 }
 
 /// A thread could not be started or did not return.
@@ -57,7 +59,11 @@ impl WorkerPool {
             shared.set_wakeups(sleeps.map(|it| Arc::clone(it.sleeper.wakeup())).collect());
         }
         let (to_pool, ready) = bounded(count);
-        let mut pool = WorkerPool { flows: flows.to_vec(), threads: Vec::with_capacity(count) };
+        let mut pool = WorkerPool {
+            flows: flows.to_vec(),
+            threads: Vec::with_capacity(count),
+            numbers: Vec::with_capacity(count),
+        };
         for (index, (spec, parts)) in threads.into_iter().zip(served).enumerate() {
             let ready_sender = to_pool.clone();
             let thread = threads::spawn(format!("worker-{index}"), move || {
@@ -67,9 +73,15 @@ impl WorkerPool {
         }
         drop(to_pool);
         for index in 0..count {
-            ready.recv_timeout(START_LIMIT).map_err(|_| WorkerPoolError::Lost { index })??;
+            let started = ready.recv_timeout(START_LIMIT);
+            pool.numbers.push(started.map_err(|_| WorkerPoolError::Lost { index })??);
         }
         Ok(pool)
+    }
+
+    /// The kernel's numbers of the threads.
+    pub fn thread_numbers(&self) -> &[u32] {
+        &self.numbers
     }
 
     /// Tells the workers of all flows to exit, and collects their reports: for each flow those of its workers, in order
@@ -211,12 +223,12 @@ fn work(
     parts: &[Part],
     core: Option<usize>,
     sleep: Option<Sleep>,
-    ready: &Sender<Result<(), CoreError>>,
+    ready: &Sender<Result<u32, CoreError>>,
 ) -> Vec<(usize, WorkerReport)> {
     // Pins the thread first, so that its memory is on the core's NUMA node.
     let pinned = core.map_or(Ok(()), threads::pin_current_thread);
     // If the receiver gave up, the phase is already Exit.
-    let start = || drop(ready.send(pinned));
+    let start = || drop(ready.send(pinned.map(|()| threads::thread_number())));
     // Clocks agree with each other, so that of one flow serves all.
     let clock = parts.first().map(|part| part.shared.clock().clone());
     let sleeping = sleep.zip(clock).map(|(sleep, clock)| Sleeping::new(sleep, clock));

@@ -86,24 +86,66 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
+/// The kernel's number of the calling thread.
+pub fn thread_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
+}
+
+/// How long a thread of this process has been ready to run without a core, in seconds (proc-schedstat); `None` where the kernel
+/// does not say, or there is no such thread.
+pub fn waiting_seconds(thread: u32) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
+    let ns: f64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(ns * 1e-9)
+}
+
+/// Clock of a core in MHz now; `None` where it is not told, as in most virtual machines.
+pub fn core_megahertz(root: &Path, core: usize) -> Option<f64> {
+    let file = format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_cur_freq");
+    let khz: f64 = fs::read_to_string(root.join(file)).ok()?.trim().parse().ok()?;
+    Some(khz / 1e3)
+}
+
+/// CPU seconds of this machine since it started.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MachineTimes {
+    /// Of programs, the kernel's threads and interrupts.
+    pub busy_seconds: f64,
+    /// Of soft interrupts among them.
+    pub soft_interrupt_seconds: f64,
+    /// That other virtual machines had.
+    pub stolen_seconds: f64,
+}
+
+/// What everything on this machine has used since it started; `None` where the kernel does not say.
+pub fn machine_times() -> Option<MachineTimes> {
+    MachineTimes::parse(&fs::read_to_string("/proc/stat").ok()?)
+}
+
 /// CPU seconds that everything on this machine has used since it started: programs, the kernel's threads and interrupts;
 /// `None` where the kernel does not say.
 pub fn machine_seconds() -> Option<f64> {
-    let stat = fs::read_to_string("/proc/stat").ok()?;
-    busy_seconds(&stat)
+    Some(machine_times()?.busy_seconds)
 }
 
-/// Time of all CPUs but for idle and iowait, and for steal, which other machines had; guests are part of user
-/// (proc_stat(5)).
-fn busy_seconds(stat: &str) -> Option<f64> {
-    /// `USER_HZ` of all architectures that Linux still has, but for Alpha.
-    const TICKS_PER_SECOND: f64 = 100.0;
-    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
-    let ticks: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
-    let [user, nice, system, _idle, _iowait, irq, softirq, ..] = ticks?[..] else {
-        return None;
-    };
-    Some((user + nice + system + irq + softirq) as f64 / TICKS_PER_SECOND)
+impl MachineTimes {
+    /// All CPUs' line of `/proc/stat`. Busy is all but idle and iowait, and steal; guests are part of user (proc_stat(5)).
+    fn parse(stat: &str) -> Option<MachineTimes> {
+        /// `USER_HZ` of all architectures that Linux still has, but for Alpha.
+        const TICKS_PER_SECOND: f64 = 100.0;
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Option<Vec<u64>> =
+            line.split_whitespace().map(|word| word.parse().ok()).collect();
+        let [user, nice, system, _idle, _iowait, irq, softirq, ref rest @ ..] = ticks?[..] else {
+            return None;
+        };
+        let seconds = |count: u64| count as f64 / TICKS_PER_SECOND;
+        Some(MachineTimes {
+            busy_seconds: seconds(user + nice + system + irq + softirq),
+            soft_interrupt_seconds: seconds(softirq),
+            stolen_seconds: seconds(rest.first().copied().unwrap_or(0)),
+        })
+    }
 }
 
 /// A thread could not be placed, or the places could not be read.

@@ -38,9 +38,12 @@ fn cpu_time_is_that_of_the_calling_thread() {
 #[test]
 fn the_machines_time_is_that_in_which_its_cpus_worked() {
     let stat = "cpu  1000 20 300 70000 5 40 200 99 50 0\ncpu0 1 2 3 4 5 6 7 8 9 10\n";
-    assert_eq!(busy_seconds(stat), Some(15.6));
+    let times = MachineTimes::parse(stat).unwrap();
+    let expected =
+        MachineTimes { busy_seconds: 15.6, soft_interrupt_seconds: 2.0, stolen_seconds: 0.99 };
+    assert_eq!(times, expected);
     for unknown in ["", "cpu  1 2 3\n", "cpu  1 2 x 4 5 6 7\n", "cpu0 1 2 3 4 5 6 7\n"] {
-        assert_eq!(busy_seconds(unknown), None, "{unknown}");
+        assert_eq!(MachineTimes::parse(unknown), None, "{unknown}");
     }
     let before = machine_seconds();
     assert!(machine_seconds() >= before && before.is_some());

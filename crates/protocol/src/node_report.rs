@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use machine::device::Lossless;
 use plan::{FlowDevice, Side};
 use results::model::{
-    ConnectStep, Device, Doubt, EndMemory, FlowResult, Latency, LossUnknown, PathEvent, QpResult,
-    ReceiveQueues, Received, WorkerResult,
+    ConnectStep, Device, Doubt, EndMemory, FlowResult, Latency, LossUnknown, NodeState, PathEvent,
+    QpResult, ReceiveQueues, Received, WorkerResult,
 };
 use verbs::{Network, Port, PortLimits};
 
@@ -58,6 +58,8 @@ pub struct NodeReport {
     pub engine_cores: Option<String>,
     /// CPU time of everything on its machine.
     pub machine_cpu_seconds: Option<f64>,
+    /// What it and its devices did over the time of its window.
+    pub state: Option<NodeState>,
     /// Where set-up was measured: what came of it.
     pub set_up: Option<SetUpReport>,
     /// Reasons to doubt all that it measured; the coordinator knows the node.

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let slow = (night >= STEP).then_some(Slow::Sends(6, 0.9));
         let mesh = Mesh::new(NODES).noise(0.03);
         let mut result =
-            Mesh { seed: night, slow: slow.into_iter().collect(), histograms: true, ..mesh }.pairs();
+            Mesh { seed: night, slow: slow.into_iter().collect(), histograms: true, ..mesh }
+                .pairs();
         result.started_at = format!("2026-11-{night:02}T02:00:00Z");
         history::add(&folder, &result)?;
     }

@@ -112,7 +112,7 @@ pub fn lean(result: &ResultFile) -> ResultFile {
     let mut lean = result.clone();
     for run in lean.cases.iter_mut().flat_map(|case| &mut case.runs) {
         for node in &mut run.nodes {
-            node.counters = None;
+            (node.counters, node.state) = (None, None);
         }
         for flow in &mut run.flows {
             flow.qps.clear();

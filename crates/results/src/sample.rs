@@ -309,6 +309,16 @@ pub fn qp_timeline(interval_seconds: f64, messages: Vec<Vec<u64>>) -> Option<QpT
 }
 
 /// Of these times, to so many digits; with its distribution or without.
+/// What a node's device counted in each tenth of a second, while its queues had 16 messages.
+pub fn node_state(counter: &str, grown: Vec<u64>) -> NodeState {
+    let intervals = grown.len();
+    NodeState {
+        at_seconds: (1..=intervals).map(|end| end as f64 / 10.0).collect(),
+        facts: [(NodeFact::Outstanding, vec![Some(16.0); intervals])].into(),
+        counters: [(counter.to_owned(), grown)].into(),
+    }
+}
+
 pub fn latency(times_ns: &[u64], digits: u8, is_whole: bool) -> Option<Latency> {
     let mut latency = times(digits, times_ns.iter().map(|ns| (*ns, 1)))?;
     latency.histogram = latency.histogram.filter(|_| is_whole);

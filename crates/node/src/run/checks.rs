@@ -82,8 +82,11 @@ impl Run<'_> {
     /// # Errors
     /// As [`Run::wait`]; `limit` without a message or movement there.
     pub(super) fn recv(&self, limit: Duration) -> Result<Message, EarlyEnd> {
-        let (message, _) =
-            self.link.recv_while_peer_moves(limit, TICK, self.stop, || self.check())?;
+        let (message, _) = self.link.recv_while_peer_moves(limit, TICK, self.stop, || {
+            // A node that only receives waits here while its window is open.
+            self.notes.look(&self.ends);
+            self.check()
+        })?;
         unless_end(message)
     }
 

@@ -502,6 +502,11 @@ impl<'a> Run<'a> {
         if self.window().is_some_and(|window| window < 10 * TICK) {
             self.notes.watch_cpu(&self.ends, self.resources.port(), true);
         }
+        if let State::Running { pool: Some(pool), .. } = &self.state {
+            let cores = self.resources.cores_for(self.workers()).into_iter().flatten();
+            let threads = pool.thread_numbers().to_vec();
+            self.notes.watch_state(self.resources.port(), threads, cores.collect());
+        }
         // Its memory is taken before the window opens.
         let mut latency = live_latency.then(|| LiveLatency::new(&self.ends));
         if let Some(early) = self.open_windows(at_ns)? {
@@ -702,6 +707,7 @@ impl<'a> Run<'a> {
             engine_cpu_seconds: notes.cpu_times.engine_seconds,
             engine_cores,
             machine_cpu_seconds: notes.cpu_times.machine_seconds,
+            state: notes.state,
             set_up: notes.set_up,
             doubts: notes.doubts,
         })))?;

@@ -1,14 +1,19 @@
 //! What is learnt in a run: samples and counters for the report, and its progress for the coordinator's display.
 
 use std::{
+    cell::RefCell,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use machine::control_groups::{cpu_quota, throttled_seconds};
+use machine::{
+    control_groups::{cpu_quota, throttled_seconds},
+    threads::{core_megahertz, machine_times, waiting_seconds},
+};
 use metrics::{
-    IntervalLatency, QpTimeline, Timeline,
+    IntervalLatency, QpTimeline, StateTimeline, Timeline,
     counters::{CounterWatch, Growth, Reading, why_loss_is_unknown},
+    node_state::Sums,
     timeline::MOST_COUNTS,
 };
 use protocol::{
@@ -16,7 +21,7 @@ use protocol::{
     message::{Progress, RunMessage},
     node_report::{DeviceCounters, SetUpReport},
 };
-use results::model::{Doubt, LossUnknown};
+use results::model::{Doubt, LossUnknown, NodeState};
 use settings::Stop;
 use softroce::transport::ENGINE_CPU_NS;
 use verbs::{Context, Port, kernel_driver};
@@ -46,6 +51,8 @@ pub(crate) struct Notes {
     pub(crate) loss_unknown: Vec<LossUnknown>,
     cpu_watch: Option<CpuWatch>,
     pub(crate) cpu_times: CpuTimes,
+    state_watch: RefCell<Option<StateWatch>>,
+    pub(crate) state: Option<NodeState>,
     pub(crate) doubts: Vec<Doubt>,
     pub(crate) set_up: Option<SetUpReport>,
 }
@@ -56,8 +63,21 @@ impl Notes {
         self.sampled = Sampled::for_ends(ends);
     }
 
+    /// Watches what the node and its device do, with these threads as workers, from the opening of the windows on.
+    pub(crate) fn watch_state(&mut self, own: &Port, threads: Vec<u32>, cores: Vec<usize>) {
+        self.state_watch = RefCell::new(Some(StateWatch::new(own, threads, cores)));
+    }
+
+    /// Looks at what the node and its device do, if that is watched.
+    pub(crate) fn look(&self, ends: &[FlowEnd]) {
+        if let Some(watch) = self.state_watch.borrow_mut().as_mut() {
+            watch.look(ends);
+        }
+    }
+
     /// Takes a sample of each window: what it has completed, and where they are few what its QPs have.
     pub(crate) fn sample(&mut self, ends: &[FlowEnd]) {
+        self.look(ends);
         for (end, sampled) in ends.iter().zip(&mut self.sampled) {
             let Some(sampled) = sampled else { continue };
             let window = end.shared.window();
@@ -105,6 +125,7 @@ impl Notes {
 
     /// Ends both watches, if there are any. The windows have this length, or just end.
     pub(crate) fn read_counters(&mut self, window: Option<Duration>) {
+        self.state = self.state_watch.take().and_then(StateWatch::finish).or(self.state.take());
         if let Some(watch) = self.cpu_watch.take() {
             // First, since looking for quotas takes CPU time too.
             self.cpu_times = watch.finish(window);
@@ -147,6 +168,92 @@ impl Sampled {
     }
 }
 
+/// Reads all counters of a port.
+fn reader(port: &Port) -> impl Fn() -> Option<Reading> + Clone + Send + use<> {
+    let (context, number) = (Arc::clone(&port.context), port.info.port);
+    let driver = kernel_driver(context.root(), context.name());
+    move || match context.counters() {
+        Some(own) => Some(Reading::of_embedded(own)),
+        None => {
+            let (root, name) = (context.root(), context.name());
+            Reading::of_kernel(root, driver.as_deref(), name, number)
+        }
+    }
+}
+
+/// Looks at a node and its device while windows are open: at what the flows have under way each time, at the rest each interval.
+struct StateWatch {
+    read: Box<dyn Fn() -> Option<Reading>>,
+    /// Of its workers.
+    threads: Vec<u32>,
+    cores: Vec<usize>,
+    /// When the first window was open, and the last look.
+    opened: Option<(Instant, Instant)>,
+    outstanding_seconds: f64,
+    megahertz_seconds: f64,
+    /// When the sums were last taken, from the opening.
+    summed_ns: u64,
+    timeline: StateTimeline,
+}
+
+impl StateWatch {
+    fn new(own: &Port, threads: Vec<u32>, cores: Vec<usize>) -> StateWatch {
+        StateWatch {
+            read: Box::new(reader(own)),
+            threads,
+            cores,
+            opened: None,
+            outstanding_seconds: 0.0,
+            megahertz_seconds: 0.0,
+            summed_ns: 0,
+            timeline: StateTimeline::default(),
+        }
+    }
+
+    fn look(&mut self, ends: &[FlowEnd]) {
+        let mut windows = senders(ends).map(|end| end.shared.window()).peekable();
+        let is_open = windows.peek().is_none() || windows.any(|window| window.elapsed_ns > 0);
+        if !is_open {
+            return;
+        }
+        let now = Instant::now();
+        let (opened, last) = *self.opened.get_or_insert((now, now));
+        self.opened = Some((opened, now));
+        let since_last = (now - last).as_secs_f64();
+        self.outstanding_seconds += since_last * progress(ends, 0).outstanding as f64;
+        let at_ns = (now - opened).as_nanos() as u64;
+        if self.timeline.is_due(at_ns) {
+            let sums = self.sums(at_ns);
+            self.timeline.push(at_ns, sums, (self.read)());
+        }
+    }
+
+    /// In the order of [`NodeFact::ALL`], `at_ns` into the window.
+    fn sums(&mut self, at_ns: u64) -> Sums {
+        let machine = machine_times();
+        let waiting: Option<f64> = self.threads.iter().map(|it| waiting_seconds(*it)).sum();
+        let clocks = self.cores.iter().map(|core| core_megahertz(ROOT.as_ref(), *core));
+        let summed: Option<f64> = clocks.sum();
+        let since_last = (at_ns - std::mem::replace(&mut self.summed_ns, at_ns)) as f64 * 1e-9;
+        let megahertz = summed.filter(|_| !self.cores.is_empty());
+        self.megahertz_seconds +=
+            megahertz.unwrap_or(0.0) / self.cores.len().max(1) as f64 * since_last;
+        [
+            Some(self.outstanding_seconds),
+            waiting,
+            machine.map(|times| times.busy_seconds),
+            machine.map(|times| times.stolen_seconds),
+            machine.map(|times| times.soft_interrupt_seconds),
+            throttled_seconds(ROOT.as_ref()),
+            megahertz.map(|_| self.megahertz_seconds),
+        ]
+    }
+
+    fn finish(self) -> Option<NodeState> {
+        self.timeline.finish()
+    }
+}
+
 /// Watches the counters of a port.
 pub(crate) struct PortCounters {
     device: String,
@@ -157,18 +264,9 @@ pub(crate) struct PortCounters {
 
 impl PortCounters {
     pub(crate) fn watch(port: &Port) -> PortCounters {
-        let (context, port) = (Arc::clone(&port.context), port.info.port);
-        let device = context.name().to_owned();
-        let driver = kernel_driver(context.root(), &device);
-        let of_kernel = driver.clone();
-        let watch = CounterWatch::start(move || match context.counters() {
-            Some(own) => Some(Reading::of_embedded(own)),
-            None => {
-                let (root, name) = (context.root(), context.name());
-                Reading::of_kernel(root, of_kernel.as_deref(), name, port)
-            }
-        });
-        PortCounters { device, driver, watch }
+        let device = port.context.name().to_owned();
+        let driver = kernel_driver(port.context.root(), &device);
+        PortCounters { device, driver, watch: CounterWatch::start(reader(port)) }
     }
 
     /// Up to now: what they grew by, and why that would not show lost packets. The coordinator knows the node.

@@ -10,7 +10,7 @@ use results::model::{
     LoadVerdict, NodeResult, PathEvent, PathEventKind, RegisteredBy, Totals,
 };
 use results::sample::mesh::{Mesh as Network, Slow};
-use results::sample::{self, cases, doubt, fairness, load_of, qp_timeline, with};
+use results::sample::{self, cases, doubt, fairness, has, load_of, node_state, qp_timeline, with};
 use serde_json::Value;
 
 use crate::observe::format::exact;
@@ -542,4 +542,21 @@ fn results_of_other_nodes_are_not_compared() {
     assert_eq!((pooled.id, &pooled.data["runs"]), (NOTHING_WRONG, &12.into()));
     other.nodes.push(Default::default());
     assert_eq!(findings(&[&file, &other]), []);
+}
+
+#[test]
+fn packets_that_were_lost_at_once_are_said_with_their_moment() {
+    let text = |grown: Vec<u64>| {
+        let file = changed(|run| {
+            let counters = vec!["out_of_sequence".to_owned()];
+            let (node, kind) = ("server".to_owned(), PathEventKind::SequenceGap);
+            run.path_events = vec![PathEvent { node, kind, count: grown.iter().sum(), counters }];
+            let state = Some(node_state("out_of_sequence", grown));
+            run.nodes.push(NodeResult { state, ..NodeResult::named("server") });
+        });
+        findings(&[&file]).into_iter().find(|it| it.id == "lost_packets").unwrap().text
+    };
+    let burst = text(vec![0, 3, 412, 0, 0]);
+    has(burst, ["415 gaps seen by the receiver; 412 at once, 0.3 s into run 1 at server"]);
+    assert!(!text(vec![90, 70, 80, 85, 90]).contains("at once"));
 }

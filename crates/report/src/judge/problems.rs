@@ -222,7 +222,8 @@ fn lost_packets(runs: &[Ran<'_>]) -> Option<Finding> {
     }
     let counts: Vec<String> =
         sums.iter().map(|(kind, sum)| format!("{sum} {}", kind.words())).collect();
-    let what = format!("{bad} lost packets or had late ones: {}", counts.join(", "));
+    let what =
+        format!("{bad} lost packets or had late ones: {}{}", counts.join(", "), together(&bad));
     let remedy = if bad.runs().any(Run::is_on_embedded_device) {
         "The embedded device loses packets with --faults and where CPUs are busy: use fewer --workers, or more CPUs"
     } else {
@@ -230,6 +231,21 @@ fn lost_packets(runs: &[Ran<'_>]) -> Option<Finding> {
     };
     let finding = bad.problem("lost_packets", what, remedy);
     Some(sums.iter().fold(finding, |finding, (kind, sum)| finding.with(key(kind.name()), *sum)))
+}
+
+/// Where at least half of the most frequent event's packets were counted at once: when, and at which node.
+fn together(bad: &Affected<'_>) -> String {
+    let events = bad.runs().flat_map(|run| losses(run).map(move |event| (run, event)));
+    events
+        .max_by_key(|(_, event)| event.count)
+        .and_then(|(run, event)| {
+            let (seconds, count) = run.moment(event)?;
+            let is_most = count >= event.count.div_ceil(2);
+            is_most.then(|| {
+                format!("; {count} at once, {seconds:.1} s into run {} at {}", run.run, event.node)
+            })
+        })
+        .unwrap_or_default()
 }
 
 /// Packets that were lost or late, without what followed from a receiver that had no receive posted: packets that were behind

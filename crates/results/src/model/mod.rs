@@ -23,8 +23,8 @@ pub use flow::{
     Totals, Window, gbit_per_s, in_one_line, mmsg_per_s, saturating_sum,
 };
 pub use run::{
-    Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeResult,
-    PathEvent, PathEventKind, Run, WorkerResult,
+    Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeFact, NodeResult,
+    NodeState, PathEvent, PathEventKind, Run, WorkerResult,
 };
 pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
 

@@ -55,6 +55,21 @@ impl Run {
         self.nodes.iter().any(|node| node.engine_cpu_seconds.is_some())
     }
 
+    /// The interval in which most of an event's packets were counted: its end in seconds into the window, and how many. `None`
+    /// where its counters were not read over time.
+    pub fn moment(&self, event: &PathEvent) -> Option<(f64, u64)> {
+        let state = self.node(&event.node)?.state.as_ref()?;
+        let grown = event.counters.iter().filter_map(|name| state.counters.get(name));
+        let mut sums = vec![0_u64; state.at_seconds.len()];
+        for counts in grown {
+            for (sum, count) in sums.iter_mut().zip(counts) {
+                *sum = sum.saturating_add(*count);
+            }
+        }
+        let at_seconds = state.at_seconds.iter().copied();
+        at_seconds.zip(sums).max_by_key(|(_, sum)| *sum).filter(|(_, sum)| *sum > 0)
+    }
+
     /// The flows that a node posts.
     pub fn flows_from<'a>(&'a self, node: &'a str) -> impl Iterator<Item = &'a FlowResult> {
         self.flows.iter().filter(move |flow| flow.from == node)
@@ -116,6 +131,41 @@ pub struct NodeResult {
     /// device. One counter is `null` if its growth is unknown: it is at its largest value, was cleared, or was not
     /// there all the time.
     pub counters: Option<BTreeMap<String, Option<u64>>>,
+    /// What the node and its device did over the time of its window; `null` of a window below half a second.
+    pub state: Option<NodeState>,
+}
+
+/// What a node and its device did in each interval of its window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeState {
+    /// End of each interval, in seconds from the opening of the window: each 0.1 s, in a long window less often.
+    pub at_seconds: Vec<f64>,
+    /// Mean of each fact in each interval, those of facts that stayed at 0 left out; `null` where it could not be read.
+    pub facts: BTreeMap<NodeFact, Vec<Option<f64>>>,
+    /// What each of its device's counters grew by in each interval, those of counters that did not grow left out.
+    pub counters: BTreeMap<String, Vec<u64>>,
+}
+
+names! {
+    /// What a node is looked at for while its window is open.
+    #[derive(PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    NodeFact {
+        /// Messages that its flows have posted and that have not completed.
+        Outstanding = "outstanding",
+        /// Workers that are ready to run and have no core, as other threads have it.
+        WorkersWaiting = "workers_waiting",
+        /// CPUs in use, by anything on its machine.
+        CpusBusy = "cpus_busy",
+        /// CPUs that its hypervisor has given to other machines.
+        CpusStolen = "cpus_stolen",
+        /// CPUs in soft interrupts, as those of the network.
+        CpusInSoftInterrupts = "cpus_in_soft_interrupts",
+        /// Part of the time in which a quota of CPU time stopped its process.
+        Throttled = "throttled",
+        /// Clock of its workers' cores, in MHz.
+        CoreMegahertz = "core_megahertz",
+    }
 }
 
 /// A node's clock compared with the coordinator's. Both are monotonic: they count from a time of their own, usually the start of

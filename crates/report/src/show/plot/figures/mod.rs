@@ -2,6 +2,7 @@
 
 pub(crate) mod comparison;
 mod node_names;
+mod node_state;
 mod node_trend;
 pub mod nodes;
 pub(crate) mod queue_pairs;

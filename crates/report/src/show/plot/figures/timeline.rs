@@ -1,12 +1,13 @@
 //! Figure: throughput over the time of a run in as many intervals as have room, with its slowest interval and its
 //! longest stall: the least steady run of each of the least steady flows.
 
-use results::model::{Bandwidth, Timeline};
+use results::model::{Bandwidth, Run, Timeline};
 
 use crate::observe::Observation;
 use crate::show::plot::{
     draw::{Key, KeyMark, Scale, SeriesStyle, Unit, WORSE, style, text},
     figure::{Cell, Figure, Picture, Table},
+    figures::node_state,
     marks::{self, Axis, Band, Chart, Dot, Mark, Point, Rule, Series},
     rows::{Groups, OfRun, Sample, Sides},
 };
@@ -18,6 +19,7 @@ const MOST_ROWS: usize = 60;
 struct Sampled<'a> {
     bandwidth: Option<&'a Bandwidth>,
     timeline: &'a Timeline,
+    measured: &'a Run,
     intervals: Vec<Interval>,
     /// 1 is steady, 0 stood still for a hundredth of the run.
     steadiness: f64,
@@ -40,7 +42,14 @@ fn sampled<'a>(sample: &Sample<'a>, counted: &Observation<'a>) -> Option<Sampled
         None => steadiness_of_rates(intervals.iter().map(|it| it.gbit_per_s)),
     };
     let bandwidth = moved.bandwidth_gbit_per_s.as_ref();
-    (!intervals.is_empty()).then_some(Sampled { bandwidth, timeline, intervals, steadiness })
+    let measured = counted.run;
+    (!intervals.is_empty()).then_some(Sampled {
+        bandwidth,
+        timeline,
+        measured,
+        intervals,
+        steadiness,
+    })
 }
 
 /// The figure; none without samples.
@@ -69,6 +78,9 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
             format!("The table has {MOST_ROWS} of {runs} runs, those of the least steady flows.")
         }),
     ];
+    let state = least_steady.first().and_then(|run| {
+        node_state::figure(&format!("{}, run {}", run.flow, run.run), run.value.measured)
+    });
     let joined = Key::new(KeyMark::Area, style(5), "least to most in a column");
     let slowest = Key::new(KeyMark::Marker, slowest_style(), SLOWEST);
     let charts: Vec<Chart> = least_steady.into_iter().map(chart).collect();
@@ -82,7 +94,8 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
     };
     let caption =
         "The least steady run of each flow: payload that completed at the node that posts it.";
-    vec![picture.named("timeline", "Throughput over time", caption)]
+    let timeline = picture.named("timeline", "Throughput over time", caption);
+    std::iter::once(timeline).chain(state).collect()
 }
 
 /// Names of the line, of the slowest interval, and of a stall.
