@@ -14,6 +14,9 @@ use results::{
 /// Samples of a file, so that also short ones take little memory.
 const MOST_SAMPLES: usize = 360;
 
+/// A larger sample, as of thousands of QPs, is kept without its single QPs and distributions.
+const MOST_BYTES: usize = 256 << 10;
+
 /// Hours that wait for room on the disk.
 const MOST_WAITING: usize = 24;
 
@@ -50,6 +53,9 @@ impl Files {
     /// # Errors
     /// Why something is not on the disk.
     pub fn add(&mut self, mut sample: ResultFile, at: OffsetDateTime) -> Result<(), String> {
+        if serde_json::to_vec(&sample).is_ok_and(|json| json.len() > MOST_BYTES) {
+            sample = history::lean(&sample);
+        }
         let number = at.unix_timestamp().div_euclid(HOUR_SECONDS);
         if self.under_way.as_ref().is_some_and(|hour| !hour.takes(number, &sample)) {
             self.close();
