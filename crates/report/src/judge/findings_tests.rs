@@ -560,3 +560,26 @@ fn packets_that_were_lost_at_once_are_said_with_their_moment() {
     has(burst, ["415 gaps seen by the receiver; 412 at once, 0.3 s into run 1 at server"]);
     assert!(!text(vec![90, 70, 80, 85, 90]).contains("at once"));
 }
+
+#[test]
+fn a_path_that_is_slow_and_loses_packets_is_named_once() {
+    let is_path = |from: &str, to: &str| (from, to) == ("node2", "node5");
+    let slow = Network::quiet(8).runs(3).with(Slow::Pair(1, 4, 0.5)).pairs();
+    let file = each_run(slow, |run| {
+        let is_lossy = run.flows.iter().any(|flow| is_path(&flow.from, &flow.to));
+        run.path_events = is_lossy
+            .then(|| PathEvent {
+                node: "node2".to_owned(),
+                kind: PathEventKind::Resent,
+                count: 3,
+                counters: Vec::new(),
+            })
+            .into_iter()
+            .collect();
+    });
+    let found = findings(&[&file]);
+    let about: Vec<&Finding> =
+        found.iter().filter(|finding| finding.subject.nodes == ["node2", "node5"]).collect();
+    assert_eq!(about.iter().map(|it| it.id).collect::<Vec<_>>(), ["slow_path"]);
+    has(&about[0].text, [", and loses packets, in 3 of 3 runs. Look at the path."]);
+}

@@ -54,6 +54,22 @@ impl Mesh {
     }
 }
 
+impl Lossy {
+    /// What is said of its place.
+    fn words(&self) -> String {
+        let packets = match self.place {
+            Place::Node(_) | Place::Path(..) => "packets",
+            Place::From(_) => "packets of flows that it posts",
+            Place::To(_) => "packets of flows that go to it",
+        };
+        format!("loses {packets}, in {} of {} runs", self.losing, self.runs)
+    }
+
+    fn add_to(&self, finding: Finding) -> Finding {
+        finding.with("losing_runs", self.losing).with("runs", self.runs)
+    }
+}
+
 /// All nodes, and as many paths as are named; then how many paths are left.
 fn nodes_first<T>(found: &[T], place: fn(&T) -> Place) -> (Vec<&T>, usize) {
     let (paths, mut named): (Vec<&T>, Vec<&T>) =
@@ -67,11 +83,23 @@ impl Matrix {
     fn findings(&self, outliers: &[Outlier], lossy: &[Lossy]) -> Vec<Finding> {
         let (slow, more_slow) = nodes_first(outliers, |outlier| outlier.place);
         let (losing, more_losing) = nodes_first(lossy, |it| it.place);
+        // What is slow and loses packets is named once.
+        let (both, losing): (Vec<&Lossy>, Vec<&Lossy>) = losing
+            .into_iter()
+            .partition(|lossy| slow.iter().any(|outlier| outlier.place == lossy.place));
         let mut found = self.without_figures();
-        found.extend(slow.into_iter().map(|outlier| match outlier.place {
-            Place::Path(from, to) => self.slow_path(outlier, [from, to]),
-            Place::Node(node) | Place::From(node) | Place::To(node) => {
-                self.slow_node(outlier, node)
+        found.extend(slow.into_iter().map(|outlier| {
+            let loss = both.iter().find(|lossy| lossy.place == outlier.place);
+            let also = loss.map_or_else(String::new, |lossy| format!(", and {}", lossy.words()));
+            let finding = match outlier.place {
+                Place::Path(from, to) => self.slow_path(outlier, [from, to], &also),
+                Place::Node(node) | Place::From(node) | Place::To(node) => {
+                    self.slow_node(outlier, node, &also)
+                }
+            };
+            match loss {
+                Some(lossy) => lossy.add_to(finding),
+                None => finding,
             }
         }));
         found.extend(self.more_paths("more_slow_paths", more_slow, ["is slow", "are slow"]));
@@ -90,7 +118,7 @@ impl Matrix {
         Subject { nodes: names.collect(), ..Subject::case(&self.title) }
     }
 
-    fn slow_path(&self, outlier: &Outlier, ends: [usize; 2]) -> Finding {
+    fn slow_path(&self, outlier: &Outlier, ends: [usize; 2], also: &str) -> Finding {
         let Outlier { quantity: metric, value, usual, .. } = *outlier;
         let ([from, to], look) = (ends.map(|end| self.name(end)), self.look_at_path(ends));
         let path = match self.pattern {
@@ -99,14 +127,14 @@ impl Matrix {
         };
         let [own, median] = [value, usual].map(|value| figure(metric, value));
         let than = than(metric, outlier.ratio());
-        let text = format!("{path}: {own}, {than} the median {median}. Look at {look}.");
+        let text = format!("{path}: {own}, {than} the median {median}{also}. Look at {look}.");
         Finding::problem("slow_path", self.subject(&ends), text)
             .with(metric.name(), value)
             .with(format!("usual_{}", metric.name()), usual)
     }
 
-    /// Of a node that is slow in both directions each has its figure.
-    fn slow_node(&self, outlier: &Outlier, node: usize) -> Finding {
+    /// Of a node that is slow in both directions each has its figure; `also` is what else is said of it.
+    fn slow_node(&self, outlier: &Outlier, node: usize, also: &str) -> Finding {
         let Outlier { quantity: metric, usual, slow, flows, .. } = *outlier;
         let (key, name) = (metric.name(), self.name(node));
         let [sent, received] = [Place::From(node), Place::To(node)].map(|side| {
@@ -161,7 +189,7 @@ impl Matrix {
             }
         };
         let text = format!(
-            "{what} its {}{few} ({}). Look at {look}.",
+            "{what} its {}{few} ({}){also}. Look at {look}.",
             counted(peers.len(), "peer"),
             with_unit(metric, &numbers)
         );
@@ -220,22 +248,21 @@ impl Matrix {
     }
 
     fn loses(&self, lossy: &Lossy) -> Finding {
-        let Lossy { place, losing, runs } = *lossy;
-        let (id, nodes, packets) = match place {
-            Place::Node(node) => ("lossy_node", vec![node], "packets"),
-            Place::From(node) => ("lossy_sender", vec![node], "packets of flows that it posts"),
-            Place::To(node) => ("lossy_receiver", vec![node], "packets of flows that go to it"),
-            Place::Path(from, to) => ("lossy_path", vec![from, to], "packets"),
+        let (id, nodes) = match lossy.place {
+            Place::Node(node) => ("lossy_node", vec![node]),
+            Place::From(node) => ("lossy_sender", vec![node]),
+            Place::To(node) => ("lossy_receiver", vec![node]),
+            Place::Path(from, to) => ("lossy_path", vec![from, to]),
         };
-        let look = match place {
+        let look = match lossy.place {
             Place::Path(from, to) => self.look_at_path([from, to]),
             _ if self.is_embedded => "its CPUs".to_owned(),
             _ => "its port or cable".to_owned(),
         };
         let subject = self.subject(&nodes);
         let name = subject.nodes.join(">");
-        let text = format!("{name} loses {packets}, in {losing} of {runs} runs. Look at {look}.");
-        Finding::problem(id, subject, text).with("losing_runs", losing).with("runs", runs)
+        let text = format!("{name} {}. Look at {look}.", lossy.words());
+        lossy.add_to(Finding::problem(id, subject, text))
     }
 
     /// How alike the remaining flows are.
