@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Nodes, Sweep};
-use results::model::Run;
+use results::{load::load, model::Run};
 use rocebench::coordinator::interface::{Ends, Observer, SweepOptions, Target};
 use rocebench::coordinator::soak::{Samples, Soak, Taken};
 use settings::Given;
+use testing::program::call;
 
 struct Nobody;
 
@@ -79,4 +80,19 @@ fn each_kind_of_traffic_goes_on_with_the_qps_of_the_sample_before() {
     ] {
         keeps_its_qps(words);
     }
+}
+
+/// A line, a run and a count of figures for each, whatever it is worth.
+#[test]
+fn the_command_shows_keeps_and_counts_each_sample() {
+    let words = "soak -d soft0 --timeout 18 --warmup 0 -s 64 --sample 300ms --for 1s";
+    let ended = call(words).args(&["--openmetrics", "soak.prom"]).run();
+    let found = load(&[ended.folder().join("results/soak")]);
+    let runs: usize = found.results.iter().map(|it| it.result.cases[0].runs.len()).sum();
+    assert!(runs > 0 && found.refused.is_empty(), "{}", ended.output());
+    assert_eq!(ended.stdout.lines().count(), runs, "{}", ended.output());
+    let figures = std::fs::read_to_string(ended.folder().join("soak.prom")).unwrap();
+    let samples = figures.lines().filter(|line| line.starts_with("rocebench_samples_total{"));
+    let counts = samples.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
+    assert_eq!(counts.sum::<f64>(), runs as f64, "{figures}");
 }
