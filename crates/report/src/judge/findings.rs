@@ -9,7 +9,7 @@ use super::caveats::caveats;
 use super::finding::{Finding, Subject};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
-use super::searches::searches;
+use super::searches::{loads, searches};
 use crate::observe::format::words;
 use crate::observe::{Metric, standing};
 use results::model::{CaseResult, ResultFile, Run};
@@ -62,6 +62,7 @@ pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     });
     let compared = Compared::new(results).filter(|_| are_choices);
     let mut found = compared.map_or_else(Vec::new, |compared| compared.findings());
+    found.extend(loads(results));
     let problems = problems(results);
     if problems.is_empty() && !found.is_empty() {
         let runs = runs(results).len();
@@ -320,7 +321,14 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
     let shared = if fixed.is_empty() { String::new() } else { best.named(fixed) };
     let shared = if shared.is_empty() { shared } else { format!(" ({shared})") };
     let end = if until.is_empty() { String::new() } else { until.to_owned() + &at(to) };
-    let text = format!("{noun} {is}{}{end}{shared}.", at(from));
+    let text = if id == ENOUGH {
+        let enough = words(axis, points[from].settings());
+        let verb = if enough.ends_with('s') { "suffice" } else { "suffices" };
+        let median = metric.text(points[from].figures.median);
+        format!("{enough} {verb}{shared}: {median}{end}.")
+    } else {
+        format!("{noun} {is}{}{end}{shared}.", at(from))
+    };
     let name = metric.name();
     let mut finding = Finding::note(id, subject(points.iter().copied()), text);
     for (which, place) in [("from", from), ("to", to)] {
@@ -353,12 +361,15 @@ fn points<'a, 's>(
         .then(|| points.into_iter().map(|(_, subject)| subject).collect())
 }
 
+/// Id of a curve from one of whose points on more of it gains nothing.
+const ENOUGH: &str = "scaling_grows_until";
+
 fn does_not_grow(one: &Choice<'_>, next: &Choice<'_>) -> bool {
     one.figures.median >= next.figures.median || one.figures.may_equal(&next.figures)
 }
 
 /// The id of a curve's shape, the places of the two points that show it, and the words before each; the second has no words
-/// where it shows nothing.
+/// where it shows nothing. `None` where points that chance may set apart are not alike.
 fn shape(points: &[&Choice<'_>]) -> Option<(&'static str, usize, usize, [&'static str; 2])> {
     let (most, highest) =
         points.iter().enumerate().max_by(|(_, one), (_, other)| by_median(one, other))?;
@@ -367,7 +378,12 @@ fn shape(points: &[&Choice<'_>]) -> Option<(&'static str, usize, usize, [&'stati
     let last = points.len() - 1;
     let enough = is_most.iter().position(|is_most| *is_most)?;
     let falls = || points[most..].windows(2).all(|pair| does_not_grow(pair[0], pair[1]));
-    Some(if is_most.iter().all(|is_most| *is_most) {
+    let lowest = points.iter().map(|point| point.figures.median).fold(f64::INFINITY, f64::min);
+    let is_level = is_most.iter().all(|is_most| *is_most);
+    if is_level && highest.figures.median > lowest * (1.0 + ALIKE) {
+        return None;
+    }
+    Some(if is_level {
         ("scaling_level", 0, last, ["is about the same from ", " to "])
     } else if last == 1 && enough == 0 {
         // Of two points nothing is said about where it stops.
@@ -377,7 +393,7 @@ fn shape(points: &[&Choice<'_>]) -> Option<(&'static str, usize, usize, [&'stati
     } else if enough == last {
         ("scaling_still_grows", last - 1, last, ["still grows at the end, from ", " to "])
     } else if enough > 0 && is_most[enough..].iter().all(|is_most| *is_most) {
-        ("scaling_grows_until", enough, last, ["grows until ", ", and no further until "])
+        (ENOUGH, enough, last, ["", ", no more with "])
     } else if !is_most[last] && falls() {
         ("scaling_highest_then_falls", most, last, ["is highest with ", ", and falls until "])
     } else {

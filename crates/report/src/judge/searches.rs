@@ -1,15 +1,23 @@
-//! What searches for the highest load came to (`--slo`, `--knee`).
+//! What searches for the highest load came to (`--slo`, `--knee`), and up to which load open loops keep their latency.
 
 use results::{
-    model::{CaseResult, LoadSearch, SearchEnd, TrialOutcome},
+    model::{CaseResult, LoadSearch, LoadVerdict, ResultFile, SearchEnd, TrialOutcome},
     text::seconds_text,
 };
+use settings::{Rate, Settings};
 
 use super::finding::{Finding, Severity, Subject, percent};
 use crate::observe::format::{counted, exact, rate_text};
+use crate::observe::{Metric, Observed};
 
 /// Id of a search whose trials have too few messages for the percentile that was asked for.
 pub const TOO_FEW_MESSAGES: &str = "search_too_few_messages";
+
+/// Id of what open loops say of their latency.
+pub const LATENCY_KEPT: &str = "latency_kept";
+
+/// Key of the highest load that is known to keep its latency, in messages a second.
+pub const LOWER: &str = "lower_per_s";
 
 /// Each search of these cases; one that found no load is a problem.
 pub fn searches(cases: &[CaseResult]) -> Vec<Finding> {
@@ -88,7 +96,7 @@ fn finding(case: &str, search: &LoadSearch) -> Finding {
         ),
     };
     let text = format!("{what}. {}.{remedy}", trials(search));
-    let figures = [("lower_per_s", lower), ("upper_per_s", upper)];
+    let figures = [(LOWER, lower), ("upper_per_s", upper)];
     let finding = Finding { severity, ..Finding::note(id, Subject::case(case), text) }
         .with("maximum_per_s", search.maximum_per_second)
         .with("trials", search.trials.len());
@@ -164,4 +172,64 @@ fn trials(search: &LoadSearch) -> String {
     let made = counted(search.trials.len(), "trial");
     let text = format!("{made} of {}", seconds_text(search.trial_seconds));
     if counts.is_empty() { text } else { format!("{text}: {}", counts.join(", ")) }
+}
+
+/// A load keeps its latency where p99 is at most so many times that of the lowest load, as with `--knee 3`.
+const KNEE: f64 = 3.0;
+
+/// Up to which load p99 stays low, of each set of open loops that differ in their load alone.
+pub(super) fn loads(results: &[&ResultFile]) -> Vec<Finding> {
+    let mut curves: Vec<((Settings, &str), Vec<(f64, Observed<'_>)>)> = Vec::new();
+    let cases = results.iter().flat_map(|result| &result.cases);
+    for observed in cases.filter(|case| case.config.pattern.is_none()).flat_map(Observed::of_case) {
+        let mut loads = observed.runs.iter().filter_map(|run| run.moved?.load.as_ref());
+        let Some(load) = loads.next().filter(|_| !observed.flow.settings.is_closed_loop()) else {
+            continue;
+        };
+        let (rate, seed) = (Rate::Closed, Settings::default().seed);
+        let name = observed.flow.config.map_or("", |config| config.name.as_str());
+        let key = (Settings { rate, seed, ..observed.flow.settings.clone() }, name);
+        let point = (load.asked_per_second, observed);
+        match curves.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, curve)) => curve.push(point),
+            None => curves.push((key, vec![point])),
+        }
+    }
+    curves.into_iter().filter_map(|(_, curve)| latency_kept(curve)).collect()
+}
+
+/// `None` of a single load, and where the lowest is too much already.
+fn latency_kept(mut curve: Vec<(f64, Observed<'_>)>) -> Option<Finding> {
+    curve.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    let p99s: Vec<Option<f64>> = curve.iter().map(|(_, it)| it.median(Metric::P99Ns)).collect();
+    let most = KNEE * p99s.first().copied().flatten()?;
+    let count = (curve.iter().zip(&p99s))
+        .take_while(|((_, observed), p99)| {
+            let mut moved = observed.counted().filter_map(|run| run.moved);
+            let is_kept = moved.all(|moved| moved.verdict() == Some(LoadVerdict::Kept));
+            is_kept && p99.is_some_and(|p99| p99 <= most)
+        })
+        .count();
+    let (load, observed) = &curve[count.checked_sub(1)?];
+    let (highest, _) = curve.last().filter(|_| curve.len() > 1)?;
+    let p99 = p99s[..count].iter().flatten().copied().fold(0.0, f64::max);
+    let share = if count == curve.len() { String::new() } else { percent(load / highest) + " of " };
+    let then = curve.get(count).map(|(load, observed)| match p99s[count] {
+        _ if observed.counted().next().is_none() => {
+            format!("; at {} no run counts", rate_text(*load))
+        }
+        Some(p99) => format!("; at {} it is {}", rate_text(*load), Metric::P99Ns.text(p99)),
+        None => "; above it p99 is not known".to_owned(),
+    });
+    let text = format!(
+        "p99 is at most {} up to {}, {share}the highest load{} ({}).",
+        Metric::P99Ns.text(p99),
+        rate_text(*load),
+        then.unwrap_or_default(),
+        observed.flow.subject()
+    );
+    let cases = curve.iter().map(|(_, it)| it.flow.case.id.clone()).collect();
+    let subject = Subject { cases, ..Subject::default() };
+    let finding = Finding::note(LATENCY_KEPT, subject, text).with(LOWER, *load);
+    Some(finding.with("highest_per_s", *highest).with(Metric::P99Ns.name(), p99))
 }

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use results::load::Loaded;
 use results::model::{CaseResult, Direction, NodesComparison, PlaceComparison, Verdict};
 use settings::{Pattern, Settings};
 use statistics::{Scatter, median, spread, t_quantile};
@@ -108,17 +109,7 @@ pub fn places(
     metric: Metric,
     margin: f64,
 ) -> (f64, Vec<PlaceComparison>) {
-    let [(known, old_level), (cells, level)] = [centred(base), centred(new)];
-    let both = cells.into_iter().filter_map(|(ends, [of_nights, runs])| {
-        let of_base = median(&known.get(&ends)?[0])?;
-        Some(Flow {
-            ends,
-            base: of_base,
-            new: median(&of_nights)?,
-            runs: runs.iter().map(|run| run - of_base).collect(),
-        })
-    });
-    let flows: Vec<Flow<'_>> = both.collect();
+    let (flows, old_level, level) = flows_of_both(base, new);
     let floor = margin.ln_1p();
     let mut left = sides(&flows);
     let most = left.len() / MOST;
@@ -169,6 +160,21 @@ pub fn places(
         }
     });
     (value(level - old_level), compared.collect())
+}
+
+/// The flows of both sides, and the levels of base and new.
+fn flows_of_both<'a>(base: &[Night<'a>], new: &[Night<'a>]) -> (Vec<Flow<'a>>, f64, f64) {
+    let [(known, old_level), (cells, level)] = [centred(base), centred(new)];
+    let both = cells.into_iter().filter_map(|(ends, [of_nights, runs])| {
+        let of_base = median(&known.get(&ends)?[0])?;
+        Some(Flow {
+            ends,
+            base: of_base,
+            new: median(&of_nights)?,
+            runs: runs.iter().map(|run| run - of_base).collect(),
+        })
+    });
+    (both.collect(), old_level, level)
 }
 
 /// Each node and each of several rails in both directions, with its flows.
@@ -412,6 +418,79 @@ fn one(
     })
 }
 
+/// Which nodes and rails changed for good beside the others in few files, too few for a step of the series: each with the index of
+/// the first file that shows it, the largest change first. The files, in the order of time, are parted where the place changed most;
+/// what is behind and the last file alone must both be slower, or faster, than what is before. `None` where the last file
+/// has no pattern of enough nodes.
+pub fn since(files: &[&Loaded]) -> Option<Vec<(usize, String)>> {
+    let options = Options::default();
+    let of_files = files.iter().enumerate().flat_map(|(index, file)| {
+        let measured = groups(&file.result).into_iter();
+        let metrics = &options.metrics;
+        measured.filter_map(move |cases| Some((index, Measured::new(cases, metrics)?)))
+    });
+    let of_files: Vec<(usize, Measured<'_>)> = of_files.collect();
+    let (_, newest) = of_files.iter().rev().find(|(index, _)| index + 1 == files.len())?;
+    if newest.nodes().len() < LEAST_NODES {
+        return None;
+    }
+    let (metric, margin) = (newest.metric, options.margins.of(newest.metric));
+    let alike = of_files.iter().filter(|(_, measured)| measured.settings == newest.settings);
+    let (indices, nights): (Vec<usize>, Vec<Night<'_>>) =
+        alike.map(|(index, measured)| (*index, measured.night.clone())).unzip();
+    let parts = parted(&nights, margin.ln_1p());
+    let mut found: Vec<(f64, usize, String)> = Vec::new();
+    for at in parts.values().copied().collect::<BTreeSet<usize>>() {
+        let (before, behind) = nights.split_at(at);
+        let last = &nights[nights.len() - 1..];
+        let [of_tail, of_last] = [behind, last].map(|new| places(before, new, metric, margin).1);
+        let changed = of_tail.iter().filter(|place| {
+            let key = (place.direction, place.name());
+            let is_same = |other: &&PlaceComparison| (other.direction, other.name()) == key;
+            let is_sure = matches!(place.verdict, Verdict::Slower | Verdict::Faster);
+            let lasts = of_last.iter().find(is_same).map(|other| other.verdict);
+            is_sure && lasts == Some(place.verdict) && parts.get(&key) == Some(&at)
+        });
+        found.extend(changed.map(|place| {
+            let change = change_text(metric, place.ratio);
+            let text = format!("{} {} {change} than before", place.name(), place.direction);
+            (place.ratio.ln().abs(), indices[at], text)
+        }));
+    }
+    found.sort_by(|(one, ..), (other, ..)| other.total_cmp(one));
+    Some(found.into_iter().map(|(_, index, text)| (index, text)).collect())
+}
+
+/// Of each node and rail that all nights have, by direction and name, the index of the night from which on it differs most from
+/// before, beside the others; of those that differ by more than the floor.
+fn parted(nights: &[Night<'_>], floor: f64) -> BTreeMap<(Direction, String), usize> {
+    let mut series: BTreeMap<(Direction, String), Vec<f64>> = BTreeMap::new();
+    for night in nights {
+        let (flows, ..) = flows_of_both(nights, std::slice::from_ref(night));
+        let mut sides = sides(&flows);
+        let means = left_means(&mut sides, &flows, &vec![true; flows.len()]);
+        let middle = median(&means).unwrap_or(0.0);
+        for (side, mean) in sides.iter().zip(&means) {
+            let (node, rail) = side.end;
+            let name = if rail.is_empty() { node.to_owned() } else { format!("{rail} of {node}") };
+            series.entry((side.direction, name)).or_default().push(mean - middle);
+        }
+    }
+    series.retain(|_, values| values.len() == nights.len());
+    let found = series.into_iter().filter_map(|(key, values)| {
+        let apart = (1..values.len()).map(|at| {
+            let (before, behind) = values.split_at(at);
+            let [one, other] =
+                [before, behind].map(|part| part.iter().sum::<f64>() / part.len() as f64);
+            let weight = (before.len() * behind.len()) as f64;
+            (at, (one - other).abs(), (one - other).powi(2) * weight)
+        });
+        let (at, size, _) = apart.max_by(|one, other| one.2.total_cmp(&other.2))?;
+        (size > floor).then_some((key, at))
+    });
+    found.collect()
+}
+
 /// What nodes over nights say, in sentences: who is slower with what else changed there, who is faster, missing and new, and
 /// what all have in common.
 pub fn findings(nodes: &NodesComparison) -> Vec<Finding> {
@@ -499,7 +578,7 @@ fn changed(nodes: &NodesComparison, place: &PlaceComparison) -> Finding {
 mod tests {
     use std::path::Path;
 
-    use results::load::{Found, Loaded};
+    use results::load::Found;
     use results::model::{Comparison, ResultFile};
     use results::sample::{
         self, has,

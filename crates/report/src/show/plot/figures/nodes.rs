@@ -120,13 +120,15 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What it says; of one among others with its title.
+    /// What it says, first where to look; of one among others with its title.
     fn sentences(&self, is_one: bool) -> Vec<String> {
         let title = &self.matrix.title;
         let mut of_fans = fans(&self.loaded.result);
         of_fans.retain(|finding| finding.case() == Some(title));
         let begin = if is_one { String::new() } else { format!("{title}: ") };
-        self.findings.iter().chain(&of_fans).map(|it| begin.clone() + &it.text).collect()
+        let mut found: Vec<&Finding> = self.findings.iter().chain(&of_fans).collect();
+        found.sort_by_key(|finding| !finding.names_place());
+        found.into_iter().map(|it| begin.clone() + &it.text).collect()
     }
 
     fn figures(&self, number: usize) -> Vec<Figure> {

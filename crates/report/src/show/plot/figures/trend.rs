@@ -8,6 +8,7 @@ use results::load::Loaded;
 use statistics::{RatioEstimate, Verdict, fewest_for_a_step, verdict};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+use crate::judge::compare::nodes;
 use crate::observe::{
     Metric,
     format::{counted, each_once},
@@ -60,22 +61,25 @@ pub(crate) fn drawn<'a>(results: &'a [Loaded], sums: impl Into<Sides<'a>>) -> Dr
         .iter()
         .flat_map(|group| Metric::compared().filter_map(|metric| Trend::new(&lines, group, metric)))
         .collect();
-    let mut nodes = NodeTrend::new(&moments);
-    let of_nodes = nodes.as_ref().map_or(0, NodeTrend::series);
+    let mut node_trend = NodeTrend::new(&moments);
+    let of_nodes = node_trend.as_ref().map_or(0, NodeTrend::series);
     let together = of_nodes + trends.iter().map(|trend| trend.lines.len()).sum::<usize>();
     for line in trends.iter_mut().flat_map(|trend| &mut trend.lines) {
         line.find_steps(together);
     }
-    nodes.iter_mut().for_each(|it| it.find_steps(together));
+    node_trend.iter_mut().for_each(|it| it.find_steps(together));
     let of_cases = trends.iter().flat_map(|trend| trend.found(&moments));
     let found: Vec<Found> =
-        nodes.iter().flat_map(|it| it.found(&moments)).chain(of_cases).collect();
+        node_trend.iter().flat_map(|it| it.found(&moments)).chain(of_cases).collect();
+    let fewest = fewest_for_a_step(together);
     let sentences = if together == 0 || !moments.is_series() {
         Vec::new()
+    } else if moments.files.len() < fewest {
+        of_few(&moments, fewest)
     } else {
-        sentences(found, moments.files.len(), together)
+        sentences(found, moments.files.len())
     };
-    let figures = nodes.and_then(|it| it.figure(&moments)).into_iter();
+    let figures = node_trend.and_then(|it| it.figure(&moments)).into_iter();
     Drawn { figures: figures.chain(figure(&lines, trends, &moments)).collect(), sentences }
 }
 
@@ -90,14 +94,26 @@ pub(super) struct Found {
     pub(super) text: String,
 }
 
+/// What files say that are fewer than a step needs: which nodes changed beside the others, and what to do.
+fn of_few(moments: &Moments<'_>, fewest: usize) -> Vec<String> {
+    let files: Vec<&Loaded> = moments.files.iter().map(|(_, loaded)| *loaded).collect();
+    let count = files.len();
+    let changes = nodes::since(&files);
+    let none = changes.as_ref().filter(|changes| changes.is_empty());
+    let no_node =
+        none.map(|_| format!("No node changed for sure beside the others in {count} files."));
+    let named = changes.into_iter().flatten().take(MOST_SENTENCES).map(|(index, text)| {
+        let since = moments.since(moments.files[index].0);
+        format!("Since {since} {text}, beside the other nodes.")
+    });
+    let more = format!(
+        "Too few files for a step: {count} of {fewest}. Add more; `rocebench compare` judges the last one by its runs."
+    );
+    no_node.into_iter().chain(named).chain([more]).collect()
+}
+
 /// A sentence for each file at which something stepped, the largest step first: of nodes, then of the metric that is shown first.
-fn sentences(found: Vec<Found>, files: usize, together: usize) -> Vec<String> {
-    let fewest = fewest_for_a_step(together);
-    if files < fewest {
-        return vec![format!(
-            "Too few files for a step: {files} of {fewest}. Add more; `rocebench compare` judges the last one by its runs."
-        )];
-    }
+fn sentences(found: Vec<Found>, files: usize) -> Vec<String> {
     let mut by_place: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
     for one in found {
         by_place.entry(one.place.to_bits()).or_default().push(one);
