@@ -18,7 +18,9 @@ use plan::nodes::{ListError, MOST_NODES, expand};
 use report::{
     judge::{
         compare::{Options, compare},
+        finding::Finding,
         findings::findings,
+        searches::searches,
     },
     observe::Observed,
     show::{
@@ -106,7 +108,8 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     left_out.extend(cap(&mut sections));
     left_out.extend(input.copies);
     let files: Vec<&ResultFile> = results.iter().map(|loaded| &loaded.result).collect();
-    let headlines = headlines(&files);
+    let mut found: Vec<Finding> = files.iter().flat_map(|file| searches(&file.cases)).collect();
+    found.extend(findings(&files));
     let figures: Vec<_> = sections.iter().flat_map(|section| &section.figures).collect();
     if figures.is_empty() {
         return Err(nothing_to_draw(&files, cases));
@@ -117,7 +120,7 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
         comparison: comparison.as_ref(),
         sections: &sections,
         refused: &refused,
-        headlines: &headlines,
+        findings: &found,
         left_out: &left_out,
     };
     let how = Written { width: args.width, formats: &formats, convert: &convert };
@@ -142,20 +145,6 @@ fn both_have_results(input: &Input, base: Option<&Input>) -> Result<(), Failure>
             .with_hint("name the JSON files that rocebench wrote, or a folder with them"))
     })
 }
-
-/// Sentences above the figures. The tiles have the best and what does not count, the section of nodes which of them are
-/// slow.
-fn headlines(files: &[&ResultFile]) -> Vec<String> {
-    findings(files)
-        .into_iter()
-        .filter(|finding| !OF_TILES.contains(&finding.id))
-        .map(|finding| finding.text)
-        .collect()
-}
-
-/// Findings that the tiles have.
-const OF_TILES: [&str; 5] =
-    ["best", "no_clear_winner", "few_runs", "nothing_wrong", "unreliable_runs"];
 
 fn nothing_to_draw(files: &[&ResultFile], cases: usize) -> Failure {
     if files.iter().any(|file| Observed::of_file(file).any(|it| it.counted().next().is_some())) {

@@ -106,7 +106,7 @@ fn open_loops_alone_make_a_page_whose_first_picture_has_its_name() {
     has(read(&folder, "latency-by-load.svg"), [">Mmsg/s<"]);
     let page = read(&folder, "index.html");
     for (part, there) in [
-        ("Highest load kept", true),
+        ("<p class=\"answer\">p99 is at most ", true),
         ("<dt>Fastest", false),
         ("heat-map.svg", false),
         ("<dt>Bandwidth and message size</dt>", true),

@@ -323,9 +323,15 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
     let end = if until.is_empty() { String::new() } else { until.to_owned() + &at(to) };
     let text = if id == ENOUGH {
         let enough = words(axis, points[from].settings());
-        let verb = if enough.ends_with('s') { "suffice" } else { "suffices" };
-        let median = metric.text(points[from].figures.median);
-        format!("{enough} {verb}{shared}: {median}{end}.")
+        let [least, most] = [from, to].map(|place| points[place].figures.median);
+        let (verb, than) = if least * (1.0 + metric.default_margin()) < most {
+            ("may suffice", "; the runs scatter too much to tell that from ")
+        } else if enough.ends_with('s') {
+            ("suffice", until)
+        } else {
+            ("suffices", until)
+        };
+        format!("{enough} {verb}{shared}: {}{than}{}.", metric.text(least), at(to))
     } else {
         format!("{noun} {is}{}{end}{shared}.", at(from))
     };

@@ -177,9 +177,12 @@ fn trials(search: &LoadSearch) -> String {
 /// A load keeps its latency where p99 is at most so many times that of the lowest load, as with `--knee 3`.
 const KNEE: f64 = 3.0;
 
+/// Requested loads, in messages a second, and what was observed of each.
+type Curve<'a> = Vec<(f64, Observed<'a>)>;
+
 /// Up to which load p99 stays low, of each set of open loops that differ in their load alone.
 pub(super) fn loads(results: &[&ResultFile]) -> Vec<Finding> {
-    let mut curves: Vec<((Settings, &str), Vec<(f64, Observed<'_>)>)> = Vec::new();
+    let mut curves: Vec<((Settings, &str), Curve<'_>)> = Vec::new();
     let cases = results.iter().flat_map(|result| &result.cases);
     for observed in cases.filter(|case| case.config.pattern.is_none()).flat_map(Observed::of_case) {
         let mut loads = observed.runs.iter().filter_map(|run| run.moved?.load.as_ref());
@@ -199,7 +202,7 @@ pub(super) fn loads(results: &[&ResultFile]) -> Vec<Finding> {
 }
 
 /// `None` of a single load, and where the lowest is too much already.
-fn latency_kept(mut curve: Vec<(f64, Observed<'_>)>) -> Option<Finding> {
+fn latency_kept(mut curve: Curve<'_>) -> Option<Finding> {
     curve.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     let p99s: Vec<Option<f64>> = curve.iter().map(|(_, it)| it.median(Metric::P99Ns)).collect();
     let most = KNEE * p99s.first().copied().flatten()?;
@@ -214,11 +217,11 @@ fn latency_kept(mut curve: Vec<(f64, Observed<'_>)>) -> Option<Finding> {
     let (highest, _) = curve.last().filter(|_| curve.len() > 1)?;
     let p99 = p99s[..count].iter().flatten().copied().fold(0.0, f64::max);
     let share = if count == curve.len() { String::new() } else { percent(load / highest) + " of " };
-    let then = curve.get(count).map(|(load, observed)| match p99s[count] {
-        _ if observed.counted().next().is_none() => {
-            format!("; at {} no run counts", rate_text(*load))
+    let then = curve.get(count).map(|(next, above)| match p99s[count] {
+        _ if above.counted().next().is_none() => {
+            format!("; at {} no run counts", rate_text(*next))
         }
-        Some(p99) => format!("; at {} it is {}", rate_text(*load), Metric::P99Ns.text(p99)),
+        Some(longer) => format!("; at {} it is {}", rate_text(*next), Metric::P99Ns.text(longer)),
         None => "; above it p99 is not known".to_owned(),
     });
     let text = format!(

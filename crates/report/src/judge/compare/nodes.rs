@@ -491,6 +491,9 @@ fn parted(nights: &[Night<'_>], floor: f64) -> BTreeMap<(Direction, String), usi
     found.collect()
 }
 
+/// Ids of what became of a node, a rail or a path.
+pub const CHANGES: [&str; 2] = ["slower_than_base", "faster_than_base"];
+
 /// What nodes over nights say, in sentences: who is slower with what else changed there, who is faster, missing and new, and
 /// what all have in common.
 pub fn findings(nodes: &NodesComparison) -> Vec<Finding> {
@@ -562,9 +565,9 @@ fn changed(nodes: &NodesComparison, place: &PlaceComparison) -> Finding {
         ..Subject::case(&nodes.title)
     };
     let finding = if is_slower {
-        Finding::problem("slower_than_base", subject, text)
+        Finding::problem(CHANGES[0], subject, text)
     } else {
-        Finding::note("faster_than_base", subject, text)
+        Finding::note(CHANGES[1], subject, text)
     };
     finding
         .with("direction", direction.name())

@@ -3,7 +3,8 @@
 
 mod words;
 
-pub(crate) use words::{HEAD, place_cells, summary};
+use words::summary;
+pub(crate) use words::{HEAD, answer, place_cells};
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

@@ -1,16 +1,21 @@
 //! What all documents of a comparison share: its rows, one a figure, with names, figures and verdicts, and sentences
 //! about all of it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use results::model::{
-    CaseComparison, Comparison, Direction, FORWARD, MetricComparison, MissingMetric, Observation,
-    PlaceComparison, Side, Verdict,
+use results::{
+    model::{
+        CaseComparison, Comparison, Direction, FORWARD, MetricComparison, MissingMetric,
+        Observation, PlaceComparison, Side, Verdict,
+    },
+    text::short_path,
 };
 use serde::Serialize;
 use settings::listed;
 
 use super::NONE_IN_COMMON;
+use crate::judge::compare::nodes::{CHANGES, findings};
 use crate::observe::{
     Metric,
     format::{NOT_MEASURED, counted, each_once, some_of},
@@ -231,6 +236,103 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
     over_all + &parts.join("; ")
 }
 
+/// Changed metrics that the answer names.
+const MOST_NAMED: usize = 3;
+
+/// What changed, in a sentence: `bandwidth 10.0 % lower than 3f2a1c in 2 of 2 cases; all else equal`. Of nodes what became of the
+/// one that changed most.
+pub(crate) fn answer(comparison: &Comparison) -> String {
+    let base = match [&comparison.base, &comparison.new].map(|side| &side.revisions[..]) {
+        [[one], [other]] if one != other => format!("{one:.9}"),
+        _ => short_path(&comparison.base.name).to_owned(),
+    };
+    let mut of_nodes = comparison.nodes.iter().flat_map(findings);
+    if let Some(finding) = of_nodes.find(|it| CHANGES.contains(&it.id) || it.is_problem()) {
+        return finding.text;
+    }
+    if !comparison.nodes.is_empty() && comparison.cases.is_empty() {
+        return format!(
+            "No node is slower or faster than {base} for sure: {}.",
+            summary(comparison)
+        );
+    }
+    let rows = over_all(comparison).chain(of_cases(comparison));
+    let (changed, others): (Vec<Row<'_>>, Vec<Row<'_>>) = rows.partition(Row::has_changed);
+    if changed.is_empty() {
+        return unchanged(comparison, &base);
+    }
+    let mut by_metric: BTreeMap<(Reverse<Verdict>, Metric), Vec<Row<'_>>> = BTreeMap::new();
+    for row in changed {
+        by_metric.entry((Reverse(row.figures.verdict), row.figures.metric)).or_default().push(row);
+    }
+    let (of, mut parts) = (counted(comparison.cases.len(), "case"), Vec::new());
+    let (mut than, mut place) = (format!(" than {base}"), String::new());
+    for ((_, metric), mut alike) in by_metric {
+        if alike[0].case.is_none() {
+            alike.truncate(1);
+        }
+        let cases = each_once(alike.iter().filter_map(|row| Some(&row.case?.id)));
+        let own_place = match cases[..] {
+            [] => format!(" {}", over_all_cases(comparison)),
+            [only] if comparison.cases.len() > 1 => format!(" in 1 of {of} ({only})"),
+            _ => format!(" in {} of {of}", cases.len()),
+        };
+        let (change, said) = (change_in_words(metric, &alike), own_place == place);
+        let name = metric.short_name();
+        parts.push(format!("{name} {change}{than}{}", if said { "" } else { &own_place }));
+        (than, place) = (String::new(), own_place);
+    }
+    if let more @ 1.. = parts.len().saturating_sub(MOST_NAMED) {
+        parts.truncate(MOST_NAMED);
+        parts.push(format!("{} changed too", counted(more, "other metric")));
+    }
+    let missing = comparison.cases.iter().flat_map(|case| &case.missing).map(|it| it.verdict);
+    let of_cases = comparison.cases.iter().map(CaseComparison::verdict);
+    let rest: Vec<Verdict> = (others.iter().map(|row| row.figures.verdict))
+        .chain(missing)
+        .chain(of_cases.filter(|verdict| *verdict == Verdict::NotComparable))
+        .collect();
+    if rest.iter().any(|verdict| *verdict != Verdict::Equal) {
+        parts.push(format!("other figures: {}", counts(rest.into_iter())));
+    } else if !rest.is_empty() {
+        parts.push("all else equal".to_owned());
+    }
+    format!("{}.", capitalized(&parts.join("; ")))
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// `10.0 % lower`, `4.0 to 12.0 % longer`, from the least to the most.
+fn change_in_words(metric: Metric, rows: &[Row<'_>]) -> String {
+    let mut ratios: Vec<f64> = rows.iter().filter_map(|row| row.figures.ratio).collect();
+    ratios.sort_by(|one, other| (one - 1.0).abs().total_cmp(&(other - 1.0).abs()));
+    let [Some(least), Some(most)] = [ratios.first(), ratios.last()] else {
+        return "changed".to_owned();
+    };
+    let [low, high] = [least, most].map(|ratio| percent(*ratio).replace(['+', '-'], ""));
+    let range = if low == high { high } else { format!("{low} to {high}") };
+    let words = if metric.unit() == "ns" { ["shorter", "longer"] } else { ["lower", "higher"] };
+    format!("{range} % {}", words[usize::from(*most > 1.0)])
+}
+
+/// That nothing changed, or why that is not known and what to do.
+fn unchanged(comparison: &Comparison, base: &str) -> String {
+    let counts = counts(comparison.cases.iter().map(CaseComparison::verdict));
+    let reasons = comparison.cases.iter().flat_map(|case| case.not_comparable.iter().cloned());
+    let why = reasons.chain(no_verdicts(comparison)).chain(reach(comparison)).next();
+    match comparison.verdict() {
+        None => format!("{}. Measure the same cases.", capitalized(NONE_IN_COMMON)),
+        Some(Verdict::Equal) => format!("Nothing changed beside {base}: {counts}."),
+        _ => {
+            let why = capitalized(why.unwrap_or_default().trim_end_matches('.'));
+            format!("No change beside {base} is sure: {counts}. {why}.")
+        }
+    }
+}
+
 /// Name, medians of both sides, change beside the others, its interval, and the verdict.
 pub(crate) fn place_cells(metric: Metric, place: &PlaceComparison) -> [String; 6] {
     let [base, new] = [place.base_median, place.new_median].map(|value| metric.text(value));
@@ -267,7 +369,7 @@ pub(super) fn counts(verdicts: impl Iterator<Item = Verdict>) -> String {
 /// The cases, worst first; among equals in the order of the base.
 pub(super) fn worst_first(comparison: &Comparison) -> Vec<&CaseComparison> {
     let mut cases: Vec<&CaseComparison> = comparison.cases.iter().collect();
-    cases.sort_by_key(|case| std::cmp::Reverse(case.verdict()));
+    cases.sort_by_key(|case| Reverse(case.verdict()));
     cases
 }
 

@@ -1,5 +1,6 @@
 //! The page: one HTML document with everything in it, that asks no network for anything.
 
+mod answer;
 pub mod folder;
 pub mod summary;
 pub(crate) mod tables;
@@ -8,19 +9,16 @@ use std::{collections::HashSet, ops::Range};
 
 use base64::Engine as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use results::{
-    load::Loaded,
-    model::{Comparison, NodesComparison},
-    text::unbroken,
-};
-use settings::listed;
+use results::{load::Loaded, model::Comparison, text::unbroken};
+use settings::{Pattern, listed};
 use sha2::{Digest as _, Sha256};
 
+use crate::judge::finding::Finding;
 use crate::observe::format::plural;
 use crate::show::page::folder::GENERATOR;
 use crate::show::plot::{
     draw::palette::{self, Colour, colour},
-    figure::{Figure, Section},
+    figure::{Figure, Section, Table},
 };
 
 const STYLE: &str = include_str!("style.css");
@@ -35,6 +33,9 @@ const SCRIPT: &str = concat!(
 );
 
 const SHOWN_REASONS: usize = 8;
+
+/// Findings that the answer and the tiles stand for.
+const SAID: [&str; 4] = ["best", "no_clear_winner", "few_runs", "nothing_wrong"];
 
 /// Rows of a table that has room below the tiles.
 const FEW_ROWS: usize = 6;
@@ -51,8 +52,8 @@ pub struct Page<'a> {
     /// What they come to beside a base.
     pub comparison: Option<&'a Comparison>,
     pub sections: &'a [Section],
-    /// What else is worth knowing, in sentences.
-    pub headlines: &'a [String],
+    /// What the judges found of cases and runs.
+    pub findings: &'a [Finding],
     /// Files that could not be used, with file, line and reason.
     pub refused: &'a [String],
     /// What else is not in the figures, and why.
@@ -60,12 +61,16 @@ pub struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The document. Its first screen answers: the tiles, the first figure, and the table of cases.
+    /// The document. Its first screen answers: a sentence, the tiles, the first figure, and the table of cases or nodes.
     pub fn html(&self) -> String {
-        let title = summary::title(self.results);
-        let nodes: Vec<&NodesComparison> =
-            self.comparison.iter().flat_map(|comparison| &comparison.nodes).collect();
-        let all_cases = tables::of_results(&without(self.sums, &nodes));
+        let title = summary::title(self.sums);
+        let answer = answer::answer(self);
+        let headlines: Vec<&String> = (self.findings.iter())
+            .filter(|finding| !SAID.contains(&finding.id))
+            .map(|finding| &finding.text)
+            .collect();
+        let nodes = self.tables_of_nodes();
+        let all_cases = tables::of_results(&self.without_nodes(&nodes));
         let (sections, empty): (Vec<&Section>, Vec<&Section>) =
             (self.sections.iter()).partition(|section| !section.figures.is_empty());
         let list: Vec<&str> = sections
@@ -94,9 +99,10 @@ impl Page<'_> {
                         (self.warnings())
                     }
                     main #main tabindex="-1" {
+                        @if !answer.is_empty() { p.answer { (unbroken(&answer)) } }
                         div.first.few[all_cases.table.rows.len() <= FEW_ROWS] {
-                            (summary::tiles(self.results, self.sums, self.comparison))
-                            @if let Some(section) = sections.first() { (lead(section)) }
+                            (summary::tiles(self, &answer))
+                            @if let Some(section) = sections.first() { (lead(section, &answer)) }
                             section.wide aria-labelledby="cases" {
                                 div.beside {
                                     h2 #cases { (if nodes.is_empty() { "All cases" } else { "All nodes" }) }
@@ -105,19 +111,19 @@ impl Page<'_> {
                                         " " output {}
                                     }
                                 }
-                                @for (index, compared) in nodes.iter().enumerate() {
-                                    (tables::table(&format!("nodes-table-{}", index + 1), &tables::of_nodes(compared), &[]))
+                                @for (index, of_nodes) in nodes.iter().enumerate() {
+                                    (tables::table(&format!("nodes-table-{}", index + 1), of_nodes, &[]))
                                 }
                                 @if nodes.is_empty() || !all_cases.table.rows.is_empty() {
                                     (tables::table("cases-table", &all_cases.table, &all_cases.uncounted))
                                 }
                             }
                         }
-                        @if !self.headlines.is_empty() {
+                        @if headlines.iter().any(|text| **text != answer) {
                             h2 { "What stands out" }
-                            (answers(self.headlines))
+                            (answers(headlines.into_iter(), &answer))
                         }
-                        @for (index, section) in sections.iter().enumerate() { (show(section, index == 0)) }
+                        @for (index, section) in sections.iter().enumerate() { (show(section, index == 0, &answer)) }
                         h2 #subject { "What was measured" }
                         (summary::subject(self.results))
                         h2 #left-out { "Left out" }
@@ -134,6 +140,38 @@ impl Page<'_> {
             }
         }
         .into_string()
+    }
+
+    /// Nodes in place of rounds: beside the base, over files, or each node's medians.
+    fn tables_of_nodes(&self) -> Vec<Table> {
+        let compared: Vec<Table> =
+            self.comparison.iter().flat_map(|it| &it.nodes).map(tables::of_nodes).collect();
+        if !compared.is_empty() {
+            return compared;
+        }
+        let figures = || self.sections.iter().flat_map(|section| &section.figures);
+        let of_kind = ["trend-of-nodes", "nodes-strip"].map(|id| {
+            figures().filter(move |it| it.id.starts_with(id)).flat_map(|it| it.tables.clone())
+        });
+        of_kind
+            .map(Iterator::collect)
+            .into_iter()
+            .find(|it: &Vec<_>| !it.is_empty())
+            .unwrap_or_default()
+    }
+
+    /// The results without cases whose nodes are shown in their place.
+    fn without_nodes(&self, nodes: &[Table]) -> Vec<Loaded> {
+        let compared = self.comparison.iter().flat_map(|it| &it.nodes);
+        let shown: HashSet<&String> = compared.flat_map(|it| &it.cases).collect();
+        let mut left = self.sums.to_vec();
+        for loaded in &mut left {
+            loaded.result.cases.retain(|case| {
+                let is_round = case.config.pattern == Some(Pattern::Pairs) && !nodes.is_empty();
+                !shown.contains(&case.id) && !is_round
+            });
+        }
+        left
     }
 
     fn warnings(&self) -> Markup {
@@ -205,16 +243,6 @@ impl Page<'_> {
     }
 }
 
-/// Without the cases whose nodes are shown in their place.
-fn without(results: &[Loaded], nodes: &[&NodesComparison]) -> Vec<Loaded> {
-    let shown: HashSet<&String> = nodes.iter().flat_map(|nodes| &nodes.cases).collect();
-    let mut left = results.to_vec();
-    for loaded in &mut left {
-        loaded.result.cases.retain(|case| !shown.contains(&case.id));
-    }
-    left
-}
-
 fn list(reasons: &[String]) -> Markup {
     html! { ul { @for reason in reasons { li { (reason) } } } }
 }
@@ -245,27 +273,29 @@ fn policy() -> String {
     )
 }
 
-fn answers(sentences: &[String]) -> Markup {
+/// Sentences but for that which the page begins with.
+fn answers<'s>(sentences: impl Iterator<Item = &'s String>, answer: &str) -> Markup {
+    let mut others = sentences.filter(|sentence| *sentence != answer).peekable();
     html! {
-        @if !sentences.is_empty() {
-            ul.answers { @for sentence in sentences { li { (unbroken(sentence)) } } }
+        @if others.peek().is_some() {
+            ul.answers { @for sentence in others { li { (unbroken(sentence)) } } }
         }
     }
 }
 
 /// The first section with its first figure. How to read it comes after it.
-fn lead(section: &Section) -> Markup {
+fn lead(section: &Section, answer: &str) -> Markup {
     html! {
         section.lead aria-labelledby=(section.id) {
             h2.drawn #(section.id) { (section.heading) }
-            (answers(&section.sentences))
+            (answers(section.sentences.iter(), answer))
             @if let Some(figure) = section.figures.first() { (picture(figure, Some(section.intro))) }
         }
     }
 }
 
 /// A section; of the one that leads the page, the figures that are left.
-fn show(section: &Section, leads: bool) -> Markup {
+fn show(section: &Section, leads: bool, answer: &str) -> Markup {
     let [suffix, continued] = if leads { ["-more", ", continued"] } else { ["", ""] };
     let figures = &section.figures[usize::from(leads)..];
     html! {
@@ -273,7 +303,7 @@ fn show(section: &Section, leads: bool) -> Markup {
             section aria-labelledby={ (section.id) (suffix) } {
                 h2 #{ (section.id) (suffix) } { (section.heading) (continued) }
                 @if !leads {
-                    (answers(&section.sentences))
+                    (answers(section.sentences.iter(), answer))
                     p { (section.intro) }
                 }
                 @for figure in figures { (picture(figure, None)) }

@@ -6,28 +6,23 @@ use std::collections::{BTreeSet, HashMap};
 use maud::{Markup, html};
 use results::{
     load::Loaded,
-    model::{
-        self, CaseConfig, Comparison, Device, Host, LoadVerdict, MetricComparison, Node,
-        ResultFile, Verdict,
-    },
-    text::{self, short_path, unbroken},
+    model::{CaseConfig, CaseResult, Device, Host, LoadVerdict, Node, ResultFile},
+    text::{self, unbroken},
 };
-use settings::listed;
+use settings::{Pattern, Settings, listed, telling_apart};
 
-use crate::judge::compare::nodes::findings;
 use crate::observe::{
     Metric, Observed,
-    format::{NOT_MEASURED, counted},
+    format::{each_once, some_of},
     standing::{self, LeftOut},
 };
-use crate::show::compare::summary;
-use crate::show::page::tables;
+use crate::show::page::{Page, tables};
 use crate::show::plot::{
     figure::{Cell, Table},
     rows::{device_words, minute},
 };
 
-struct Tile {
+pub(super) struct Tile {
     label: String,
     value: String,
     /// Of what it is, or what to do.
@@ -39,8 +34,8 @@ impl Tile {
         Tile { label: label.into(), value, about: about.into() }
     }
 
-    fn empty(label: &str, about: &str) -> Tile {
-        Tile::new(label, NOT_MEASURED.to_owned(), about)
+    pub(super) fn sentence(&self) -> String {
+        format!("{}: {} ({}).", self.label, self.value, self.about)
     }
 }
 
@@ -56,34 +51,29 @@ const TAIL: [Extreme; 2] = [
     ("Lowest p99", has_own_rate, Metric::P99Ns),
     ("Lowest p99 of set-up", |_| true, Metric::SetupP99Ns),
 ];
-/// The least even one. A QP alone is always even.
-const FAIRNESS: [Extreme; 1] =
-    [("Lowest fairness (Jain’s index)", |it| it.flow.settings.qps > 1, Metric::Fairness)];
-const NOTHING: &str = "no run that counts has it";
-
-/// Of these results, and of the same with the flows of each case of a pattern as one.
-pub(super) fn tiles(
-    results: &[Loaded],
-    sums: &[Loaded],
-    comparison: Option<&Comparison>,
-) -> Markup {
-    let flows: Vec<Observed<'_>> =
-        sums.iter().flat_map(|loaded| Observed::of_file(&loaded.result)).collect();
-    let tiles = [
-        comparison.map_or_else(|| fastest(&flows), against),
-        extreme(&flows, &TAIL, false).unwrap_or_else(|| Tile::empty("Lowest p99", NOTHING)),
-        extreme(&flows, &FAIRNESS, false)
-            .unwrap_or_else(|| Tile::empty("Fairness", "no case has two QPs or more")),
-        trust(results),
-    ];
+/// Best figures of one experiment that the answer has not; of two sides, of files over time and of nodes they say nothing.
+pub(super) fn tiles(page: &Page<'_>, answer: &str) -> Markup {
+    let mut drawn = page.sections.iter().filter(|section| !section.figures.is_empty());
+    let lead = drawn.next().map_or("", |section| section.id);
+    let has_best = !["comparison", "trend", "nodes"].contains(&lead);
+    let flows: Vec<Observed<'_>> = flows(page.sums).filter(|_| has_best).collect();
+    let found = [extreme(&flows, &FASTEST, true), extreme(&flows, &TAIL, false)];
+    let mut tiles: Vec<Tile> = found.into_iter().flatten().collect();
+    tiles.retain(|tile| !answer.contains(&tile.value));
     html! {
-        dl.tiles aria-label="In short" {
-            @for tile in tiles { div {
-                dt { (tile.label) }
-                dd { strong { (unbroken(&tile.value)) } " " span { (unbroken(&tile.about)) } }
-            } }
+        @if !tiles.is_empty() {
+            dl.tiles aria-label="In short" {
+                @for tile in tiles { div {
+                    dt { (tile.label) }
+                    dd { strong { (unbroken(&tile.value)) } " " span { (unbroken(&tile.about)) } }
+                } }
+            }
         }
     }
+}
+
+fn flows(results: &[Loaded]) -> impl Iterator<Item = Observed<'_>> {
+    results.iter().flat_map(|loaded| Observed::of_file(&loaded.result))
 }
 
 /// Transfers at full speed, whose rates are results. An open loop moves what it is offered.
@@ -124,93 +114,8 @@ fn extreme(flows: &[Observed<'_>], of: &[Extreme], largest: bool) -> Option<Tile
     })
 }
 
-fn fastest(flows: &[Observed<'_>]) -> Tile {
-    let tile = searched(flows).or_else(|| extreme(flows, &FASTEST, true));
-    tile.unwrap_or_else(|| Tile::empty("Fastest", NOTHING))
-}
-
-fn searched(flows: &[Observed<'_>]) -> Option<Tile> {
-    let (load, case, search) = flows
-        .iter()
-        .filter(|it| it.flow.is_first())
-        .map(|it| it.flow.case)
-        .flat_map(|case| case.searches.iter().map(move |it| (case, it)))
-        .filter_map(|(case, it)| Some((it.lower_per_second?, case, it)))
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let label = format!("Highest load with {}", search.asked);
-    Some(Tile::new(label, Metric::HighestLoad.text(load), &*case.id))
-}
-
-fn trust(results: &[Loaded]) -> Tile {
-    let runs = results.iter().flat_map(|loaded| &loaded.result.cases).flat_map(|case| &case.runs);
-    let left_out = LeftOut::new(runs.map(standing::of_run));
-    let count = counted(left_out.runs, "run");
-    let value = match left_out.count() {
-        0 if left_out.runs == 1 => "The run counts".to_owned(),
-        0 => format!("All {count} count"),
-        1 => format!("1 of {count} is unreliable"),
-        some => format!("{some} of {count} are unreliable"),
-    };
-    Tile::new("Trust", value, tables::left_out_sentence(&left_out))
-}
-
-/// What a comparison came to: cases by verdict, and the worst of them or what would settle it.
-fn against(comparison: &Comparison) -> Tile {
-    let unclear =
-        comparison.cases_with(Verdict::Unclear) + comparison.cases_with(Verdict::NoVerdict);
-    let counts = [
-        (comparison.cases_with(Verdict::Slower), "slower"),
-        (comparison.cases_with(Verdict::Faster), "faster"),
-        (comparison.cases_with(Verdict::Equal), "equal"),
-        (unclear, "unclear"),
-        (comparison.cases_with(Verdict::NotComparable), "not comparable"),
-    ];
-    let words = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| format!("{count} {word}"));
-    let label = format!("Compared with {}", short_path(&comparison.base.name));
-    // The first finding is of the worst node.
-    if let Some(finding) = comparison.nodes.iter().flat_map(findings).next() {
-        return Tile::new(label, summary(comparison), finding.text);
-    }
-    let value = match words.collect::<Vec<_>>().join(", ") {
-        empty if empty.is_empty() => "No case in common".to_owned(),
-        verdicts => verdicts,
-    };
-    let about =
-        worst(comparison).or_else(|| (unclear > 0).then(|| remedy(comparison))).unwrap_or_default();
-    Tile::new(label, value, about)
-}
-
-fn worst(comparison: &Comparison) -> Option<String> {
-    let slower = comparison
-        .cases
-        .iter()
-        .flat_map(|case| case.metrics.iter().map(move |metric| (case, metric)))
-        .filter(|(_, metric)| metric.verdict == Verdict::Slower);
-    let (case, metric) = slower.max_by(|one, other| change(one.1).total_cmp(&change(other.1)))?;
-    let percent = (metric.ratio? - 1.0) * 100.0;
-    let of = model::subject(&case.config, &case.id, &metric.flow);
-    let name = metric.metric.short_name();
-    Some(format!("worst: {name} of {of}, {percent:+.1} %"))
-}
-
-/// How far the ratio is from 1, either way.
-fn change(metric: &MetricComparison) -> f64 {
-    metric.ratio.map_or(0.0, |ratio| ratio.ln().abs())
-}
-
-fn remedy(comparison: &Comparison) -> String {
-    let mut cases = comparison.cases.iter();
-    if let Some(reason) = cases.find_map(|case| case.no_verdict.clone()) {
-        return reason;
-    }
-    let needed = (comparison.reach).and_then(|it| Some((it.by_case.needed?, it.observation)));
-    match needed {
-        Some((count, what)) => format!("Measure about {count} {what} on each side."),
-        None => "The runs scatter too much. Measure longer.".to_owned(),
-    }
+pub(super) fn fastest(results: &[Loaded]) -> Option<Tile> {
+    extreme(&flows(results).collect::<Vec<_>>(), &FASTEST, true)
 }
 
 /// Most names that are listed one by one.
@@ -228,14 +133,31 @@ pub fn cases(results: &[Loaded]) -> usize {
     cases.values().map(Vec::len).sum()
 }
 
-/// A line for the page's title: `4 cases in 5 files on soft0`.
-pub fn title(results: &[Loaded]) -> String {
-    let cases = cases(results);
-    let mut title = counted(cases, "case");
-    if results.len() > 1 {
-        title += &format!(" in {} files", results.len());
+/// Settings in which cases differ that a title names.
+const MOST_VARIED: usize = 3;
+
+/// A line for the page's title: `send and write over QPs on soft0, 2026-11-20`. Flows of each case of a pattern are one.
+pub fn title(sums: &[Loaded]) -> String {
+    let cases: Vec<&CaseResult> = sums.iter().flat_map(|loaded| &loaded.result.cases).collect();
+    let settings: Vec<Settings> =
+        cases.iter().flat_map(|case| case.flows()).map(|flow| flow.settings).collect();
+    let ops = each_once(settings.iter().map(|settings| settings.op.name()));
+    let patterns = settings.iter().filter_map(|it| it.pattern.as_ref()).map(Pattern::word);
+    let varied: Vec<&str> = telling_apart(&settings)
+        .into_iter()
+        .filter(|row| !row.may_differ && !["op", "pattern"].contains(&row.flag))
+        .map(|row| row.title)
+        .collect();
+    let mut title = listed(&ops);
+    for pattern in each_once(patterns) {
+        title += &format!(" {pattern}");
     }
-    let devices: BTreeSet<String> = results
+    title += &match &varied[..] {
+        [] => String::new(),
+        few if few.len() <= MOST_VARIED => format!(" over {}", listed(few)),
+        many => format!(" over {}", some_of(many, MOST_VARIED)),
+    };
+    let devices: BTreeSet<String> = sums
         .iter()
         .filter_map(|loaded| device(&loaded.result))
         .map(|device| match device.faults {
@@ -248,9 +170,18 @@ pub fn title(results: &[Loaded]) -> String {
         1 | 2 => format!(" on {}", listed(&devices.into_iter().collect::<Vec<_>>())),
         many => format!(" on {many} devices"),
     };
-    match results.iter().map(|loaded| loaded.result.nodes.len()).max() {
-        Some(nodes) if nodes > 2 => format!("{title}, {nodes} nodes"),
-        _ => title,
+    match sums.iter().map(|loaded| loaded.result.nodes.len()).max() {
+        Some(nodes) if nodes > 2 => title += &format!(", {nodes} nodes"),
+        _ => {}
+    }
+    if sums.len() > 1 {
+        title += &format!(", {} files", sums.len());
+    }
+    let days = sums.iter().filter_map(|loaded| loaded.result.started_at.get(..10));
+    match days.clone().min().zip(days.max()) {
+        Some((first, last)) if first == last => format!("{title}, {first}"),
+        Some((first, last)) => format!("{title}, {first} to {last}"),
+        None => title,
     }
 }
 
@@ -375,7 +306,7 @@ fn files(results: &[Loaded]) -> Table {
 #[cfg(test)]
 mod tests {
     use results::{
-        model::{CaseComparison, CaseResult, DoubtKind, LoadSearch},
+        model::DoubtKind,
         sample::{self, doubt, file, has, load_of},
     };
 
@@ -383,13 +314,11 @@ mod tests {
     use crate::show::page::tables::tests::case;
 
     fn fastest_of(cases: Vec<CaseResult>) -> [String; 3] {
-        let loaded = file(cases);
-        let flows: Vec<_> = Observed::of_file(&loaded.result).collect();
-        let tile = fastest(&flows);
+        let tile = fastest(&[file(cases)]).unwrap();
         [tile.label, tile.value, tile.about]
     }
 
-    /// Of open loops it is the highest load that was kept, of searches what they found; runs that do not count are in none.
+    /// Of open loops it is the highest load that was kept; runs that do not count are in none.
     #[test]
     fn the_fastest_is_the_best_figure_of_a_run_that_counts() {
         let open = |id: &str, per_second: f64, verdict| {
@@ -412,54 +341,8 @@ mod tests {
         let window = &mut doubtful.runs[0].flows[0].window;
         window.doubts.push(doubt(DoubtKind::EdgeMissed));
         cases.extend([doubtful, case("send", 4, 3.0, true), case("read", 1, 9.0, false)]);
-        assert_eq!(fastest_of(cases.clone()), ["Fastest", "3.000 Gb/s", "send-4"]);
-        cases[5].searches = [None, Some(1.5e6), Some(1.25e6)]
-            .map(|lower_per_second| LoadSearch {
-                asked: "p99<20us".to_owned(),
-                lower_per_second,
-                ..LoadSearch::default()
-            })
-            .to_vec();
-        let wanted = ["Highest load with p99<20us", "1.500 M/s", "send-4"];
-        assert_eq!(fastest_of(cases), wanted);
-        assert_eq!(fastest_of(Vec::new())[1], "-");
-    }
-
-    #[test]
-    fn trust_counts_runs_and_says_what_helps() {
-        let tile = trust(&[file(vec![case("send", 1, 1.0, true), case("read", 1, 1.0, false)])]);
-        assert_eq!(tile.value, "1 of 2 runs is unreliable");
-        let empty = trust(&[sample::loaded(sample::cases(Vec::new()))]);
-        assert_eq!((&*empty.value, &*empty.about), ("All 0 runs count", ""));
-    }
-
-    #[test]
-    fn a_comparison_is_counted_by_case_and_its_worst_is_named_with_its_flow() {
-        let case = |id: &str, ratio: f64, verdict| CaseComparison {
-            id: id.to_owned(),
-            metrics: vec![MetricComparison {
-                verdict,
-                ..MetricComparison::unjudged(Metric::GbitPerS, 0.03, vec![1.0], vec![ratio])
-            }],
-            ..CaseComparison::default()
-        };
-        let mut worst = case("b", 0.8, Verdict::Slower);
-        worst.config = sample::mixed().cases.remove(0).config;
-        worst.metrics[0].flow = "large".to_owned();
-        let mut comparison = Comparison::default();
-        assert_eq!(against(&comparison).value, "No case in common");
-        comparison.cases = vec![
-            case("a", 0.95, Verdict::Slower),
-            worst,
-            case("c", 1.2, Verdict::Faster),
-            case("d", 0.9, Verdict::Unclear),
-            case("e", 0.9, Verdict::NoVerdict),
-        ];
-        comparison.base.name = "/of/somebody/results/old.json".to_owned();
-        let tile = against(&comparison);
-        assert_eq!(tile.label, "Compared with results/old.json");
-        assert_eq!(tile.value, "2 slower, 1 faster, 2 unclear");
-        assert_eq!(tile.about, "worst: bandwidth of b, flow large, -20.0 %");
+        assert_eq!(fastest_of(cases), ["Fastest", "3.000 Gb/s", "send-4"]);
+        assert!(fastest(&[file(Vec::new())]).is_none());
     }
 
     fn loaded(device: &str, software: bool, gid: &str) -> Loaded {
@@ -480,7 +363,7 @@ mod tests {
     #[test]
     fn software_is_marked_in_words() {
         let results = [loaded("soft0", true, "::1"), loaded("mlx5_0", false, "::2")];
-        assert_eq!(title(&results), "1 case in 2 files on mlx5_0 and soft0");
+        assert_eq!(title(&results), "send on mlx5_0 and soft0, 2 files, 2026-11-20");
         assert!(software_devices(&results).iter().eq(&["soft0"]));
         let html = subject(&results[..1]).into_string();
         let words = ["software: not a network adapter", "2026-11-20 12:00"];
@@ -492,7 +375,7 @@ mod tests {
         let mut result = sample::mesh::Mesh::new(16).ring();
         result.nodes[4].devices[0].firmware = Some("1.2".to_owned());
         let results = [sample::loaded(result)];
-        assert_eq!(title(&results), "1 case on mlx5_0, 16 nodes");
+        assert_eq!(title(&results), "write ring on mlx5_0, 16 nodes, 2026-11-20");
         let html = subject(&results).into_string();
         has(&html, ["<dt>node1 to node16 (15 of them)</dt><dd>16 cores"]);
         has(&html, ["<dt>node5</dt><dd>16 cores", "firmware 1.2"]);

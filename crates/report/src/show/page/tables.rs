@@ -1,6 +1,7 @@
 //! Tables of the page: all flows of all cases in one, why runs do not count, and tables as HTML.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use maud::{Markup, html};
@@ -57,6 +58,11 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
     let mut columns =
         Columns { flows: &flows, names: Vec::new(), rows: vec![Vec::new(); flows.len()] };
     columns.add("case", |_| true, |_, it| Cell::Text(name_of(it)));
+    let mut files_of_names: HashMap<String, usize> = HashMap::new();
+    let mut named = flows.iter().map(|(file, it)| (*file, it.flow.subject()));
+    if named.any(|(file, name)| *files_of_names.entry(name).or_insert(file) != file) {
+        columns.add("file", differs, |file, _| Cell::Number(file as f64, 0));
+    }
     // Of closed loops the message rate says it.
     let has_loads = flows.iter().any(|(_, it)| it.median(Metric::OfferedPerS).is_some());
     for metric in Metric::ALL
@@ -77,7 +83,6 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
         |cells: &[Cell]| cells.iter().any(|cell| *cell != Cell::Text(String::new())),
         |_, it| Cell::Text(remarks(it)),
     );
-    columns.add("file", differs, |file, _| Cell::Number(file as f64, 0));
     for row in ROWS.iter().filter(|row| !row.title.is_empty()) {
         columns.add(row.title, differs, |_, it| setting_cell(row, &it.flow.settings));
     }

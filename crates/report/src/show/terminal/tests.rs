@@ -171,6 +171,7 @@ fn below_loads_stands_what_spoilt_them_and_what_searches_found() {
     search_found
     full_send_queues
     never_sent
+    latency_kept
     unreliable_runs
     Also: overload (1 of 4).
     4 cases, 4 runs; 1 does not count (1 schedule not kept)
