@@ -428,6 +428,13 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
         run.path_events.extend(refused);
     });
     let lossy_path = losing((8, 3), |from, to| (from, to) == ("node2", "node5"));
+    let mut slow_and_lossy = path(8).pairs();
+    let losses = losing((8, 3), |from, to| (from, to) == ("node3", "node4"));
+    for (case, lossy) in slow_and_lossy.cases.iter_mut().zip(&losses.cases) {
+        for (run, losing_run) in case.runs.iter_mut().zip(&lossy.runs) {
+            run.path_events.clone_from(&losing_run.path_events);
+        }
+    }
     let doubt_all = |file| {
         each_run(file, |run| {
             run.flows
@@ -465,6 +472,7 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
             "a path lost packets in its only run",
             losing((8, 1), |from, to| (from, to) == ("node2", "node5")),
         ),
+        ("a slow path that loses packets", slow_and_lossy),
         ("seven lossy paths", losing((16, 3), |from, to| LOSSY.contains(&(from, to)))),
         ("a lossy sender", losing((8, 1), |from, _| from == "node3")),
         ("a lossy receiver", losing((8, 1), |_, to| to == "node3")),
@@ -559,27 +567,4 @@ fn packets_that_were_lost_at_once_are_said_with_their_moment() {
     let burst = text(vec![0, 3, 412, 0, 0]);
     has(burst, ["415 gaps seen by the receiver; 412 at once, 0.3 s into run 1 at server"]);
     assert!(!text(vec![90, 70, 80, 85, 90]).contains("at once"));
-}
-
-#[test]
-fn a_path_that_is_slow_and_loses_packets_is_named_once() {
-    let is_path = |from: &str, to: &str| (from, to) == ("node2", "node5");
-    let slow = Network::quiet(8).runs(3).with(Slow::Pair(1, 4, 0.5)).pairs();
-    let file = each_run(slow, |run| {
-        let is_lossy = run.flows.iter().any(|flow| is_path(&flow.from, &flow.to));
-        run.path_events = is_lossy
-            .then(|| PathEvent {
-                node: "node2".to_owned(),
-                kind: PathEventKind::Resent,
-                count: 3,
-                counters: Vec::new(),
-            })
-            .into_iter()
-            .collect();
-    });
-    let found = findings(&[&file]);
-    let about: Vec<&Finding> =
-        found.iter().filter(|finding| finding.subject.nodes == ["node2", "node5"]).collect();
-    assert_eq!(about.iter().map(|it| it.id).collect::<Vec<_>>(), ["slow_path"]);
-    has(&about[0].text, [", and loses packets, in 3 of 3 runs. Look at the path."]);
 }
