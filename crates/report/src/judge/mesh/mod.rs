@@ -86,11 +86,11 @@ impl Matrix {
         // What is slow and loses packets is named once.
         let (both, losing): (Vec<&Lossy>, Vec<&Lossy>) = losing
             .into_iter()
-            .partition(|lossy| slow.iter().any(|outlier| outlier.place == lossy.place));
+            .partition(|one| slow.iter().any(|outlier| outlier.place == one.place));
         let mut found = self.without_figures();
         found.extend(slow.into_iter().map(|outlier| {
-            let loss = both.iter().find(|lossy| lossy.place == outlier.place);
-            let also = loss.map_or_else(String::new, |lossy| format!(", and {}", lossy.words()));
+            let loss = both.iter().find(|one| one.place == outlier.place);
+            let also = loss.map_or_else(String::new, |one| format!(", and {}", one.words()));
             let finding = match outlier.place {
                 Place::Path(from, to) => self.slow_path(outlier, [from, to], &also),
                 Place::Node(node) | Place::From(node) | Place::To(node) => {
@@ -98,7 +98,7 @@ impl Matrix {
                 }
             };
             match loss {
-                Some(lossy) => lossy.add_to(finding),
+                Some(one) => one.add_to(finding),
                 None => finding,
             }
         }));
