@@ -84,7 +84,8 @@ fn each_picture_has_its_file_in_each_format_as_wide_as_asked() {
             }
             let colours = pixels(&png);
             let painted = painted(&String::from_utf8(file("svg")).unwrap());
-            assert!(painted.len() > 2, "{name}: {painted:?}");
+            // Words, and what they are about.
+            assert!(painted.len() > 1, "{name}: {painted:?}");
             for colour in painted {
                 let count = colours.get(&colour).copied().unwrap_or(0);
                 assert!(count > 20, "{name}: {colour:?} in {count} pixels");

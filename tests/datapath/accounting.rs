@@ -238,12 +238,12 @@ fn sleeping_workers_miss_nothing() {
 fn new_workers_go_on_where_others_have_stopped() {
     for (words, messages) in [
         // Receives are posted two together, of which one is used up at the end of each run: in eight runs all eight.
-        ("op=send size=64 tx-depth=4 rx-depth=8", 3),
-        ("op=send size=64 qps=2 tx-depth=4 rx-depth=16 recv-queue=shared", 3),
+        ("iters=3 op=send size=64 tx-depth=4 rx-depth=8", 3),
+        ("iters=3 op=send size=64 qps=2 tx-depth=4 rx-depth=16 recv-queue=shared", 3),
         // Each of two workers holds back one of two.
-        ("op=send size=64 qps=2 tx-depth=4 rx-depth=16 workers=2 cq=shared", 3),
-        ("op=write size=64 ping-pong=true", 3),
-        ("op=send size=64 ping-pong=true", 3),
+        ("iters=3 op=send size=64 qps=2 tx-depth=4 rx-depth=16 workers=2 cq=shared", 3),
+        ("iters=3 op=write size=64 ping-pong=true", 3),
+        ("iters=3 op=send size=64 ping-pong=true", 3),
     ] {
         let case = case_of(from_words(words));
         SetUp::delayed(case, messages).run_again(

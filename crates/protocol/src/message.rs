@@ -232,6 +232,7 @@ pub enum RunMessage {
         /// What is still in the queues is given up.
         flush: bool,
         /// The QPs stay as they are, for `again`.
+        #[serde(default)]
         keep: bool,
     },
     /// The run failed at the node, which waits for `finish`.

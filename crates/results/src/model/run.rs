@@ -131,7 +131,8 @@ pub struct NodeResult {
     /// device. One counter is `null` if its growth is unknown: it is at its largest value, was cleared, or was not
     /// there all the time.
     pub counters: Option<BTreeMap<String, Option<u64>>>,
-    /// What the node and its device did over the time of its window; `null` of a window below half a second.
+    /// What the node and its device did over the time of its window; left out of a window below half a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<NodeState>,
 }
 

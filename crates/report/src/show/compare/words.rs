@@ -239,6 +239,9 @@ pub(crate) fn summary(comparison: &Comparison) -> String {
 /// Changed metrics that the answer names.
 const MOST_NAMED: usize = 3;
 
+/// Changes from this ratio on are said as multiples.
+const MANY_TIMES: f64 = 2.0;
+
 /// What changed, in a sentence: `bandwidth 10.0 % lower than 3f2a1c in 2 of 2 cases; all else equal`. Of nodes what became of the
 /// one that changed most.
 pub(crate) fn answer(comparison: &Comparison) -> String {
@@ -266,7 +269,7 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
         by_metric.entry((Reverse(row.figures.verdict), row.figures.metric)).or_default().push(row);
     }
     let (of, mut parts) = (counted(comparison.cases.len(), "case"), Vec::new());
-    let (mut than, mut place) = (format!(" than {base}"), String::new());
+    let mut place = String::new();
     for ((_, metric), mut alike) in by_metric {
         if alike[0].case.is_none() {
             alike.truncate(1);
@@ -277,10 +280,13 @@ pub(crate) fn answer(comparison: &Comparison) -> String {
             [only] if comparison.cases.len() > 1 => format!(" in 1 of {of} ({only})"),
             _ => format!(" in {} of {of}", cases.len()),
         };
-        let (change, said) = (change_in_words(metric, &alike), own_place == place);
+        let (change, than) = change_in_words(metric, &alike);
+        // The base is said once, and so is a place that the metric before has too.
+        let beside = if parts.is_empty() { format!(" {than} {base}") } else { String::new() };
         let name = metric.short_name();
-        parts.push(format!("{name} {change}{than}{}", if said { "" } else { &own_place }));
-        (than, place) = (String::new(), own_place);
+        let own = if own_place == place { "" } else { &own_place };
+        parts.push(format!("{name} {change}{beside}{own}"));
+        place = own_place;
     }
     if let more @ 1.. = parts.len().saturating_sub(MOST_NAMED) {
         parts.truncate(MOST_NAMED);
@@ -305,17 +311,23 @@ fn capitalized(text: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `10.0 % lower`, `4.0 to 12.0 % longer`, from the least to the most.
-fn change_in_words(metric: Metric, rows: &[Row<'_>]) -> String {
+/// `10.0 % lower`, `4.0 to 12.0 % longer`, `12.7 times as high`, from the least to the most; and the word that joins the base to it.
+fn change_in_words(metric: Metric, rows: &[Row<'_>]) -> (String, &'static str) {
     let mut ratios: Vec<f64> = rows.iter().filter_map(|row| row.figures.ratio).collect();
     ratios.sort_by(|one, other| (one - 1.0).abs().total_cmp(&(other - 1.0).abs()));
     let [Some(least), Some(most)] = [ratios.first(), ratios.last()] else {
-        return "changed".to_owned();
+        return ("changed".to_owned(), "beside");
     };
+    if *least >= MANY_TIMES {
+        let [low, high] = [least, most].map(|ratio| format!("{ratio:.1}"));
+        let range = if low == high { high } else { format!("{low} to {high}") };
+        let size = if metric.unit() == "ns" { "long" } else { "high" };
+        return (format!("{range} times as {size}"), "as");
+    }
     let [low, high] = [least, most].map(|ratio| percent(*ratio).replace(['+', '-'], ""));
     let range = if low == high { high } else { format!("{low} to {high}") };
     let words = if metric.unit() == "ns" { ["shorter", "longer"] } else { ["lower", "higher"] };
-    format!("{range} % {}", words[usize::from(*most > 1.0)])
+    (format!("{range} % {}", words[usize::from(*most > 1.0)]), "than")
 }
 
 /// That nothing changed, or why that is not known and what to do.
