@@ -8,7 +8,7 @@ use machine::host;
 use plan::Case;
 use protocol::failure::RunFailure;
 use protocol::link::Link;
-use results::model::ResultFile;
+use results::model::{CaseResult, ResultFile};
 
 use super::interface::{Observer, SweepOptions};
 use super::nodes::Node;
@@ -134,10 +134,12 @@ impl Samples for Soak<'_> {
         }
         let outcome = &mut self.sweeper.outcome;
         record(outcome, &nodes, (0, &self.case), done, self.sweeper.observer);
-        let mut sample = outcome.result.clone();
-        for case in &mut outcome.result.cases {
-            case.runs.clear();
-        }
+        let cases = outcome.result.cases.iter_mut().map(|case| {
+            let runs = std::mem::take(&mut case.runs);
+            CaseResult { runs, ..case.clone() }
+        });
+        let own_cases: Vec<CaseResult> = cases.collect();
+        let mut sample = outcome.result.with_cases(own_cases);
         if let Some(run) = sample.cases.iter().find_map(|case| case.runs.last()) {
             sample.started_at.clone_from(&run.started_at);
         }

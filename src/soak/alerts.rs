@@ -59,8 +59,8 @@ pub struct Alert {
 impl Alert {
     pub fn new(state: State, finding: Finding, at: OffsetDateTime) -> Alert {
         // Formatting fails only after the year 9999.
-        let at = at.format(&Rfc3339).unwrap_or_default();
-        Alert { state, at, lasted_seconds: None, finding }
+        let moment = at.format(&Rfc3339).unwrap_or_default();
+        Alert { state, at: moment, lasted_seconds: None, finding }
     }
 
     /// As a line on the screen.
@@ -219,10 +219,10 @@ impl AlertCommand {
         let (complain, complaints) = bounded(MOST_QUEUED);
         let shell = command.to_owned();
         threads::spawn("alerts", move || {
-            let mut told = BTreeSet::new();
+            let mut complained = BTreeSet::new();
             for alert in alerts {
                 if let Err((kind, text)) = run(&shell, alert, limit)
-                    && told.insert(kind)
+                    && complained.insert(kind)
                 {
                     // There are fewer kinds than places.
                     let _ = complain.try_send(format!("--on-alert {kind}{text}"));

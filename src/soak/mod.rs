@@ -10,7 +10,6 @@ mod tests;
 
 use std::{path::PathBuf, time::Duration};
 
-use serde_json::Map;
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::coordinator::soak::{Samples, Taken};
@@ -22,7 +21,7 @@ use open_metrics::Figures;
 use report::{
     judge::{
         compare::changes,
-        finding::{COUNT, Finding, OF, Severity, Subject},
+        finding::{COUNT, Finding, OF, Subject},
         findings::{findings, of_run},
         threshold::{Demands, failing, judge},
     },
@@ -126,7 +125,7 @@ impl<'s> Soak<'s> {
                 let since = self.away.replace(now).unwrap_or(now);
                 self.figures.add_away(&failure.message, (now - since).as_seconds_f64());
                 let text = format!("Away: {}", failure.message);
-                let finding = problem("away", Subject::default(), text);
+                let finding = Finding::problem("away", Subject::default(), text);
                 self.look("away", Some(finding), Patience::NONE);
                 self.files.write()
             }
@@ -172,8 +171,8 @@ impl<'s> Soak<'s> {
         let (failed, doubtful) = match standing {
             Standing::Bad(reason) => {
                 let hint = run.failure.as_ref().and_then(|it| it.hint.as_deref());
-                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-                (Some(format!("A sample {reason}{hint}")), None)
+                let remedy = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                (Some(format!("A sample {reason}{remedy}")), None)
             }
             Standing::Doubtful(kind) => {
                 let reason = standing::reason(*kind);
@@ -185,7 +184,7 @@ impl<'s> Soak<'s> {
             ("failed_samples", failed, Patience::AFTERWARDS),
             ("no_sample_counts", doubtful, Patience::OF_DOUBT),
         ] {
-            self.look(id, text.map(|text| problem(id, subject.clone(), text)), patience);
+            self.look(id, text.map(|text| Finding::problem(id, subject.clone(), text)), patience);
         }
         let found = findings(&[result]);
         for id in OF_A_SAMPLE {
@@ -199,16 +198,13 @@ impl<'s> Soak<'s> {
             let broken = || flows().filter(|flow| flow.is_broken).map(|flow| flow.name.clone());
             let is_broken = broken().next().is_some();
             let is_unknown = !is_broken && flows().any(|flow| flow.failure.is_some());
-            let finding = failing(&suites).map(|text| Finding {
-                data: [(COUNT, broken().count()), (OF, flows().count())]
-                    .map(|(name, count)| (name.to_owned(), count.into()))
-                    .into_iter()
-                    .collect(),
-                ..problem(
-                    if is_broken { "beyond_limit" } else { "not_judged" },
-                    Subject { flows: broken().take(MOST_FLOWS).collect(), ..subject.clone() },
-                    format!("{demand}: {text}"),
-                )
+            let finding = failing(&suites).map(|text| {
+                let id = if is_broken { "beyond_limit" } else { "not_judged" };
+                let of_flows =
+                    Subject { flows: broken().take(MOST_FLOWS).collect(), ..subject.clone() };
+                Finding::problem(id, of_flows, format!("{demand}: {text}"))
+                    .with(COUNT, broken().count())
+                    .with(OF, flows().count())
             });
             // What could not be judged neither begins nor ends.
             if !is_unknown {
@@ -230,7 +226,7 @@ impl<'s> Soak<'s> {
         for (key, found) in looks {
             let finding = found.map(|(text, data)| Finding {
                 data,
-                ..problem("drift", Subject::case(case), text)
+                ..Finding::problem("drift", Subject::case(case), text)
             });
             self.look(&key, finding, Patience::NONE);
         }
@@ -243,10 +239,8 @@ impl<'s> Soak<'s> {
             .filter(|before| before.nodes != result.nodes)
             .map_or_else(Vec::new, |before| changes(&before, result))
         {
-            let finding = Finding {
-                severity: Severity::Note,
-                ..problem("changed", Subject { nodes, ..Subject::default() }, text)
-            };
+            let subject = Subject { nodes, ..Subject::default() };
+            let finding = Finding::note("changed", subject, text);
             self.tell(&Alert::new(State::Once, finding, self.now));
         }
     }
@@ -257,7 +251,8 @@ impl<'s> Soak<'s> {
             self.figures.write(path, self.conditions.standing()).map_err(|error| error.to_string())
         });
         let written = results.and(metrics).and(self.alerts.write());
-        let finding = written.err().map(|text| problem("not_written", Subject::default(), text));
+        let finding =
+            written.err().map(|text| Finding::problem("not_written", Subject::default(), text));
         self.look("not_written", finding, Patience::NONE);
         // With what has just begun or ended; a failure shows at the next sample.
         let _ = self.alerts.write();
@@ -292,10 +287,6 @@ impl<'s> Soak<'s> {
 fn moment(at: OffsetDateTime) -> String {
     let text = at.format(&Rfc3339).unwrap_or_default();
     text.chars().take(19).collect::<String>().replace('T', " ")
-}
-
-fn problem(id: &'static str, subject: Subject, text: String) -> Finding {
-    Finding { id, severity: Severity::Problem, subject, text, data: Map::new() }
 }
 
 /// A sample in at most 80 columns: throughput of all flows, the worst p99, and whether it counts.

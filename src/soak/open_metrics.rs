@@ -70,27 +70,27 @@ impl Figures {
         self.case = result.cases.first().map_or_else(String::new, |case| case.id.clone());
         self.clear(&[Family::Up, Family::Throughput, Family::Latency]);
         for node in &result.nodes {
-            *self.of(Family::Up, &[("node", &node.name)]) = 1.0;
+            *self.value(Family::Up, &[("node", &node.name)]) = 1.0;
         }
         let worth = match standing {
             Standing::Counts => "counts",
             Standing::Doubtful(_) => "doubtful",
             Standing::Bad(_) | Standing::Stopped => "failed",
         };
-        *self.of(Family::Samples, &[("standing", worth)]) += 1.0;
-        *self.of(Family::LastSample, &[]) = at.unix_timestamp_nanos() as f64 / 1e9;
+        *self.value(Family::Samples, &[("standing", worth)]) += 1.0;
+        *self.value(Family::LastSample, &[]) = at.unix_timestamp_nanos() as f64 / 1e9;
         for flow in &run.flows {
             let name = ("flow", &*flow.name);
-            *self.of(Family::Messages, &[name]) += flow.totals.messages as f64;
-            *self.of(Family::Payload, &[name]) += flow.totals.bytes as f64;
+            *self.value(Family::Messages, &[name]) += flow.totals.messages as f64;
+            *self.value(Family::Payload, &[name]) += flow.totals.bytes as f64;
             if let Some(gbit_per_s) = flow.gbit_per_s().filter(|_| standing.has_figures()) {
-                *self.of(Family::Throughput, &[name]) = gbit_per_s * 1e9 / 8.0;
+                *self.value(Family::Throughput, &[name]) = gbit_per_s * 1e9 / 8.0;
             }
             let latency = flow.latency_ns.as_ref().filter(|_| standing.has_figures());
             let quantiles = latency.map_or([None; 3], |it| [it.p50, it.p99, it.p99_9]);
             for (quantile, ns) in ["0.5", "0.99", "0.999"].into_iter().zip(quantiles) {
                 if let Some(ns) = ns {
-                    *self.of(Family::Latency, &[name, ("quantile", quantile)]) = ns as f64 / 1e9;
+                    *self.value(Family::Latency, &[name, ("quantile", quantile)]) = ns as f64 / 1e9;
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Figures {
 
     /// Nothing is measured for so long: those nodes are gone that the reason names, or if it names none, all.
     pub fn add_away(&mut self, reason: &str, seconds: f64) {
-        *self.of(Family::Away, &[]) += seconds;
+        *self.value(Family::Away, &[]) += seconds;
         self.clear(&[Family::Throughput, Family::Latency]);
         let nodes = self.values.entry(Family::Up).or_default();
         let is_named = |labels: &Labels| labels.iter().any(|(_, node)| reason.contains(node));
@@ -109,7 +109,7 @@ impl Figures {
     }
 
     pub fn add_alert(&mut self) {
-        *self.of(Family::Alerts, &[]) += 1.0;
+        *self.value(Family::Alerts, &[]) += 1.0;
     }
 
     /// Writes all of it whole, with the alerts that are not over.
@@ -128,7 +128,7 @@ impl Figures {
     pub fn text<'f>(&mut self, standing: impl Iterator<Item = &'f Finding>) -> String {
         self.clear(&[Family::Standing]);
         for finding in standing {
-            *self.of(Family::Standing, &[("id", finding.id)]) += 1.0;
+            *self.value(Family::Standing, &[("id", finding.id)]) += 1.0;
         }
         let mut registry = Registry::with_prefix("rocebench");
         let case = ("case".into(), self.case.clone().into());
@@ -141,7 +141,7 @@ impl Figures {
         text
     }
 
-    fn of(&mut self, family: Family, labels: &[(&'static str, &str)]) -> &mut f64 {
+    fn value(&mut self, family: Family, labels: &[(&'static str, &str)]) -> &mut f64 {
         let owned = labels.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         self.values.entry(family).or_default().entry(owned).or_default()
     }

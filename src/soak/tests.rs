@@ -268,7 +268,7 @@ fn figures_are_open_metrics() {
     figures.add(&result, &result.cases[0].runs[0], &Standing::Counts, minute(1));
     figures.add_away("", 1.5);
     figures.add(&result, &result.cases[0].runs[0], &Standing::Counts, minute(2));
-    let finding = problem("away", Subject::default(), String::new());
+    let finding = Finding::problem("away", Subject::default(), String::new());
     let text = figures.text([&finding].into_iter());
     let body = text.strip_suffix("# EOF\n").unwrap();
     let (mut types, mut series) = (BTreeSet::new(), BTreeSet::new());

@@ -110,9 +110,7 @@ impl Notes {
     /// Begins to watch CPU times at the first call that finds a window open, or no window to wait for. `at_once`: without
     /// waiting, since the window may end before the next call.
     pub(crate) fn watch_cpu(&mut self, ends: &[FlowEnd], own: &Port, at_once: bool) {
-        let mut windows = senders(ends).map(|end| end.shared.window()).peekable();
-        let is_open = windows.peek().is_none() || windows.any(|window| window.elapsed_ns > 0);
-        if self.cpu_watch.is_none() && (is_open || at_once) {
+        if self.cpu_watch.is_none() && (at_once || is_window_open(ends)) {
             let mut contexts = vec![Arc::clone(&own.context)];
             for context in ends.iter().map(|end| &end.objects.port().context) {
                 if contexts.iter().all(|known| !Arc::ptr_eq(known, context)) {
@@ -140,6 +138,12 @@ impl Notes {
             }
         }
     }
+}
+
+/// Whether a window of a flow from this node is open; without one there is nothing to wait for.
+fn is_window_open(ends: &[FlowEnd]) -> bool {
+    let mut windows = senders(ends).map(|end| end.shared.window()).peekable();
+    windows.peek().is_none() || windows.any(|window| window.elapsed_ns > 0)
 }
 
 /// Samples of an end that sends.
@@ -211,9 +215,7 @@ impl StateWatch {
     }
 
     fn look(&mut self, ends: &[FlowEnd]) {
-        let mut windows = senders(ends).map(|end| end.shared.window()).peekable();
-        let is_open = windows.peek().is_none() || windows.any(|window| window.elapsed_ns > 0);
-        if !is_open {
+        if !is_window_open(ends) {
             return;
         }
         let now = Instant::now();

@@ -70,17 +70,19 @@ impl Subject {
 }
 
 impl Finding {
-    pub(super) fn note(id: &'static str, subject: Subject, text: String) -> Finding {
+    /// A finding about which nothing is to be done; figures are added by [`Finding::with`].
+    pub fn note(id: &'static str, subject: Subject, text: String) -> Finding {
         Finding { id, severity: Severity::Note, subject, text, data: Map::new() }
     }
 
-    pub(super) fn problem(id: &'static str, subject: Subject, text: String) -> Finding {
+    /// A finding about which something is to be done.
+    pub fn problem(id: &'static str, subject: Subject, text: String) -> Finding {
         Finding { severity: Severity::Problem, ..Finding::note(id, subject, text) }
     }
 
     /// With a figure; its name ends in its unit.
     #[must_use]
-    pub(super) fn with(mut self, name: impl Into<String>, figure: impl Into<Value>) -> Finding {
+    pub fn with(mut self, name: impl Into<String>, figure: impl Into<Value>) -> Finding {
         self.data.insert(name.into(), figure.into());
         self
     }

@@ -139,8 +139,9 @@ impl Pause {
 impl Paths {
     fn from_text(text: &str) -> Option<Paths> {
         let (count, spread) = text.split_once('~')?;
-        let count = count.trim().parse::<u32>().ok().filter(|count| *count >= 2)?;
-        Some(Paths { count, spread_ns: time_ns(text, spread.trim()).ok()? })
+        let spread_ns = time_ns(text, spread.trim()).ok()?;
+        let paths = Paths { count: count.trim().parse().ok()?, spread_ns };
+        Some(paths).filter(|paths| paths.count >= 2)
     }
 
     /// The extra delay of a path, by its number from 0.

@@ -424,12 +424,12 @@ fn one(
 /// has no pattern of enough nodes.
 pub fn since(files: &[&Loaded]) -> Option<Vec<(usize, String)>> {
     let options = Options::default();
-    let of_files = files.iter().enumerate().flat_map(|(index, file)| {
+    let mut of_files: Vec<(usize, Measured<'_>)> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
         let measured = groups(&file.result).into_iter();
-        let metrics = &options.metrics;
-        measured.filter_map(move |cases| Some((index, Measured::new(cases, metrics)?)))
-    });
-    let of_files: Vec<(usize, Measured<'_>)> = of_files.collect();
+        let patterns = measured.filter_map(|cases| Measured::new(cases, &options.metrics));
+        of_files.extend(patterns.map(|pattern| (index, pattern)));
+    }
     let (_, newest) = of_files.iter().rev().find(|(index, _)| index + 1 == files.len())?;
     if newest.nodes().len() < LEAST_NODES {
         return None;
@@ -445,11 +445,11 @@ pub fn since(files: &[&Loaded]) -> Option<Vec<(usize, String)>> {
         let last = &nights[nights.len() - 1..];
         let [of_tail, of_last] = [behind, last].map(|new| places(before, new, metric, margin).1);
         let changed = of_tail.iter().filter(|place| {
-            let key = (place.direction, place.name());
-            let is_same = |other: &&PlaceComparison| (other.direction, other.name()) == key;
+            let own = key(place);
             let is_sure = matches!(place.verdict, Verdict::Slower | Verdict::Faster);
-            let lasts = of_last.iter().find(is_same).map(|other| other.verdict);
-            is_sure && lasts == Some(place.verdict) && parts.get(&key) == Some(&at)
+            let same = of_last.iter().find(|other| key(other) == own);
+            let lasts = same.is_some_and(|other| other.verdict == place.verdict);
+            is_sure && lasts && parts.get(&own) == Some(&at)
         });
         found.extend(changed.map(|place| {
             let change = change_text(metric, place.ratio);
@@ -461,19 +461,23 @@ pub fn since(files: &[&Loaded]) -> Option<Vec<(usize, String)>> {
     Some(found.into_iter().map(|(_, index, text)| (index, text)).collect())
 }
 
-/// Of each node and rail that all nights have, by direction and name, the index of the night from which on it differs most from
+/// What a place is: of a path its first node, which no series has.
+fn key(place: &PlaceComparison) -> (Direction, End<'_>) {
+    let node = place.nodes.first().map_or("", String::as_str);
+    (place.direction, (node, place.rail.as_deref().unwrap_or_default()))
+}
+
+/// Of each node and rail that all nights have, by direction, the index of the night from which on it differs most from
 /// before, beside the others; of those that differ by more than the floor.
-fn parted(nights: &[Night<'_>], floor: f64) -> BTreeMap<(Direction, String), usize> {
-    let mut series: BTreeMap<(Direction, String), Vec<f64>> = BTreeMap::new();
+fn parted<'a>(nights: &[Night<'a>], floor: f64) -> BTreeMap<(Direction, End<'a>), usize> {
+    let mut series: BTreeMap<(Direction, End<'a>), Vec<f64>> = BTreeMap::new();
     for night in nights {
         let (flows, ..) = flows_of_both(nights, std::slice::from_ref(night));
         let mut sides = sides(&flows);
         let means = left_means(&mut sides, &flows, &vec![true; flows.len()]);
         let middle = median(&means).unwrap_or(0.0);
         for (side, mean) in sides.iter().zip(&means) {
-            let (node, rail) = side.end;
-            let name = if rail.is_empty() { node.to_owned() } else { format!("{rail} of {node}") };
-            series.entry((side.direction, name)).or_default().push(mean - middle);
+            series.entry((side.direction, side.end)).or_default().push(mean - middle);
         }
     }
     series.retain(|_, values| values.len() == nights.len());

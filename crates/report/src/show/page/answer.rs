@@ -67,9 +67,9 @@ fn of_loads(page: &Page<'_>) -> Option<String> {
 fn of_sweep(page: &Page<'_>) -> Option<String> {
     let mut cases = page.results.iter().flat_map(|loaded| &loaded.result.cases);
     let is_ping_pong = cases.all(|case| case.config.ping_pong);
-    let is_best = |finding: &&Finding| ["best", "no_clear_winner"].contains(&finding.id);
     let curve = page.findings.iter().find(|finding| finding.id.starts_with("scaling_"));
-    let mut best = page.findings.iter().filter(is_best);
+    let of_best = ["best", "no_clear_winner"];
+    let mut best = page.findings.iter().filter(|finding| of_best.contains(&finding.id));
     let found = if is_ping_pong { best.next_back() } else { curve.or_else(|| best.next()) };
     found.map(|finding| finding.text.clone())
 }
