@@ -229,6 +229,7 @@ pub(super) fn record(
             runs: Vec::new(),
             searches: Vec::new(),
             comparison: None,
+            diagnosis: None,
         });
     }
     let Some(entry) = outcome.result.cases.get_mut(index) else {

@@ -75,6 +75,7 @@ impl Journal {
             runs: case.runs.last().cloned().into_iter().collect(),
             searches: case.searches.clone(),
             comparison: case.comparison.clone(),
+            diagnosis: case.diagnosis.clone(),
         });
         self.append(&result.with_cases(last.into_iter().collect()))
             .map_err(|error| WriteError::new(&self.path, "append a run", error))

@@ -132,9 +132,13 @@ pub fn is_starved(got: u64, expected: f64, parties: usize) -> bool {
     if got as f64 >= expected / 2.0 {
         return false;
     }
-    // So many arrivals or fewer: the one after them comes later.
-    let (_, chance) = gamma_at_most_and_above(got.saturating_add(1), expected);
-    chance * parties as f64 <= FALSE_ALARMS
+    poisson_at_most(got, expected) * parties as f64 <= FALSE_ALARMS
+}
+
+/// The chance of so many arrivals or fewer where `mean` are expected and each comes by itself.
+pub fn poisson_at_most(got: u64, mean: f64) -> f64 {
+    // The one after them comes later.
+    gamma_at_most_and_above(got.saturating_add(1), mean).1
 }
 
 #[cfg(test)]

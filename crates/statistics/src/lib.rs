@@ -11,7 +11,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, shares};
+pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, poisson_at_most, shares};
 pub use deals::Unit;
 pub use distributions::{Scatter, median, reach, spread, t_quantile};
 pub use judgement::{

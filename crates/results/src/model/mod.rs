@@ -8,6 +8,7 @@ mod distribution;
 mod flow;
 mod run;
 mod search;
+mod why;
 
 pub use comparison::{
     COMPARISON_VERSION, CaseComparison, Comparison, Direction, MetricComparison, MissingMetric,
@@ -27,6 +28,7 @@ pub use run::{
     NodeState, PathEvent, PathEventKind, Run, WorkerResult,
 };
 pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
+pub use why::{Certainty, ChangeTrial, Diagnosis, FoundCause, LeftOut, RuledOut};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -111,6 +113,9 @@ pub struct CaseResult {
     /// The case beside what it was measured in turns with: perftest (`--against perftest`), or the victim alone (`--beside`);
     /// `null` otherwise.
     pub comparison: Option<CaseComparison>,
+    /// What limits the case, of `why` and `--why`; left out otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// The machine that a node ran on; what could not be read there is `null`.

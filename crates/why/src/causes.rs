@@ -1,0 +1,717 @@
+//! The table of causes: what makes each likely, what changes of a case do if it is the one, its sentence and its remedy. A
+//! new one is a row here, and a line of ground truth in its tests.
+
+use results::model::{NodeFact, PathEventKind};
+use results::numbers::fixed;
+use settings::Size;
+
+use crate::changes::Change::{self, *};
+use crate::effect::Effect::{self, *};
+use crate::effect::Losses;
+use crate::evidence::Evidence;
+
+/// How likely the runs of the case make a cause, before anything is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// They contradict it, or the case cannot have it.
+    Against,
+    /// They say nothing of it.
+    Open,
+    /// They look like it.
+    Hinted,
+    /// A counter or a state shows it.
+    Shown,
+}
+
+/// What may limit a case.
+pub struct Cause {
+    /// Its name in results.
+    pub id: &'static str,
+    pub weight: fn(&Evidence<'_>) -> Weight,
+    /// What a change does if this limits the case.
+    pub effect: fn(&Evidence<'_>, Change) -> Effect,
+    /// Changes of which one that comes out as expected proves it.
+    pub proof: &'static [Change],
+    /// All of `proof` are needed: it has no change that helps.
+    pub needs_all: bool,
+    /// Causes that it explains, so that they are not named beside it.
+    pub covers: &'static [&'static str],
+    /// What limits, and where.
+    pub sentence: fn(&Evidence<'_>) -> String,
+    /// What to do about it.
+    pub remedy: fn(&Evidence<'_>) -> String,
+}
+
+const USUAL: Cause = Cause {
+    id: "",
+    weight: |_| Weight::Open,
+    effect: |_, change| usual(change),
+    proof: &[],
+    needs_all: false,
+    covers: &[],
+    sentence: |_| String::new(),
+    remedy: |_| String::new(),
+};
+
+/// A cause that one change proves, and nothing shows before.
+macro_rules! simple {
+    ($id:literal, $proof:expr, $sentence:literal, $remedy:literal) => {
+        Cause {
+            id: $id,
+            effect: |_, change| if change == $proof { Faster } else { usual(change) },
+            proof: &[$proof],
+            sentence: |_| $sentence.to_owned(),
+            remedy: |_| $remedy.to_owned(),
+            ..USUAL
+        }
+    };
+}
+
+/// What a change does where something else limits: nothing. What it does to losses, and at one end alone, is not said.
+fn usual(change: Change) -> Effect {
+    match change {
+        OtherDirection | OneFlow | LoopAtInitiator | LoopAtTarget | HalfTheLoad
+        | TenthOfTheLoad | OnePacket => Anything,
+        _ => NotFaster,
+    }
+}
+
+/// What a change does to a case whose losses limit it: of its speed nothing is known.
+fn lossy(change: Change) -> Effect {
+    match change {
+        LighterPosting | NoLocks | OwnCqs | NoCheck | HugePages | LessMemory | OtherOrdering => {
+            NotFaster
+        }
+        _ => Anything,
+    }
+}
+
+/// All causes. Of two that one result shows the earlier is named first.
+pub const CAUSES: &[Cause] = &[
+    Cause {
+        id: "bytes_in_flight",
+        weight: |evidence| known(evidence.case.ping_pong, Weight::Against, Weight::Open),
+        effect: |_, change| match change {
+            TwiceTheDepth => Faster,
+            HalfTheDepth => Halved,
+            HalfTheSize | SmallerMtu => Same,
+            _ => usual(change),
+        },
+        proof: &[TwiceTheDepth],
+        sentence: |evidence| {
+            format!(
+                "{} in flight do not fill the path from {} to {}: a round trip takes {}.",
+                in_flight(evidence),
+                evidence.initiator(),
+                evidence.target(),
+                round_trip(evidence),
+            )
+        },
+        remedy: |evidence| match evidence.flow() {
+            Some(flow) => format!(
+                "Keep more in flight: --tx-depth {}, or more QPs.",
+                flow.tx_depth.saturating_mul(4)
+            ),
+            None => String::new(),
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "reads_outstanding",
+        weight: |evidence| known(fetches(evidence), Weight::Open, Weight::Against),
+        effect: |_, change| match change {
+            MoreReads | WriteForRead | MoreQps => Faster,
+            HalfTheReads => Halved,
+            HalfTheSize | FewerQps => Slower,
+            SmallerMtu => Same,
+            HalfTheDepth => Anything,
+            _ => usual(change),
+        },
+        proof: &[MoreReads, HalfTheReads, WriteForRead],
+        sentence: |evidence| {
+            format!(
+                "READs outstanding limit {}: each QP waits for {} of them at a time.",
+                evidence.initiator(),
+                reads(evidence).map_or_else(|| "a few".to_owned(), |count| count.to_string())
+            )
+        },
+        remedy: |_| {
+            "Use more QPs, larger READs, or WRITE from the other end; raise --max-rd-atomic if the devices can.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "qp_packets",
+        weight: one_qp,
+        effect: |evidence, change| match change {
+            MoreQps => Faster,
+            FewerQps => Slower,
+            SmallerMtu => Slower,
+            HalfTheSize if !is_many_packets(evidence) => Slower,
+            HalfTheSize | LargerMtu | NextPowerOfTwo | WriteForRead => Anything,
+            _ => usual(change),
+        },
+        proof: &[MoreQps],
+        sentence: |evidence| {
+            format!(
+                "One QP alone limits {}: its packets are handled one after the other.",
+                evidence.initiator()
+            )
+        },
+        remedy: |_| "Spread the messages over more QPs, or use larger packets.".to_owned(),
+        ..USUAL
+    },
+    Cause {
+        id: "qp_messages",
+        weight: |evidence| known(is_many_packets(evidence), one_qp(evidence), Weight::Against),
+        effect: |_, change| match change {
+            MoreQps => Faster,
+            FewerQps | HalfTheSize => Slower,
+            SmallerMtu => Same,
+            NextPowerOfTwo => Anything,
+            _ => usual(change),
+        },
+        proof: &[MoreQps],
+        sentence: |evidence| {
+            format!(
+                "One QP alone limits {}: its messages are handled one after the other.",
+                evidence.initiator()
+            )
+        },
+        remedy: |_| "Spread the messages over more QPs, or use larger messages.".to_owned(),
+        ..USUAL
+    },
+    Cause {
+        id: "qp_window",
+        weight: one_qp,
+        effect: |_, change| match change {
+            MoreQps => Faster,
+            FewerQps => Slower,
+            HalfTheSize | SmallerMtu => Same,
+            _ => usual(change),
+        },
+        proof: &[MoreQps],
+        sentence: |evidence| {
+            format!(
+                "The adapter of {} keeps fewer bytes of a QP in flight than it was given, and a round trip takes {}.",
+                evidence.initiator(),
+                round_trip(evidence)
+            )
+        },
+        remedy: |_| "Spread the messages over more QPs: each has a window of its own.".to_owned(),
+        ..USUAL
+    },
+    Cause {
+        id: "packets",
+        effect: |evidence, change| match change {
+            SmallerMtu => Halved,
+            LargerMtu => Faster,
+            HalfTheSize if !is_many_packets(evidence) => Halved,
+            HalfTheSize | NextPowerOfTwo | HalfTheDepth => Anything,
+            _ => usual(change),
+        },
+        proof: &[SmallerMtu, LargerMtu, HalfTheSize],
+        sentence: |evidence| {
+            let rate = packets_per_s(evidence).map_or_else(String::new, |rate| {
+                format!(": {} million a second", fixed(rate / 1e6, 2))
+            });
+            format!(
+                "Packets a second limit the path from {} to {}{rate}.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| {
+            "Use larger packets (--mtu, and the port's MTU) and larger messages.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "sender_worker",
+        weight: |evidence| match evidence.empty_polls(evidence.initiator()) {
+            Some(share) if share < 0.1 => Weight::Hinted,
+            Some(share) if share > 0.9 => Weight::Against,
+            _ => Weight::Open,
+        },
+        effect: |_, change| match change {
+            LighterPosting | MoreWorkers => Faster,
+            NoCheck | NoLocks | OwnCqs | WriteForSend => Anything,
+            HalfTheSize => Slower,
+            SmallerMtu => Same,
+            HalfTheDepth => Anything,
+            _ => usual(change),
+        },
+        proof: &[LighterPosting, MoreWorkers],
+        sentence: |evidence| {
+            format!(
+                "The worker of {} cannot post and poll faster: its core is the limit.",
+                evidence.initiator()
+            )
+        },
+        remedy: |_| {
+            "Post lists (-l 32 -Q 32), record no latencies, or use more workers (--workers)."
+                .to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "rnr_timer",
+        weight: |evidence| {
+            known(
+                evidence.case.min_rnr_timer == 0 && is_not_ready(evidence),
+                Weight::Shown,
+                Weight::Against,
+            )
+        },
+        effect: |_, change| match change {
+            UsualRnrTimer | WriteForSend => Faster,
+            _ => not_ready(change),
+        },
+        proof: &[UsualRnrTimer],
+        covers: &["receiver_not_ready"],
+        sentence: |evidence| {
+            format!(
+                "{} waits 655 ms each time {} has no receive: --min-rnr-timer 0 is the longest wait.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| "Use --min-rnr-timer 12 (0.64 ms) or 1 (0.01 ms).".to_owned(),
+        ..USUAL
+    },
+    Cause {
+        id: "receiver_not_ready",
+        weight: |evidence| known(is_not_ready(evidence), Weight::Shown, Weight::Against),
+        effect: |_, change| match change {
+            WriteForSend => Faster,
+            _ => not_ready(change),
+        },
+        proof: &[WriteForSend, MoreReceives],
+        sentence: |evidence| {
+            format!(
+                "{} has no receive posted in time: {} times it told {} to wait.",
+                evidence.target(),
+                evidence.count(PathEventKind::ReceiverNotReady),
+                evidence.initiator()
+            )
+        },
+        remedy: |_| {
+            "Post more receives (--rx-depth), give the receiver a core of its own, or use WRITE."
+                .to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "priority_without_pfc",
+        weight: |evidence| {
+            let has_other = evidence.flow().is_some_and(|flow| {
+                let ports = evidence.situation.ends(flow).into_iter().flatten();
+                ports.filter_map(|port| port.lossless_dscp).any(|dscp| flow.dscp != Some(dscp))
+            });
+            known(has_other && has_losses(evidence), Weight::Shown, Weight::Against)
+        },
+        effect: |_, change| match change {
+            LosslessPriority => LossesGo,
+            _ => lossy(change),
+        },
+        proof: &[LosslessPriority],
+        covers: &["congestion"],
+        sentence: |_| {
+            "Packets have a priority without PFC, though the ports have PFC for another: they are lost where it is full.".to_owned()
+        },
+        remedy: |evidence| {
+            let dscp = evidence.flow().and_then(|flow| {
+                evidence
+                    .situation
+                    .ends(flow)
+                    .into_iter()
+                    .flatten()
+                    .find_map(|port| port.lossless_dscp)
+            });
+            dscp.map_or_else(String::new, |dscp| {
+                format!("Use --dscp {dscp}, whose packets have PFC here.")
+            })
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "congestion",
+        weight: of_losses,
+        effect: |_, change| match change {
+            HalfTheLoad | TenthOfTheLoad => LossesGo,
+            _ => lossy(change),
+        },
+        proof: &[HalfTheLoad, TenthOfTheLoad],
+        sentence: |evidence| {
+            format!(
+                "The network from {} to {} loses packets under load: a queue there is full.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| {
+            "Look for a slower link or other traffic on the path; PFC or ECN for this priority would keep packets from being lost.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "spraying",
+        weight: of_losses,
+        effect: |_, change| match change {
+            HalfTheLoad => LossesStay,
+            OnePacket => LossesGo,
+            _ => lossy(change),
+        },
+        proof: &[OnePacket],
+        sentence: |evidence| {
+            format!(
+                "Packets from {} overtake each other on several paths, and {} takes that for loss.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| {
+            "Turn packet spraying off for this traffic, or let the adapter accept packets out of order.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "lossy_link",
+        weight: of_losses,
+        effect: |_, change| match change {
+            HalfTheLoad | TenthOfTheLoad | OnePacket => LossesStay,
+            _ => lossy(change),
+        },
+        proof: &[TenthOfTheLoad, OnePacket],
+        sentence: |evidence| {
+            let ppm = evidence.losses().map_or(0.0, Losses::ppm);
+            format!(
+                "The path from {} to {} loses {} of a million packets, whatever the load.",
+                evidence.initiator(),
+                evidence.target(),
+                fixed(ppm, 0)
+            )
+        },
+        remedy: |evidence| {
+            let what = if evidence.situation.is_embedded() {
+                "Look for planted faults (--faults), and for a receive buffer that is full as its CPU is busy."
+            } else {
+                "Look for errors of the ports, cables and transceivers of the path."
+            };
+            what.to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "slow_path",
+        weight: |evidence| match evidence.least_qp_share() {
+            Some(share) if share < 0.7 => Weight::Shown,
+            Some(share) if share > 0.85 => Weight::Against,
+            _ => Weight::Open,
+        },
+        effect: |_, change| match change {
+            OtherPorts => Faster,
+            MoreQps | FewerQps | TwiceTheDepth | HalfTheDepth => Anything,
+            _ => usual(change),
+        },
+        proof: &[OtherPorts],
+        sentence: |evidence| {
+            format!(
+                "One of several paths from {} to {} is slow, and UDP source ports choose it.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| {
+            "Compare the switches' ports of that path; meanwhile choose other ports (--flow-label, --udp-sport).".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "qp_cache",
+        weight: |evidence| known(evidence.case.qps >= 8, Weight::Open, Weight::Against),
+        effect: |_, change| match change {
+            FewerQps => Faster,
+            HalfTheSize | SmallerMtu | LargerMtu | HalfTheDepth => Anything,
+            _ => usual(change),
+        },
+        proof: &[FewerQps],
+        sentence: |evidence| {
+            format!(
+                "{} QPs are more than an adapter's cache holds: it fetches their contexts again and again.",
+                evidence.case.qps
+            )
+        },
+        remedy: |evidence| {
+            format!("Use fewer QPs with deeper queues, such as -q {}.", evidence.case.qps / 4)
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "odd_size",
+        weight: |evidence| {
+            known(evidence.case.size_bytes.is_multiple_of(64), Weight::Against, Weight::Hinted)
+        },
+        effect: |_, change| match change {
+            NextPowerOfTwo => Faster,
+            HalfTheSize | SmallerMtu | LargerMtu => Anything,
+            _ => usual(change),
+        },
+        proof: &[NextPowerOfTwo],
+        sentence: |evidence| {
+            format!(
+                "{} bytes are no multiple of 64: the adapter moves such messages more slowly.",
+                evidence.case.size_bytes
+            )
+        },
+        remedy: |evidence| {
+            let size =
+                evidence.case.size_bytes.checked_next_power_of_two().and_then(Size::from_bytes);
+            size.map_or_else(String::new, |size| format!("Pad messages to {size}."))
+        },
+        ..USUAL
+    },
+    simple!(
+        "shared_cq",
+        OwnCqs,
+        "Workers wait for the lock of their common CQ.",
+        "Use --cq per-worker."
+    ),
+    simple!(
+        "sleeping_worker",
+        BusyPolling,
+        "Workers sleep, and wake too late for the next completion.",
+        "Use --poll busy."
+    ),
+    simple!(
+        "locks",
+        NoLocks,
+        "Locks of the verbs library take a part of each message's time.",
+        "Use --domains thread."
+    ),
+    simple!(
+        "payload_check",
+        NoCheck,
+        "Checking the payload takes longer than moving it.",
+        "Leave --verify out where you measure speed."
+    ),
+    simple!(
+        "small_pages",
+        HugePages,
+        "Memory in pages of 4 KiB is more than the adapter's translations hold.",
+        "Use huge pages (--memory-at huge)."
+    ),
+    simple!(
+        "working_set",
+        LessMemory,
+        "The working set is more than a cache on the way holds.",
+        "Reuse buffers: a smaller --memory shows from where on."
+    ),
+    simple!(
+        "pcie_ordering",
+        OtherOrdering,
+        "The PCIe ordering of the adapter's writes slows them down.",
+        "Use the other --ordering."
+    ),
+    simple!(
+        "way_of_connecting",
+        OtherConnect,
+        "QPs take another path, or other attributes, by this way of connecting.",
+        "Compare GID, traffic class and MTU of both ways (--connect)."
+    ),
+    simple!(
+        "path_mtu",
+        SmallerMtu,
+        "The path does not carry packets of this MTU well.",
+        "Use a smaller --mtu, or raise the MTU of every port on the path."
+    ),
+    Cause {
+        id: "company",
+        weight: |evidence| known(evidence.case.flows.len() > 1, Weight::Open, Weight::Against),
+        effect: |_, change| match change {
+            OneFlow => Faster,
+            _ => lossy(change),
+        },
+        proof: &[OneFlow],
+        sentence: |evidence| {
+            format!(
+                "{} flows together move less than one alone: they harm each other.",
+                evidence.case.flows.len()
+            )
+        },
+        remedy: |_| {
+            "Look at the port where they meet: its queue, PFC and ECN; use fewer senders at a time."
+                .to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "embedded_cpu",
+        weight: |evidence| {
+            let shares =
+                [evidence.initiator(), evidence.target()].map(|node| evidence.engine_share(node));
+            let is_busy = shares.into_iter().flatten().any(|share| share > 0.85);
+            known(evidence.situation.is_embedded() && is_busy, Weight::Shown, Weight::Against)
+        },
+        effect: |_, change| match change {
+            TwiceTheDepth | MoreQps => NotFaster,
+            _ => Anything,
+        },
+        covers: &["packets", "bits"],
+        sentence: |_| "The embedded device's CPU moves all bytes, and has no time left.".to_owned(),
+        remedy: |_| {
+            "Use larger messages, or a machine with more free CPUs; figures of this device are those of CPUs.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "stolen_cpu",
+        weight: |evidence| known(missing_cpu(evidence).is_some(), Weight::Shown, Weight::Against),
+        effect: |_, _| Anything,
+        sentence: |evidence| missing_cpu(evidence).unwrap_or_default(),
+        remedy: |_| {
+            "Give the process the CPUs that it needs: a larger quota, fewer neighbours, workers pinned to free cores.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "slow_part",
+        weight: |evidence| known(slow_part(evidence).is_some(), Weight::Shown, Weight::Against),
+        effect: |_, change| bits(change),
+        covers: &["bits"],
+        sentence: |evidence| slow_part(evidence).unwrap_or_default(),
+        remedy: |_| {
+            "Reseat the card or the cable, and look at what the slot and the port can do."
+                .to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "bits",
+        effect: |_, change| bits(change),
+        proof: &[TwiceTheDepth, MoreQps, HalfTheSize],
+        needs_all: true,
+        sentence: |evidence| {
+            let rate = evidence
+                .gbit_per_s()
+                .map_or_else(String::new, |rate| format!(" of {} Gb/s", fixed(rate, 2)));
+            format!(
+                "A limit{rate} below the link's speed: pacing, PCIe, or a slower link between {} and {}.",
+                evidence.initiator(),
+                evidence.target()
+            )
+        },
+        remedy: |_| {
+            "Look for a rate limit of the adapter, the PCIe speed of both, and the speed of each link on the path.".to_owned()
+        },
+        ..USUAL
+    },
+];
+
+fn bits(change: Change) -> Effect {
+    match change {
+        HalfTheSize | SmallerMtu => Same,
+        HalfTheDepth | LargerMtu | NextPowerOfTwo => Anything,
+        _ => usual(change),
+    }
+}
+
+fn not_ready(change: Change) -> Effect {
+    match change {
+        MoreReceives => Faster,
+        NoLocks | OtherOrdering => NotFaster,
+        _ => Anything,
+    }
+}
+
+fn known(condition: bool, yes: Weight, no: Weight) -> Weight {
+    if condition { yes } else { no }
+}
+
+fn one_qp(evidence: &Evidence<'_>) -> Weight {
+    // Where packets are lost, more QPs help too: each waits for its own losses alone.
+    let is_shared = evidence.case.ping_pong || has_losses(evidence);
+    known(is_shared, Weight::Against, Weight::Open)
+}
+
+fn of_losses(evidence: &Evidence<'_>) -> Weight {
+    match evidence.losses() {
+        None => Weight::Open,
+        Some(_) => known(has_losses(evidence), Weight::Shown, Weight::Against),
+    }
+}
+
+/// Losses that slow a flow down: go-back-N sends all behind a lost packet again.
+fn has_losses(evidence: &Evidence<'_>) -> bool {
+    evidence.losses().is_some_and(|losses| losses.lost >= LEAST_LOST && losses.ppm() >= LEAST_PPM)
+}
+
+/// Fewer are chance, or do not matter.
+const LEAST_LOST: u64 = 10;
+const LEAST_PPM: f64 = 50.0;
+
+fn is_not_ready(evidence: &Evidence<'_>) -> bool {
+    evidence.count(PathEventKind::ReceiverNotReady) >= LEAST_LOST
+}
+
+fn fetches(evidence: &Evidence<'_>) -> bool {
+    evidence.case.op.profile().fetches && !evidence.case.ping_pong
+}
+
+/// Whether a message of half the size still has as many packets of the same size a byte.
+fn is_many_packets(evidence: &Evidence<'_>) -> bool {
+    evidence.flow().is_some_and(|flow| flow.size_bytes / 2 >= evidence.situation.mtu_bytes(flow))
+}
+
+fn reads(evidence: &Evidence<'_>) -> Option<u32> {
+    let flow = evidence.flow()?;
+    flow.max_rd_atomic
+        .map(u32::from)
+        .or_else(|| evidence.situation.least(flow, |port| port.max_reads))
+}
+
+/// Packets of payload that all flows send, a second.
+fn packets_per_s(evidence: &Evidence<'_>) -> Option<f64> {
+    let flow = evidence.flow()?;
+    let packets = flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1);
+    let bits_per_s = evidence.gbit_per_s()? * 1e9;
+    Some(bits_per_s / 8.0 / f64::from(flow.size_bytes.max(1)) * f64::from(packets))
+}
+
+/// What a flow keeps in flight, such as `16 READs of 64 KiB`.
+fn in_flight(evidence: &Evidence<'_>) -> String {
+    let Some(flow) = evidence.flow() else { return String::new() };
+    let messages = u64::from(flow.tx_depth) * u64::from(flow.qps);
+    let noun = if messages == 1 { "message" } else { "messages" };
+    format!("{messages} {noun} of {}", flow.sizes_text())
+}
+
+fn round_trip(evidence: &Evidence<'_>) -> String {
+    evidence
+        .p50_ns()
+        .map_or_else(|| "too long".to_owned(), |ns| format!("{} \u{b5}s", fixed(ns / 1e3, 1)))
+}
+
+/// Which node lacks CPU time, and why.
+fn missing_cpu(evidence: &Evidence<'_>) -> Option<String> {
+    let highest = |fact, least: f64| evidence.highest(fact).filter(|(_, mean)| *mean > least);
+    if let Some((node, share)) = highest(NodeFact::Throttled, 0.02) {
+        let percent = fixed(share * 100.0, 0);
+        return Some(format!("A quota of CPU time stops {node} for {percent} % of the time."));
+    }
+    if let Some((node, cpus)) = highest(NodeFact::CpusStolen, 0.1) {
+        return Some(format!(
+            "The hypervisor of {node} gives {} CPUs to other machines.",
+            fixed(cpus, 1)
+        ));
+    }
+    let (node, waiting) = highest(NodeFact::WorkersWaiting, 0.1)?;
+    Some(format!("Workers of {node} wait for a core: {} of them on average.", fixed(waiting, 1)))
+}
+
+fn slow_part(evidence: &Evidence<'_>) -> Option<String> {
+    let situation = evidence.situation;
+    let parts = situation.ports.iter().zip(&situation.names);
+    let mut slow = parts.filter_map(|(port, name)| Some((name, port.slow_parts.first()?)));
+    slow.next().map(|(name, part)| format!("{name} has {part}."))
+}
