@@ -72,6 +72,9 @@ fn usual(change: Change) -> Effect {
     match change {
         OtherDirection | OneFlow | LoopAtInitiator | LoopAtTarget | HalfTheLoad
         | TenthOfTheLoad | OnePacket => Anything,
+        // Payload takes the other direction then, and other parts of the adapters.
+        WriteForRead => Anything,
+        HalfTheReads => NotHalved,
         _ => NotFaster,
     }
 }
@@ -91,10 +94,13 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         id: "bytes_in_flight",
         weight: |evidence| known(evidence.case.ping_pong, Weight::Against, Weight::Open),
-        effect: |_, change| match change {
+        effect: |evidence, change| match change {
             TwiceTheDepth => Faster,
             HalfTheDepth => Halved,
-            HalfTheSize | SmallerMtu => Same,
+            // Of few messages the last bytes come sooner where they are smaller: it may help.
+            HalfTheSize if messages_in_flight(evidence) < 8 => Anything,
+            HalfTheSize | SmallerMtu => NearlySame,
+            WriteForRead => NotFaster,
             _ => usual(change),
         },
         proof: &[TwiceTheDepth],
@@ -123,11 +129,13 @@ pub const CAUSES: &[Cause] = &[
             MoreReads | WriteForRead | MoreQps => Faster,
             HalfTheReads => Halved,
             HalfTheSize | FewerQps => Slower,
-            SmallerMtu => Same,
+            SmallerMtu => NearlySame,
             HalfTheDepth => Anything,
             _ => usual(change),
         },
         proof: &[MoreReads, HalfTheReads, WriteForRead],
+        // A limit of each QP that WRITEs do not have, or that follows their number, is that of READs.
+        covers: &["qp_packets", "qp_messages", "qp_window"],
         sentence: |evidence| {
             format!(
                 "READs outstanding limit {}: each QP waits for {} of them at a time.",
@@ -146,9 +154,9 @@ pub const CAUSES: &[Cause] = &[
         effect: |evidence, change| match change {
             MoreQps => Faster,
             FewerQps => Slower,
-            SmallerMtu => Slower,
+            SmallerMtu => by_packets(evidence),
             HalfTheSize if !is_many_packets(evidence) => Slower,
-            HalfTheSize | LargerMtu | NextPowerOfTwo | WriteForRead => Anything,
+            HalfTheSize | LargerMtu | NextPowerOfTwo => Anything,
             _ => usual(change),
         },
         proof: &[MoreQps],
@@ -167,7 +175,7 @@ pub const CAUSES: &[Cause] = &[
         effect: |_, change| match change {
             MoreQps => Faster,
             FewerQps | HalfTheSize => Slower,
-            SmallerMtu => Same,
+            SmallerMtu => NearlySame,
             NextPowerOfTwo => Anything,
             _ => usual(change),
         },
@@ -187,7 +195,7 @@ pub const CAUSES: &[Cause] = &[
         effect: |_, change| match change {
             MoreQps => Faster,
             FewerQps => Slower,
-            HalfTheSize | SmallerMtu => Same,
+            HalfTheSize | SmallerMtu => NearlySame,
             _ => usual(change),
         },
         proof: &[MoreQps],
@@ -204,7 +212,7 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         id: "packets",
         effect: |evidence, change| match change {
-            SmallerMtu => Halved,
+            SmallerMtu => by_packets(evidence),
             LargerMtu => Faster,
             HalfTheSize if !is_many_packets(evidence) => Halved,
             HalfTheSize | NextPowerOfTwo | HalfTheDepth => Anything,
@@ -237,7 +245,7 @@ pub const CAUSES: &[Cause] = &[
             LighterPosting | MoreWorkers => Faster,
             NoCheck | NoLocks | OwnCqs | WriteForSend => Anything,
             HalfTheSize => Slower,
-            SmallerMtu => Same,
+            SmallerMtu => NearlySame,
             HalfTheDepth => Anything,
             _ => usual(change),
         },
@@ -610,7 +618,7 @@ pub const CAUSES: &[Cause] = &[
 
 fn bits(change: Change) -> Effect {
     match change {
-        HalfTheSize | SmallerMtu => Same,
+        HalfTheSize | SmallerMtu => NearlySame,
         HalfTheDepth | LargerMtu | NextPowerOfTwo => Anything,
         _ => usual(change),
     }
@@ -663,6 +671,22 @@ fn is_many_packets(evidence: &Evidence<'_>) -> bool {
     evidence.flow().is_some_and(|flow| flow.size_bytes / 2 >= evidence.situation.mtu_bytes(flow))
 }
 
+/// What packets of half the size do to a case whose packets are counted.
+fn by_packets(evidence: &Evidence<'_>) -> Effect {
+    let Some(flow) = evidence.flow() else { return Anything };
+    let mtu = evidence.situation.mtu_bytes(flow).max(2);
+    let [now, then] = [mtu, mtu / 2].map(|mtu| flow.size_bytes.div_ceil(mtu).max(1));
+    match f64::from(then) / f64::from(now) {
+        1.8.. => Halved,
+        1.3.. => Slower,
+        _ => Anything,
+    }
+}
+
+fn messages_in_flight(evidence: &Evidence<'_>) -> u64 {
+    evidence.flow().map_or(0, |flow| u64::from(flow.qps) * u64::from(flow.tx_depth))
+}
+
 fn reads(evidence: &Evidence<'_>) -> Option<u32> {
     let flow = evidence.flow()?;
     flow.max_rd_atomic
@@ -681,7 +705,7 @@ fn packets_per_s(evidence: &Evidence<'_>) -> Option<f64> {
 /// What a flow keeps in flight, such as `16 READs of 64 KiB`.
 fn in_flight(evidence: &Evidence<'_>) -> String {
     let Some(flow) = evidence.flow() else { return String::new() };
-    let messages = u64::from(flow.tx_depth) * u64::from(flow.qps);
+    let messages = messages_in_flight(evidence);
     let noun = if messages == 1 { "message" } else { "messages" };
     format!("{messages} {noun} of {}", flow.sizes_text())
 }

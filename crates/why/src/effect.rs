@@ -9,9 +9,13 @@ pub enum Effect {
     /// The same, or slower.
     NotFaster,
     Same,
+    /// The same but for headers and ACKs: messages or packets of half the size have twice as many.
+    NearlySame,
     Slower,
     /// Half as fast, as what is limited by a count of what the change halves.
     Halved,
+    /// Not that: it is limited by something else, though it may come near.
+    NotHalved,
     /// As many packets of a million are lost as before.
     LossesStay,
     /// Hardly any are lost.
@@ -23,8 +27,14 @@ pub enum Effect {
 /// A speed that is no more than this much higher is not faster, and so on.
 const MARGIN: f64 = 0.12;
 
+/// What is left where only headers and ACKs are more, at least.
+const NEARLY: f64 = 0.75;
+
 /// What a mean that is half as high may be.
 const HALF: (f64, f64) = (0.38, 0.65);
+
+/// What no mean of half may be.
+const ABOVE_HALF: f64 = 0.6;
 
 /// A chance below which what was seen is no chance.
 const CHANCE: f64 = 0.01;
@@ -66,8 +76,12 @@ impl Effect {
         match (self, other) {
             (Anything, _) | (_, Anything) => true,
             (one, two) if one == two => true,
-            (NotFaster, Same | Slower | Halved) | (Same | Slower | Halved, NotFaster) => true,
+            (NotFaster, Same | NearlySame | Slower | Halved) => true,
+            (Same | NearlySame | Slower | Halved, NotFaster) => true,
+            (NearlySame, Same | Slower) | (Same | Slower, NearlySame) => true,
             (Slower, Halved) | (Halved, Slower) => true,
+            (NotHalved, _) => other != Halved,
+            (_, NotHalved) => self != Halved,
             (one, two) => one.is_of_losses() != two.is_of_losses(),
         }
     }
@@ -96,8 +110,10 @@ impl Effect {
             Effect::Faster => known(is_faster, is_not_faster),
             Effect::NotFaster => known(is_not_faster, is_faster),
             Effect::Same => known(is_not_faster && is_not_slower, is_faster || is_slower),
+            Effect::NearlySame => known(is_not_faster && low > NEARLY, is_faster || high < NEARLY),
             Effect::Slower => known(is_slower, is_not_slower),
             Effect::Halved => known(low > HALF.0 && high < HALF.1, low > HALF.1 || high < HALF.0),
+            Effect::NotHalved => known(low > HALF.1, high < ABOVE_HALF),
             Effect::LossesStay | Effect::LossesGo | Effect::Anything => None,
         }
     }
@@ -121,8 +137,10 @@ impl Effect {
             Effect::Faster => "faster",
             Effect::NotFaster => "not faster",
             Effect::Same => "the same",
+            Effect::NearlySame => "nearly the same",
             Effect::Slower => "slower",
             Effect::Halved => "half as fast",
+            Effect::NotHalved => "more than half as fast",
             Effect::LossesStay => "as many losses",
             Effect::LossesGo => "no losses",
             Effect::Anything => "",
@@ -141,14 +159,16 @@ mod tests {
     #[test]
     fn a_result_shows_an_effect_contradicts_it_or_leaves_it_open() {
         use Effect::*;
+        let (yes, no) = (Some(true), Some(false));
         for (low, ratio, high, expected) in [
-            (1.8, 2.0, 2.1, [Some(true), Some(false), Some(false), Some(false), Some(false)]),
-            (0.98, 1.0, 1.03, [Some(false), Some(true), Some(true), Some(false), Some(false)]),
-            (0.48, 0.5, 0.53, [Some(false), Some(true), Some(false), Some(true), Some(true)]),
-            (0.2, 0.25, 0.3, [Some(false), Some(true), Some(false), Some(true), Some(false)]),
-            (0.8, 1.1, 1.6, [None, None, None, None, Some(false)]),
+            (1.8, 2.0, 2.1, [yes, no, no, no, no, no]),
+            (0.98, 1.0, 1.03, [no, yes, yes, yes, no, no]),
+            (0.8, 0.83, 0.86, [no, yes, no, yes, yes, no]),
+            (0.48, 0.5, 0.53, [no, yes, no, no, yes, yes]),
+            (0.2, 0.25, 0.3, [no, yes, no, no, yes, no]),
+            (0.8, 1.1, 1.6, [None, None, None, None, None, no]),
         ] {
-            let held = [Faster, NotFaster, Same, Slower, Halved]
+            let held = [Faster, NotFaster, Same, NearlySame, Slower, Halved]
                 .map(|effect| effect.holds(&outcome(low, ratio, high)));
             assert_eq!(held, expected, "{ratio}");
         }
@@ -180,6 +200,11 @@ mod tests {
     fn effects_fit_where_one_result_can_show_both() {
         use Effect::*;
         assert!(NotFaster.fits(Halved) && Faster.fits(Anything) && LossesGo.fits(Faster));
-        assert!(!Faster.fits(NotFaster) && !Same.fits(Halved) && !LossesGo.fits(LossesStay));
+        assert!(
+            !Faster.fits(NotFaster)
+                && !NotHalved.fits(Halved)
+                && !Same.fits(Halved)
+                && !LossesGo.fits(LossesStay)
+        );
     }
 }

@@ -81,9 +81,14 @@ impl World {
     /// Lets the devices work on what there is at this moment, or, if there is nothing, lets time pass until there is. Whether
     /// anything was or will be to do.
     pub fn step(&self) -> bool {
+        self.step_until(u64::MAX)
+    }
+
+    /// As [`World::step`], but time passes until `end_ns` at most.
+    pub fn step_until(&self, end_ns: u64) -> bool {
         let mut devices = self.devices.lock();
         let worked = self.work(&mut devices);
-        let next_ns = self.next_ns(&devices);
+        let next_ns = self.next_ns(&devices).min(end_ns);
         if !worked && next_ns != u64::MAX {
             self.fabric.advance_to(next_ns);
         }
