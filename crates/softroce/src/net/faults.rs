@@ -2,14 +2,15 @@
 //! With `peer=ADDRESS` they are of packets to and from that address alone. `lose=ack#3` loses the third acknowledgement,
 //! `blackhole=2s+500ms` all packets for a time, and with `down=2s+500ms` the port is down for that time. `mark=1%` marks packets
 //! as a congested switch does, and `mark=100us` those that wait longer than that for the link's rate; `queue=1ms` loses those that
-//! would wait longer than that. `pps=1M`, `qp_cache=64:2us`, `pause=20%/1ms`, `paths=4~30us` and `slow_path=1/4:200M` are
-//! [limits](super::limits).
+//! would wait longer than that. `pps=1M`, `qp_rate=200K`, `unaligned=3us`, `qp_cache=64:2us`, `pause=20%/1ms`, `paths=4~30us` and
+//! `slow_path=1/4:200M` are [limits](super::limits). With `qp_window=65536` a QP has no more bytes unacknowledged.
 //!
 //! A name applies to both directions, or with `tx.` or `rx.` before it to one. What is the network's applies without a
 //! prefix to sending only: a packet between two such devices passes both directions, and would be delayed twice.
 
 use std::fmt;
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use super::limits::Limits;
@@ -26,10 +27,13 @@ pub struct Faults {
     pub peer: Option<IpAddr>,
     /// When the port is down, for all peers.
     pub down: Option<Period>,
+    /// The most bytes of a QP that are not acknowledged, to any peer: each packet counts as a full one, and one may always be sent.
+    pub qp_window_bytes: Option<u32>,
 }
 
 /// Names that without a prefix apply to sending only.
-const OF_SENDING: [&str; 6] = ["delay", "rate", "queue", "pause", "paths", "slow_path"];
+const OF_SENDING: [&str; 8] =
+    ["delay", "rate", "queue", "qp_rate", "unaligned", "pause", "paths", "slow_path"];
 
 /// The most packets that [`Direction::lose`] names.
 pub const MOST_NAMED: usize = 4;
@@ -137,11 +141,12 @@ impl FromStr for Faults {
 }
 
 impl Faults {
-    /// The names of faults; all but the first three also apply to one direction.
-    pub const NAMES: [&str; 18] = [
+    /// The names of faults; all but the first four also apply to one direction.
+    pub const NAMES: [&str; 21] = [
         "seed",
         "peer",
         "down",
+        "qp_window",
         "drop",
         "duplicate",
         "reorder",
@@ -153,6 +158,8 @@ impl Faults {
         "lose",
         "blackhole",
         "pps",
+        "qp_rate",
+        "unaligned",
         "qp_cache",
         "pause",
         "paths",
@@ -172,6 +179,12 @@ impl Faults {
         }
         if name == "down" {
             self.down = Some(period(part, value)?);
+            return Ok(());
+        }
+        if name == "qp_window" {
+            let most_bytes = value.parse::<NonZeroU32>();
+            let bytes = most_bytes.map_err(|_| FaultsError::new(part, remedy::QP_WINDOW))?;
+            self.qp_window_bytes = Some(bytes.get());
             return Ok(());
         }
         let (prefix, kind) = name.split_once('.').unwrap_or(("", name));
@@ -235,6 +248,9 @@ impl fmt::Display for Faults {
         }
         if let Some(down) = self.down {
             write!(to, ",down={down}")?;
+        }
+        if let Some(bytes) = self.qp_window_bytes {
+            write!(to, ",qp_window={bytes}")?;
         }
         match self.peer {
             Some(peer) => write!(to, ",peer={peer}"),
@@ -410,7 +426,7 @@ pub fn rate_text(rate: f64) -> String {
 pub enum FaultsError {
     /// A name that is none of [`Faults::NAMES`].
     #[error(
-        "`{part}` is not a fault: faults are {}; all but the first three also for one direction, as in `tx.drop=5%` or \
+        "`{part}` is not a fault: faults are {}; all but the first four also for one direction, as in `tx.drop=5%` or \
          `rx.drop=5%`",
         Faults::NAMES.join(", ")
     )]
@@ -450,6 +466,8 @@ pub mod remedy {
     pub const RATE: &str =
         "is not a rate: give bits a second above 0, as in `rate=10G` or `rate=250M`";
     pub const SEED: &str = "is not a seed: give a whole number from 0 to 2^64 - 1";
+    pub const QP_WINDOW: &str = "is not a window: give the most bytes of a QP that are not acknowledged, from 1 to 4294967295, as in \
+     `qp_window=65536`";
     pub const PEER: &str =
         "is not an address: give the IP address of the other device, as in `peer=10.0.0.7`";
 }
@@ -555,9 +573,9 @@ mod tests {
         for (text, remedy) in [
             ("drop=5%,dorp=1%", "drop, duplicate"),
             ("zx.drop=1%", "tx.drop"),
-            ("tx.seed=1", "all but the first three"),
-            ("rx.peer=::1", "seed, peer, down, drop"),
-            ("tx.down=1s+1s", "all but the first three"),
+            ("tx.seed=1", "all but the first four"),
+            ("rx.peer=::1", "seed, peer, down, qp_window, drop"),
+            ("tx.down=1s+1s", "all but the first four"),
             ("down=1s", "2s+500ms"),
             ("blackhole=1s+soon", "2s+500ms"),
             ("drop=1%/0", "drop=1%/8"),
@@ -585,6 +603,11 @@ mod tests {
             ("rate=fast", "rate=10G"),
             ("seed=1.5", "whole number"),
             ("tx.pps=0", "pps=1M"),
+            ("qp_rate=0", "qp_rate=200K"),
+            ("qp_rate=1G:bytes", "qp_rate=1G:bits"),
+            ("unaligned=3", "unit"),
+            ("qp_window=0", "qp_window=65536"),
+            ("tx.qp_window=64", "all but the first four"),
             ("qp_cache=64", "qp_cache=64:2us"),
             ("qp_cache=0:2us", "from 1 to 65536"),
             ("rx.qp_cache=65537:2us", "from 1 to 65536"),
@@ -697,10 +720,11 @@ mod tests {
             same: bool,
             peer: Option<IpAddr>,
             down in periods(),
+            qp_window_bytes in prop::option::of(1..u32::MAX),
         ) {
             let receive = if same { transmit } else { other };
             let peer = peer.map(|it| it.to_canonical());
-            let faults = Faults { seed, transmit, receive, peer, down };
+            let faults = Faults { seed, transmit, receive, peer, down, qp_window_bytes };
             prop_assert_eq!(faults.to_string().parse(), Ok(faults));
         }
 

@@ -1,14 +1,14 @@
 //! A faulty link: decides for each packet what happens to it and when it leaves the link. It knows bytes and time but
 //! no socket, so both directions use it, and tests control its time.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use super::common::FaultCounts;
 use super::faults;
 use super::faults::{Direction, MOST_NAMED, burst_begins};
-use super::limits::{Limits, QpCache};
+use super::limits::{ALIGNED_BYTES, Limits, QpCache, QpRate};
 use super::sockets::mark;
-use crate::wire::{Bth, CONGESTION_BYTE};
+use crate::wire::{Bth, CONGESTION_BYTE, Packet, Place};
 
 /// The most packets that may overtake a reordered one.
 const MOST_BEHIND: u8 = 4;
@@ -16,6 +16,8 @@ const MOST_BEHIND: u8 = 4;
 const REORDER_PATIENCE_NS: u64 = 1_000_000;
 /// The most packets on a link; it drops more.
 const MOST_WAITING: usize = 1 << 16;
+/// The most QPs whose turns are kept: those whose packets have left are forgotten when there are more.
+const MOST_QPS: usize = 1 << 16;
 
 /// A packet on the link, with its context for the receiving end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +71,25 @@ pub struct Impairment<C> {
     last_departure_ps: u128,
     /// Until when the last packet was delayed: those that are on no slow path stay in order, but for their detours.
     last_due_ns: u64,
-    /// The same two times of the slow path, which comes behind the device.
-    slow_departure_ps: u128,
-    slow_due_ns: u64,
+    /// The slow path, which comes behind the device.
+    slow: Lane,
+    /// Each QP behind the device, where QPs have a rate.
+    qps: HashMap<u32, Lane>,
+}
+
+/// What some packets pass behind the device, one after the other; others overtake them meanwhile.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    departure_ps: u128,
+    due_ns: u64,
+}
+
+impl Lane {
+    /// Has a packet pass that comes at `at_ps` and takes so long; when it has passed.
+    fn pass(&mut self, at_ps: u128, takes_ps: u128) -> u128 {
+        self.departure_ps = self.departure_ps.max(at_ps).saturating_add(takes_ps);
+        self.departure_ps
+    }
 }
 
 struct Reordered<C> {
@@ -105,8 +123,8 @@ impl<C: Clone> Impairment<C> {
             waiting: VecDeque::new(),
             last_departure_ps: 0,
             last_due_ns: 0,
-            slow_departure_ps: 0,
-            slow_due_ns: 0,
+            slow: Lane::default(),
+            qps: HashMap::new(),
         })
     }
 
@@ -264,7 +282,7 @@ impl<C: Clone> Impairment<C> {
         let Some(cache) = &mut self.qp_cache else {
             return 0;
         };
-        if cache.has(bytes.first_chunk().map_or(0, Bth::destination_qpn_of)) {
+        if cache.has(qpn_of(bytes)) {
             return 0;
         }
         counts.context_misses.add(1);
@@ -274,7 +292,7 @@ impl<C: Clone> Impairment<C> {
     /// Whether a packet waits longer than this, if it is limited, for those before it to have their time at the link's rate
     /// and other limits.
     fn waits_longer_than(&self, now_ns: u64, is_slow: bool, longest_ns: Option<u64>) -> bool {
-        let slow_ps = if is_slow { self.slow_departure_ps } else { 0 };
+        let slow_ps = if is_slow { self.slow.departure_ps } else { 0 };
         let free_ps = self.last_departure_ps.max(slow_ps);
         let waits_ps = free_ps.saturating_sub(u128::from(now_ns) * 1000);
         longest_ns.is_some_and(|ns| waits_ps > u128::from(ns) * 1000)
@@ -306,17 +324,27 @@ impl<C: Clone> Impairment<C> {
         let link_ps = rate_bits_per_s.map_or(0, |rate| takes_ps(bits, rate));
         let engine_ps = limits.packets_per_s.map_or(0, |rate| takes_ps(1, rate));
         let context_ps = u128::from(fate.context_ns) * 1000;
-        let busy_ps = link_ps.max(engine_ps).saturating_add(context_ps);
+        let unaligned_ns = limits.unaligned_ns.filter(|_| ends_unaligned(&packet.bytes));
+        let unaligned_ps = u128::from(unaligned_ns.unwrap_or(0)) * 1000;
+        let busy_ps = link_ps.max(engine_ps).saturating_add(context_ps + unaligned_ps);
         self.last_departure_ps = self.start_ps(now_ns, counts).saturating_add(busy_ps);
-        let (departure_ps, last_due_ns) = match limits.slow_path.filter(|_| is_slow) {
-            None => (self.last_departure_ps, &mut self.last_due_ns),
-            Some(path) => {
-                let free_ps = self.slow_departure_ps.max(self.last_departure_ps);
-                self.slow_departure_ps =
-                    free_ps.saturating_add(takes_ps(bits, path.rate_bits_per_s));
-                (self.slow_departure_ps, &mut self.slow_due_ns)
+        let (mut departure_ps, mut last_due_ns) = (self.last_departure_ps, &mut self.last_due_ns);
+        if let Some(rate) = limits.qp_rate {
+            if self.qps.len() >= MOST_QPS {
+                self.qps.retain(|_, lane| lane.due_ns > now_ns);
             }
-        };
+            let lane = self.qps.entry(qpn_of(&packet.bytes)).or_default();
+            let of_qp_ps = match rate {
+                QpRate::PacketsPerS(per_s) => takes_ps(1, per_s),
+                QpRate::BitsPerS(per_s) => takes_ps(bits, per_s),
+            };
+            departure_ps = lane.pass(departure_ps, of_qp_ps);
+            last_due_ns = &mut lane.due_ns;
+        }
+        if let Some(path) = limits.slow_path.filter(|_| is_slow) {
+            departure_ps = self.slow.pass(departure_ps, takes_ps(bits, path.rate_bits_per_s));
+            last_due_ns = &mut self.slow.due_ns;
+        }
         let departure_ns = u64::try_from(departure_ps.div_ceil(1000)).unwrap_or(u64::MAX);
         // The shortest delay is the delay without the jitter.
         let shortest_ns = delay_ns - jitter_ns;
@@ -326,6 +354,19 @@ impl<C: Clone> Impairment<C> {
         let place = self.waiting.partition_point(|(earlier_ns, _)| *earlier_ns <= arrives_ns);
         self.waiting.insert(place, (arrives_ns, packet));
     }
+}
+
+/// The QP that a packet is for, which at the sending device stands for its own one.
+fn qpn_of(bytes: &[u8]) -> u32 {
+    bytes.first_chunk().map_or(0, Bth::destination_qpn_of)
+}
+
+/// Whether a packet ends a message whose length is no multiple of [`ALIGNED_BYTES`], as each MTU is.
+fn ends_unaligned(bytes: &[u8]) -> bool {
+    Packet::parse(bytes).is_ok_and(|packet| {
+        let ends = matches!(packet.opcode.place(), Place::Last | Place::Only);
+        ends && !packet.payload.len().is_multiple_of(ALIGNED_BYTES)
+    })
 }
 
 /// How long so many bits or packets take, in picoseconds.
@@ -621,6 +662,35 @@ mod tests {
             assert_eq!(link.leave(due_ns, &counts).map(|it| number(&it)), Some(at));
         }
         assert_eq!((link.next_due_ns(), counts.overflowed.get()), (None, 1));
+    }
+
+    fn of_qp(number: u32, qpn: u16) -> Transit<()> {
+        let mut to_qp = packet(number);
+        to_qp.bytes[6..8].copy_from_slice(&qpn.to_be_bytes());
+        to_qp
+    }
+
+    #[test]
+    fn qps_have_their_rate_each_and_overtake_each_other() {
+        // 128 bytes with their headers take 1.024 µs of the device, and 4 µs of the QP: from 1.024 to 5.024 µs, to 9.024 µs, and
+        // the other from 3.072 µs.
+        let mut link = link("rate=1G,qp_rate=250K,queue=1ms");
+        let counts = FaultCounts::default();
+        for (number, qpn) in (0..).zip([1, 1, 2]) {
+            enter(&mut link, 0, of_qp(number, qpn), &counts);
+        }
+        for (due_ns, at) in [(5_024, 0), (7_072, 2), (9_024, 1)] {
+            assert_eq!(link.next_due_ns(), Some(due_ns));
+            assert_eq!(link.leave(due_ns, &counts).map(|it| number(&it)), Some(at));
+        }
+        // Those that have sent long ago are forgotten.
+        for qpn in 0..=u16::MAX {
+            enter(&mut link, 20_000 * u64::from(qpn), of_qp(0, qpn), &counts);
+            while link.leave(20_000 * u64::from(qpn), &counts).is_some() {}
+        }
+        link.qps.insert(1 << 20, Lane::default());
+        enter(&mut link, u64::MAX / 2, of_qp(0, 7), &counts);
+        assert_eq!((link.qps.len(), counts.overflowed.get()), (1, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Limits of a direction, as adapters and networks have them, and their text: `pps=1M,qp_cache=64:2us,pause=20%/1ms`.
+//! Limits of a direction, as adapters and networks have them, and their text: `pps=1M,qp_rate=200K,pause=20%/1ms`.
 //! [`Impairment`](super::impairment::Impairment) has packets wait for them.
 
 use std::collections::{HashMap, VecDeque};
@@ -10,12 +10,25 @@ use super::faults::{FaultsError, probability, rate_bits_per_s, rate_text, time_n
 pub struct Limits {
     /// Packets a second, whatever their size.
     pub packets_per_s: Option<f64>,
+    pub qp_rate: Option<QpRate>,
+    /// How much longer a message occupies the device whose length is no multiple of [`ALIGNED_BYTES`].
+    pub unaligned_ns: Option<u64>,
     pub qp_contexts: Option<QpContexts>,
     pub pause: Option<Pause>,
     /// Only without `slow_path`.
     pub paths: Option<Paths>,
     pub slow_path: Option<SlowPath>,
 }
+
+/// What one QP can do, however little the others do: they have the device meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QpRate {
+    PacketsPerS(f64),
+    BitsPerS(f64),
+}
+
+/// Lengths of messages that cost nothing more: a cache line's.
+pub const ALIGNED_BYTES: usize = 64;
 
 /// A cache of QP contexts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +73,8 @@ impl Limits {
             "pps" => {
                 self.packets_per_s = some(part, rate_bits_per_s(part, value).ok(), remedy::PPS)?;
             }
+            "qp_rate" => self.qp_rate = some(part, QpRate::from_text(value), remedy::QP_RATE)?,
+            "unaligned" => self.unaligned_ns = Some(time_ns(part, value)?),
             "qp_cache" => {
                 self.qp_contexts = some(part, QpContexts::from_text(value), remedy::QP_CACHE)?;
             }
@@ -79,6 +94,10 @@ impl Limits {
     /// Each limit with its value's text.
     pub(super) fn parts(&self) -> Vec<(&'static str, String)> {
         let pps = self.packets_per_s.map(rate_text);
+        let qp_rate = self.qp_rate.map(|rate| match rate {
+            QpRate::PacketsPerS(per_s) => rate_text(per_s),
+            QpRate::BitsPerS(per_s) => format!("{}:bits", rate_text(per_s)),
+        });
         let qp_contexts =
             self.qp_contexts.map(|cache| format!("{}:{}", cache.most, time_text(cache.miss_ns)));
         let pause =
@@ -90,6 +109,8 @@ impl Limits {
         });
         [
             ("pps", pps),
+            ("qp_rate", qp_rate),
+            ("unaligned", self.unaligned_ns.map(time_text)),
             ("qp_cache", qp_contexts),
             ("pause", pause),
             ("paths", paths),
@@ -104,6 +125,14 @@ impl Limits {
 /// What was read; an error where nothing was.
 fn some<T>(part: &str, read: Option<T>, remedy: &'static str) -> Result<Option<T>, FaultsError> {
     if read.is_some() { Ok(read) } else { Err(FaultsError::new(part, remedy)) }
+}
+
+impl QpRate {
+    fn from_text(text: &str) -> Option<QpRate> {
+        let of_bits = text.strip_suffix(":bits");
+        let per_s = rate_bits_per_s(text, of_bits.unwrap_or(text)).ok()?;
+        Some(if of_bits.is_some() { QpRate::BitsPerS(per_s) } else { QpRate::PacketsPerS(per_s) })
+    }
 }
 
 impl QpContexts {
@@ -210,6 +239,8 @@ impl QpCache {
 /// How to write what is wrong.
 mod remedy {
     pub const PPS: &str = "is not a rate of packets: give packets a second above 0, as in `pps=1M`";
+    pub const QP_RATE: &str = "is not a rate of a QP: give packets a second above 0, as in `qp_rate=200K`, or bits a second, as in \
+     `qp_rate=1G:bits`";
     pub const QP_CACHE: &str = "is not a cache of QP contexts: give how many it holds, from 1 to 65536, and how long a packet \
      waits for a missing one, as in `qp_cache=64:2us`";
     pub const PAUSE: &str = "is not a pause: give its share of each period, less than 100%, and the period, as in \
@@ -246,10 +277,15 @@ pub mod tests {
             sprayed.prop_map(|paths| (Some(paths), None)),
             slow_paths.prop_map(|slow_path| (None, Some(slow_path))),
         ];
-        let some =
-            (prop::option::of(rates()), prop::option::of(caches), prop::option::of(pauses), ways);
-        some.prop_map(|(packets_per_s, qp_contexts, pause, (paths, slow_path))| Limits {
-            packets_per_s,
+        let qp_rates =
+            prop_oneof![rates().prop_map(QpRate::PacketsPerS), rates().prop_map(QpRate::BitsPerS)];
+        let of_qps = (prop::option::of(qp_rates), prop::option::of(caches));
+        let engines = (prop::option::of(rates()), prop::option::of(any::<u64>()));
+        let some = (engines, of_qps, prop::option::of(pauses), ways);
+        some.prop_map(|(of_device, (qp_rate, qp_contexts), pause, (paths, slow_path))| Limits {
+            packets_per_s: of_device.0,
+            qp_rate,
+            unaligned_ns: of_device.1,
             qp_contexts,
             pause,
             paths,
@@ -259,7 +295,7 @@ pub mod tests {
 
     #[test]
     fn engines_and_caches_are_of_both_directions_and_the_network_is_of_the_sending_one() {
-        let text = "pps=1M,qp_cache=64:2us,pause=20%/1ms,rx.pause=5%/100us,rx.paths=4~30us,slow_path=1/4:200M";
+        let text = "pps=1M,qp_rate=1G:bits,rx.qp_rate=200K,unaligned=3us,qp_cache=64:2us,pause=20%/1ms,rx.pause=5%/100us,rx.paths=4~30us,slow_path=1/4:200M";
         let faults: Faults = text.parse().unwrap();
         let both = Limits {
             packets_per_s: Some(1e6),
@@ -268,18 +304,21 @@ pub mod tests {
         };
         let slow_path = SlowPath { remainder: 1, paths: 4, rate_bits_per_s: 2e8 };
         let transmit = Limits {
+            qp_rate: Some(QpRate::BitsPerS(1e9)),
+            unaligned_ns: Some(3_000),
             pause: Some(Pause { share: 0.2, period_ns: 1_000_000 }),
             slow_path: Some(slow_path),
             ..both
         };
         let receive = Limits {
+            qp_rate: Some(QpRate::PacketsPerS(2e5)),
             pause: Some(Pause { share: 0.05, period_ns: 100_000 }),
             paths: Some(Paths { count: 4, spread_ns: 30_000 }),
             ..both
         };
         assert_eq!((faults.transmit.limits, faults.receive.limits), (transmit, receive));
-        let shown = "seed=0,pps=1M,qp_cache=64:2us,tx.pause=0.2/1ms,tx.slow_path=1/4:200M,rx.pause=0.05/100us,\
-                    rx.paths=4~30us";
+        let shown = "seed=0,pps=1M,tx.qp_rate=1G:bits,tx.unaligned=3us,qp_cache=64:2us,tx.pause=0.2/1ms,\
+                    tx.slow_path=1/4:200M,rx.qp_rate=200K,rx.pause=0.05/100us,rx.paths=4~30us";
         assert_eq!(faults.to_string(), shown);
     }
 

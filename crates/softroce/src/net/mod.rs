@@ -32,7 +32,7 @@ pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Ta
 pub use fabric::{Datagram, Fabric};
 pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
 pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
-pub use limits::{Limits, Paths, Pause, QpContexts, SlowPath};
+pub use limits::{Limits, Paths, Pause, QpContexts, QpRate, SlowPath};
 pub use receiver::{Arrival, Claim, Receiver, Requests, hand_on};
 pub use sockets::{
     SENDING_SOCKETS, Wakeup, Watched, block_signals, ecn_capable, known_hop_limit, let_go, now_ns,
@@ -55,6 +55,10 @@ pub struct Port {
     pub requests: Option<Requests>,
     /// Of all that the device draws; `None` where strangers must not guess it.
     pub seed: Option<u64>,
+    /// The most bytes of a QP that are not acknowledged: [`Faults::qp_window_bytes`].
+    pub qp_window_bytes: Option<u32>,
+    /// Whether flows are to have different source ports on loopback too, for a slow path.
+    pub has_slow_path: bool,
 }
 
 impl Port {
@@ -152,6 +156,8 @@ fn port(
         receiver: receiver(taken.socket, faults.receive),
         requests: (taken.requests).map(|socket| Requests::new(receiver(socket, unnamed))),
         seed: None,
+        qp_window_bytes: faults.qp_window_bytes,
+        has_slow_path: faults.transmit.limits.slow_path.is_some(),
         common,
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Core {
     /// Where processes share the address, the requests of connection managers, and their socket.
     pub(crate) requests: Option<(Lock<Requests>, RawFd)>,
     receive_buffer_bytes: usize,
+    pub(crate) qp_window_bytes: Option<u32>,
+    has_slow_path: bool,
     pub(crate) net_counters: Arc<net::Counters>,
     pub(crate) tap: Arc<net::Tap>,
     pub(crate) inbound: Lock<Inbound>,
@@ -110,6 +112,8 @@ impl Core {
                 (Lock::new(requests), fd)
             }),
             receive_buffer_bytes: port.receive_buffer_bytes,
+            qp_window_bytes: port.qp_window_bytes,
+            has_slow_path: port.has_slow_path,
             net_counters: common.counters,
             tap: common.tap,
             inbound: Lock::new(Inbound {
@@ -236,7 +240,7 @@ impl Core {
         traffic_class: u8,
         hop_limit: u8,
     ) -> Flow {
-        let entropy = entropy(destination, flow_label, qpns);
+        let entropy = entropy(destination, flow_label, qpns, self.has_slow_path);
         self.transmitter.flow(destination, entropy, traffic_class, hop_limit).to_process_of(qpns[1])
     }
 

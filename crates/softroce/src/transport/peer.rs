@@ -184,11 +184,11 @@ impl Peer {
 }
 
 /// What selects the source port of packets to an address: the flow label, or a hash of both QPNs that is the same for both
-/// directions. On loopback there are no paths to spread over: all packets have one port, and those of several QPs can leave
-/// together.
-pub(crate) fn entropy(to: IpAddr, flow_label: u32, qpns: [u32; 2]) -> u32 {
+/// directions. On loopback there are no paths to spread over, unless there is a slow one on purpose: else all packets have one
+/// port, and those of several QPs can leave together.
+pub(crate) fn entropy(to: IpAddr, flow_label: u32, qpns: [u32; 2], has_slow_path: bool) -> u32 {
     match flow_label {
-        0 if to.is_loopback() => 0,
+        0 if to.is_loopback() && !has_slow_path => 0,
         0 => (qpns[0] ^ qpns[1]).wrapping_mul(0x9e37_79b1),
         label => label,
     }

@@ -135,6 +135,9 @@ impl Requester {
                 if work.core.waits_for_room(work.qp) || turn.is_at_rate && turn.is_over() {
                     return;
                 }
+                if self.is_window_full(work, turn.path.mtu_bytes, 0) {
+                    return;
+                }
                 if work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0)) {
                     turn.charge();
                     self.wait_in_line(work);
@@ -161,6 +164,16 @@ impl Requester {
                 self.complete_head(work.qp);
             }
         }
+    }
+
+    /// Whether the QP's own window, if it has one, is full after so many packets more: then it waits for an acknowledgement.
+    fn is_window_full(&self, work: QpWork<'_>, mtu_bytes: u32, more: u32) -> bool {
+        let is_reliable = work.qp.kind == Kind::Rc;
+        work.core.qp_window_bytes.filter(|_| is_reliable).is_some_and(|most_bytes| {
+            let most_packets = (most_bytes / mtu_bytes.max(1)).max(1);
+            let in_flight = self.position().distance_from(self.unacked).max(0).cast_unsigned();
+            in_flight + more >= most_packets
+        })
     }
 
     /// Whether request `index` may be sent or continued now. Checks it the first time, and assigns its PSNs; one without
@@ -247,6 +260,7 @@ impl Requester {
                 || end_of_queue
                 || psn.value() % ACK_EVERY_PACKETS == ACK_EVERY_PACKETS - 1
                 || !turn.stays_open(length)
+                || self.is_window_full(work, mtu, 1)
                 || turn.ends_with(length));
         let opcode = opcode(wqe, first, last);
         let packet = Packet {

@@ -222,6 +222,8 @@ fn what_is_posted_at_once_leaves_as_limits_allow() {
     for (faults, after_ns, pauses) in [
         ("tx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
         ("rx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
+        // An answer has 384 bits.
+        ("rx.rate=384M", [1000, 2000, 3000, 4000], [0, 0]),
         // The first answer comes when its WRITE has left, and takes as long.
         ("pps=1M", [2000, 3000, 4000, 5000], [0, 0]),
         // The slower of both holds.
@@ -246,6 +248,44 @@ fn what_is_posted_at_once_leaves_as_limits_allow() {
         assert_eq!(completed_ns, after_ns, "{faults}");
         let counted = ["rx_global_pause", "tx_global_pause"].map(|name| from.counter(name));
         assert_eq!(counted, pauses, "{faults}");
+    }
+}
+
+#[test]
+fn a_qp_is_slow_by_itself_and_messages_of_odd_lengths_cost_more() {
+    const MTU: usize = 4096;
+    // Bytes of the WRITEs of the first QP and then of the second, and when each is complete, on links that take 2 µs: after the
+    // way there and back, of 4 µs, and what the limit adds.
+    for (faults, writes, expected_ns) in [
+        ("", [&[64, 64][..], &[64]], [4000, 4000, 4000]),
+        // The second QP does not wait for the first.
+        ("qp_rate=1M", [&[64, 64], &[64]], [5000, 5000, 6000]),
+        // 992 bits with all headers.
+        ("qp_rate=992M:bits", [&[64, 64], &[64]], [5000, 5000, 6000]),
+        ("qp_rate=1M", [&[3 * MTU], &[64, 64]], [5000, 6000, 7000]),
+        // The device comes first, for both alike: its last packet leaves after 3 µs.
+        ("tx.pps=1M,qp_rate=1M", [&[64, 64], &[64]], [6000, 7000, 8000]),
+        // Each two packets are answered before the next two leave, whatever the other QP does.
+        ("qp_window=8192", [&[6 * MTU], &[2 * MTU, MTU]], [4000, 8000, 12_000]),
+        ("qp_window=1", [&[64, 64], &[64]], [4000, 4000, 8000]),
+        // Its last packet costs more, however long the message is.
+        ("unaligned=5us", [&[3 * MTU, 3 * MTU + 64], &[MTU]], [4000, 4000, 4000]),
+        ("unaligned=5us", [&[3 * MTU + 1], &[65, 64]], [9000, 14_000, 14_000]),
+    ] {
+        let plan = Plan { qps: 2, ..Plan::on(1, "delay=2us") };
+        let (from, to) = pair_with(&plan, [faults, ""]);
+        let world = from.plan.world.as_ref().unwrap();
+        let start_ns = world.now_ns();
+        for (qp, bytes) in
+            writes.iter().enumerate().flat_map(|(qp, of_qp)| of_qp.iter().map(move |it| (qp, *it)))
+        {
+            from.post(qp, to.write_to(0), &[from.sge(0, bytes)]);
+        }
+        let completed_ns = expected_ns.map(|_| {
+            from.succeeds(1);
+            world.now_ns() - start_ns
+        });
+        assert_eq!(completed_ns, expected_ns, "{faults}");
     }
 }
 
