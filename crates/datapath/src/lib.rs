@@ -20,7 +20,7 @@ pub use report::{
     FailedCompletion, GapSamples, Mismatch, Place, QpReport, Trouble, WorkerLoad, WorkerReport,
 };
 pub use schedule::TOLERATED_NS;
-pub use shared::{Counts, Phase, Shared, WindowEdges, WindowProgress};
+pub use shared::{Activity, Counts, Phase, Shared, WindowEdges, WindowProgress};
 pub use value_checks::{check_sums, check_written, fill_for_reads};
 pub use worker::{Sleep, ThreadSpec, WORKER_BYTES_PER_QP, WorkerSpec};
 pub use worker_threads::{SteppedThread, SteppedThreads, WorkerPool, WorkerPoolError};

@@ -38,6 +38,10 @@ pub struct Counters {
     pub posted: AtomicU64,
     pub completed: AtomicU64,
     pub received: AtomicU64,
+    /// These have no order to the others.
+    pub(super) polls: AtomicU64,
+    pub(super) empty_polls: AtomicU64,
+    pub(super) receives_posted: AtomicU64,
     /// The phase that it has entered: it has filled the send queues if the phase requires it, and published its
     /// counts up to then.
     pub(super) entered: AtomicU32,
@@ -84,6 +88,16 @@ pub struct Counts {
     pub posted: u64,
     pub completed: u64,
     pub received: u64,
+}
+
+/// What all workers have done since the start besides messages; each count is a little old.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    pub polls: u64,
+    /// How many of them found nothing.
+    pub empty_polls: u64,
+    /// Receives that they posted in place of used ones.
+    pub receives_posted: u64,
 }
 
 /// A run of one flow, as its workers see it.
@@ -319,6 +333,14 @@ impl Shared {
         let completed = self.sum(|counters| &counters.completed);
         let posted = self.sum(|counters| &counters.posted);
         Counts { posted, completed, received }
+    }
+
+    pub fn activity(&self) -> Activity {
+        Activity {
+            polls: self.sum(|counters| &counters.polls),
+            empty_polls: self.sum(|counters| &counters.empty_polls),
+            receives_posted: self.sum(|counters| &counters.receives_posted),
+        }
     }
 
     fn sum(&self, counter: impl Fn(&Counters) -> &AtomicU64) -> u64 {

@@ -196,6 +196,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         if self.window.is_catching_up() {
             self.after_pass_of_catching_up();
         }
+        if let Some(counters) = self.shared.counters(self.place.worker) {
+            self.counts.publish_activity(counters);
+        }
         pass
     }
 

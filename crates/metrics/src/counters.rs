@@ -19,6 +19,8 @@ enum Source {
     Driver,
     /// `PortCounters` of the InfiniBand specification, whose names and widths are the same for all drivers.
     PortCounters,
+    /// The network interface of the port (`ethtool -S`).
+    Interface,
 }
 
 /// All counters of a port at one moment. Names and units are the driver's: `port_xmit_data` and `port_rcv_data`
@@ -72,6 +74,15 @@ impl Reading {
         Reading { driver: EMBEDDED_DRIVER.to_owned(), values: values.collect() }
     }
 
+    /// Adds counters of the port's network interface; where both have a name, the device's counts.
+    #[must_use]
+    pub fn with_interface(mut self, counters: &[(String, u64)]) -> Reading {
+        for (name, value) in counters {
+            self.values.entry(name.clone()).or_insert((Source::Interface, *value));
+        }
+        self
+    }
+
     /// Whether some counter of the driver's own would show lost packets, TCP's or others.
     fn shows_loss(&self, of_tcp: bool) -> bool {
         self.values
@@ -111,6 +122,7 @@ impl Reading {
     fn kind(&self, name: &str) -> Kind {
         match self.values.get(name) {
             Some((Source::PortCounters, _)) => drivers::port_counter(name),
+            Some((Source::Interface, _)) => Kind::Wraps(64),
             _ => drivers::driver_counter(&self.driver, name),
         }
     }
@@ -120,8 +132,23 @@ impl Reading {
         match self.values.get(name)?.0 {
             Source::PortCounters => drivers::meaning_of_port_counter(name),
             Source::Driver => drivers::meaning(&self.driver, name),
+            Source::Interface => drivers::meaning_of_interface_counter(name),
         }
     }
+}
+
+/// For how long the kernel keeps a port's counters before it asks the device for them again, in nanoseconds: the `lifespan`
+/// below `root`, of which it shows milliseconds.
+pub fn lifespan_ns(root: &Path, device: &str, port: u8) -> u64 {
+    let device_folder = root.join("sys/class/infiniband").join(device);
+    [format!("ports/{port}"), String::new()]
+        .iter()
+        .filter_map(|folder| {
+            fs::read_to_string(device_folder.join(folder).join("hw_counters/lifespan")).ok()
+        })
+        .filter_map(|text| text.trim().parse::<u32>().ok())
+        .max()
+        .map_or(0, |ms| u64::from(ms) * 1_000_000)
 }
 
 /// Why lost packets would not be seen in what a device shows, whose packets are TCP's if `is_iwarp`; `None` where they would.

@@ -46,6 +46,25 @@ fn both_folders_are_read_and_what_is_no_number_is_left_out() {
 }
 
 #[test]
+fn an_interface_adds_what_the_device_does_not_have() {
+    let root =
+        sysfs("dev0", &[("hw_counters/rx_prio3_pause", "1"), ("hw_counters/lifespan", "250")]);
+    assert_eq!(lifespan_ns(root.path(), "dev0", 1), 250_000_000);
+    assert_eq!(lifespan_ns(root.path(), "dev1", 1), 0);
+    let reading = Reading::of_kernel(root.path(), Some("mlx5_core"), "dev0", 1).unwrap();
+    let counters =
+        ["rx_prio3_pause", "tx_prio3_pause", "tx_prio3_bytes"].map(|name| (name.to_owned(), 7));
+    let expected = [(PathEventKind::PausedByHost, "tx_prio3_pause", 7)];
+    let with_interface = reading.with_interface(&counters);
+    assert_eq!(with_interface.events(), expected);
+    assert_eq!(with_interface.kind("tx_prio3_bytes"), Kind::Wraps(64));
+    assert_eq!(
+        why_loss_is_unknown(Some(&with_interface), false),
+        Some(LossUnknownReason::NotCounted)
+    );
+}
+
+#[test]
 fn an_unknown_device_or_port_has_none() {
     let root = sysfs("rxe0", &[("hw_counters/sent_pkts", "7\n")]);
     assert_eq!(Reading::of_kernel(root.path(), None, "rxe0", 2), None);

@@ -6,11 +6,12 @@
 //! rxe/rxe_hw_counters.c); the core's sysfs.c, and InfiniBand Architecture Specification Volume 1, 16.1.3.5
 //! (`PortCounters`); of a network interface (`ethtool -S`), below `drivers/net/ethernet`: mellanox/mlx5/core/en_stats.c,
 //! broadcom/bnxt/bnxt_ethtool.c, intel/ice/ice_ethtool.c, intel/i40e/i40e_ethtool.c, pensando/ionic/ionic_stats.c,
-//! hisilicon/hns3/hns3pf/hclge_main.c, microsoft/mana/mana_ethtool.c.
+//! hisilicon/hns3/hns3pf/hclge_main.c, microsoft/mana/mana_ethtool.c, and of mlx5's
+//! Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst.
 
 use results::model::PathEventKind::{
-    self, AckTimeout, BadPacket, Congestion, Dropped, GaveUp, ReceiverNotReady, Resent,
-    SequenceGap, SequenceNak,
+    self, AckTimeout, BadPacket, Congestion, Dropped, GaveUp, PausedByHost, PausedByNetwork,
+    ReceiverNotReady, Resent, SequenceGap, SequenceNak,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +92,36 @@ pub(crate) fn meaning_of_port_counter(counter: &str) -> Option<PathEventKind> {
     match counter {
         "port_rcv_errors" => Some(BadPacket),
         "port_xmit_discards" | "excessive_buffer_overrun_errors" => Some(Dropped),
+        // Ticks in which there was something to send and no credit, or no turn.
+        "port_xmit_wait" => Some(PausedByNetwork),
         _ => None,
     }
+}
+
+/// How names end that count the pause frames of all priorities together: those of each one have a counter too.
+const OF_ALL_PRIORITIES: [&str; 3] = ["_pause_ctrl_phy", "_pfc_frames", "_pfc_pkt_num"];
+
+/// What the growth of a counter of a network interface (`ethtool -S`) says.
+pub(crate) fn meaning_of_interface_counter(counter: &str) -> Option<PathEventKind> {
+    match counter {
+        // Seconds in which the adapter had to wait for PCIe in more than a third of the time.
+        "outbound_pci_stalled_rd_events" | "outbound_pci_stalled_wr_events" => Some(PausedByHost),
+        "rx_discards_phy" | "outbound_pci_buffer_overflow" => Some(Dropped),
+        _ if !counts_pauses(counter) => None,
+        _ if OF_ALL_PRIORITIES.iter().any(|end| counter.ends_with(end)) => None,
+        _ => counter.split(['_', '.']).find_map(|part| match part {
+            "rx" => Some(PausedByNetwork),
+            "tx" => Some(PausedByHost),
+            _ => None,
+        }),
+    }
+}
+
+/// Whether a counter of a network interface may tell something of RDMA's packets: of pauses, losses, or of one priority.
+pub fn concerns_rdma(counter: &str) -> bool {
+    let parts = ["pause", "pfc", "xoff", "prio", "_pri"];
+    meaning_of_interface_counter(counter).is_some()
+        || parts.iter().any(|part| counter.contains(part))
 }
 
 /// Driver name of the embedded device.
@@ -314,6 +343,8 @@ const EMBEDDED: Driver = Driver {
             Congestion,
             &["np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"],
         ),
+        (PausedByNetwork, &["rx_global_pause"]),
+        (PausedByHost, &["tx_global_pause"]),
     ],
     ..WITHOUT
 };
@@ -404,6 +435,36 @@ mod tests {
                 assert!(counts_pauses(name), "{driver} {name}");
             }
         }
+    }
+
+    #[test]
+    fn received_pauses_are_the_networks_and_sent_ones_this_hosts() {
+        for (meaning, names) in [
+            (
+                Some(PausedByNetwork),
+                "rx_prio3_pause rx_global_pause rx_pfc_ena_frames_pri3 link_xoff_rx.nic port.rx_priority_3_xoff_rx \
+                 frames_rx_pripause mac_rx_pfc_pri3_pkt_num hc_tc3_rx_pause_phy",
+            ),
+            (
+                Some(PausedByHost),
+                "tx_prio3_pause tx_global_pause tx_priority_3_xoff.nic mac_tx_mac_pause_num tx_pause_storm_error_events \
+                 outbound_pci_stalled_wr_events",
+            ),
+            (Some(Dropped), "rx_discards_phy"),
+            // The same frames again, times, and what is no counter of this port's packets.
+            (
+                None,
+                "rx_pause_ctrl_phy tx_pfc_frames mac_rx_pfc_pkt_num rx_prio3_pause_duration outbound_pci_stalled_wr \
+                 continuous_pause_events rx_prio3_packets rx_out_of_buffer",
+            ),
+        ] {
+            for name in names.split_whitespace() {
+                assert_eq!(meaning_of_interface_counter(name), meaning, "{name}");
+            }
+        }
+        assert_eq!(meaning_of_port_counter("port_xmit_wait"), Some(PausedByNetwork));
+        let kept = ["rx_prio3_pause_duration", "tx_prio0_bytes", "rx_packets_pri3", "rx_packets"];
+        assert_eq!(kept.map(concerns_rdma), [true, true, true, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use results::model::{NodeFact, NodeState};
 use crate::counters::{Growth, Reading};
 
 /// The interval that is aimed at, in nanoseconds: above the 10 ms for which the kernel keeps an adapter's counters before it asks
-/// for them again (`lifespan`).
+/// for them again (`lifespan`), unless that was changed.
 pub const INTERVAL_NS: u64 = 100_000_000;
 
 /// Intervals that are kept; even, so that joining pairs leaves none over.
@@ -56,13 +56,13 @@ pub struct StateTimeline {
     intervals: Vec<Interval>,
 }
 
-impl Default for StateTimeline {
-    fn default() -> Self {
-        StateTimeline { interval_ns: INTERVAL_NS, last: None, intervals: Vec::new() }
-    }
-}
-
 impl StateTimeline {
+    /// Of counters that are new after this `lifespan`.
+    pub fn new(lifespan_ns: u64) -> StateTimeline {
+        let interval_ns = INTERVAL_NS.max(lifespan_ns);
+        StateTimeline { interval_ns, last: None, intervals: Vec::new() }
+    }
+
     /// Whether the next interval is over.
     pub fn is_due(&self, at_ns: u64) -> bool {
         self.last.as_ref().is_none_or(|(last_ns, ..)| at_ns >= last_ns + self.interval_ns)
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn facts_are_means_of_intervals_and_counters_what_they_grew_by() {
-        let mut timeline = StateTimeline::default();
+        let mut timeline = StateTimeline::new(10_000_000);
         // 16 for 0.1 s, then 8 for 0.1 s; the counter grows by 412 in the third interval.
         let mut sum = 0.0;
         timeline.push(0, sums(0.0), reading(3));
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_short_window_has_none_and_a_long_one_no_more_than_a_figure_shows() {
         let state = |intervals: u64| {
-            let mut timeline = StateTimeline::default();
+            let mut timeline = StateTimeline::new(0);
             for interval in 0..=intervals {
                 let at_ns = interval * INTERVAL_NS;
                 if timeline.is_due(at_ns) {
@@ -196,5 +196,9 @@ mod tests {
         let end = *day.at_seconds.last().unwrap();
         let sum: u64 = day.counters["out_of_sequence"].iter().sum();
         assert_eq!(rounded(sum as f64 * 0.1), end);
+        // Counters that are kept for longer are not looked at more often.
+        let mut slow = StateTimeline::new(250_000_000);
+        slow.push(0, sums(0.0), None);
+        assert_eq!([249_999_999, 250_000_000].map(|ns| slow.is_due(ns)), [false, true]);
     }
 }

@@ -12,6 +12,7 @@ mod events;
 mod extended;
 mod ffi;
 mod gid;
+mod interface;
 mod kernel;
 mod library;
 mod mapping;
@@ -35,6 +36,7 @@ pub use gid::{
     Gid, GidEntry, GidReason, GidType, Network, Route, prefixes_of_this_machine,
     source_of_this_machine,
 };
+pub use interface::interface_counters;
 pub use kernel::{Driver, KernelLink, LinkLayer, kernel_driver};
 pub use library::VerbsLibrary;
 pub use mapping::{Mapping, Place, Registration, rounded_to_huge_pages};

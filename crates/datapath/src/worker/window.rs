@@ -293,6 +293,8 @@ pub(super) struct WorkerCounts {
     pub(super) received: u64,
     pub(super) polls: u64,
     pub(super) empty_polls: u64,
+    /// Receives posted in place of used ones.
+    pub(super) receives_posted: u64,
 }
 
 impl WorkerCounts {
@@ -307,5 +309,13 @@ impl WorkerCounts {
         counters.posted.store(self.posted, Release);
         counters.completed.store(self.completed, Release);
         counters.received.store(self.received, Release);
+    }
+
+    /// Writes what nobody waits for, once a pass.
+    #[inline]
+    pub(super) fn publish_activity(&self, counters: &Counters) {
+        counters.polls.store(self.polls, Relaxed);
+        counters.empty_polls.store(self.empty_polls, Relaxed);
+        counters.receives_posted.store(self.receives_posted, Relaxed);
     }
 }

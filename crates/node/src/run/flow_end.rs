@@ -119,7 +119,7 @@ impl FlowEnd {
         self.objects.roles().initiates
     }
 
-    pub(super) fn receives(&self) -> bool {
+    pub(crate) fn receives(&self) -> bool {
         self.objects.roles().receives
     }
 

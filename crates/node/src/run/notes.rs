@@ -6,13 +6,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+use datapath::{Activity, Geometry};
 use machine::{
     control_groups::{cpu_quota, throttled_seconds},
     threads::{core_megahertz, machine_times, waiting_seconds},
 };
 use metrics::{
-    IntervalLatency, QpTimeline, StateTimeline, Timeline,
-    counters::{CounterWatch, Growth, Reading, why_loss_is_unknown},
+    IntervalLatency, QpTimeline, StateTimeline, Timeline, concerns_rdma,
+    counters::{CounterWatch, Growth, Reading, lifespan_ns, why_loss_is_unknown},
     node_state::Sums,
     timeline::MOST_COUNTS,
 };
@@ -24,7 +25,7 @@ use protocol::{
 use results::model::{Doubt, LossUnknown, NodeState};
 use settings::Stop;
 use softroce::transport::ENGINE_CPU_NS;
-use verbs::{Context, Port, kernel_driver};
+use verbs::{Context, Port, interface_counters, kernel_driver};
 
 use crate::{
     outcome::{add_growth, quota_doubt},
@@ -39,6 +40,10 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Interval between looks at latencies for the progress display: each look disturbs the workers' caches a little.
 const LATENCY_EVERY: Duration = Duration::from_secs(1);
+
+/// Reading the counters of an interface asks its adapter for all of them, also those of each queue. Where that takes longer than
+/// the first time here, it is done each second at most.
+const SLOW_READING: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(1)];
 
 /// What is learnt on the way, kept if the run ends early.
 #[derive(Default)]
@@ -172,29 +177,60 @@ impl Sampled {
     }
 }
 
-/// Reads all counters of a port.
-fn reader(port: &Port) -> impl Fn() -> Option<Reading> + Clone + Send + use<> {
-    let (context, number) = (Arc::clone(&port.context), port.info.port);
-    let driver = kernel_driver(context.root(), context.name());
-    move || match context.counters() {
-        Some(own) => Some(Reading::of_embedded(own)),
-        None => {
-            let (root, name) = (context.root(), context.name());
-            Reading::of_kernel(root, driver.as_deref(), name, number)
+/// Reads the counters of a port.
+#[derive(Clone)]
+struct PortReader {
+    context: Arc<Context>,
+    number: u8,
+    driver: Option<String>,
+}
+
+impl PortReader {
+    fn new(port: &Port) -> PortReader {
+        let (context, number) = (Arc::clone(&port.context), port.info.port);
+        let driver = kernel_driver(context.root(), context.name());
+        PortReader { context, number, driver }
+    }
+
+    fn of_device(&self) -> Option<Reading> {
+        if let Some(own) = self.context.counters() {
+            return Some(Reading::of_embedded(own));
         }
+        let (root, name) = (self.context.root(), self.context.name());
+        Reading::of_kernel(root, self.driver.as_deref(), name, self.number)
+    }
+
+    fn of_interface(&self) -> Vec<(String, u64)> {
+        interface_counters(self.context.root(), self.context.name(), self.number, concerns_rdma)
+    }
+
+    fn read(&self) -> Option<Reading> {
+        Some(self.of_device()?.with_interface(&self.of_interface()))
+    }
+
+    fn lifespan_ns(&self) -> u64 {
+        lifespan_ns(self.context.root(), self.context.name(), self.number)
     }
 }
 
 /// Looks at a node and its device while windows are open: at what the flows have under way each time, at the rest each interval.
 struct StateWatch {
-    read: Box<dyn Fn() -> Option<Reading>>,
+    reader: PortReader,
+    of_interface: Vec<(String, u64)>,
+    /// When those are read again, from the opening.
+    interface_due_ns: u64,
     /// Of its workers.
     threads: Vec<u32>,
     cores: Vec<usize>,
     /// When the first window was open, and the last look.
     opened: Option<(Instant, Instant)>,
     outstanding_seconds: f64,
+    full_seconds: f64,
+    receives_seconds: f64,
+    empty_polls_seconds: f64,
     megahertz_seconds: f64,
+    /// At the last sums, which [`Self::sums`] takes each interval.
+    activity: Activity,
     /// When the sums were last taken, from the opening.
     summed_ns: u64,
     timeline: StateTimeline,
@@ -202,15 +238,22 @@ struct StateWatch {
 
 impl StateWatch {
     fn new(own: &Port, threads: Vec<u32>, cores: Vec<usize>) -> StateWatch {
+        let reader = PortReader::new(own);
         StateWatch {
-            read: Box::new(reader(own)),
+            timeline: StateTimeline::new(reader.lifespan_ns()),
+            reader,
+            of_interface: Vec::new(),
+            interface_due_ns: 0,
             threads,
             cores,
             opened: None,
             outstanding_seconds: 0.0,
+            full_seconds: 0.0,
+            receives_seconds: 0.0,
+            empty_polls_seconds: 0.0,
             megahertz_seconds: 0.0,
+            activity: Activity::default(),
             summed_ns: 0,
-            timeline: StateTimeline::default(),
         }
     }
 
@@ -223,25 +266,48 @@ impl StateWatch {
         self.opened = Some((opened, now));
         let since_last = (now - last).as_secs_f64();
         self.outstanding_seconds += since_last * progress(ends, 0).outstanding as f64;
+        self.full_seconds += since_last * full_part(ends);
+        self.receives_seconds += since_last * receives_posted(ends) as f64;
         let at_ns = (now - opened).as_nanos() as u64;
         if self.timeline.is_due(at_ns) {
-            let sums = self.sums(at_ns);
-            self.timeline.push(at_ns, sums, (self.read)());
+            let sums = self.sums(at_ns, ends);
+            let reading = self.reading(at_ns);
+            self.timeline.push(at_ns, sums, reading);
         }
     }
 
+    /// The device's counters, and the interface's as they were last read.
+    fn reading(&mut self, at_ns: u64) -> Option<Reading> {
+        if at_ns >= self.interface_due_ns {
+            let began = Instant::now();
+            self.of_interface = self.reader.of_interface();
+            let [slow, pause] = SLOW_READING;
+            let is_slow = began.elapsed() > slow;
+            self.interface_due_ns = at_ns + if is_slow { pause.as_nanos() as u64 } else { 0 };
+        }
+        Some(self.reader.of_device()?.with_interface(&self.of_interface))
+    }
+
     /// In the order of [`NodeFact::ALL`], `at_ns` into the window.
-    fn sums(&mut self, at_ns: u64) -> Sums {
+    fn sums(&mut self, at_ns: u64, ends: &[FlowEnd]) -> Sums {
         let machine = machine_times();
         let waiting: Option<f64> = self.threads.iter().map(|it| waiting_seconds(*it)).sum();
         let clocks = self.cores.iter().map(|core| core_megahertz(ROOT.as_ref(), *core));
         let summed: Option<f64> = clocks.sum();
         let since_last = (at_ns - std::mem::replace(&mut self.summed_ns, at_ns)) as f64 * 1e-9;
+        let now = activity(ends);
+        let before = std::mem::replace(&mut self.activity, now);
+        let polls = now.polls.saturating_sub(before.polls);
+        let empty_polls = now.empty_polls.saturating_sub(before.empty_polls);
+        self.empty_polls_seconds += empty_polls as f64 / polls.max(1) as f64 * since_last;
         let megahertz = summed.filter(|_| !self.cores.is_empty());
         self.megahertz_seconds +=
             megahertz.unwrap_or(0.0) / self.cores.len().max(1) as f64 * since_last;
         [
             Some(self.outstanding_seconds),
+            Some(self.full_seconds),
+            Some(self.receives_seconds),
+            Some(self.empty_polls_seconds),
             waiting,
             machine.map(|times| times.busy_seconds),
             machine.map(|times| times.stolen_seconds),
@@ -268,7 +334,8 @@ impl PortCounters {
     pub(crate) fn watch(port: &Port) -> PortCounters {
         let device = port.context.name().to_owned();
         let driver = kernel_driver(port.context.root(), &device);
-        PortCounters { device, driver, watch: CounterWatch::start(reader(port)) }
+        let reader = PortReader::new(port);
+        PortCounters { device, driver, watch: CounterWatch::start(move || reader.read()) }
     }
 
     /// Up to now: what they grew by, and why that would not show lost packets. The coordinator knows the node.
@@ -369,6 +436,48 @@ pub(crate) fn progress(ends: &[FlowEnd], elapsed_ns: u64) -> Progress {
     progress
 }
 
+/// The part of the QPs of the flows from a node that have no room for another slot of messages, at least: where the others lack
+/// no more than one each.
+fn full_part(ends: &[FlowEnd]) -> f64 {
+    let (mut full, mut qps) = (0.0, 0.0);
+    for end in senders(ends) {
+        let (counts, geometry) = (end.shared.counts(), Geometry::from_flow(end.shared.flow()));
+        let of_end = f64::from(end.flow.qps);
+        let outstanding = counts.posted.saturating_sub(counts.completed) as f64;
+        full += full_qps(outstanding, of_end, &geometry);
+        qps += of_end;
+    }
+    full / f64::max(qps, 1.0)
+}
+
+fn full_qps(outstanding: f64, qps: f64, geometry: &Geometry) -> f64 {
+    let [depth, unit] = [geometry.depth(), geometry.unit].map(f64::from);
+    ((outstanding - qps * (depth - unit)) / unit).clamp(0.0, qps)
+}
+
+/// Receives of the flows to a node that its workers have not seen used.
+fn receives_posted(ends: &[FlowEnd]) -> u64 {
+    let receiving = ends.iter().filter(|end| end.receives());
+    let of_ends = receiving.map(|end| {
+        // First what lowers it, so that it is never above the depth.
+        let received = end.shared.counts().received;
+        let posted = end.shared.activity().receives_posted;
+        (end.flow.receives() + posted).saturating_sub(received)
+    });
+    of_ends.sum()
+}
+
+fn activity(ends: &[FlowEnd]) -> Activity {
+    ends.iter().fold(Activity::default(), |sum, end| {
+        let of_end = end.shared.activity();
+        Activity {
+            polls: sum.polls + of_end.polls,
+            empty_polls: sum.empty_polls + of_end.empty_polls,
+            receives_posted: sum.receives_posted + of_end.receives_posted,
+        }
+    })
+}
+
 /// How far they are in their windows.
 pub(crate) fn progress_of_windows(ends: &[FlowEnd]) -> Progress {
     let mut progress = Progress::default();
@@ -438,6 +547,23 @@ impl<'a> Meter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn qps_without_room_for_a_slot_are_full() {
+        // 128 messages, of which 64 at a time are signalled; then each of 16.
+        for (depth, signal_every, outstanding, full) in [
+            (128, 64, 4.0 * 128.0, 4.0),
+            (128, 64, 3.0 * 128.0 + 64.0, 3.0),
+            (128, 64, 4.0 * 64.0, 0.0),
+            (16, 1, 4.0 * 16.0, 4.0),
+            (16, 1, 4.0 * 15.0, 0.0),
+            (16, 1, 3.0, 0.0),
+            (1, 1, 2.0, 2.0),
+        ] {
+            let geometry = Geometry::new(depth, signal_every, 1, false);
+            assert_eq!(full_qps(outstanding, 4.0, &geometry), full, "{depth} {outstanding}");
+        }
+    }
 
     #[test]
     fn what_was_used_is_of_the_windows_length() {

@@ -154,7 +154,7 @@ fn on_gpus() -> ResultFile {
 
 /// What looks wrong in runs.
 fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
-    use PathEventKind::{Congestion, ReceiverNotReady, Resent};
+    use PathEventKind::{Congestion, PausedByHost, PausedByNetwork, ReceiverNotReady, Resent};
     let at = |change: &str| changed(|run| *run = with(run, change));
     let starved = r#"flows/0/fairness={"jain":0.997,"min_share":0.11,"max_share":1,"starved":[{"index":37,"qpn":293,"share":0.108}]}"#;
     let lost = |lost_share| {
@@ -207,6 +207,12 @@ fn problems_of_runs() -> Vec<(&'static str, ResultFile)> {
         ("the embedded device sent packets again", on_embedded_device(with_events(&[Resent]))),
         ("a quota of CPU time stopped workers", doubts(&[DoubtKind::CpuQuota])),
         ("no receive was posted; what followed is none", with_events(&[ReceiverNotReady, Resent])),
+        ("the network stopped a sender; that is no loss", with_events(&[PausedByNetwork])),
+        ("a host stopped the network", with_events(&[PausedByHost])),
+        (
+            "the embedded device was asked to",
+            on_embedded_device(with_events(&[PausedByNetwork, PausedByHost])),
+        ),
         ("the warm-up was too short", at("flows/0/window/warmup_steady=false")),
         ("one QP stands still", stalled(2..3)),
         ("all QPs stand still", stalled(0..4)),

@@ -34,6 +34,8 @@ const OF_RUNS: &[Search] = &[
     lost_messages,
     lost_packets,
     receivers_not_ready,
+    paused_by_network,
+    paused_by_host,
     not_settled,
     stalled_qps,
     starved_qps,
@@ -258,6 +260,43 @@ fn losses(run: &Run) -> impl Iterator<Item = &PathEvent> {
         let follows = explains && matches!(event.kind, SequenceGap | SequenceNak | Resent);
         event.count > 0 && event.kind.is_loss() && !follows
     })
+}
+
+fn paused_by_network(runs: &[Ran<'_>]) -> Option<Finding> {
+    paused(
+        runs,
+        ("paused_by_network", PathEventKind::PausedByNetwork),
+        "The network stopped the sender",
+        "Look for the slowest receiver and link behind the switch, and measure at a lower --rate",
+    )
+}
+
+fn paused_by_host(runs: &[Ran<'_>]) -> Option<Finding> {
+    paused(
+        runs,
+        ("paused_by_host", PathEventKind::PausedByHost),
+        "A host stopped the network",
+        "It takes data too slowly: use memory and --cores of the adapter's NUMA node, and look at its PCIe link (rocebench doctor)",
+    )
+}
+
+/// Runs in which such pauses were counted. It is no fault where flow control is on, but may be what limits.
+fn paused(
+    runs: &[Ran<'_>],
+    (id, kind): (&'static str, PathEventKind),
+    what: &str,
+    remedy: &str,
+) -> Option<Finding> {
+    let bad = Affected::with_gravity(runs, |_, run| {
+        let events = run.path_events.iter().filter(|event| event.kind == kind);
+        let count: u64 = events.map(|event| event.count).fold(0, u64::saturating_add);
+        (count > 0).then_some(count as f64)
+    })?;
+    let is_embedded = bad.runs().any(Run::is_on_embedded_device);
+    let remedy = if is_embedded { "It was asked for (--faults pause)" } else { remedy };
+    let text = format!("{what} in {bad}, up to {:.0} times", bad.most());
+    let finding = bad.problem(id, text, remedy).with("most_pauses", bad.most());
+    Some(Finding { severity: Severity::Note, ..finding })
 }
 
 fn is_not_ready(event: &PathEvent) -> bool {

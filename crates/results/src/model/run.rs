@@ -154,6 +154,12 @@ names! {
     NodeFact {
         /// Messages that its flows have posted and that have not completed.
         Outstanding = "outstanding",
+        /// Part of its QPs whose send queues had no room for more messages, at least.
+        QueueFull = "queue_full",
+        /// Receives that its workers have posted and not seen used.
+        ReceivesPosted = "receives_posted",
+        /// Part of its workers' polls that found nothing.
+        EmptyPolls = "empty_polls",
         /// Workers that are ready to run and have no core, as other threads have it.
         WorkersWaiting = "workers_waiting",
         /// CPUs in use, by anything on its machine.
@@ -304,6 +310,10 @@ names! {
         Dropped = "dropped",
         /// A switch marked packets for ECN, or an end sent or obeyed a congestion notification.
         Congestion = "congestion",
+        /// The network stopped the port for a time: pause frames of PFC or plain ones that it received, or waits for credits.
+        PausedByNetwork = "paused by network",
+        /// This host stopped the network for a time: pause frames that its port sent, or an adapter that waited for PCIe.
+        PausedByHost = "paused by host",
     }
 }
 
@@ -320,6 +330,8 @@ impl PathEventKind {
             PathEventKind::BadPacket => "damaged packets",
             PathEventKind::Dropped => "dropped by the device",
             PathEventKind::Congestion => "ECN and congestion notifications",
+            PathEventKind::PausedByNetwork => "pauses by the network",
+            PathEventKind::PausedByHost => "pauses by this host",
         }
     }
 
@@ -331,7 +343,8 @@ impl PathEventKind {
 
     /// Whether packets were lost, damaged or late. The others have reasons besides the path.
     pub fn is_loss(self) -> bool {
-        !matches!(self, PathEventKind::ReceiverNotReady | PathEventKind::Congestion)
+        use PathEventKind::{Congestion, PausedByHost, PausedByNetwork, ReceiverNotReady};
+        !matches!(self, ReceiverNotReady | Congestion | PausedByNetwork | PausedByHost)
     }
 }
 

@@ -373,7 +373,12 @@ pub(super) fn of_path(run: &Run) -> Vec<Remark> {
     counts.remove(&PathEventKind::Congestion);
     counts
         .into_iter()
-        .map(|(kind, count)| (Mark::Doubtful, format!("{} {count}", kind.name())))
+        .map(|(kind, count)| {
+            let is_pause =
+                matches!(kind, PathEventKind::PausedByNetwork | PathEventKind::PausedByHost);
+            let mark = if is_pause { Mark::Plain } else { Mark::Doubtful };
+            (mark, format!("{} {count}", kind.name()))
+        })
         .collect()
 }
 

@@ -20,6 +20,9 @@ const CAPTION: &str = "What each node of the least steady run and its device did
 fn title(fact: NodeFact) -> &'static str {
     match fact {
         NodeFact::Outstanding => "messages outstanding",
+        NodeFact::QueueFull => "part of QPs with full send queues",
+        NodeFact::ReceivesPosted => "receives posted",
+        NodeFact::EmptyPolls => "part of polls that found nothing",
         NodeFact::WorkersWaiting => "workers without a core",
         NodeFact::CpusBusy => "CPUs busy",
         NodeFact::CpusStolen => "CPUs of other machines",
