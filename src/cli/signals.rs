@@ -37,8 +37,7 @@ const WISHES: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 fn caught(signals: &[i32]) -> io::Result<Signals> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let is_kept = |signal: &&i32| **signal != SIGHUP || !is_ignored(&status, SIGHUP);
-    Signals::new(signals.iter().filter(is_kept))
+    Signals::new(signals.iter().filter(|signal| **signal != SIGHUP || !is_ignored(&status, SIGHUP)))
 }
 
 /// Whether a process with this `/proc/PID/status` ignores a signal: proc(5), `SigIgn`, a mask in hex.

@@ -405,8 +405,12 @@ fn report<'a>(
 ) -> Result<NodeReport, StepFailure> {
     let (node, one) = (member.node, links.only(member));
     let reported = loop {
-        let take = |message| take_report(case, message);
-        match one.answers(ANSWER_LIMIT, "report", take, &mut |_, _| {}) {
+        match one.answers(
+            ANSWER_LIMIT,
+            "report",
+            |message| take_report(case, message),
+            &mut |_, _| {},
+        ) {
             // It failed while another did, and reports nevertheless.
             Err(StepFailure::AtNode(_)) => {}
             reported => break reported?,

@@ -172,8 +172,9 @@ pub fn check_gpus(case: &Case, nodes: &[(u32, DeviceKind)]) -> Result<(), RunFai
 /// The GPU with the most free memory: whichever is nearest has no more.
 fn roomiest(maker: Maker) -> Result<Gpu, RunFailure> {
     let gpus = maker.gpus().map_err(VerbsError::from)?;
-    let free = |gpu: &Gpu| gpu.free_and_total_bytes().map_or(0, |(free, _)| free);
-    match gpus.into_iter().max_by_key(free) {
+    let roomiest =
+        gpus.into_iter().max_by_key(|gpu| gpu.free_and_total_bytes().map_or(0, |(free, _)| free));
+    match roomiest {
         Some(gpu) => Ok(gpu),
         None => Ok(Gpu::new(maker, 0).map_err(VerbsError::from)?),
     }

@@ -322,9 +322,10 @@ pub fn fits(case: &Case) -> Result<(), Misfit> {
         );
     }
     let usual = Settings::default();
-    let mut own = ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag));
-    let is_gpu = |row: &Row| gpu(case).is_some() && ["memory-at", "register"].contains(&row.flag);
-    if let Some(row) = own.find(|row| !row.is_equal(case, &usual) && !is_gpu(row)) {
+    let supported: &[&str] = if gpu(case).is_some() { &["memory-at", "register"] } else { &[] };
+    let mut unsupported =
+        (ROWS.iter()).filter(|row| ONLY_HERE.contains(&row.flag) && !supported.contains(&row.flag));
+    if let Some(row) = unsupported.find(|row| !row.is_equal(case, &usual)) {
         return misfit(
             case,
             format!("it does not support --{} {}", row.flag, row.text(case)),

@@ -22,7 +22,6 @@ use crate::{ah, cq, qp, srq};
 
 /// What a device has; functions that make objects refuse more.
 pub struct Limits {
-    /// As `ibv_query_device(3)` tells them.
     pub attributes: ibv_device_attr,
     /// The most inline bytes of a send.
     pub inline_bytes: u32,
@@ -38,7 +37,7 @@ pub struct Port {
     pub speed_100mbit_per_s: Option<u64>,
 }
 
-/// Memory to be registered.
+/// Memory that a program registers, with values that were checked.
 #[derive(Clone, Copy)]
 pub struct Region {
     pub pd: u32,

@@ -175,7 +175,6 @@ impl ObjectEvents {
         ObjectEvents { queue: Arc::clone(queue), source, acks: Arc::default() }
     }
 
-    /// Raises one.
     pub fn raise(&self, kind: ibv_event_type) {
         let event = AsyncEvent { kind, source: self.source };
         self.queue.raise(event, Some(Arc::clone(&self.acks)));

@@ -65,7 +65,7 @@ pub struct Binding {
     pub new_rkey: u32,
     /// The key of the region; 0 for none.
     pub lkey: u32,
-    /// Of `ibv_access_flags`.
+    /// Those `ibv_access_flags` that concern peers.
     pub access: u8,
     pub address: u64,
     /// 0 unbinds the window.

@@ -14,7 +14,7 @@ use std::sync::atomic::{Ordering, fence};
 pub struct Object<V, T> {
     /// What programs read and write.
     pub verbs: V,
-    /// The device's data.
+    /// What the device keeps for it, out of programs' sight.
     pub inner: T,
 }
 
@@ -88,7 +88,6 @@ pub struct Use {
 }
 
 impl Users {
-    /// Begins a use.
     pub fn begin(&self) -> Use {
         let _counted = Arc::clone(&self.0);
         Use { _counted }

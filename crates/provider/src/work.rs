@@ -30,10 +30,7 @@ pub enum Operation {
     #[default]
     Send,
     /// SEND that also invalidates a memory window of the peer.
-    SendInvalidate {
-        /// The window's key.
-        rkey: u32,
-    },
+    SendInvalidate { rkey: u32 },
     /// RDMA WRITE into the peer's memory.
     Write {
         address: u64,
@@ -67,10 +64,7 @@ pub enum Operation {
     /// Binds a memory window of this end, or unbinds one: what a [`Binding`] has, without its padding.
     Bind { rkey: u32, new_rkey: u32, lkey: u32, access: u8, address: u64, length_bytes: u64 },
     /// Invalidates a memory window of this end.
-    Invalidate {
-        /// The window's key.
-        rkey: u32,
-    },
+    Invalidate { rkey: u32 },
 }
 
 impl Operation {

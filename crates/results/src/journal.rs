@@ -132,9 +132,11 @@ pub fn read(path: &Path) -> Result<ResultFile, ReadError> {
         lines.push(b"");
     }
     let mut result = ResultFile::default();
-    // An editor may have left an empty line.
-    let is_written = |(index, line): &(usize, &[u8])| *index == 0 || !line.trim_ascii().is_empty();
-    for (index, line) in lines.into_iter().enumerate().filter(is_written) {
+    for (index, line) in lines.into_iter().enumerate() {
+        // An editor may have left an empty line.
+        if index > 0 && line.trim_ascii().is_empty() {
+            continue;
+        }
         let later = parse(path, Some(index + 1), line)?;
         let mut cases = result.cases;
         later.cases.into_iter().for_each(|case| add(&mut cases, case));

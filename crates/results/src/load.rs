@@ -14,7 +14,6 @@ use crate::text;
 pub struct Loaded {
     /// The path by which the file was read, as it was given or found in a folder.
     pub path: PathBuf,
-    /// What the file says.
     pub result: ResultFile,
 }
 

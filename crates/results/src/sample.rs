@@ -172,20 +172,20 @@ pub fn in_turns(id: &str, sides: [&str; 2], rounds: u32, judged: &[Judged]) -> C
     });
     let figures = |place: usize| judged.iter().map(|it| Some(it.1[place])).collect();
     let names = sides.map(str::to_owned);
-    let round = |number: u32| Round {
+    let measured = (1..=rounds).map(|number| Round {
         number,
         first: names[number as usize % 2].clone(),
         base: figures(0),
         new: figures(1),
         ..Round::default()
-    };
+    });
     CaseComparison {
         id: id.to_owned(),
         observation: Observation::Round,
         base_count: rounds as usize,
         new_count: rounds as usize,
         metrics: metrics.collect(),
-        rounds: (1..=rounds).map(round).collect(),
+        rounds: measured.collect(),
         sides: names,
         ..CaseComparison::default()
     }

@@ -452,8 +452,9 @@ rules! {
     }
     NOT_ON_GPU {
         says: "with --ping-pong on --op write, or over uc and ud: the CPU waits for a byte in memory",
-        is_broken: |it| {
-            it.memory_at.has_gpu() && (it.awaits_bytes() || it.is_answered() && !it.service.is_reliable())
+        is_broken: |settings| {
+            let is_unreliable = settings.is_answered() && !settings.service.is_reliable();
+            settings.memory_at.has_gpu() && (settings.awaits_bytes() || is_unreliable)
         },
     }
     ATOMIC_PLACE {

@@ -168,8 +168,8 @@ fn with_environment(words: &str, call: impl FnOnce(&str) -> Call) -> Call {
 /// Whether a fact is so, or why not.
 fn is_so(ended: &Ended, fact: &str) -> Result<(), String> {
     // A place in a result has a comparison behind it.
-    let is_file = |place: &str| !(place.contains('/') && place.contains(' '));
-    let of_text = fact.split_once(": ").filter(|(place, _)| is_file(place));
+    let of_text =
+        fact.split_once(": ").filter(|(place, _)| !(place.contains('/') && place.contains(' ')));
     if let Some((place, words)) = of_text {
         let text = match place.split(' ').next().unwrap_or_default() {
             "stdout" => ended.stdout.clone(),
@@ -213,9 +213,11 @@ fn has(text: &str, place: &str, words: &str) -> Result<(), String> {
 /// Whether what is at a place of a result compares so with a value, such as `/cases/*/id = "a"`.
 fn compare(ended: &Ended, of: &str, fact: &str) -> Result<(), String> {
     // A value that is looked for may have blanks, and stands in brackets.
-    let is_outside =
-        |at: &usize| fact[..*at].matches('[').count() == fact[..*at].matches(']').count();
-    let end = fact.match_indices(' ').map(|(at, _)| at).find(is_outside).unwrap_or(fact.len());
+    let end = fact
+        .match_indices(' ')
+        .map(|(at, _)| at)
+        .find(|at| fact[..*at].matches('[').count() == fact[..*at].matches(']').count())
+        .unwrap_or(fact.len());
     let (place, comparison) = fact.split_at(end);
     let (is, value) =
         comparison.trim_start().split_once(' ').unwrap_or((comparison.trim_start(), ""));

@@ -423,8 +423,8 @@ impl Observer for FailureLines {
 
     fn round_finished(&mut self, case: &Case, so_far: &CaseComparison, _: &ResultFile) {
         // What a run of ours failed of has been said.
-        let is_of_base = |round: &&Round| !so_far.base_command.is_empty() && !round.new.is_empty();
-        let round = so_far.rounds.last().filter(is_of_base);
+        let round = (so_far.rounds.last())
+            .filter(|round| !so_far.base_command.is_empty() && !round.new.is_empty());
         if let Some((round, failure)) = round.and_then(|it| Some((it, it.failure.as_ref()?))) {
             let mut text = format!("rocebench: {} (round {}): {failure}", case.id, round.number);
             if let Some(line) = last_words(failure, round.output.as_deref()) {

@@ -186,9 +186,10 @@ fn bar_bytes(line: &str) -> Option<u64> {
 
 /// Which GPU is nearest to an adapter.
 fn distance(machine: &Machine, gpus: &[Gpu], device: &str) -> Option<Finding> {
-    let near =
-        |gpu: &Gpu| Some((nearness(machine.root(), &gpu.address, device)?, gpu.address.clone()));
-    let (near, address) = gpus.iter().filter_map(near).min()?;
+    let (near, address) = gpus
+        .iter()
+        .filter_map(|gpu| Some((nearness(machine.root(), &gpu.address, device)?, &gpu.address)))
+        .min()?;
     let found = format!("{address} is nearest, distance: {near}");
     let finding = match near {
         Nearness::Far => DISTANCE.warning(

@@ -12,9 +12,9 @@ use crate::observe::{Metric, format::exact};
 pub struct Finding {
     /// Which kind it is, such as `best`, `lost_packets` or `slow_path`.
     pub id: &'static str,
-    /// How grave it is.
+    /// Whether something is to be done about it.
     pub severity: Severity,
-    /// What it is about.
+    /// The cases, nodes, flows, rails or the QP that it is about.
     pub subject: Subject,
     /// What it says, in a sentence or two.
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Finding {
 pub enum Severity {
     /// What is to be known of all figures.
     Caveat,
-    /// Good to know.
+    /// Good to know; nothing is to be done.
     Note,
     /// Something is to be done about it.
     Problem,

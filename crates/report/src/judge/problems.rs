@@ -25,7 +25,7 @@ const LONG_STALL_SECONDS: f64 = 0.1;
 /// Finds one thing that is wrong in runs.
 type Search = fn(&[Ran<'_>]) -> Option<Finding>;
 
-/// The gravest first.
+/// What may be wrong in runs, the gravest first, in which order it is shown.
 const OF_RUNS: &[Search] = &[
     failed,
     unreliable,

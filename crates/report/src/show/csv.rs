@@ -374,7 +374,7 @@ impl Row {
     }
 }
 
-/// Rows below their header.
+/// Writes a header of columns, then rows of cells by the column's name.
 struct Rows<'a, W: Write, C> {
     columns: &'a [C],
     writer: ::csv::Writer<W>,

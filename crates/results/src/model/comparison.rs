@@ -20,7 +20,7 @@ pub const COMPARISON_VERSION: u32 = 2;
 pub struct Comparison {
     /// Version of this layout; 2.
     pub comparison_version: u32,
-    /// What is compared with.
+    /// The side that the other one is compared with, such as the build before a change.
     pub base: Side,
     /// What is compared with it.
     pub new: Side,
@@ -56,20 +56,20 @@ pub struct OverAll {
 /// What the figures can settle: whether something is worse by twice its margin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settles {
-    /// What one figure is.
+    /// Whether one figure is that of a run, a launch or a round.
     pub observation: Observation,
     /// Figures on a side, at least.
     pub count: usize,
-    /// Questions over all cases.
+    /// Of the questions over all cases, one a metric.
     pub over_all: Reach,
-    /// Questions case by case.
+    /// Of the questions case by case, one a metric of each flow.
     pub by_case: Reach,
 }
 
 /// How many questions can be settled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reach {
-    /// Questions that were asked.
+    /// Questions that have a ratio: the base's median is not 0.
     pub questions: usize,
     /// Those that are settled, or would be.
     pub settled: usize,
@@ -95,7 +95,7 @@ names! {
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Observation {
-        /// A run.
+        /// A run: a side has too few launches to be judged by them.
         #[default]
         Run = "runs",
         /// The median of a file's runs: runs of one launch share its luck.
@@ -108,7 +108,7 @@ names! {
 /// One case on both sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseComparison {
-    /// Name of the case.
+    /// Name of the case, by which those of the two sides are paired.
     pub id: String,
     /// Names of the base and of what is compared with it.
     pub sides: [String; 2],
@@ -124,9 +124,9 @@ pub struct CaseComparison {
     pub across: Vec<String>,
     /// What is worth knowing about the figures, such as interrupted runs that were left out.
     pub notes: Vec<String>,
-    /// What one figure is.
+    /// Whether one figure is that of a run, a launch or a round.
     pub observation: Observation,
-    /// Figures of the base.
+    /// Figures that the base has of each metric.
     pub base_count: usize,
     /// Figures of the new side.
     pub new_count: usize,
@@ -146,7 +146,7 @@ pub struct NodesComparison {
     pub title: String,
     /// Ids of its cases on the new side.
     pub cases: Vec<String>,
-    /// What is compared.
+    /// The metric by which nodes are compared.
     pub metric: Metric,
     /// What does not matter: 0.03 is 3 %.
     pub margin: f64,
@@ -167,7 +167,7 @@ pub struct NodesComparison {
 }
 
 names! {
-    /// Flows of a place.
+    /// The flows by which a place is judged.
     #[derive(Default, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Direction {
@@ -188,7 +188,7 @@ pub struct PlaceComparison {
     pub nodes: Vec<String>,
     /// The rail of the node; `null` of all its flows.
     pub rail: Option<String>,
-    /// Which flows of it.
+    /// By which of its flows it is judged.
     pub direction: Direction,
     /// Flows that both sides have.
     pub flows: usize,
@@ -200,9 +200,9 @@ pub struct PlaceComparison {
     pub ratio: f64,
     /// Lower end of the ratio's 95 % interval; `null` of a path.
     pub low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the ratio's 95 % interval; `null` of a path.
     pub high: Option<f64>,
-    /// What that says.
+    /// What ratio and interval say of the place.
     pub verdict: Verdict,
 }
 
@@ -239,7 +239,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// Whether its figures count.
+    /// Whether its figures count: it did not fail, and nothing casts doubt on it.
     pub fn counts(&self) -> bool {
         self.failure.is_none() && self.doubt.is_none()
     }
@@ -248,7 +248,7 @@ impl Round {
 /// A metric that cannot be compared, since some of the runs lack it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MissingMetric {
-    /// The metric.
+    /// The metric that some runs have and others lack.
     pub metric: Metric,
     /// The flow that it is of; of a search, what was asked.
     pub flow: String,
@@ -286,7 +286,7 @@ pub struct MetricComparison {
     pub ratio: Option<f64>,
     /// Lower end of the ratio's 95 % interval, over all looks; `null` with too few figures.
     pub low: Option<f64>,
-    /// Upper end of it.
+    /// Upper end of the ratio's 95 % interval; `null` with too few figures.
     pub high: Option<f64>,
     /// Probability that chance sets the sides of any metric of any case apart so clearly; `null` with too few
     /// figures, and of rounds.

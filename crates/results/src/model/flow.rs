@@ -90,7 +90,7 @@ names! {
         /// By its address: it is the host's.
         #[default]
         Address = "ibv_reg_mr",
-        /// By its dmabuf.
+        /// By its dmabuf, which the driver of its owner exports.
         Dmabuf = "ibv_reg_dmabuf_mr",
         /// By its address on a GPU, which a peer-memory module of the kernel knows.
         PeerMemory = "ibv_reg_mr and peer memory",

@@ -385,7 +385,7 @@ pub struct ConnectStep {
 }
 
 impl ConnectStep {
-    /// What `step` can be.
+    /// What `step` can be, in the order of a QP's life.
     pub const NAMES: [&str; 9] =
         ["create", "resolve", "route", "connect", "init", "exchange", "rtr", "rts", "destroy"];
 }

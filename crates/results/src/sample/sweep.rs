@@ -302,7 +302,7 @@ fn open(rng: &mut fastrand::Rng, closed: &CaseResult, rate: &str, maxima: &[f64]
 
 /// A search that ended between 60 and 62 % of what the closed loop moves.
 fn search(maximum: f64) -> LoadSearch {
-    let trial = |share: f64| Trial {
+    let trials = [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6].map(|share| Trial {
         asked_per_second: maximum * share,
         achieved_per_second: maximum * share,
         outcome: if share > 0.6 { TrialOutcome::Broke } else { TrialOutcome::Kept },
@@ -310,12 +310,12 @@ fn search(maximum: f64) -> LoadSearch {
         p99_ns: Some((16_300.0 * share) as u64),
         lateness_p99_ns: Some(300),
         ..Trial::default()
-    };
+    });
     let search = LoadSearch {
         maximum_per_second: maximum,
         lower_per_second: Some(maximum * 0.6),
         upper_per_second: Some(maximum * 0.62),
-        trials: [0.5, 0.75, 0.62, 0.56, 0.6, 0.62, 0.6].map(trial).to_vec(),
+        trials: trials.to_vec(),
         ..LoadSearch::default()
     };
     with(

@@ -188,7 +188,6 @@ pub(super) fn present() -> io::Result<Vec<Place>> {
         .collect())
 }
 
-/// The interface's MTU.
 fn mtu_bytes(name: &str) -> io::Result<u32> {
     let answer = ask_interface(name, libc::SIOCGIFMTU)?;
     // SAFETY: this member is what the request filled.

@@ -156,9 +156,9 @@ pub(crate) struct Srq {
 impl Srq {
     pub(super) fn new(nic: &Arc<Nic>, request: SrqRequest) -> Srq {
         let SrqRequest { pd, max_wr, max_sge, events, .. } = request;
-        let on_limit = move || events.raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED);
         let [wrs, sges] = [max_wr, max_sge].map(|count| count as usize);
-        let queue = RecvQueue::new(PdId(pd), wrs, sges, Some(Box::new(on_limit)));
+        let on_limit = Box::new(move || events.raise(ibv_event_type::IBV_EVENT_SRQ_LIMIT_REACHED));
+        let queue = RecvQueue::new(PdId(pd), wrs, sges, Some(on_limit));
         Srq { queue: Arc::new(queue), nic: Arc::clone(nic) }
     }
 }

@@ -311,9 +311,9 @@ fn map(group: &Group<'_>, rows: Setting, metric: Metric) -> Option<Chart> {
         let best = own.filter_map(|(_, it)| it.observed.median(metric)).reduce(f64::max);
         best.filter(|best| *best > 0.0)
     };
-    let has_two =
-        |column| (0..numbers.len()).filter(|row| best_of(*row, column).is_some()).count() > 1;
-    if !(0..places.len()).any(has_two) {
+    let has_two = (0..places.len())
+        .any(|column| (0..numbers.len()).filter(|row| best_of(*row, column).is_some()).count() > 1);
+    if !has_two {
         return None;
     }
     let sizes: Vec<String> = places.iter().map(|place| text::bytes(*place as u64)).collect();

@@ -161,12 +161,12 @@ impl Columns {
     }
 }
 
-/// There are open loops.
+/// Whether any case is an open loop, whose lateness has columns.
 fn are_of_loads(cases: &[Settings]) -> bool {
     cases.iter().any(|settings| !settings.is_closed_loop())
 }
 
-/// All cases measure set-up.
+/// Whether all cases measure set-up (`--op connect`).
 fn are_of_set_up(cases: &[Settings]) -> bool {
     cases.iter().all(Settings::is_set_up) && !cases.is_empty()
 }

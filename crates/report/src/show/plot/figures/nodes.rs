@@ -298,7 +298,6 @@ fn map_table(norm: &Norm<'_>) -> Table {
     )
 }
 
-/// Names of columns.
 const RACK: &str = "rack";
 const OF_MEDIAN: &str = "of the median (%)";
 

@@ -83,7 +83,7 @@ pub(crate) fn drawn<'a>(results: &'a [Loaded], sums: impl Into<Sides<'a>>) -> Dr
     Drawn { figures: figures.chain(figure(&lines, trends, &moments)).collect(), sentences }
 }
 
-/// What a step says.
+/// A sentence about a step, and by what it is put in order with others.
 pub(super) struct Found {
     /// The place of its file.
     pub(super) place: f64,
@@ -422,8 +422,8 @@ impl<'a> Moments<'a> {
         let revisions = each_once(files.iter().map(|(loaded, _)| revision_of(loaded)));
         let is_of_days = first.date() != last.date();
         let (kind, axis_title, label): (_, _, fn(&Loaded) -> String) = if is_of_days {
-            ("time", "begun on (UTC)", |it| {
-                minute(&it.result.started_at).chars().take(10).collect()
+            ("time", "begun on (UTC)", |file| {
+                minute(&file.result.started_at).chars().take(10).collect()
             })
         } else if revisions.len() == 1 {
             let title = "begun at (UTC), files side by side";

@@ -138,9 +138,9 @@ impl Series {
         let markers = places.iter().flatten().copied().filter(|_| self.markers);
         let hollow = self.hollow.iter().filter_map(|it| frame.place_at_edge(it.0, it.1));
         markers.chain(hollow).for_each(|at| labels.keep_free_of_marker(at));
-        let whiskers = self.points.iter().filter(|_| self.area.is_none()).filter_map(|it| {
-            let (low, high) = it.interval?;
-            Some((frame.place_at_edge(it.x, low)?, frame.place_at_edge(it.x, high)?))
+        let whiskers = self.points.iter().filter(|_| self.area.is_none()).filter_map(|point| {
+            let (low, high) = point.interval?;
+            Some((frame.place_at_edge(point.x, low)?, frame.place_at_edge(point.x, high)?))
         });
         let lines = places.windows(2).filter_map(|pair| pair[0].zip(pair[1]));
         lines.chain(whiskers).for_each(|(from, to)| labels.keep_free_of_line(from, to));

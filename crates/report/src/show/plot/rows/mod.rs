@@ -253,10 +253,12 @@ pub fn of_patterns(results: &[Loaded]) -> Cow<'_, [Loaded]> {
     if !cases.any(is_of_pattern) {
         return Cow::Borrowed(results);
     }
-    let sum_or_own = |case| if is_of_pattern(case) { sum(case) } else { case.clone() };
     let summed = results.iter().map(|Loaded { path, result }| {
-        let shown = result.cases.iter().map(sum_or_own).collect();
-        Loaded { path: path.clone(), result: result.with_cases(shown) }
+        let shown = result
+            .cases
+            .iter()
+            .map(|case| if is_of_pattern(case) { sum(case) } else { case.clone() });
+        Loaded { path: path.clone(), result: result.with_cases(shown.collect()) }
     });
     Cow::Owned(summed.collect())
 }
