@@ -8,7 +8,7 @@ use plan::{Case, Flow, Sweep};
 use serde::{Deserialize, Serialize};
 use settings::{
     Access, AtomicTarget, ConnectMode, CqMode, GpuMaker, MemoryPlace, Mtu, Op, Ordering, PollMode,
-    ROWS, Register, Row, Settings, Spread, Stop, Warmup,
+    ROWS, Register, Settings, Spread, Stop, Warmup,
 };
 
 use crate::program::Program;

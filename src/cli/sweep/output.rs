@@ -25,7 +25,7 @@ use report::{
 };
 use results::{
     journal::Journal,
-    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Round, Run},
+    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run},
     text::{Screen, printable},
     whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
 };
