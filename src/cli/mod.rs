@@ -17,6 +17,7 @@ mod soak;
 mod sweep;
 mod terminal;
 mod usage;
+mod why;
 
 use std::ffi::OsString;
 
@@ -67,6 +68,7 @@ pub fn main() -> Result<(), Failure> {
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Soak(args)) => soak::run(*args, &matches),
+        Some(args::Command::Why(args)) => why::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
         Some(args::Command::Gate(args)) => compare::gate(&args),
         Some(args::Command::Plot(args)) => {
@@ -88,6 +90,25 @@ pub fn main() -> Result<(), Failure> {
             start_logging(plan.verbose, plan.quiet);
             execute(plan)
         }
+    }
+}
+
+/// Refuses options, by their ids, of a sweep that a command does not take.
+fn refuse_foreign(
+    matches: &ArgMatches,
+    command: &str,
+    ids: &str,
+    hint: &str,
+) -> Result<(), Failure> {
+    let own = matches.subcommand_matches(command);
+    let is_given =
+        |id: &&str| own.and_then(|it| it.value_source(id)) == Some(ValueSource::CommandLine);
+    match ids.split(' ').find(is_given) {
+        Some(id) => {
+            let flag = id.replace('_', "-");
+            Err(Failure::bad_input(format!("`{command}` does not take --{flag}")).with_hint(hint))
+        }
+        None => Ok(()),
     }
 }
 

@@ -396,6 +396,10 @@ impl Observer for Live {
         self.begin(format!("{place} {}", trial_text(trial)), None, TRIAL);
     }
 
+    fn step(&mut self, title: &str, _: &str) {
+        self.begin(title.to_owned(), None, BAR);
+    }
+
     fn runs_added(&mut self, cases: &[Case]) {
         self.time.add(cases);
     }

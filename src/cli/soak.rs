@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use clap::{ArgMatches, parser::ValueSource};
+use clap::ArgMatches;
 use time::OffsetDateTime;
 
 use crate::{
     cli::{
         args::{NOT_OF_SOAK, SoakArgs},
+        refuse_foreign,
         signals::stop_flag_or_unread,
         sweep::{
             command_line, execute_until,
@@ -32,14 +33,8 @@ const ALERT_LIMIT: Duration = Duration::from_secs(30);
 /// # Errors
 /// Bad input, why it could not begin, or what is wrong at the end.
 pub fn run(mut args: SoakArgs, matches: &ArgMatches) -> Result<(), Failure> {
-    let own = matches.subcommand_matches("soak");
-    if let Some(id) = NOT_OF_SOAK
-        .split(' ')
-        .find(|id| own.and_then(|it| it.value_source(id)) == Some(ValueSource::CommandLine))
-    {
-        return Err(Failure::bad_input(format!("a soak does not take --{}", id.replace('_', "-")))
-            .with_hint("`rocebench soak --help` lists what it takes; --sample is its window"));
-    }
+    let hint = "`rocebench soak --help` lists what it takes; --sample is its window";
+    refuse_foreign(matches, "soak", NOT_OF_SOAK, hint)?;
     if let Some(row) = Settings::row("duration") {
         let text = args.sample.to_string();
         args.run.sweep.given.set(row, &text).map_err(Failure::bad_input)?;

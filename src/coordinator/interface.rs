@@ -29,6 +29,8 @@ pub struct SweepOptions {
     pub searches: Option<Searches>,
     /// Measure again what looks bad in rounds of pairs.
     pub quick: bool,
+    /// Find out what limits the only case, or the slowest behind the sweep.
+    pub why: Option<WhyRequest>,
     /// Which rails flows go between, where nodes have several.
     pub rails: RailsAsked,
 }
@@ -46,6 +48,7 @@ impl SweepOptions {
             beside: None,
             searches: None,
             quick: false,
+            why: None,
             rails: RailsAsked::default(),
         }
     }
@@ -92,6 +95,32 @@ pub struct Rounds {
     pub most: u32,
 }
 
+/// What limits a case is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WhyRequest {
+    /// The sweep has one case, which is explained in place of being measured.
+    pub is_alone: bool,
+    pub budget: Duration,
+    /// Changes may ask for more than the case does.
+    pub may_load_more: bool,
+    /// Window and warm-up of a run.
+    pub window: Duration,
+    pub warmup: Duration,
+}
+
+impl WhyRequest {
+    /// Behind a sweep, with windows that are short enough for many changes.
+    pub fn within(budget: Duration) -> WhyRequest {
+        WhyRequest {
+            is_alone: false,
+            budget,
+            may_load_more: false,
+            window: Duration::from_millis(250),
+            warmup: Duration::from_millis(100),
+        }
+    }
+}
+
 /// What a sweep tells while it runs. Calls come from one thread; what is of no use is left out.
 pub trait Observer {
     /// Case number `index` (from 0) of `total` starts; `run` counts from 1 to `runs`.
@@ -127,6 +156,10 @@ pub trait Observer {
     fn runs_added(&mut self, _cases: &[Case]) {}
     /// A run is over; `result` has it and all before it.
     fn run_finished(&mut self, _config: &CaseConfig, _run: &Run, _result: &ResultFile) {}
+    /// Runs of an experiment begin, in a few words and in full.
+    fn step(&mut self, _title: &str, _text: &str) {}
+    /// What limits a case was found; `result` has it.
+    fn diagnosed(&mut self, _case: &Case, _result: &ResultFile) {}
     /// A round of a case and its base is over; `result` has it and all before it.
     fn round_finished(&mut self, _case: &Case, _so_far: &CaseComparison, _result: &ResultFile) {}
     /// Something that a person should know.

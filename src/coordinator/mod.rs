@@ -17,3 +17,4 @@ pub mod session;
 pub mod soak;
 pub mod sweep;
 pub mod sweeper;
+mod why;

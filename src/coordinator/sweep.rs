@@ -26,7 +26,7 @@ use verbs::cm::CmChannel;
 use super::interface::{Observer, SweepOptions, tool};
 use super::nodes::{Node, NodePlaces, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
-use super::{against, beside, quick, search};
+use super::{against, beside, quick, search, why};
 
 /// Most characters of what a node says that are told.
 const MOST_CHARACTERS: usize = 600;
@@ -139,6 +139,10 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
     if let Some(rounds) = &sweeper.options.beside {
         return beside::run_cases(sweeper, rounds);
     }
+    let request = sweeper.options.why;
+    if let Some(request) = request.filter(|request| request.is_alone) {
+        return why::explain_case(sweeper, request);
+    }
     for (index, case) in sweep.cases.iter().enumerate() {
         if let Some(against) = &sweeper.options.against {
             against::run_case(sweeper, index, case, against, perftest_version)?;
@@ -149,14 +153,17 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
             search::run_case(sweeper, index, case, searches)?;
         }
     }
-    if sweeper.options.quick { quick::measure_again(sweeper) } else { Ok(()) }
+    if sweeper.options.quick {
+        quick::measure_again(sweeper)?;
+    }
+    request.map_or(Ok(()), |request| why::explain_slowest(sweeper, request))
 }
 
 /// Checks all cases of a sweep against the devices and the memory of all nodes.
 ///
 /// # Errors
 /// The first case that one cannot do, by name.
-fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
+pub(super) fn check_sweep(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
     for (number, node) in (0..).zip(nodes) {
         for case in &sweep.cases {
             let checked = check_case(&node.facts.limits, case, number);

@@ -65,3 +65,19 @@ fn every_exit_status_is_explained_once() {
     let head = "\n| | |\n|---|---|\n| 0 | all done, and nothing is slower, beyond a limit or broken; figures may be `unclear` |\n";
     table.holds(&format!("{head}{}\n", rows.concat()));
 }
+
+#[test]
+fn every_cause_is_named_with_what_proves_it() {
+    let table = Table {
+        page: "docs/why.md",
+        begin: "<!-- causes: made from crates/why/src/causes.rs -->\n",
+        end: "<!-- end of causes -->\n",
+    };
+    let rows = why::CAUSES.iter().map(|cause| {
+        let changes: Vec<&str> = cause.proof.iter().map(|change| change.words()).collect();
+        let joint = if cause.needs_all { " and " } else { "; or " };
+        format!("| `{}` | {} |\n", cause.id, changes.join(joint))
+    });
+    let made: String = rows.collect();
+    table.holds(&format!("\n| cause | what proves it |\n|---|---|\n{made}\n"));
+}

@@ -31,7 +31,7 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 26] = [
+const PAGES: [&str; 27] = [
     "README.md",
     "docs/adapters.md",
     "docs/against-perftest.md",
@@ -58,6 +58,7 @@ const PAGES: [&str; 26] = [
     "docs/traffic.md",
     "docs/troubleshooting.md",
     "docs/tuning.md",
+    "docs/why.md",
 ];
 
 /// The long options that a page speaks of, in code.
@@ -74,8 +75,8 @@ fn all_options() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let of_history = ["history", "history trend", "history compare"];
     for command in [
-        "", "mesh", "soak", "serve", "compare", "gate", "plot", "devices", "doctor", "explain",
-        "send",
+        "", "mesh", "soak", "why", "serve", "compare", "gate", "plot", "devices", "doctor",
+        "explain", "send",
     ]
     .into_iter()
     .chain(of_history)

@@ -174,7 +174,7 @@ impl Lossless {
     }
 
     /// A DSCP whose priority has PFC, 26 if it is one.
-    fn lossless_dscp(&self) -> Option<u8> {
+    pub fn lossless_dscp(&self) -> Option<u8> {
         let by_dscp = self.trust.as_deref() != Some("pcp") && self.traffic_class.is_none();
         [26].into_iter()
             .chain(0..64)

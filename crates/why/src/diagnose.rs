@@ -42,6 +42,11 @@ pub trait Laboratory {
     /// Time since the first run began.
     fn spent(&self) -> Duration;
 
+    /// What one run takes, as the runs so far show; `None` if they do not.
+    fn run_takes(&self) -> Option<Duration> {
+        None
+    }
+
     /// What comes next.
     fn announce(&mut self, _step: &Step<'_>) {}
 }
@@ -172,7 +177,8 @@ impl Search<'_> {
                 return Ok(());
             }
             let room = request.budget.saturating_sub(laboratory.spent());
-            let of_round = request.run.max(Duration::from_millis(1));
+            let of_run = laboratory.run_takes().unwrap_or(request.run);
+            let of_round = of_run.max(Duration::from_millis(1));
             let runs = (room.as_nanos() / of_round.as_nanos()) as usize / ROUNDS.0 as usize;
             let Some(fitting) = runs.checked_sub(1).filter(|fitting| *fitting > 0) else {
                 self.ended_by = Some("the budget was used up: --budget gives more".to_owned());

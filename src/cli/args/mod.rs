@@ -24,7 +24,8 @@ pub use results::{
 };
 pub use sweep::{
     AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs,
-    NOT_OF_SOAK, OutputArgs, RunArgs, SearchArgs, SoakArgs, SpeechArgs, SweepArgs, TokenArgs,
+    NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs, SearchArgs, SoakArgs, SpeechArgs, SweepArgs,
+    TokenArgs, WhyArgs,
 };
 
 const ABOUT: &str = "\
@@ -54,6 +55,7 @@ Examples:
   rocebench gate --base lib=OLD --new lib=NEW    is that driver slower?
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies
+  rocebench why HOST -q 4                        what limits this case?
   rocebench explain --op write                   one transfer, step by step";
 
 /// The command line of `rocebench`. Of commands help is the same for `-h` and `--help`, hence no long texts.
@@ -84,6 +86,8 @@ pub enum Command {
     Mesh(Box<MeshArgs>),
     /// Measure one case for days, and tell when something goes wrong and when it is over
     Soak(Box<SoakArgs>),
+    /// Find out what limits a case: change one thing at a time, and say which cause is proven
+    Why(Box<WhyArgs>),
     /// Report whether results are slower than a baseline
     Compare(CompareArgs),
     /// Launch two builds, libraries, drivers or environments in turns until it is clear whether the new one is slower
@@ -108,16 +112,17 @@ pub enum Command {
 
 /// The whole command line, as clap knows it. Each help ends with the exit statuses.
 pub fn command() -> clap::Command {
-    let commands = Cli::command().mut_subcommand("soak", of_soak);
+    let commands = Cli::command()
+        .mut_subcommand("soak", |soak| {
+            without(soak, NOT_OF_SOAK).mut_arg("out", |it| it.default_value("results/soak"))
+        })
+        .mut_subcommand("why", |why| without(why, NOT_OF_WHY));
     with_exit_status(commands.mut_subcommands(with_exit_status))
 }
 
-/// Without options that it does not take, and with a folder of its own.
-fn of_soak(soak: clap::Command) -> clap::Command {
-    NOT_OF_SOAK
-        .split(' ')
-        .fold(soak, |command, id| command.mut_arg(id, |it| it.hide(true)))
-        .mut_arg("out", |it| it.default_value("results/soak"))
+/// Without options that it does not take, by their ids.
+fn without(command: clap::Command, ids: &str) -> clap::Command {
+    ids.split(' ').fold(command, |command, id| command.mut_arg(id, |it| it.hide(true)))
 }
 
 fn with_exit_status(command: clap::Command) -> clap::Command {

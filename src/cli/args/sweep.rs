@@ -36,6 +36,9 @@ pub struct RunArgs {
     /// Find the slow node, cable or path: --pattern pairs -q 4 -D 200ms --warmup 200ms, and again what looks slow
     #[arg(long, help_heading = "What to run", conflicts_with_all = ["host", "against", "beside", "slo", "knee"])]
     pub quick: bool,
+    /// Then find out what limits the slowest case, or the slow node or path, within 60 s (`rocebench why` explains one case)
+    #[arg(long, help_heading = "What to run", conflicts_with_all = ["against", "beside", "slo", "knee"])]
+    pub why: bool,
     /// TOML file of a sweep and its flows; each flag overrides the key with its name
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
     pub config: Option<PathBuf>,
@@ -198,7 +201,7 @@ Examples:
   rocebench history trend --folder results/soak  what stepped, and when";
 
 /// Options of a sweep that a soak does not take, by their ids: it has one case, no end of its own, and files of its own.
-pub const NOT_OF_SOAK: &str = "against beside pairs max_pairs perftest_limit slo knee quick runs iters duration json csv csv_all \
+pub const NOT_OF_SOAK: &str = "against beside pairs max_pairs perftest_limit slo knee quick why runs iters duration json csv csv_all \
                                csv_qps csv_histograms junit columns only_problems fail_victim";
 
 #[derive(Debug, Args)]
@@ -219,6 +222,33 @@ pub struct SoakArgs {
     /// Files of results to keep, one an hour; older ones of this soak are removed
     #[arg(long, value_name = "N", default_value_t = 168, value_parser = clap::value_parser!(u32).range(1..), help_heading = "Soak")]
     pub keep: u32,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+const WHY_AFTER_HELP: &str = "\
+Measures one case, changes one thing at a time, and looks what that does: each change in turns with
+the case, and those first that tell most. Says what limits the case, how sure that is, and what to do.
+
+Examples:
+  rocebench why HOST -q 4 -s 64K                 what limits this case?
+  rocebench why HOST -q 4 -s 64K --dry-run       what would be tried
+  rocebench HOST -q 1,4,16 --why                 a sweep, then its slowest case
+  rocebench mesh --nodes node[01-16] --quick --why";
+
+/// Options of a sweep that `rocebench why` does not take, by their ids: it has one case, and runs of its own.
+pub const NOT_OF_WHY: &str = "against beside pairs max_pairs perftest_limit slo knee quick why runs iters only_problems fail_below \
+                              fail_if fail_victim";
+
+#[derive(Debug, Args)]
+#[command(after_help = WHY_AFTER_HELP)]
+pub struct WhyArgs {
+    /// Begin no experiment that would not end within this time
+    #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Why")]
+    pub budget: TimeSpan,
+    /// Try changes that ask for more than the case does, such as twice its --rate
+    #[arg(long, help_heading = "Why")]
+    pub may_load_more: bool,
     #[command(flatten)]
     pub run: RunArgs,
 }

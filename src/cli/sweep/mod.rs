@@ -18,7 +18,7 @@ use report::judge::{
     searches::{TOO_FEW_MESSAGES, searches},
     threshold::{failing, judge},
 };
-use results::model::CaseResult;
+use results::model::{CaseResult, Certainty};
 use statistics::LEAST_OBSERVATIONS;
 
 #[cfg(test)]
@@ -82,18 +82,23 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         let what = not_started(left, wanted).unwrap_or_else(|| "no further run".to_owned());
         return Err(Failure::new(format!("{what}: {error}"), false, error.hint()));
     }
+    if plan.options.why.is_some_and(|request| request.is_alone)
+        && let Some(diagnosis) = cases.iter().find_map(|case| case.diagnosis.as_ref())
+    {
+        return match diagnosis.certainty {
+            Certainty::NotMeasured if outcome.failed_runs == 0 => {
+                Err(Failure::failed(diagnosis.answer.trim_end_matches('.').to_owned())
+                    .with_hint("measure longer (-D), or stop what else runs here"))
+            }
+            Certainty::NotMeasured => failed_runs(outcome, wanted),
+            _ => Ok(()),
+        };
+    }
     let unmet = unmet_demands(plan, outcome);
     let runs = if outcome.failed_runs == 0 {
         comparisons(cases).and_then(|()| searches_verdict(cases))
     } else {
-        let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
-        let kind = match (outcome.only_bad_input, outcome.only_unmeasured) {
-            (true, _) => ExitKind::BadInput,
-            (_, true) => ExitKind::Undone,
-            _ => ExitKind::Failed,
-        };
-        let hint = "each is explained above and in the JSON file";
-        Err(Failure::failed(text).with_kind(kind).with_hint(hint))
+        failed_runs(outcome, wanted)
     };
     let Some((kind, sentence)) = unmet else {
         return runs;
@@ -101,6 +106,18 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let others = runs.err().inspect(Failure::print);
     let has_failed = others.is_some_and(|it| it.kind() != ExitKind::Undone);
     Err(Failure::failed(sentence).with_kind(if has_failed { ExitKind::Failed } else { kind }))
+}
+
+/// Runs failed, of so many.
+fn failed_runs(outcome: &SweepOutcome, wanted: usize) -> Result<(), Failure> {
+    let text = format!("{} of {wanted} runs failed", outcome.failed_runs);
+    let kind = match (outcome.only_bad_input, outcome.only_unmeasured) {
+        (true, _) => ExitKind::BadInput,
+        (_, true) => ExitKind::Undone,
+        _ => ExitKind::Failed,
+    };
+    let hint = "each is explained above and in the JSON file";
+    Err(Failure::failed(text).with_kind(kind).with_hint(hint))
 }
 
 /// That a single run decides whether a flow keeps what is demanded of it. What looks slow in a quick search has further runs.

@@ -21,7 +21,7 @@ use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
     judge::{finding::Finding, findings::Findings, threshold::Demands},
-    show::{Table, compare, mesh},
+    show::{Table, compare, mesh, why},
 };
 use results::{
     journal::Journal,
@@ -58,8 +58,11 @@ impl Output {
         let only_problems = plan.output.only_problems;
         let mut beside: Vec<Box<dyn Observer>> = Vec::new();
         if !plan.quiet && !only_problems {
-            let SweepOptions { sweep, against, beside: rounds, searches, .. } = &plan.options;
-            let is_counted = against.is_none() && rounds.is_none() && searches.is_none();
+            let SweepOptions { sweep, against, beside: rounds, searches, why, .. } = &plan.options;
+            let is_counted = against.is_none()
+                && rounds.is_none()
+                && searches.is_none()
+                && why.is_none_or(|request| !request.is_alone);
             let time = if is_counted { TimeLeft::new(sweep) } else { TimeLeft::unknown() };
             beside.push(for_stderr(&above, time));
             beside.push(Box::new(Remarks { noted: BTreeSet::new(), above: above.clone() }));
@@ -109,9 +112,9 @@ impl Output {
             written.extend(journal.as_deref());
         }
         let problems: Vec<&Finding> = findings.iter().filter(|it| it.is_problem()).collect();
-        let mut out: Box<dyn Write> = match self.documents.on_stdout {
-            Some(_) => Box::new(io::stderr()),
-            None => Box::new(io::stdout()),
+        let (mut out, screen): (Box<dyn Write>, Screen) = match self.documents.on_stdout {
+            Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
+            None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
         let only_problems = self.only_problems;
         self.rows.show(|table| {
@@ -124,6 +127,7 @@ impl Output {
                 writeln!(out)?;
             }
             mesh::write(&findings, &mut out)?;
+            why::write(result, screen, &mut out)?;
             table.summary(result, &findings, &written)
         });
         if are_kept {
@@ -322,6 +326,18 @@ impl Observer for Observers<'_> {
         }
     }
 
+    fn step(&mut self, title: &str, text: &str) {
+        for observer in &mut self.0 {
+            observer.step(title, text);
+        }
+    }
+
+    fn diagnosed(&mut self, case: &Case, result: &ResultFile) {
+        for observer in &mut self.0 {
+            observer.diagnosed(case, result);
+        }
+    }
+
     fn note(&mut self, text: &str) {
         for observer in &mut self.0 {
             observer.note(text);
@@ -344,6 +360,10 @@ impl Observer for Remarks {
             let ([base_side, new_side], number) = (&so_far.sides, round.number);
             self.above.line(&format!("  round {number}: {new_side} {new}, {base_side} {base}"));
         }
+    }
+
+    fn step(&mut self, _: &str, text: &str) {
+        self.above.line(&format!("rocebench: {text}"));
     }
 
     fn note(&mut self, text: &str) {
@@ -408,6 +428,11 @@ impl Observer for FailureLines {
     }
 
     fn trial_started(&mut self, _: usize, _: usize, _: &Case, _: TrialStart<'_>) {
+        self.run = None;
+    }
+
+    /// What failed of an experiment is in its result.
+    fn step(&mut self, _: &str, _: &str) {
         self.run = None;
     }
 
@@ -482,6 +507,11 @@ impl Observer for JournalLines {
     }
 
     fn search_finished(&mut self, _: &Case, _: &LoadSearch, result: &ResultFile) {
+        self.keep(result);
+    }
+
+    fn diagnosed(&mut self, case: &Case, result: &ResultFile) {
+        self.case.clone_from(&case.id);
         self.keep(result);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
         ends::{check_has_own_node, ends, servers},
         terminal::Failure,
     },
-    coordinator::interface::{Against, Rounds, SweepOptions, Target},
+    coordinator::interface::{Against, Rounds, SweepOptions, Target, WhyRequest},
 };
 use machine::threads::{CoreList, allowed_cores};
 use perftest::{LONGEST_LIMIT, fits};
@@ -112,6 +112,7 @@ impl RunPlan {
             beside,
             searches,
             quick: args.quick,
+            why: args.why.then(|| WhyRequest::within(USUAL_BUDGET)),
             rails: RailsAsked {
                 each_to_each: args.rails.as_deref() == Some("all"),
                 all_up: args.rails_up.is_some(),
@@ -156,6 +157,9 @@ impl RunPlan {
         })
     }
 }
+
+/// How long `--why` may take behind a sweep.
+const USUAL_BUDGET: Duration = Duration::from_secs(60);
 
 /// The nodes that run in this process.
 pub fn nodes_here(nodes: &Nodes, target: &Target) -> u32 {

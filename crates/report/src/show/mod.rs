@@ -9,6 +9,7 @@ pub mod mesh;
 pub mod page;
 pub mod plot;
 pub mod terminal;
+pub mod why;
 
 pub use terminal::Table;
 

@@ -94,6 +94,18 @@ pub struct ChangeTrial {
     pub failure: Option<String>,
 }
 
+impl ChangeTrial {
+    /// Whether it came out as expected, for a table; empty where nothing was expected.
+    pub fn held(&self) -> &'static str {
+        match (&self.expected, self.holds) {
+            (None, _) => "",
+            (_, Some(true)) => "yes",
+            (_, Some(false)) => "no",
+            (_, None) => "unclear",
+        }
+    }
+}
+
 /// A cause that is not the one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {

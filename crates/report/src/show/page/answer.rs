@@ -15,8 +15,17 @@ use crate::show::{
 };
 
 /// The sentence of each kind of page; `None` of a page that is of another kind. The first one counts.
-const KINDS: [fn(&Page<'_>) -> Option<String>; 8] =
-    [nothing_counts, compared, over_time, in_turns, of_nodes, of_loads, of_sweep, of_the_fastest];
+const KINDS: [fn(&Page<'_>) -> Option<String>; 9] = [
+    nothing_counts,
+    explained,
+    compared,
+    over_time,
+    in_turns,
+    of_nodes,
+    of_loads,
+    of_sweep,
+    of_the_fastest,
+];
 
 /// The first sentence; empty of a page without results.
 pub(super) fn answer(page: &Page<'_>) -> String {
@@ -28,6 +37,12 @@ fn nothing_counts(page: &Page<'_>) -> Option<String> {
     let left_out = LeftOut::new(cases.flat_map(|case| &case.runs).map(standing::of_run));
     let none_counts = left_out.runs > 0 && left_out.count() == left_out.runs;
     none_counts.then(|| format!("No run counts. {}", tables::left_out_sentence(&left_out)))
+}
+
+/// What limits the first case of which that was to be found.
+fn explained(page: &Page<'_>) -> Option<String> {
+    let mut cases = page.results.iter().flat_map(|loaded| &loaded.result.cases);
+    cases.find_map(|case| case.diagnosis.as_ref()).map(|diagnosis| diagnosis.answer.clone())
 }
 
 fn compared(page: &Page<'_>) -> Option<String> {

@@ -25,7 +25,7 @@ use crate::show::plot::{
     figures::{
         comparison,
         nodes::{self, Racks},
-        queue_pairs, timeline, trend,
+        queue_pairs, timeline, trend, why,
     },
     rows::{Sides, is_of_pattern, of_patterns},
 };
@@ -53,7 +53,15 @@ struct Kind {
 }
 
 /// Every kind of figure, in the page's order.
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 12] = [
+    Kind {
+        id: "why",
+        heading: "What limits it",
+        needs: "a case that `rocebench why` explained, or a sweep run with --why",
+        intro: "Each row is the case with one thing changed: its speed over that of the case as it was, with its 95 % \
+                interval. A change right of 1 helps.",
+        draw: |from| why::drawn(from.results),
+    },
     Kind {
         id: "comparison",
         heading: "Comparison",

@@ -20,9 +20,9 @@ use crate::show::plot::{
 const MOST_ROWS: usize = 24;
 /// Metrics of a comparison that are drawn: those with the most cases that changed.
 const MOST_METRICS: usize = 3;
-const ROW_PX: f64 = 20.0;
+pub(super) const ROW_PX: f64 = 20.0;
 /// Height of an interval; 1 is the whole row.
-const INTERVAL: f64 = 0.2;
+pub(super) const INTERVAL: f64 = 0.2;
 
 /// A metric of all cases that have a ratio of it, the worst first.
 struct Ratios<'a> {
@@ -112,7 +112,7 @@ const VERDICTS: [(Verdict, &str); 4] = [
     (Verdict::Unclear, "unclear"),
 ];
 
-fn style(verdict: Verdict) -> SeriesStyle {
+pub(super) fn style(verdict: Verdict) -> SeriesStyle {
     let (colour, marker, hollow) = match verdict {
         Verdict::Faster => (BETTER, Marker::Up, false),
         Verdict::Slower => (WORSE, Marker::Down, false),

@@ -8,6 +8,7 @@ pub mod nodes;
 pub(crate) mod queue_pairs;
 pub(crate) mod timeline;
 pub(crate) mod trend;
+pub(crate) mod why;
 
 #[cfg(test)]
 mod tests;
