@@ -74,10 +74,10 @@ fn every_cause_is_named_with_what_proves_it() {
         end: "<!-- end of causes -->\n",
     };
     let rows = why::CAUSES.iter().map(|cause| {
-        let changes: Vec<&str> = cause.proof.iter().map(|change| change.words()).collect();
-        let joint = if cause.needs_all { " and " } else { "; or " };
-        format!("| `{}` | {} |\n", cause.id, changes.join(joint))
+        let first = cause.proof.first().map(|change| format!(": {}", change.words()));
+        let others = if cause.proof.len() > 1 { ", …" } else { "" };
+        format!("- `{}`{}{others}\n", cause.id, first.unwrap_or_default())
     });
     let made: String = rows.collect();
-    table.holds(&format!("\n| cause | what proves it |\n|---|---|\n{made}\n"));
+    table.holds(&format!("\n{made}\n"));
 }

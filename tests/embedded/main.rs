@@ -34,3 +34,4 @@ mod stage;
 mod tables;
 mod templates;
 mod transfers;
+mod why;

@@ -19,6 +19,11 @@ fn losses() {
 }
 
 #[test]
+fn why() {
+    holds("tests/embedded/tables/why.txt");
+}
+
+#[test]
 fn ping_pong() {
     holds("tests/embedded/tables/ping_pong.txt");
 }
