@@ -21,6 +21,7 @@ use crate::{
     soak::{Options, Screen, run as soak},
 };
 use machine::threads::allowed_cores;
+use plan::Case;
 use report::observe::format::counted;
 use results::whole_file::{prepare, prepare_directory};
 use settings::Settings;
@@ -41,6 +42,10 @@ pub fn run(mut args: SoakArgs, matches: &ArgMatches) -> Result<(), Failure> {
     }
     let mut plan = RunPlan::new(args.run, &DefaultNodes::TwoEnds)?;
     let cases = &plan.options.sweep.cases;
+    if cases.iter().any(Case::has_shares) {
+        return Err(Failure::bad_input("a soak has no closed loop of which --rate can be a share")
+            .with_hint("give --rate in messages or bits a second, such as 200k or 10Gb"));
+    }
     if cases.len() > 1 || plan.options.sweep.runs() > 1 || cases.iter().any(|case| case.is_set_up())
     {
         let text =

@@ -14,13 +14,14 @@ use protocol::handshake::PeerInfo;
 use protocol::link::Link;
 use protocol::message::ExaminationMessage;
 use protocol::node_report::NodeFacts;
+use results::at_once::at_once;
 use results::model::SERVER;
 use serde_json::Value;
 use verbs::{Network, VerbsLibrary};
 
 use super::interface::{Ends, SweepOptions, Target};
 use super::ranks::{Missing, Ranks};
-use super::session::{Address, LocalServer, at_once};
+use super::session::{Address, LocalServer};
 
 /// A node of a session.
 pub(crate) struct Node {
@@ -241,9 +242,12 @@ impl NodePlaces {
         if let Some(failure) = same_server(&self.names, &links, &errors) {
             return Err(failure.into());
         }
-        let reasons = errors.into_iter().map(|(_, error)| error).collect();
+        let (missing, reasons): (Vec<usize>, Vec<ConnectError>) = errors.into_iter().unzip();
         match ConnectError::of_many(reasons, self.places.len()) {
-            Some(error) => Err(error.into()),
+            Some(error) => {
+                let nodes = missing.iter().map(|number| self.names[*number].clone());
+                Err(Unconnected::Unreachable(error, nodes.collect()))
+            }
             None => Ok(links),
         }
     }
@@ -359,7 +363,7 @@ pub(super) fn place_of(name: &str) -> String {
 /// A failure of a node's link or beyond it; of this end's own node, what it says itself, and of one of many, with its
 /// name.
 pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailure {
-    match error {
+    let failure = match error {
         LinkError::Aborted { why, .. } if is_own => why.into(),
         error if is_own || name == SERVER => error.into(),
         error => {
@@ -373,7 +377,8 @@ pub(super) fn failure_of(name: &str, is_own: bool, error: LinkError) -> RunFailu
                 ..error.into()
             }
         }
-    }
+    };
+    RunFailure { nodes: vec![name.to_owned()], ..failure }
 }
 
 /// Where the traffic of the nodes of this process goes: along a control connection that leaves this machine, if one does.
@@ -430,14 +435,15 @@ fn devices(sweep: &Sweep) -> Vec<Vec<FlowDevice>> {
 /// Why the nodes are not connected.
 #[derive(Clone)]
 pub(crate) enum Unconnected {
-    Unreachable(ConnectError),
+    /// With the nodes that are not there, where it is known which.
+    Unreachable(ConnectError, Vec<String>),
     Failed(RunFailure),
 }
 
 impl From<Missing> for Unconnected {
     fn from(missing: Missing) -> Self {
         match missing {
-            Missing::Connect(error) => Unconnected::Unreachable(error),
+            Missing::Connect(error) => error.into(),
             Missing::Refused(failure) => Unconnected::Failed(failure),
         }
     }
@@ -445,7 +451,7 @@ impl From<Missing> for Unconnected {
 
 impl From<ConnectError> for Unconnected {
     fn from(error: ConnectError) -> Self {
-        Unconnected::Unreachable(error)
+        Unconnected::Unreachable(error, Vec::new())
     }
 }
 
@@ -458,7 +464,7 @@ impl From<RunFailure> for Unconnected {
 impl From<Unconnected> for RunFailure {
     fn from(error: Unconnected) -> Self {
         match error {
-            Unconnected::Unreachable(error) => error.into(),
+            Unconnected::Unreachable(error, nodes) => RunFailure { nodes, ..error.into() },
             Unconnected::Failed(failure) => failure,
         }
     }

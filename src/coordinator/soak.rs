@@ -14,7 +14,7 @@ use super::interface::{Observer, SweepOptions};
 use super::nodes::Node;
 use super::run::{QpsOfRun, leave};
 use super::sweep::{begin, node_of};
-use super::sweeper::{StopReason, Sweeper, record};
+use super::sweeper::{Sweeper, record};
 
 /// What came next.
 #[derive(Debug)]
@@ -22,7 +22,8 @@ pub enum Taken {
     /// A window is over. The result has all nodes as they are now, and the one case with this run alone; a run that failed has
     /// its `failure` and `complete: false`.
     Sample(Box<ResultFile>),
-    /// The nodes cannot be reached, or do not take the case any more. The next call tries again.
+    /// Nodes cannot be reached, or do not take the case any more; those of the failure, where it names some. The next call tries
+    /// again.
     Away(RunFailure),
     /// The user's wish to stop.
     Stopped,
@@ -74,21 +75,16 @@ impl<'a> Soak<'a> {
         Ok(Soak { sweeper, case, number: 1, are_kept: false, pause: Duration::ZERO })
     }
 
-    /// The nodes, which are connected anew after a failure; `None` where the user wishes to stop.
-    fn nodes(&mut self) -> Result<Option<Vec<Node>>, RunFailure> {
-        let is_new = self.sweeper.nodes.is_none();
-        let nodes = match self.sweeper.take_nodes() {
-            Ok(nodes) => nodes,
-            Err(StopReason::Interrupted) => return Ok(None),
-            Err(StopReason::Lost(error)) => return Err(error.into()),
-            Err(StopReason::Broken(failure)) => return Err(failure),
-        };
-        if is_new {
-            let own_host = host::read();
-            self.sweeper.outcome.result.nodes =
-                nodes.iter().map(|node| node_of(node, &own_host)).collect();
+    /// The nodes, which are connected anew after a failure.
+    fn nodes(&mut self) -> Result<Vec<Node>, RunFailure> {
+        let sweeper = &mut self.sweeper;
+        if let Some(nodes) = sweeper.nodes.take() {
+            return Ok(nodes);
         }
-        Ok(Some(nodes))
+        let nodes = sweeper.places.connect(&sweeper.options.ends, &sweeper.facts, sweeper.stop)?;
+        let own_host = host::read();
+        sweeper.outcome.result.nodes = nodes.iter().map(|node| node_of(node, &own_host)).collect();
+        Ok(nodes)
     }
 
     /// Waits for the pause; returns whether the user wishes to stop.
@@ -115,8 +111,8 @@ impl Samples for Soak<'_> {
             return Taken::Stopped;
         }
         let nodes = match self.nodes() {
-            Ok(Some(nodes)) => nodes,
-            Ok(None) => return Taken::Stopped,
+            Ok(nodes) => nodes,
+            Err(failure) if failure.interrupted => return Taken::Stopped,
             Err(failure) => {
                 self.pause_longer();
                 return Taken::Away(failure);

@@ -54,8 +54,8 @@ impl StopReason {
 impl From<Unconnected> for StopReason {
     fn from(error: Unconnected) -> StopReason {
         match error {
-            Unconnected::Unreachable(error) if error.is_interrupt() => StopReason::Interrupted,
-            Unconnected::Unreachable(error) => StopReason::Lost(error),
+            Unconnected::Unreachable(error, _) if error.is_interrupt() => StopReason::Interrupted,
+            Unconnected::Unreachable(error, _) => StopReason::Lost(error),
             Unconnected::Failed(failure) if failure.interrupted => StopReason::Interrupted,
             Unconnected::Failed(failure) => StopReason::Broken(failure),
         }

@@ -25,7 +25,10 @@ use report::{
         findings::{findings, of_run},
         threshold::{Demands, failing, judge},
     },
-    observe::standing::{self, Standing},
+    observe::{
+        format::some_of,
+        standing::{self, Standing},
+    },
 };
 use results::{
     model::{ResultFile, Run},
@@ -35,8 +38,8 @@ use results::{
 /// Findings of a single sample that are told; others are of chance alone, or of many runs.
 const OF_A_SAMPLE: [&str; 4] = ["lost_packets", "lost_messages", "overload", "starved_qps"];
 
-/// Flows that an alert names.
-const MOST_FLOWS: usize = 5;
+/// Flows, and nodes, that an alert names.
+const MOST_NAMED: usize = 5;
 
 /// What becomes of the samples.
 pub struct Options {
@@ -123,10 +126,15 @@ impl<'s> Soak<'s> {
             Taken::Sample(result) => self.sample(*result),
             Taken::Away(failure) => {
                 let since = self.away.replace(now).unwrap_or(now);
-                self.figures.add_away(&failure.message, (now - since).as_seconds_f64());
-                let text = format!("Away: {}", failure.message);
-                let finding = Finding::problem("away", Subject::default(), text);
-                self.look("away", Some(finding), Patience::NONE);
+                self.figures.add_away(&failure.nodes, (now - since).as_seconds_f64());
+                let who = match &failure.nodes[..] {
+                    [] => "A node is".to_owned(),
+                    [only] => format!("{only} is"),
+                    names => format!("{} are", some_of(names, MOST_NAMED)),
+                };
+                let text = format!("{who} away: {}", failure.message);
+                let subject = Subject { nodes: failure.nodes, ..Subject::default() };
+                self.look("away", Some(Finding::problem("away", subject, text)), Patience::NONE);
                 self.files.write()
             }
             Taken::Stopped => return,
@@ -136,7 +144,7 @@ impl<'s> Soak<'s> {
 
     /// Returns what is wrong at the end.
     fn finish(mut self) -> Vec<Finding> {
-        self.figures.add_away("", 0.0);
+        self.figures.add_away(&[], 0.0);
         let written = self.files.finish();
         self.write(written);
         let complaints = self.command.take().map_or_else(Vec::new, AlertCommand::finish);
@@ -146,7 +154,7 @@ impl<'s> Soak<'s> {
 
     fn sample(&mut self, result: ResultFile) -> Result<(), String> {
         if let Some(since) = self.away.take() {
-            self.figures.add_away("", (self.now - since).as_seconds_f64());
+            self.figures.add_away(&[], (self.now - since).as_seconds_f64());
         }
         self.look("away", None, Patience::NONE);
         self.find_changes(&result);
@@ -201,7 +209,7 @@ impl<'s> Soak<'s> {
             let finding = failing(&suites).map(|text| {
                 let id = if is_broken { "beyond_limit" } else { "not_judged" };
                 let of_flows =
-                    Subject { flows: broken().take(MOST_FLOWS).collect(), ..subject.clone() };
+                    Subject { flows: broken().take(MOST_NAMED).collect(), ..subject.clone() };
                 Finding::problem(id, of_flows, format!("{demand}: {text}"))
                     .with(COUNT, broken().count())
                     .with(OF, flows().count())

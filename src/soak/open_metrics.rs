@@ -96,15 +96,13 @@ impl Figures {
         }
     }
 
-    /// Nothing is measured for so long: those nodes are gone that the reason names, or if it names none, all.
-    pub fn add_away(&mut self, reason: &str, seconds: f64) {
+    /// Nothing is measured for so long, since these nodes are away; all, if none is named.
+    pub fn add_away(&mut self, away: &[String], seconds: f64) {
         *self.value(Family::Away, &[]) += seconds;
         self.clear(&[Family::Throughput, Family::Latency]);
-        let nodes = self.values.entry(Family::Up).or_default();
-        let is_named = |labels: &Labels| labels.iter().any(|(_, node)| reason.contains(node));
-        let is_any_named = nodes.keys().any(is_named);
-        for (labels, is_up) in nodes {
-            *is_up = f64::from(u8::from(is_any_named && !is_named(labels)));
+        for (labels, is_up) in self.values.entry(Family::Up).or_default() {
+            let is_away = away.is_empty() || labels.iter().any(|(_, node)| away.contains(node));
+            *is_up = f64::from(u8::from(!is_away));
         }
     }
 

@@ -1,6 +1,11 @@
 //! Days in virtual time, with made-up samples.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs::{self, File},
+    io,
+    path::Path,
+};
 
 use protocol::failure::RunFailure;
 use results::{
@@ -10,6 +15,7 @@ use results::{
 };
 use serde_json::Value;
 use settings::Settings;
+use testing::own_network::{SMALL_DISK, in_own_network};
 
 use super::*;
 
@@ -165,7 +171,8 @@ fn a_node_that_was_away_is_told_with_the_time_and_with_its_new_kernel() {
     let mut soak = Soak::new(options(folder.path()), &mut said).unwrap();
     soak.take(taken(1, 90.0, 10), minute(1));
     for count in 2..19 {
-        let failure = RunFailure::new("server: the connection ended", None);
+        let nodes = vec!["server".to_owned()];
+        let failure = RunFailure { nodes, ..RunFailure::new("it closed the connection", None) };
         soak.take(Taken::Away(failure), minute(count));
     }
     let away = soak.figures.text(soak.conditions.standing());
@@ -182,8 +189,8 @@ fn a_node_that_was_away_is_told_with_the_time_and_with_its_new_kernel() {
     assert_eq!(soak.finish(), []);
     assert_eq!(runs(folder.path()), [1, 1], "what was measured with other nodes is apart");
     let lines = [
-        "rocebench: 2026-11-28T00:02:00Z alert: Away: server: the connection ended",
-        "rocebench: 2026-11-28T00:19:00Z over after 17 min 0 s: Away: server: the connection ended",
+        "rocebench: 2026-11-28T00:02:00Z alert: server is away: it closed the connection",
+        "rocebench: 2026-11-28T00:19:00Z over after 17 min 0 s: server is away: it closed the connection",
         "rocebench: 2026-11-28T00:19:00Z changed: server: kernel was 6.1.0 and is 6.2.0",
     ];
     assert_eq!(said.alerts, lines);
@@ -191,30 +198,35 @@ fn a_node_that_was_away_is_told_with_the_time_and_with_its_new_kernel() {
     assert_eq!(states, ["begins", "ends", "once"]);
 }
 
-#[test]
-fn a_disk_without_room_is_told_once_and_nothing_is_lost() {
-    let home = tempfile::tempdir().unwrap();
-    let [folder, aside] = ["soak", "aside"].map(|name| home.path().join(name));
-    fs::create_dir(&folder).unwrap();
+/// From sample 50 to 190 something else takes all the room.
+fn soak_on_a_disk_that_is_full_for_a_while() {
+    let [folder, ballast] = ["/mnt/soak", "/mnt/ballast"].map(Path::new);
+    fs::create_dir(folder).unwrap();
     let mut said = Said::default();
-    let without_figures = Options { open_metrics: None, ..options(&folder) };
-    let mut soak = Soak::new(without_figures, &mut said).unwrap();
+    let mut soak = Soak::new(options(folder), &mut said).unwrap();
     for count in 1..=250 {
         if count == 50 {
-            fs::rename(&folder, &aside).unwrap();
-            fs::write(&folder, "in the way").unwrap();
+            let mut file = File::create(ballast).unwrap();
+            let error = io::copy(&mut io::repeat(0), &mut file).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         }
         if count == 190 {
-            fs::remove_file(&folder).unwrap();
-            fs::rename(&aside, &folder).unwrap();
+            fs::remove_file(ballast).unwrap();
         }
         soak.take(taken(count, 90.0, 10), minute(count));
     }
     assert_eq!(soak.finish(), []);
     assert_eq!(said.alerts.len(), 2, "{:?}", said.alerts);
-    has(&said.alerts[1], ["00Z over after 2 h 10 min: cannot write "]);
-    assert_eq!(runs(&folder), [59, 60, 60, 60, 11]);
-    assert_eq!(alerts(&folder).len(), 2);
+    has(&said.alerts[0], ["alert: cannot write ", "free some space"]);
+    has(&said.alerts[1], ["over after 2 h 20 min: cannot write "]);
+    assert_eq!(runs(folder), [59, 60, 60, 60, 11]);
+    assert_eq!(alerts(folder).len(), 2);
+}
+
+#[test]
+fn a_full_disk_is_told_once_and_nothing_is_lost() {
+    let own = "soak::tests::a_full_disk_is_told_once_and_nothing_is_lost";
+    in_own_network(own, SMALL_DISK, soak_on_a_disk_that_is_full_for_a_while);
 }
 
 #[test]
@@ -266,7 +278,7 @@ fn figures_are_open_metrics() {
     result.nodes[1].name = "ser\"ver\\\n".to_owned();
     let mut figures = Figures::default();
     figures.add(&result, &result.cases[0].runs[0], &Standing::Counts, minute(1));
-    figures.add_away("", 1.5);
+    figures.add_away(&["client".to_owned()], 1.5);
     figures.add(&result, &result.cases[0].runs[0], &Standing::Counts, minute(2));
     let finding = Finding::problem("away", Subject::default(), String::new());
     let text = figures.text([&finding].into_iter());

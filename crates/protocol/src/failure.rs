@@ -27,6 +27,8 @@ pub struct RunFailure {
     pub link_lost: bool,
     /// The user asked to stop.
     pub interrupted: bool,
+    /// The nodes that are at fault, where it is known which.
+    pub nodes: Vec<String>,
 }
 
 impl RunFailure {
@@ -39,6 +41,7 @@ impl RunFailure {
             unmeasured: false,
             link_lost: false,
             interrupted: false,
+            nodes: Vec::new(),
         }
     }
 

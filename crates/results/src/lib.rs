@@ -1,6 +1,7 @@
 //! What was measured: the model of a result, its JSON files and journal, histograms as they are stored, and text of
 //! strangers made fit to be shown. What measures and what draws both build on it.
 
+pub mod at_once;
 pub mod history;
 pub mod journal;
 pub mod json;

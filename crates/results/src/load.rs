@@ -2,12 +2,18 @@
 //! is used still.
 
 use std::io;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::thread;
 
+use crate::at_once::at_once;
 use crate::journal;
 use crate::json::{self, ReadError};
 use crate::model::ResultFile;
 use crate::text;
+
+/// Files whose texts are in memory at a time.
+const MOST_AT_ONCE: usize = 8;
 
 /// One result file and where it came from.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,29 +49,30 @@ pub struct Found {
 pub fn load<P: AsRef<Path>>(paths: &[P]) -> Found {
     let mut found = Found::default();
     for path in paths.iter().map(AsRef::as_ref) {
-        let files = if path.is_dir() {
-            json_files_of(path).map_err(|error| ReadError::io(path, error))
-        } else {
-            Ok(vec![path.to_owned()])
-        };
-        match files {
-            Ok(files) => files.into_iter().for_each(|file| found.add(file)),
-            Err(refused) => found.refused.push(refused),
+        if !path.is_dir() {
+            found.add(&[path.to_owned()]);
+            continue;
+        }
+        match json_files_of(path) {
+            Ok(files) => found.add(&files),
+            Err(error) => found.refused.push(ReadError::io(path, error)),
         }
     }
     found
 }
 
 impl Found {
-    fn add(&mut self, path: PathBuf) {
-        let read = if has_extension(&path, journal::EXTENSION) {
-            journal::read(&path)
-        } else {
-            json::read(&path)
-        };
-        match read {
-            Ok(result) => self.results.push(Loaded { path, result }),
-            Err(refused) => self.refused.push(refused),
+    fn add(&mut self, files: &[PathBuf]) {
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let results = at_once(cores.min(MOST_AT_ONCE), files, |path| {
+            let is_journal = has_extension(path, journal::EXTENSION);
+            if is_journal { journal::read(path) } else { json::read(path) }
+        });
+        for (path, result_or_reason) in files.iter().zip(results) {
+            match result_or_reason {
+                Ok(result) => self.results.push(Loaded { path: path.clone(), result }),
+                Err(refused) => self.refused.push(refused),
+            }
         }
     }
 }

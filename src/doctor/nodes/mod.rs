@@ -19,13 +19,16 @@ use protocol::{
     node_report::{Check, Finding, NodeExamination, State},
     token::Token,
 };
-use results::model::{Host, Tool};
+use results::{
+    at_once::at_once,
+    model::{Host, Tool},
+};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::inventory::SCHEMA_VERSION;
 use super::peer::not_reached;
-use crate::coordinator::{interface::tool, session::at_once};
+use crate::coordinator::interface::tool;
 
 /// What was found at many nodes and between them.
 #[derive(Serialize)]

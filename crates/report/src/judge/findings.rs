@@ -136,6 +136,9 @@ impl<'a> Compared<'a> {
         }
         let [(metric, choices), _] = &by_metric;
         found.extend(scaling(choices, &self.rows, *metric));
+        if self.cases.iter().all(|(case, _)| case.config.ping_pong) {
+            found.extend(latency_curve(&self.choices(Metric::P50Ns), &self.rows));
+        }
         found
     }
 
@@ -290,15 +293,21 @@ const FIRST: [&str; 4] = ["qps", "workers", "size", "tx-depth"];
 /// Values from which on there is a curve to speak of.
 const CURVE: usize = 3;
 
-/// What more gains; `None` where no two cases differ in one number alone.
-fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Option<Finding> {
-    let best = choices.iter().max_by(by_median)?;
+/// A setting, the cases that differ from the best in it alone, by its value, and the other settings in which cases differ.
+type Curve<'a, 's> = (&'static Row, Vec<&'a Choice<'s>>, Vec<&'static Row>);
+
+/// The curve of which people ask first; `None` where no two cases differ in one number alone.
+fn curve<'a, 's>(
+    choices: &'a [Choice<'s>],
+    best: &Choice<'_>,
+    rows: &[&'static Row],
+) -> Option<Curve<'a, 's>> {
     let mut axes: Vec<&'static Row> = rows.to_vec();
     axes.sort_by_key(|row| {
         let place = FIRST.iter().position(|flag| *flag == row.flag);
         place.unwrap_or(FIRST.len())
     });
-    let curves: Vec<_> = axes
+    let mut curves: Vec<Curve<'_, '_>> = axes
         .into_iter()
         .filter_map(|axis| {
             let mut fixed = rows.to_vec();
@@ -306,9 +315,53 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
             Some((axis, points(choices, best, axis, &fixed)?, fixed))
         })
         .collect();
-    let (axis, points, fixed) =
-        curves.iter().find(|(_, points, _)| points.len() >= CURVE).or(curves.first())?;
-    let (id, from, to, [is, until]) = shape(points)?;
+    curves.sort_by_key(|(_, points, _)| points.len() < CURVE);
+    curves.into_iter().next()
+}
+
+/// Up to which factor latencies are near each other.
+const TWICE: f64 = 2.0;
+
+/// Up to which size, or how many QPs, messages take about as long as the fastest; of ping-pongs, where latency is the question.
+fn latency_curve(choices: &[Choice<'_>], rows: &[&'static Row]) -> Option<Finding> {
+    let (axis, points, _) = curve(choices, choices.iter().min_by(by_median)?, rows)?;
+    let longest = points[0].figures.median * TWICE;
+    let near = points.iter().take_while(|point| point.figures.median <= longest).count();
+    let shown = [("from", 0), ("near", near - 1), ("to", points.len() - 1)];
+    let [first, knee, last] = shown.map(|(_, place)| {
+        let point = points[place];
+        (words(axis, point.settings()), Metric::P50Ns.text(point.figures.median))
+    });
+    let mut text = format!("Median latency: {} with {}", first.1, first.0);
+    if near > 1 {
+        text += &format!(", at most twice that up to {} ({})", knee.0, knee.1);
+    }
+    if near < points.len() {
+        text += &format!("; {} with {}", last.1, last.0);
+    }
+    let finding = Finding::note("latency_curve", subject(points.iter().copied()), text + ".");
+    Some(with_points(finding, axis, Metric::P50Ns, &shown.map(|(name, at)| (name, points[at]))))
+}
+
+/// With the value on the axis and the figure of points of a curve, by names.
+fn with_points(
+    finding: Finding,
+    axis: &Row,
+    metric: Metric,
+    named: &[(&str, &Choice<'_>)],
+) -> Finding {
+    named.iter().fold(finding, |finding, (name, point)| {
+        finding
+            .with(format!("{name}_{}", axis.field), axis.number(point.settings()))
+            .with(format!("{name}_{}", metric.name()), point.figures.median)
+    })
+}
+
+/// What more gains.
+fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Option<Finding> {
+    let best = choices.iter().max_by(by_median)?;
+    let (axis, points, fixed) = curve(choices, best, rows)?;
+    let (id, from, to, [is, until]) = shape(&points)?;
     let noun = match metric {
         Metric::GbitPerS => "Throughput".to_owned(),
         other => format!("The number of {}", other.noun()),
@@ -318,7 +371,7 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
         let (words, median) = (words(axis, point.settings()), point.figures.median);
         format!("{words} ({})", metric.text(median))
     };
-    let shared = if fixed.is_empty() { String::new() } else { best.named(fixed) };
+    let shared = if fixed.is_empty() { String::new() } else { best.named(&fixed) };
     let shared = if shared.is_empty() { shared } else { format!(" ({shared})") };
     let end = if until.is_empty() { String::new() } else { until.to_owned() + &at(to) };
     let text = if id == ENOUGH {
@@ -335,14 +388,8 @@ fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Opt
     } else {
         format!("{noun} {is}{}{end}{shared}.", at(from))
     };
-    let name = metric.name();
-    let mut finding = Finding::note(id, subject(points.iter().copied()), text);
-    for (which, place) in [("from", from), ("to", to)] {
-        finding = finding
-            .with(format!("{which}_{}", axis.field), axis.number(points[place].settings()))
-            .with(format!("{which}_{name}"), points[place].figures.median);
-    }
-    Some(finding)
+    let finding = Finding::note(id, subject(points.iter().copied()), text);
+    Some(with_points(finding, axis, metric, &[("from", points[from]), ("to", points[to])]))
 }
 
 fn by_median(one: &&Choice<'_>, other: &&Choice<'_>) -> std::cmp::Ordering {

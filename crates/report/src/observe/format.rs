@@ -8,7 +8,7 @@ use settings::{Id, NO_VALUE, ROWS, Row, Settings, differing};
 pub(crate) const NOT_MEASURED: &str = "-";
 
 /// The first names with commas, and how many more: `a, b and 3 more`.
-pub(crate) fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
+pub fn some_of<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let named = names.iter().take(most).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     match names.len().saturating_sub(most) {
         0 => named,

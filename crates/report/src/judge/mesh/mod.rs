@@ -458,7 +458,7 @@ impl Fan {
         Subject { cases: cases.collect(), nodes: vec![node.to_owned()], ..Subject::default() }
     }
 
-    /// Throughput and p99 over how many nodes there are.
+    /// What the most nodes reach; throughput and p99 over how many there are.
     fn curve(&self) -> Option<Finding> {
         let (node, points) = (&self.node, self.points.iter());
         let fan_words: Vec<String> = points.clone().map(|point| point.fan.to_string()).collect();
@@ -468,10 +468,15 @@ impl Fan {
             points.clone().map(|point| point.p99_ns).collect(),
         ];
         let (fan_list, way) = (fan_words.join(", "), self.word("to", "from"));
-        let mut text = format!(
+        let whole = format!(
             "{fan_list} {nodes} {way} {node}: together {} Gb/s",
             series(Metric::GbitPerS, &rates)
         );
+        let mut text = match (self.lead(), points.len()) {
+            (Some(lead), 1) => lead,
+            (Some(lead), _) => format!("{lead}. {whole}"),
+            (None, _) => whole,
+        };
         if times.iter().any(Option::is_some) {
             text += &format!("; p99 {} µs", series(Metric::P99Ns, &times));
         }
@@ -483,6 +488,23 @@ impl Fan {
                 .with(Metric::GbitPerS.name(), rates)
                 .with(Metric::P99Ns.name(), times),
         )
+    }
+
+    /// What the most nodes reach, also beside one alone, and how little one of them gets.
+    fn lead(&self) -> Option<String> {
+        let point = self.points.last().filter(|point| point.fan > 1)?;
+        let (rate, sender) = (point.gbit_per_s?, self.word("sender", "receiver"));
+        let alone = self.points.first().filter(|first| first.fan == 1);
+        let beside = alone.and_then(|first| first.gbit_per_s).filter(|one| *one > 0.0);
+        let of_one = beside.map_or_else(String::new, |one| {
+            format!(", {} of one {sender} alone", percent(rate / one))
+        });
+        let slowest = point.worst.as_ref().map_or_else(String::new, |worst| {
+            format!("; the slowest gets {} of an even share", percent(worst.of_even))
+        });
+        let (nodes, way, node) = (counted(point.fan, sender), self.word("to", "from"), &self.node);
+        let own = figure(Metric::GbitPerS, rate);
+        Some(format!("{nodes} {way} {node} reach {own} together{of_one}{slowest}"))
     }
 
     /// From the point with the most throughput to that with the least of more nodes; `None` where it may be chance.
@@ -512,9 +534,7 @@ impl Fan {
         let nodes = counted(point.fan, self.word("sender", "receiver"));
         let (name, of_even) = (&worst.node, worst.of_even);
         let rate = figure(Metric::GbitPerS, worst.gbit_per_s);
-        let mut text = format!(
-            "{name} has least of {nodes}: {rate}, {of_even:.2} of an even share; Jain's index is {jain:.3}."
-        );
+        let mut text = format!("{name} has least of {nodes}: {rate}; Jain's index is {jain:.3}.");
         if of_even < LITTLE {
             let (way, node) = (self.word("to", "from"), &self.node);
             text += &format!(" Look at {name} and its path {way} {node}.");

@@ -82,11 +82,12 @@ fn of_loads(page: &Page<'_>) -> Option<String> {
 fn of_sweep(page: &Page<'_>) -> Option<String> {
     let mut cases = page.results.iter().flat_map(|loaded| &loaded.result.cases);
     let is_ping_pong = cases.all(|case| case.config.ping_pong);
-    let curve = page.findings.iter().find(|finding| finding.id.starts_with("scaling_"));
+    let of_curve = if is_ping_pong { "latency_curve" } else { "scaling_" };
+    let curve = page.findings.iter().find(|finding| finding.id.starts_with(of_curve));
     let of_best = ["best", "no_clear_winner"];
     let mut best = page.findings.iter().filter(|finding| of_best.contains(&finding.id));
-    let found = if is_ping_pong { best.next_back() } else { curve.or_else(|| best.next()) };
-    found.map(|finding| finding.text.clone())
+    let best_of_kind = if is_ping_pong { best.next_back() } else { best.next() };
+    curve.or(best_of_kind).map(|finding| finding.text.clone())
 }
 
 fn of_the_fastest(page: &Page<'_>) -> Option<String> {
@@ -152,6 +153,14 @@ mod tests {
         sweep(&Synthetic { seed, git, factor, runs: 1, qps, ..small() })
     }
 
+    /// A sweep over sizes up from this one, where latency is the question.
+    fn ping_pong(least: u32) -> ResultFile {
+        let sizes = vec![least, 4 * least, 64 * least];
+        let mut result = sweep(&Synthetic { sizes, ..small() });
+        result.cases.iter_mut().for_each(|case| case.config.ping_pong = true);
+        result
+    }
+
     fn in_turns(factor: f64) -> [Vec<Loaded>; 2] {
         [("3f2a1c000", 1.0, 0), ("77ab01234", factor, 5)].map(|(git, factor, minute)| {
             dated((0..8).map(|round| {
@@ -210,6 +219,8 @@ mod tests {
                 &[],
             ),
             ("sweep over sizes", one(sweep(&Synthetic { sizes, ..small() })), &[]),
+            ("ping-pong over sizes", one(ping_pong(64)), &[]),
+            ("ping-pong over large sizes", one(ping_pong(65536)), &[]),
             ("one case", one(sweep(&small())), &[]),
             (
                 "set-up",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use results::load::Loaded;
 use statistics::{RatioEstimate, Verdict, fewest_for_a_step, verdict};
-use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use time::{Date, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::judge::compare::nodes;
 use crate::observe::{
@@ -106,8 +106,10 @@ fn of_few(moments: &Moments<'_>, fewest: usize) -> Vec<String> {
         let since = moments.since(moments.files[index].0);
         format!("Since {since} {text}, beside the other nodes.")
     });
+    let when = moments.day_of(fewest.saturating_sub(count));
+    let reached = when.map_or_else(String::new, |day| format!(", on {day} at this pace"));
     let more = format!(
-        "Too few files for a step: {count} of {fewest}. Add more; `rocebench compare` judges the last one by its runs."
+        "Too few files for a step: {count} of {fewest}{reached}. Add more; `rocebench compare` judges the last one by its runs."
     );
     no_node.into_iter().chain(named).chain([more]).collect()
 }
@@ -464,6 +466,15 @@ impl<'a> Moments<'a> {
         let days = self.files.iter().map(|(_, loaded)| loaded.result.started_at.get(..10));
         self.files.len() >= LEAST_FILES
             && (each_once(days).len() > 1 || self.changes().next().is_some())
+    }
+
+    /// When there will be so many more files, where these are of several days.
+    fn day_of(&self, more: usize) -> Option<Date> {
+        let [first, last] = [self.files.first()?, self.files.last()?].map(|file| begun(file.1));
+        let span = last? - first?;
+        let gaps = self.files.len().saturating_sub(1).max(1);
+        let day = last?.checked_add(span * (more as f64 / gaps as f64))?.date();
+        (first?.date() != last?.date()).then_some(day)
     }
 
     /// When the file at a place was begun, and its revision if that changed there.
