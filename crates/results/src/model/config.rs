@@ -88,6 +88,9 @@ impl FlowConfig {
 
     /// The case's settings with its own laid over them.
     fn over(&self, case: &Settings) -> serde_json::Result<Settings> {
+        if self.settings.is_empty() {
+            return Ok(case.clone());
+        }
         let mut values = object(case);
         values.extend(self.settings.clone());
         serde_json::from_value(values.into())
@@ -107,7 +110,6 @@ impl CaseConfig {
     pub fn flow(&self, index: usize) -> Settings {
         self.flows
             .get(index)
-            .filter(|flow| !flow.settings.is_empty())
             .and_then(|flow| flow.over(&self.settings).ok())
             .unwrap_or_else(|| self.settings.clone())
     }
