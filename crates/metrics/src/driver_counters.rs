@@ -334,8 +334,9 @@ const EMBEDDED: Driver = Driver {
     names: &[EMBEDDED_DRIVER],
     meanings: &[
         (SequenceGap, &["out_of_sequence"]),
+        (SequenceNak, &["go_backs"]),
         (AckTimeout, &["timeouts"]),
-        (Resent, &["go_backs", "duplicate_requests"]),
+        (Resent, &["duplicate_requests"]),
         (ReceiverNotReady, &["rnr_naks_sent"]),
         (BadPacket, &["bad_icrc", "short_packets", "unparsed"]),
         (Dropped, &["send_errors", "dropped_datagrams", "socket_drops"]),

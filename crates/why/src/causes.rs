@@ -1,6 +1,7 @@
 //! The table of causes: what makes each likely, what changes of a case do if it is the one, its sentence and its remedy. A
 //! new one is a row here, and a line of ground truth in its tests.
 
+use plan::Flow;
 use results::model::{NodeFact, PathEventKind};
 use results::numbers::fixed;
 use settings::Size;
@@ -88,6 +89,21 @@ fn lossy(change: Change) -> Effect {
         _ => Anything,
     }
 }
+
+/// Causes that are told by speed alone. Where losses take much of the time, whatever changes how many packets are in flight
+/// changes what a loss costs, and so the speed.
+const OF_SPEED: &[&str] = &[
+    "bytes_in_flight",
+    "reads_outstanding",
+    "qp_packets",
+    "qp_messages",
+    "qp_window",
+    "packets",
+    "slow_path",
+    "qp_cache",
+    "path_mtu",
+    "bits",
+];
 
 /// All causes. Of two that one result shows the earlier is named first.
 pub const CAUSES: &[Cause] = &[
@@ -201,12 +217,14 @@ pub const CAUSES: &[Cause] = &[
         proof: &[MoreQps],
         sentence: |evidence| {
             format!(
-                "The adapter of {} keeps fewer bytes of a QP in flight than it was given, and a round trip takes {}.",
+                "One QP alone limits {}: its adapter has a rate for a QP, or keeps fewer bytes of it in flight than it was given ({} a round trip).",
                 evidence.initiator(),
                 round_trip(evidence)
             )
         },
-        remedy: |_| "Spread the messages over more QPs: each has a window of its own.".to_owned(),
+        remedy: |_| {
+            "Spread the messages over more QPs: each has a rate and a window of its own.".to_owned()
+        },
         ..USUAL
     },
     Cause {
@@ -323,7 +341,7 @@ pub const CAUSES: &[Cause] = &[
             _ => lossy(change),
         },
         proof: &[LosslessPriority],
-        covers: &["congestion"],
+        covers: &["congestion", "spraying", "lossy_link"],
         sentence: |_| {
             "Packets have a priority without PFC, though the ports have PFC for another: they are lost where it is full.".to_owned()
         },
@@ -344,12 +362,13 @@ pub const CAUSES: &[Cause] = &[
     },
     Cause {
         id: "congestion",
-        weight: of_losses,
+        weight: of_lost,
         effect: |_, change| match change {
             HalfTheLoad | TenthOfTheLoad => LossesGo,
             _ => lossy(change),
         },
         proof: &[HalfTheLoad, TenthOfTheLoad],
+        covers: OF_SPEED,
         sentence: |evidence| {
             format!(
                 "The network from {} to {} loses packets under load: a queue there is full.",
@@ -364,13 +383,20 @@ pub const CAUSES: &[Cause] = &[
     },
     Cause {
         id: "spraying",
-        weight: of_losses,
-        effect: |_, change| match change {
-            HalfTheLoad => LossesStay,
+        weight: |evidence| match of_losses(evidence) {
+            Weight::Shown => {
+                known(comes_late(evidence) == Some(false), Weight::Against, Weight::Shown)
+            }
+            weight => weight,
+        },
+        effect: |evidence, change| match change {
+            // The packets of a message stay together.
+            HalfTheLoad if packets(evidence) >= 4 => LossesStay,
             OnePacket => LossesGo,
             _ => lossy(change),
         },
         proof: &[OnePacket],
+        covers: OF_SPEED,
         sentence: |evidence| {
             format!(
                 "Packets from {} overtake each other on several paths, and {} takes that for loss.",
@@ -385,12 +411,13 @@ pub const CAUSES: &[Cause] = &[
     },
     Cause {
         id: "lossy_link",
-        weight: of_losses,
+        weight: of_lost,
         effect: |_, change| match change {
             HalfTheLoad | TenthOfTheLoad | OnePacket => LossesStay,
             _ => lossy(change),
         },
         proof: &[TenthOfTheLoad, OnePacket],
+        covers: OF_SPEED,
         sentence: |evidence| {
             let ppm = evidence.losses().map_or(0.0, Losses::ppm);
             format!(
@@ -414,15 +441,18 @@ pub const CAUSES: &[Cause] = &[
         id: "slow_path",
         weight: |evidence| match evidence.least_qp_share() {
             Some(share) if share < 0.7 => Weight::Shown,
-            Some(share) if share > 0.85 => Weight::Against,
+            // All of a few may share the slow one.
+            Some(share) if share > 0.85 && evidence.case.qps >= 4 => Weight::Against,
             _ => Weight::Open,
         },
         effect: |_, change| match change {
-            OtherPorts => Faster,
+            // They may be on the slow path again.
+            OtherPorts | YetOtherPorts => MayBeFaster,
             MoreQps | FewerQps | TwiceTheDepth | HalfTheDepth => Anything,
+            HalfTheSize | SmallerMtu => NearlySame,
             _ => usual(change),
         },
-        proof: &[OtherPorts],
+        proof: &[OtherPorts, YetOtherPorts],
         sentence: |evidence| {
             format!(
                 "One of several paths from {} to {} is slow, and UDP source ports choose it.",
@@ -573,6 +603,36 @@ pub const CAUSES: &[Cause] = &[
         ..USUAL
     },
     Cause {
+        id: "paused_by_network",
+        weight: |evidence| is_paused(evidence, PathEventKind::PausedByNetwork),
+        effect: |_, change| paused(change),
+        covers: &["bits", "packets"],
+        sentence: |evidence| {
+            pauses(evidence, PathEventKind::PausedByNetwork, "is told by the network to wait")
+        },
+        remedy: |_| {
+            "Look for the slow or busy receiver behind the switch whose pauses spread, and at ECN, which slows senders down before.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
+        id: "paused_by_host",
+        weight: |evidence| is_paused(evidence, PathEventKind::PausedByHost),
+        effect: |_, change| paused(change),
+        covers: &["bits", "packets", "paused_by_network"],
+        sentence: |evidence| {
+            pauses(
+                evidence,
+                PathEventKind::PausedByHost,
+                "cannot take what comes, and tells the network to wait",
+            )
+        },
+        remedy: |_| {
+            "Look at that host: PCIe speed, memory near the adapter, relaxed ordering, fewer QPs or memory regions.".to_owned()
+        },
+        ..USUAL
+    },
+    Cause {
         id: "stolen_cpu",
         weight: |evidence| known(missing_cpu(evidence).is_some(), Weight::Shown, Weight::Against),
         effect: |_, _| Anything,
@@ -624,9 +684,27 @@ fn bits(change: Change) -> Effect {
     }
 }
 
+/// What a change does where pauses take a part of the time: as many bytes pass in the rest.
+fn paused(change: Change) -> Effect {
+    match change {
+        TwiceTheDepth | MoreQps | LighterPosting | NoLocks | OtherOrdering => NotFaster,
+        _ => Anything,
+    }
+}
+
+fn is_paused(evidence: &Evidence<'_>, kind: PathEventKind) -> Weight {
+    known(evidence.count(kind) >= LEAST_PAUSES, Weight::Shown, Weight::Against)
+}
+
+fn pauses(evidence: &Evidence<'_>, kind: PathEventKind, what: &str) -> String {
+    let node = evidence.where_counted(kind).unwrap_or("a node");
+    format!("{node} {what}: {} pauses.", evidence.count(kind))
+}
+
 fn not_ready(change: Change) -> Effect {
     match change {
-        MoreReceives => Faster,
+        // Where the receiver is slow, more of them are used up too.
+        MoreReceives => MayBeFaster,
         NoLocks | OtherOrdering => NotFaster,
         _ => Anything,
     }
@@ -649,14 +727,42 @@ fn of_losses(evidence: &Evidence<'_>) -> Weight {
     }
 }
 
-/// Losses that slow a flow down: go-back-N sends all behind a lost packet again.
-fn has_losses(evidence: &Evidence<'_>) -> bool {
-    evidence.losses().is_some_and(|losses| losses.lost >= LEAST_LOST && losses.ppm() >= LEAST_PPM)
+/// As [`of_losses`], for packets that do not come at all.
+fn of_lost(evidence: &Evidence<'_>) -> Weight {
+    known(comes_late(evidence) == Some(true), Weight::Against, of_losses(evidence))
 }
 
-/// Fewer are chance, or do not matter.
+/// Whether packets that a receiver missed came after all: then it has most of a flight twice for each, as they are sent again.
+/// `None` where it has some twice, which probes and lost ACKs do too, and of READs, whose requests are sent again whatever
+/// happened to the answers.
+fn comes_late(evidence: &Evidence<'_>) -> Option<bool> {
+    let lost = evidence.losses().filter(|_| !fetches(evidence))?.lost;
+    let events = evidence.runs.iter().flat_map(|run| &run.path_events);
+    let at_target = events.filter(|event| event.node == evidence.target());
+    let twice = at_target.filter(|event| event.kind == PathEventKind::Resent);
+    let twice: u64 = twice.map(|event| event.count).sum();
+    if twice > 3 * lost { Some(true) } else { (4 * twice < lost).then_some(false) }
+}
+
+/// Whether losses take a part of the time that matters: go-back-N sends all behind a lost packet again. Where the receiver was
+/// not ready packets behind the refused one come out of order, and nothing is lost.
+fn has_losses(evidence: &Evidence<'_>) -> bool {
+    let (Some(losses), Some(flow)) = (evidence.losses(), evidence.flow()) else { return false };
+    let behind = f64::from(flow.tx_depth) * f64::from(packets(evidence));
+    let sent_again = losses.ppm() * 1e-6 * behind;
+    let timeouts = evidence.count(PathEventKind::AckTimeout) as f64 / evidence.runs.len() as f64;
+    // 4.096 µs, doubled so often (InfiniBand specification 9.7.6.1.3).
+    let waits_seconds = timeouts * 4.096e-6 * f64::from(flow.timeout.min(31)).exp2();
+    let seconds = evidence.over_runs(|run| Some(run.flows.first()?.window.seconds));
+    let waited = waits_seconds / (seconds.unwrap_or(1.0) * f64::from(flow.qps.max(1)));
+    losses.lost >= LEAST_LOST && sent_again.max(waited) > 0.05 && !is_not_ready(evidence)
+}
+
+/// Fewer do not matter, or are another's.
+const LEAST_PAUSES: u64 = 10;
+
+/// Fewer are chance.
 const LEAST_LOST: u64 = 10;
-const LEAST_PPM: f64 = 50.0;
 
 fn is_not_ready(evidence: &Evidence<'_>) -> bool {
     evidence.count(PathEventKind::ReceiverNotReady) >= LEAST_LOST
@@ -683,6 +789,13 @@ fn by_packets(evidence: &Evidence<'_>) -> Effect {
     }
 }
 
+/// Packets of a message.
+fn packets(evidence: &Evidence<'_>) -> u32 {
+    let packets =
+        |flow: &Flow| flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1);
+    evidence.flow().map_or(1, packets)
+}
+
 fn messages_in_flight(evidence: &Evidence<'_>) -> u64 {
     evidence.flow().map_or(0, |flow| u64::from(flow.qps) * u64::from(flow.tx_depth))
 }
@@ -697,9 +810,8 @@ fn reads(evidence: &Evidence<'_>) -> Option<u32> {
 /// Packets of payload that all flows send, a second.
 fn packets_per_s(evidence: &Evidence<'_>) -> Option<f64> {
     let flow = evidence.flow()?;
-    let packets = flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1);
     let bits_per_s = evidence.gbit_per_s()? * 1e9;
-    Some(bits_per_s / 8.0 / f64::from(flow.size_bytes.max(1)) * f64::from(packets))
+    Some(bits_per_s / 8.0 / f64::from(flow.size_bytes.max(1)) * f64::from(packets(evidence)))
 }
 
 /// What a flow keeps in flight, such as `16 READs of 64 KiB`.

@@ -2,7 +2,7 @@
 
 use plan::Case;
 use settings::{
-    ConnectMode, CqMode, Domains, MemoryAt, Mtu, Op, Ordering, PollMode, QpNumbers, ROWS, Rate,
+    Arrivals, ConnectMode, CqMode, Domains, MemoryAt, Mtu, Op, Ordering, PollMode, ROWS, Rate,
     Settings, Workload,
 };
 
@@ -160,29 +160,24 @@ changes! {
     });
     HalfTheLoad: "half_the_load", "half the load", |evidence| at_load(evidence, 0.5);
     TenthOfTheLoad: "tenth_of_the_load", "a tenth of the load", |evidence| at_load(evidence, 0.1);
-    OnePacket: "one_packet", "one packet at a time", |evidence| {
-        let flow = evidence.flow()?;
+    OnePacket: "one_packet", "single packets, each long after the one before", |evidence| {
+        let (flow, p50_ns) = (evidence.flow()?, evidence.p50_ns()?);
         let mtu_bytes = evidence.situation.mtu_bytes(flow);
+        // Not one at a time, whose loss only a time-out shows: the next one shows the gap.
+        let rate = Rate::Messages((1e9 / (2.0 * p50_ns)).max(1.0) as u64);
         with(evidence, |settings| {
             is_throughput(settings).then_some(())?;
             (settings.size_bytes, settings.size_mix) = (settings.size_bytes.min(mtu_bytes), None);
-            (settings.tx_depth, settings.qps, settings.workers) = (1, 1, 1);
-            fit_slots(settings)
-        })
-    };
-    OtherPorts: "other_ports", "other UDP source ports", |evidence| {
-        let flow = evidence.flow()?;
-        let takes_ports = evidence.situation.ends(flow).iter().flatten().all(|port| port.takes_udp_ports);
-        with(evidence, |settings| {
-            let first = if takes_ports { 0xd431 } else { 0x2_f315 };
-            let numbers: QpNumbers = PATHS.map(|step| (first + step).to_string()).join(",").parse().ok()?;
-            if takes_ports {
-                settings.udp_sport = Some(numbers);
-            } else {
-                settings.flow_label = Some(numbers);
-            }
+            (settings.qps, settings.workers) = (1, 1);
+            (settings.rate, settings.arrivals) = (rate, Arrivals::Fixed);
+            (settings.signal_every, settings.post_list) = (1, 1);
             Some(())
         })
+    };
+    OtherPorts: "other_ports", "other UDP source ports", |evidence| on_ports(evidence, [0xd431, 0x2_f315]);
+    YetOtherPorts: "yet_other_ports", "yet other UDP source ports", |evidence| {
+        // Of few QPs the first ones may have taken the same path again.
+        (evidence.flow()?.qps < 4).then(|| on_ports(evidence, [0xe9a6, 0x5_1a69]))?
     };
     OtherDirection: "other_direction", "the other direction", |evidence| {
         let mut case = evidence.case.clone();
@@ -326,6 +321,22 @@ fn reads_outstanding(evidence: &Evidence<'_>) -> Option<u32> {
     let of_ports = evidence.situation.least(flow, |port| port.max_reads);
     let reads = flow.max_rd_atomic.map(u32::from).or(of_ports)?;
     (flow.tx_depth >= reads).then_some(reads)
+}
+
+/// The case with other source ports from this one on, or other flow labels where drivers choose ports by them.
+fn on_ports(evidence: &Evidence<'_>, [port, label]: [u32; 2]) -> Option<Case> {
+    let flow = evidence.flow()?;
+    let takes_ports = evidence.situation.ends(flow).iter().flatten().all(|end| end.takes_udp_ports);
+    with(evidence, |settings| {
+        let first = if takes_ports { port } else { label };
+        let numbers = PATHS.map(|step| (first + step).to_string()).join(",").parse().ok();
+        if takes_ports {
+            settings.udp_sport = numbers;
+        } else {
+            settings.flow_label = numbers;
+        }
+        Some(())
+    })
 }
 
 fn write(settings: &mut Settings) -> Option<()> {

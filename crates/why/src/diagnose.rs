@@ -304,12 +304,14 @@ impl Search<'_> {
             .collect();
         let is_open = |state: &State| *state == State::Left { can_be_proven: true };
         let has_rivals = states.iter().any(is_open) && self.ended_by.is_some();
-        let found: Vec<(&Candidate, Vec<Change>)> = if proven.is_empty() {
-            likely.iter().map(|candidate| (*candidate, Vec::new())).collect()
-        } else {
-            proven.into_iter().map(|(candidate, changes)| (candidate, changes.clone())).collect()
+        // What is shown explains what is proven of it, or stands where nothing is proven.
+        let explains = |candidate: &Candidate| {
+            proven.iter().any(|(other, _)| candidate.cause.covers.contains(&other.cause.id))
         };
-        let found = without_covered(found);
+        let shown = likely.iter().filter(|it| proven.is_empty() || explains(it));
+        let shown = shown.map(|candidate| (*candidate, Vec::new()));
+        let all_found = proven.iter().map(|(candidate, changes)| (*candidate, (*changes).clone()));
+        let found = without_covered(all_found.chain(shown).collect());
         let certainty = match found.as_slice() {
             [] => Certainty::Unknown,
             [(_, proofs)] if proofs.is_empty() || has_rivals => Certainty::Likely,

@@ -6,6 +6,8 @@ use statistics::poisson_at_most;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     Faster,
+    /// Faster, or by chance the same, which then says nothing.
+    MayBeFaster,
     /// The same, or slower.
     NotFaster,
     Same,
@@ -78,8 +80,10 @@ impl Effect {
             (one, two) if one == two => true,
             (NotFaster, Same | NearlySame | Slower | Halved) => true,
             (Same | NearlySame | Slower | Halved, NotFaster) => true,
-            (NearlySame, Same | Slower) | (Same | Slower, NearlySame) => true,
+            (NearlySame, Same) | (Same, NearlySame) => true,
             (Slower, Halved) | (Halved, Slower) => true,
+            (MayBeFaster, _) => other != NotFaster && !other.is_slower(),
+            (_, MayBeFaster) => self != NotFaster && !self.is_slower(),
             (NotHalved, _) => other != Halved,
             (_, NotHalved) => self != Halved,
             (one, two) => one.is_of_losses() != two.is_of_losses(),
@@ -89,6 +93,10 @@ impl Effect {
     /// Whether it is of losses, not of speed.
     pub fn is_of_losses(self) -> bool {
         matches!(self, Effect::LossesStay | Effect::LossesGo)
+    }
+
+    fn is_slower(self) -> bool {
+        matches!(self, Effect::Slower | Effect::Halved)
     }
 
     /// Whether a result shows it; `None` where that is not clear.
@@ -108,6 +116,7 @@ impl Effect {
         let known = |yes: bool, no: bool| if yes == no { None } else { Some(yes) };
         match self {
             Effect::Faster => known(is_faster, is_not_faster),
+            Effect::MayBeFaster => known(is_faster, is_slower),
             Effect::NotFaster => known(is_not_faster, is_faster),
             Effect::Same => known(is_not_faster && is_not_slower, is_faster || is_slower),
             Effect::NearlySame => known(is_not_faster && low > NEARLY, is_faster || high < NEARLY),
@@ -134,7 +143,7 @@ impl Effect {
     /// What is expected, for a table.
     pub fn words(self) -> &'static str {
         match self {
-            Effect::Faster => "faster",
+            Effect::Faster | Effect::MayBeFaster => "faster",
             Effect::NotFaster => "not faster",
             Effect::Same => "the same",
             Effect::NearlySame => "nearly the same",

@@ -228,8 +228,8 @@ pub(crate) fn speed(run: &Run, metric: Metric) -> Option<f64> {
     (figure > 0.0).then_some(figure)
 }
 
-/// Losses of a run: gaps that receivers saw and time-outs of senders, of the packets that its flows took. `None` where a
-/// device would not show losses.
+/// Losses of a run: gaps and time-outs, of the packets that its flows took. Senders count a gap once, receivers also each
+/// packet behind it, more of them the more is in flight. `None` where a device would not show losses.
 pub(crate) fn losses(run: &Run, case: &Case, situation: &Situation) -> Option<Losses> {
     if !run.loss_unknown.is_empty() {
         return None;
@@ -237,7 +237,10 @@ pub(crate) fn losses(run: &Run, case: &Case, situation: &Situation) -> Option<Lo
     let count = |kind| -> u64 {
         run.path_events.iter().filter(|event| event.kind == kind).map(|event| event.count).sum()
     };
-    let gaps = count(PathEventKind::SequenceGap).max(count(PathEventKind::SequenceNak));
+    let gaps = match count(PathEventKind::SequenceNak) {
+        0 => count(PathEventKind::SequenceGap),
+        naks => naks,
+    };
     let delivered_not: u64 =
         run.flows.iter().filter_map(|flow| flow.delivery.as_ref()).map(|it| it.lost).sum();
     let packets = run.flows.iter().zip(&case.flows).map(|(flow, settings)| {

@@ -15,6 +15,7 @@ use std::env;
 
 use confusion::{Counts, diagnosed};
 use plants::PLANTS;
+use why::Laboratory;
 
 fn main() {
     let (mut count, mut noise, mut words) = (200, 0.03, Vec::new());
@@ -30,8 +31,11 @@ fn main() {
     let plants = PLANTS.iter().filter(|plant| only.is_none_or(|name| plant.name == name));
     if let Some(number) = words.get(1).and_then(|number| number.parse().ok()) {
         for plant in plants {
-            println!("{:#?}", plant.case(number, noise));
-            let (diagnosis, laboratory) = diagnosed(plant, number, noise);
+            let (site, case) = plant.case(number, noise);
+            println!("{site:#?} {case:#?}");
+            let (diagnosis, mut laboratory) = diagnosed(plant, number, noise);
+            let Ok(run) = laboratory.run(&case);
+            println!("{:?}", run.path_events);
             println!("{diagnosis:#?}\n{} runs", laboratory.runs);
         }
         return;

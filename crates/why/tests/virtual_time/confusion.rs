@@ -63,9 +63,7 @@ impl Counts {
         *counted += 1;
         let is_decided = self.right() + self.unknown + self.wrong;
         debug_assert_eq!(is_decided, self.diagnoses);
-        if !(has_right && named.len() <= 2) && plant.truth() == Truth::Cause
-            || !named.is_empty() && !has_right
-        {
+        if named != [plant.name] && !(named.is_empty() && plant.truth() != Truth::Cause) {
             let words = match (named.is_empty(), diagnosis.certainty) {
                 (true, certainty) => certainty.name().to_owned(),
                 (false, certainty) => format!("{} ({})", named.join(" or "), certainty.name()),

@@ -37,7 +37,12 @@ struct Draft {
     /// Of the end that sends the payload, and of the one that gets it.
     faults: [Vec<String>; 2],
     rest_ns: u64,
+    least_packets: u64,
 }
+
+/// Packets of a window: for figures of speed, and to see losses of one in a hundred.
+const FEW: u64 = 300;
+const MANY: u64 = 1_500;
 
 /// A worker that limits nothing here.
 const FAST: WorkerTimes = WorkerTimes { call_ns: 20, wr_ns: 10, completion_ns: 20, latency_ns: 5 };
@@ -69,6 +74,7 @@ impl Draft {
             workers: [FAST; 2],
             faults: [Vec::new(), Vec::new()],
             rest_ns: 0,
+            least_packets: FEW,
         }
     }
 
@@ -126,6 +132,25 @@ impl Draft {
         packets <= 160 && packets * (self.mtu_bytes() + OVERHEAD_BYTES) <= WINDOW_BYTES
     }
 
+    fn at_both_ends(&mut self, fault: &str) {
+        self.faults.iter_mut().for_each(|faults| faults.push(fault.to_owned()));
+    }
+
+    /// A receiver that posts receives more slowly than messages could come.
+    fn slow_receiver(&mut self, rng: &mut Rng) {
+        self.settings.op = Workload::Transfer(Op::Send);
+        let gbit_per_s = self.most_gbit_per_s() / between(rng, CLEAR, 4.0);
+        let ns = (f64::from(self.settings.size_bytes) * 8.0 / gbit_per_s) as u64;
+        let half = WorkerTimes { call_ns: ns / 2, completion_ns: ns / 2, ..WorkerTimes::default() };
+        self.workers[1] = half;
+        self.settings.rx_depth = self.settings.tx_depth / *pick(rng, &[2, 4, 8]);
+    }
+
+    fn has_slow_receiver(&self) -> bool {
+        let next = self.window_gbit_per_s(self.in_flight()).min(self.worker_gbit_per_s(0));
+        self.fits() && self.worker_gbit_per_s(1) * CLEAR <= next.min(self.most_gbit_per_s())
+    }
+
     fn make(mut self, seed: u64, noise: f64) -> (Site, Case) {
         let [sending, receiving] = self.faults.each_ref().map(|faults| {
             let parts = [vec![format!("seed={seed}")], faults.clone()].concat();
@@ -142,6 +167,7 @@ impl Draft {
             workers: self.workers,
             most_reads: self.most_reads,
             rest_ns: self.rest_ns,
+            least_packets: self.least_packets,
             noise,
         };
         (site, Case::new("planted".to_owned(), self.settings))
@@ -169,6 +195,11 @@ impl Plant {
             }
         }
     }
+}
+
+/// The port, less the first one, from which packets with a flow label are sent: the embedded device has 16.
+fn source_port(label: u32) -> u32 {
+    ((label ^ label >> 16).wrapping_mul(0x9e37_79b9) >> 16) % 16
 }
 
 fn pick<'a, T>(rng: &mut Rng, choices: &'a [T]) -> &'a T {
@@ -242,6 +273,114 @@ pub const PLANTS: &[Plant] = &[
         let is_fit = draft.settings.tx_depth >= 8 || draft.settings.qps > 1;
         let next = draft.most_gbit_per_s().min(draft.window_gbit_per_s(draft.in_flight()));
         (is_fit && draft.fits() && limit * CLEAR <= next).then_some(())
+    }),
+    plant("receiver_not_ready", |draft, rng| {
+        draft.slow_receiver(rng);
+        draft.settings.min_rnr_timer = *pick(rng, &[1, 4, 8, 12]);
+        draft.has_slow_receiver().then_some(())
+    }),
+    plant("rnr_timer", |draft, rng| {
+        draft.slow_receiver(rng);
+        draft.settings.min_rnr_timer = 0;
+        draft.has_slow_receiver().then_some(())
+    }),
+    plant("lossy_link", |draft, rng| {
+        // A lost packet costs the time of about as many as are in flight.
+        let packets = f64::from(draft.in_flight() * draft.packets());
+        let share = between(rng, 1.5, 4.0) / packets;
+        draft.least_packets = MANY;
+        draft.faults[0].push(format!("tx.drop={share:.6}"));
+        (draft.is_clear(0.0, CLEAR) && share < 0.1).then_some(())
+    }),
+    plant("congestion", |draft, rng| {
+        let gbit_per_s = draft.most_gbit_per_s() / between(rng, 1.5, 5.0);
+        let bits = f64::from(draft.in_flight() * draft.settings.size_bytes) * 8.0;
+        draft.least_packets = MANY;
+        let queue_ns = bits / gbit_per_s * between(rng, 0.2, 0.5);
+        let rate = draft.link_gbit_per_s * gbit_per_s / draft.most_gbit_per_s();
+        draft.faults[0].push(format!("tx.rate={rate:.3}G,tx.queue={queue_ns:.0}ns"));
+        let packets = draft.in_flight() * draft.packets();
+        (packets >= 16 && draft.is_clear(gbit_per_s, CLEAR)).then_some(())
+    }),
+    plant("spraying", |draft, rng| {
+        let packet_ns = f64::from(draft.settings.size_bytes) * 8.0
+            / (draft.most_gbit_per_s() * f64::from(draft.packets()));
+        let (paths, spread_ns) = (rng.u32(2..8), packet_ns * between(rng, 4.0, 16.0));
+        draft.faults[0].push(format!("tx.paths={paths}~{spread_ns:.0}ns"));
+        draft.least_packets = MANY;
+        let of_qp = draft.settings.tx_depth * draft.packets();
+        (of_qp >= 16 && draft.is_clear(0.0, CLEAR)).then_some(())
+    }),
+    plant("slow_path", |draft, rng| {
+        draft.settings.qps = rng.u32(1..3);
+        let gbit_per_s = draft.most_gbit_per_s() / between(rng, 1.5, 5.0);
+        let rate = draft.link_gbit_per_s * gbit_per_s / draft.most_gbit_per_s();
+        let (paths, slow) = (*pick(rng, &[4, 8]), rng.u32(..4));
+        let labels = [rng.u32(1..1 << 19), rng.u32(1..1 << 19)];
+        draft.settings.flow_label = format!("{},{}", labels[0], labels[1]).parse().ok();
+        draft.faults[0].push(format!("tx.slow_path={slow}/{paths}:{rate:.3}G"));
+        let are_slow = labels.iter().all(|label| source_port(*label) % paths == slow);
+        (are_slow && draft.is_clear(gbit_per_s, CLEAR)).then_some(())
+    }),
+    plant("qp_cache", |draft, rng| {
+        draft.settings.qps = *pick(rng, &[16, 24, 32, 48, 64]);
+        draft.settings.tx_depth = *pick(rng, &[1, 1, 2]);
+        draft.settings.size_bytes = draft.mtu_bytes() * *pick(rng, &[1, 1, 2]);
+        let bits = f64::from(draft.settings.size_bytes) * 8.0;
+        let message_ns = bits / draft.most_gbit_per_s();
+        let miss_ns = message_ns * between(rng, 1.5, 5.0);
+        let contexts = rng.u32(draft.settings.qps / 4 + 1..draft.settings.qps * 3 / 4);
+        draft.faults[0].push(format!(
+            "tx.rate={}G,tx.qp_cache={contexts}:{miss_ns:.0}ns",
+            draft.link_gbit_per_s
+        ));
+        draft.is_clear(bits / (message_ns + miss_ns), CLEAR).then_some(())
+    }),
+    plant("qp_packets", |draft, rng| {
+        let gbit_per_s = draft.most_gbit_per_s() / between(rng, CLEAR, 5.0);
+        let bits_of_packet =
+            f64::from(draft.settings.size_bytes) * 8.0 / f64::from(draft.packets());
+        let per_s = gbit_per_s * 1e9 / bits_of_packet / f64::from(draft.settings.qps);
+        draft.at_both_ends(&format!("tx.qp_rate={per_s:.0}"));
+        draft.is_clear(gbit_per_s, CLEAR).then_some(())
+    }),
+    plant("qp_window", |draft, rng| {
+        let gbit_per_s = draft.most_gbit_per_s() / between(rng, CLEAR, 5.0);
+        let of_qp = gbit_per_s / f64::from(draft.settings.qps);
+        if rng.bool() || draft.is_read() {
+            let on_wire = draft.link_gbit_per_s / draft.most_gbit_per_s();
+            draft.at_both_ends(&format!("tx.qp_rate={:.3}G:bits", of_qp * on_wire));
+        } else {
+            // Each packet counts as a full one, and a round trip has that of a packet.
+            draft.delay_ns = between(rng, 5_000.0, 50_000.0);
+            let bytes = of_qp * (2.0 * draft.delay_ns) / 8.0;
+            draft.at_both_ends(&format!("qp_window={bytes:.0}"));
+            (bytes > f64::from(2 * draft.settings.size_bytes)).then_some(())?;
+        }
+        draft.is_clear(gbit_per_s, CLEAR).then_some(())
+    }),
+    plant("odd_size", |draft, rng| {
+        draft.settings.size_bytes += rng.u32(1..64);
+        let bits = f64::from(draft.settings.size_bytes) * 8.0;
+        let more_ns = bits / draft.most_gbit_per_s() * between(rng, 1.0, 4.0);
+        draft.faults[0]
+            .push(format!("tx.rate={}G,tx.unaligned={more_ns:.0}ns", draft.link_gbit_per_s));
+        let gbit_per_s = bits / (bits / draft.most_gbit_per_s() + more_ns);
+        draft.is_clear(gbit_per_s, CLEAR).then_some(())
+    }),
+    plant("paused_by_network", |draft, rng| {
+        let (share, period_us) = (between(rng, 0.3, 0.8), rng.u32(10..40));
+        let link = draft.link_gbit_per_s;
+        draft.faults[0].push(format!("tx.rate={link}G,tx.pause={share:.3}/{period_us}us"));
+        draft.least_packets = MANY;
+        draft.is_clear(draft.most_gbit_per_s() * (1.0 - share), CLEAR).then_some(())
+    }),
+    plant("paused_by_host", |draft, rng| {
+        let (share, period_us) = (between(rng, 0.3, 0.8), rng.u32(10..40));
+        let link = draft.link_gbit_per_s;
+        draft.faults[1].push(format!("rx.rate={link}G,rx.pause={share:.3}/{period_us}us"));
+        draft.least_packets = MANY;
+        draft.is_clear(draft.most_gbit_per_s() * (1.0 - share), CLEAR).then_some(())
     }),
     plant("(the link)", |draft, _| {
         let window = draft.window_gbit_per_s(draft.in_flight());

@@ -9,7 +9,7 @@ use fastrand::Rng;
 use metrics::counters::{Growth, Reading};
 use plan::{Case, Flow};
 use results::model::PathEventKind;
-use settings::Op;
+use settings::{Arrivals, Op};
 use softroce::net::Faults;
 use softroce::transport::{
     Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, Operation, Payload, PdId, Qp,
@@ -43,6 +43,8 @@ pub struct Site {
     pub most_reads: u8,
     /// Mean of a time by chance after each message, in which none is posted: a limit that is no known one.
     pub rest_ns: u64,
+    /// Packets that a window has at least.
+    pub least_packets: u64,
     /// Standard deviation of a run's figures from those of the others, as a part of them.
     pub noise: f64,
 }
@@ -61,10 +63,10 @@ pub struct Traffic {
 
 /// Packets after which a run has all the figures that it can have.
 const MOST_PACKETS: u64 = 12_000;
-/// Packets that a window has at least.
-const LEAST_PACKETS: u64 = 300;
-/// Losses that say how many there are; a run without any needs not wait for them.
-const ENOUGH_LOSSES: u64 = 60;
+/// Events of which a window shall have enough, if it has any.
+const COUNTED: [PathEventKind; 3] =
+    [PathEventKind::SequenceNak, PathEventKind::AckTimeout, PathEventKind::ReceiverNotReady];
+const ENOUGH: u64 = 40;
 /// Steps after which a run does not go on.
 const MOST_STEPS: u64 = 2_000_000;
 const IDLE_POLL_NS: u64 = 60;
@@ -262,9 +264,9 @@ impl Playing<'_> {
         let packets = u64::from(self.flow.size_bytes.div_ceil(self.mtu_bytes()).max(1));
         let of_batch = u64::from(self.flow.signal_every) * 24;
         // Over a long path messages come in bursts, a round trip apart: windows are of whole ones.
-        let wanted = (3 * in_flight).max(LEAST_PACKETS / packets).max(of_batch).max(24);
+        let wanted = (3 * in_flight).max(self.site.least_packets / packets).max(of_batch).max(24);
         let least = wanted.next_multiple_of(in_flight);
-        self.until((LEAST_PACKETS / 2 / packets).next_multiple_of(in_flight).max(3 * in_flight))?;
+        self.until((150 / packets).next_multiple_of(in_flight).max(3 * in_flight))?;
         self.is_counting = true;
         let before: Vec<u64> = self.senders.iter().map(|sender| sender.completed).collect();
         let workers_before = self.workers.each_ref().map(|workers| Self::spent(workers));
@@ -279,10 +281,10 @@ impl Playing<'_> {
             let events: u64 = growths
                 .iter()
                 .flat_map(Growth::by_meaning)
-                .filter(|(kind, _)| kind.follows_loss() || *kind == PathEventKind::ReceiverNotReady)
+                .filter(|(kind, _)| COUNTED.contains(kind))
                 .map(|(_, (count, _))| count)
                 .sum();
-            let is_enough = events == 0 || events >= ENOUGH_LOSSES;
+            let is_enough = events == 0 || events >= ENOUGH;
             if is_enough || (self.completed() - begin) * packets >= MOST_PACKETS {
                 break;
             }
@@ -361,7 +363,11 @@ impl Playing<'_> {
         self.senders[place].waiting += 1;
         self.list(place);
         let per_second = self.flow.rate.messages_per_second(f64::from(self.flow.size_bytes));
-        let gap_ns = 1e9 / per_second.unwrap_or(1.0) * -(1.0 - self.chance.f64()).ln();
+        let gaps = match self.flow.arrivals {
+            Arrivals::Fixed => 1.0,
+            Arrivals::Poisson => -(1.0 - self.chance.f64()).ln(),
+        };
+        let gap_ns = 1e9 / per_second.unwrap_or(1.0) * gaps;
         self.next_arrival_ns = self.world.now_ns().max(self.next_arrival_ns) + 1 + gap_ns as u64;
     }
 
@@ -384,7 +390,13 @@ impl Playing<'_> {
         let times = self.site.workers[end];
         let mut completed: Vec<(usize, bool)> = Vec::new();
         let places = &self.places[end];
-        let took = self.ends[end].cqs[number].poll(POLLED, |completion| {
+        let cq = &self.ends[end].cqs[number];
+        if posted {
+            // Sends what the device kept to send it with more.
+            cq.arm(false);
+        }
+        // Not `poll`: it does the device's work, as steps do here, and gives the core away where there is none.
+        let took = cq.take_stamped(POLLED, |completion, _| {
             let place = places.binary_search_by_key(&completion.qpn, |(qpn, _)| *qpn);
             completed.push((place.map_or(0, |it| places[it].1), completion.wr_id == 0));
         });
