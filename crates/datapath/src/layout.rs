@@ -34,6 +34,8 @@ pub struct Layout {
     offset_bytes: usize,
     /// Each QP's bytes are an MR.
     is_mr_of_qp: bool,
+    /// The least that is registered.
+    region_bytes: usize,
 }
 
 impl Layout {
@@ -83,6 +85,7 @@ impl Layout {
             qps: qps as usize,
             offset_bytes,
             is_mr_of_qp: flow.mr == MrMode::PerQp,
+            region_bytes: flow.region_bytes.map_or(0, |bytes| bytes as usize),
         }
     }
 
@@ -102,6 +105,11 @@ impl Layout {
 
     pub fn total_bytes(&self) -> usize {
         self.qp_bytes().saturating_mul(self.qps)
+    }
+
+    /// What is allocated and registered: more than messages use where it was requested.
+    pub fn registered_bytes(&self) -> usize {
+        self.total_bytes().max(self.region_bytes)
     }
 
     /// Where the message of WR `position` lies in its QP's bytes when the WR is posted after `uses` earlier posts.
@@ -266,7 +274,7 @@ impl Regions {
         (place, numa_node): (Place, Option<u32>),
         alive: impl Fn() -> Result<(), E>,
     ) -> Result<Regions, E> {
-        let mapping = Mapping::new(layout.total_bytes(), place, numa_node)?;
+        let mapping = Mapping::new(layout.registered_bytes(), place, numa_node)?;
         if flow.memory_bytes.is_some() {
             mapping.touch(alive)?;
         }
@@ -456,6 +464,18 @@ mod tests {
         assert_eq!(laps("send", "1"), (1, 1));
         assert_eq!(laps("write-imm", "1G"), (4096, 1));
         assert_eq!(laps("compare-swap", "1G"), (1, 1));
+    }
+
+    #[test]
+    fn a_region_is_as_large_as_requested_or_as_messages_need() {
+        let bytes = |region: &str| {
+            let flow = Settings::from([("size", "4K"), ("qps", "2"), ("region", region)]);
+            let layout = Layout::requests(&flow, &Geometry::from_flow(&flow));
+            (layout.total_bytes(), layout.registered_bytes())
+        };
+        let (used, _) = bytes("1");
+        assert_eq!(bytes("1"), (used, used));
+        assert_eq!(bytes("1G"), (used, 1 << 30));
     }
 
     #[test]

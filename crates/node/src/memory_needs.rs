@@ -226,7 +226,7 @@ fn regions(flow: &Settings, side: Side) -> [(bool, bool, Layout); 3] {
 /// Bytes of the messages' memory of an end, wherever it lies.
 pub(crate) fn buffer_bytes(flow: &Settings, side: Side) -> u64 {
     let wanted = regions(flow, side).into_iter().filter(|(wanted, ..)| *wanted);
-    wanted.map(|(.., layout)| layout.total_bytes() as u64).fold(0, u64::saturating_add)
+    wanted.map(|(.., layout)| layout.registered_bytes() as u64).fold(0, u64::saturating_add)
 }
 
 fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
@@ -244,8 +244,8 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
         .map(|(.., layout)| match memory_place::named(flow, side) {
             // They are reserved already, and no part of what is available.
             MemoryPlace::Huge => 0,
-            MemoryPlace::Transparent => rounded_to_huge_pages(layout.total_bytes() as u64),
-            MemoryPlace::Ordinary | MemoryPlace::Dmabuf => layout.total_bytes() as u64,
+            MemoryPlace::Transparent => rounded_to_huge_pages(layout.registered_bytes() as u64),
+            MemoryPlace::Ordinary | MemoryPlace::Dmabuf => layout.registered_bytes() as u64,
             MemoryPlace::Gpu(..) => 0,
         })
         .fold(0, u64::saturating_add);

@@ -248,7 +248,7 @@ fn receive_queues(flow: &Settings, objects: &VerbsObjects) -> ReceiveQueues {
         queues: shared.map_or(flow.qps, |_| 1),
         receives: flow.receives(),
         buffer_bytes: flow.receives() * u64::from(received_bytes(flow)),
-        allocated_bytes: layout.total_bytes() as u64,
+        allocated_bytes: layout.registered_bytes() as u64,
         queue_bytes: of_receive_queues(flow, device),
         limit_events: shared.map(|receives| receives.limit_events()),
     }

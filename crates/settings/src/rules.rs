@@ -11,8 +11,8 @@ use super::row::{Scope, Takes};
 use super::table::{ROWS, Row, Settings};
 use super::text::listed;
 use super::words::{
-    CallStyle, ConnectMode, CqMode, Domains, Mtu, Pace, Pattern, PollMode, RecvQueue, Spread,
-    Timestamps, TouchOrder,
+    CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Pace, Pattern, PollMode, RecvQueue,
+    Spread, Timestamps, TouchOrder,
 };
 
 /// A rule that settings break.
@@ -415,6 +415,10 @@ rules! {
     }
     Rule::NO_EFFECT {
         flags: "memory", says: "on atomic operations: --atomic-target chooses their 8 bytes", is_broken: is_atomic,
+    }
+    Rule::NO_EFFECT {
+        flags: "region", says: "with --mr per-qp: each QP registers what its messages use",
+        is_broken: |it| it.mr == MrMode::PerQp,
     }
     Rule::NO_EFFECT {
         flags: "touch-order", says: "without --memory: messages use the same few places again and again",

@@ -9,7 +9,7 @@ const EXAMPLES: &str = "\
     op=write service=ud|service=ud size=8K|service=ud size-mix=1:1,8K:1|service=ud size=64 qps=9 tx-depth=8 ud-fan-out=true|service=uc connect=cm
     service=uc|service=ud|dscp=26
     op=fetch-add|size-mix=64:1,128:1|op=write|op=read inline=8|op=read|op=fetch-add alignment=4
-    op=fetch-add offset=4|memory=1M workers=2|size-mix=64:9,64K:1 tx-depth=1
+    op=fetch-add offset=4|mr=per-qp region=1M|memory=1M workers=2|size-mix=64:9,64K:1 tx-depth=1
     tx-depth=2 signal-every=3|tx-depth=2 post-list=3|signal-every=2 post-list=3|qps=1
     spread=round-robin qp-weights=1:1,1:2|spread=hash workers=2|spread=hash signal-every=2 outstanding=1
     spread=hash tx-depth=1 outstanding=2|no-latency=true|timestamps=device|domains=thread workers=2

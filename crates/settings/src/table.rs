@@ -237,6 +237,13 @@ settings! {
         range: (1, 1 << 40), is_size: true, id: Id::Letter('W'), column: "memory",
         title: "working set", label: "working set {}",
     }
+    /// Register at least this much memory for the messages of each end, whatever they use of it: an adapter translates the
+    /// addresses of all of it
+    region_bytes: Option<u64> = None => {
+        flag: "region", heading: BUFFERS, takes: Takes::List, default: "what messages use",
+        range: (1, 1 << 40), is_size: true, id: Id::Letter('G'), column: "region",
+        title: "registered memory", label: "region {}",
+    }
     /// Order in which messages walk through --memory: sequential, random (shuffled by --seed)
     touch_order: TouchOrder = TouchOrder::Sequential => {
         flag: "touch-order", heading: BUFFERS, takes: Takes::List, default: "sequential", id: Id::Word,

@@ -196,13 +196,13 @@ changes! {
     LoopAtInitiator: "loop_at_initiator", "the initiator's adapter to itself", |evidence| looped(evidence, true);
     LoopAtTarget: "loop_at_target", "the target's adapter to itself", |evidence| looped(evidence, false);
     HugePages: "huge_pages", "memory in huge pages", |evidence| with(evidence, |settings| {
-        let is_large = settings.memory_bytes.is_some_and(|bytes| bytes >= LARGE_BYTES);
+        let is_large = settings.memory_bytes.max(settings.region_bytes) >= Some(LARGE_BYTES);
         (is_large && settings.memory_at == MemoryAt::default()).then_some(())?;
         settings.memory_at = "huge".parse().ok()?;
         Some(())
     });
-    LessMemory: "less_memory", "one page of memory for each QP", |evidence| with(evidence, |settings| {
-        settings.memory_bytes.take()?;
+    LessMemory: "less_memory", "as little memory as messages need", |evidence| with(evidence, |settings| {
+        settings.memory_bytes.take().max(settings.region_bytes.take())?;
         settings.drop_idle();
         Some(())
     });
