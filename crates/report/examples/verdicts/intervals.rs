@@ -9,8 +9,14 @@ use super::promises::{Promises, head};
 use super::workers::each;
 use super::{SEED, percent};
 
-/// So many times as many experiments show whether the interval is that of 95 %.
+/// How often the interval holds the truth.
+const CONFIDENCE: f64 = 0.95;
+
+/// So many times as many experiments show whether it does.
 const MORE: usize = 5;
+
+/// How many standard deviations a count may lie below what is promised. The interval is exact, so half of all counts lie below it.
+const ALLOWED_DEVIATIONS: f64 = 3.0;
 
 /// What is told of so many launches a side.
 struct Cell {
@@ -35,21 +41,23 @@ pub fn tables(experiments: usize, promises: &mut Promises) {
         "| noise | launches a side | the 95 % interval holds the truth | half-width | with an outlier | 95 of 100 with an \
          outlier | called equal, nothing changed | called equal falsely |",
     );
+    let total = MORE * experiments;
+    let deviation = (CONFIDENCE * (1.0 - CONFIDENCE) / total as f64).sqrt();
+    let least = CONFIDENCE - ALLOWED_DEVIATIONS * deviation;
     for &noise in Noise::ALL {
         for cell in each(&[5, 8, 10, 20], |launches| cell(noise, *launches, experiments)) {
             println!(
                 "| {} | {} | {} | ±{:.1} % | ±{:.1} % | ±{:.1} % | {} | {} |",
                 noise.name(),
                 cell.launches,
-                percent(cell.held, MORE * experiments),
+                percent(cell.held, total),
                 cell.width,
                 cell.with_outlier[0],
                 cell.with_outlier[1],
                 percent(cell.equal, experiments),
                 percent(cell.falsely_equal, experiments),
             );
-            let total = MORE * experiments;
-            promises.at_least("the interval holds the truth", cell.held, total, 0.94);
+            promises.at_least("the interval holds the truth", cell.held, total, least);
             promises.at_most("called equal falsely", cell.falsely_equal, experiments, 0.05);
         }
     }
@@ -64,7 +72,7 @@ fn cell(noise: Noise, launches: usize, experiments: usize) -> Cell {
         let experiment = Experiment::new(&setup, &mut rng);
         let questions = experiment.questions();
         let (base, new) = (questions[0].base.values, questions[0].new.values);
-        if let Some(found) = ratio(base, new, 0.95) {
+        if let Some(found) = ratio(base, new, CONFIDENCE) {
             held += usize::from(found.low <= 1.0 && found.high >= 1.0);
             widths.push((found.high - found.low) * 50.0);
         }
@@ -74,7 +82,8 @@ fn cell(noise: Noise, launches: usize, experiments: usize) -> Cell {
         equal += usize::from(verdicts(&questions, 1.0).by_case[0] == Verdict::Equal);
         let mut base = base.to_vec();
         base[0] *= 0.5;
-        with_outlier.extend(ratio(&base, new, 0.95).map(|found| (found.high - found.low) * 50.0));
+        with_outlier
+            .extend(ratio(&base, new, CONFIDENCE).map(|found| (found.high - found.low) * 50.0));
     }
     with_outlier.sort_by(f64::total_cmp);
     let changed = setup.slower_by(0.03, 1);
