@@ -37,6 +37,8 @@ fn counted_on_bench(case: Case, seed: u64, messages: u64, warm_up: Option<u64>) 
         }
         bench.run_for(2);
         bench.run_counted(messages, warm_up).unwrap();
+        check_activity(&bench.pair.client.shared);
+        check_activity(&bench.pair.server.shared);
         (bench.pair.counts(), completed_of_qps(bench.pair))
     });
     over.rest.assert_clean();
@@ -50,6 +52,15 @@ fn completed_of_qps(pair: &Pair) -> [Vec<u64>; 2] {
         end.shared.read_completed(&mut completed);
         completed
     })
+}
+
+/// What is told of workers besides messages agrees with these: receives that are used and not posted again are no more than
+/// there are.
+fn check_activity(shared: &Shared) {
+    let (counts, activity) = (shared.counts(), shared.activity());
+    assert!(activity.empty_polls <= activity.polls, "{activity:?}");
+    let used = counts.received.checked_sub(activity.receives_posted);
+    assert!(used.is_some_and(|used| used <= shared.flow().receives()), "{counts:?} {activity:?}");
 }
 
 fn check_sampled(rest: &Rest, of_qps: &[Vec<u64>; 2]) {
