@@ -8,7 +8,7 @@ use crate::observe::{Metric, format::each_once};
 use crate::show::plot::{
     draw::{Key, KeyMark, style},
     figure::{Cell, Figure, Picture, Table},
-    figures::trend::{Found, Moments, Step, percent, scale, step_keys},
+    figures::trend::{Found, Moments, Step, change_in_percent, percent, scale, step_keys},
     marks::{self, Axis, Chart, Mark, Point, Series},
     spec::{extent, unit},
 };
@@ -183,16 +183,18 @@ impl NodeTrend {
         let [first, last] = ends.map(|file| file.map_or(&[][..], Vec::as_slice));
         Table::from_rows(
             format!("{}: each node’s median, {heading}", side.words[0]),
-            0..self.nodes.len(),
+            // Those that stepped stand first.
+            each_once(side.of_nodes.iter().map(|(node, _)| *node).chain(0..self.nodes.len())),
             &[
                 ("Node", &|node| Cell::text(&self.nodes[*node])),
                 ("first file", &|node| cell(first, *node)),
                 ("last file", &|node| cell(last, *node)),
-                ("Largest step, beside the others", &|node| {
+                ("Largest step", &|node| {
                     let own = side.of_nodes.iter().find(|(other, _)| other == node);
                     own.map_or(Cell::Missing, |(_, step)| {
                         let since = moments.since(self.files[step.at]);
-                        Cell::Text(format!("{} since {since}", step.words(self.metric)))
+                        let change = change_in_percent(step.estimate.ratio);
+                        Cell::Text(format!("{change} since {since}"))
                     })
                 }),
             ],

@@ -383,7 +383,7 @@ impl Step {
     }
 }
 
-fn change_in_percent(ratio: f64) -> String {
+pub(super) fn change_in_percent(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let sign = if change >= 0.05 { "+" } else { "" };
     format!("{sign}{}\u{a0}%", text::fixed(change, 1))
