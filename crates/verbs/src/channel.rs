@@ -225,3 +225,20 @@ impl Sleeper {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Windows that end by time pass one. This crate is optimised for tests too, which shows a time that is gone before the call.
+    #[test]
+    fn a_sleep_has_an_end_without_events() {
+        let wakeup = Arc::new(Wakeup::new().unwrap());
+        let mut sleeper = Sleeper::new(Vec::new(), Arc::clone(&wakeup));
+        sleeper.wait(Some(Duration::from_millis(1))).unwrap();
+        wakeup.wake();
+        sleeper.wait(Some(Duration::MAX)).unwrap();
+        wakeup.wake();
+        sleeper.wait(None).unwrap();
+    }
+}
