@@ -35,6 +35,8 @@ pub struct Cause {
     pub proof: &'static [Change],
     /// All of `proof` are needed: it has no change that helps.
     pub needs_all: bool,
+    /// Changes that must have come out as expected too, where a case has them.
+    pub besides: &'static [Change],
     /// Causes that it explains, so that they are not named beside it.
     pub covers: &'static [&'static str],
     /// What limits, and where.
@@ -49,6 +51,7 @@ const USUAL: Cause = Cause {
     effect: |_, change| usual(change),
     proof: &[],
     needs_all: false,
+    besides: &[],
     covers: &[],
     sentence: |_| String::new(),
     remedy: |_| String::new(),
@@ -150,6 +153,8 @@ pub const CAUSES: &[Cause] = &[
             _ => usual(change),
         },
         proof: &[MoreReads, HalfTheReads, WriteForRead],
+        // Other things than READ may be slow in the direction of its payload.
+        besides: &[MoreQps],
         // A limit of each QP that WRITEs do not have, or that follows their number, is that of READs.
         covers: &["qp_packets", "qp_messages", "qp_window"],
         sentence: |evidence| {

@@ -233,7 +233,9 @@ impl Search<'_> {
                 .or_else(|| {
                     let mut rest = left.iter().filter(can_be_proven).collect::<Vec<_>>();
                     rest.sort_by_key(|it| std::cmp::Reverse(it.weight));
-                    let mut proofs = rest.into_iter().flat_map(|it| it.cause.proof);
+                    let mut proofs = rest
+                        .into_iter()
+                        .flat_map(|it| it.cause.proof.iter().chain(it.cause.besides));
                     proofs.find(|change| open.contains(change)).copied()
                 })
                 // Nothing explains it: what helps all the same?

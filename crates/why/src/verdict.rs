@@ -51,17 +51,19 @@ impl Candidate {
                 None => {}
             }
         }
-        let (proof, needs_all) = (self.cause.proof, self.cause.needs_all);
-        let proven: Vec<Change> = held.into_iter().filter(|it| proof.contains(it)).collect();
-        let still: Vec<&Change> = proof.iter().filter(|it| open.contains(it)).collect();
+        let Cause { proof, besides, needs_all, .. } = self.cause;
         // What cannot be tried at all is not asked for.
-        let tried = |change: &Change| outcomes.iter().any(|(it, _)| it == change);
-        let is_whole = !needs_all
-            || proof.iter().all(|it| proven.contains(it) || !tried(it) && !open.contains(it));
+        let is_done = |change: &Change| {
+            let tried = outcomes.iter().any(|(it, _)| it == change);
+            held.contains(change) || !tried && !open.contains(change)
+        };
+        let is_whole = besides.iter().all(&is_done) && (!needs_all || proof.iter().all(is_done));
+        let still = proof.iter().chain(*besides).any(|it| open.contains(it));
+        let proven: Vec<Change> = held.iter().copied().filter(|it| proof.contains(it)).collect();
         if !proven.is_empty() && is_whole {
             State::Proven(proven)
         } else {
-            State::Left { can_be_proven: !still.is_empty() }
+            State::Left { can_be_proven: still }
         }
     }
 }
