@@ -19,7 +19,7 @@ fn ended_in_an_experiment(program: Program, end: impl FnOnce(&Program), says: &s
 #[test]
 fn an_interrupted_experiment_keeps_what_was_found() {
     let program = call(&format!("why {SLOW}")).start();
-    let interrupt = |program: &Program| program.signal(Signal::Interrupt);
+    let interrupt = |it: &Program| it.signal(Signal::Interrupt);
     let diagnosis = ended_in_an_experiment(program, interrupt, "interrupted");
     assert_eq!(diagnosis["ended_by"], "it was interrupted", "{diagnosis}");
     assert!(diagnosis["value"].as_f64() > Some(0.0), "{diagnosis}");

@@ -40,6 +40,71 @@ pub fn connect() -> (CaseConfig, Run) {
     (case.config, case.runs.remove(0))
 }
 
+/// What limits a case: one cause with its proof, what else was tried, and what was not.
+pub fn diagnosis() -> Diagnosis {
+    let trial = |id: &str, changed: &str, expected: Option<&str>, ratio: [f64; 3], holds| {
+        let [low, ratio, high] = ratio.map(Some);
+        ChangeTrial {
+            id: id.to_owned(),
+            changed: changed.to_owned(),
+            options: "--tx-depth 8".to_owned(),
+            expected: expected.map(str::to_owned),
+            ratio,
+            low,
+            high,
+            lost_ppm: Some([812.4, 0.0]),
+            holds,
+            rounds: 8,
+            failure: None,
+        }
+    };
+    let more_qps = "the same bytes in flight over a quarter of the QPs";
+    Diagnosis {
+        metric: Metric::GbitPerS,
+        value: Some(9.4),
+        certainty: Certainty::Proven,
+        causes: vec![FoundCause {
+            id: "bytes_in_flight".to_owned(),
+            sentence: "4 messages do not fill the path from a to b.".to_owned(),
+            remedy: "Keep more in flight: --tx-depth 16, or more QPs.".to_owned(),
+            proven_by: vec!["twice_the_depth".to_owned()],
+        }],
+        answer: "4 messages do not fill the path from a to b.".to_owned(),
+        trials: vec![
+            trial(
+                "twice_the_depth",
+                "twice the bytes in flight",
+                Some("faster"),
+                [1.76, 1.82, 1.9],
+                Some(true),
+            ),
+            trial("fewer_qps", more_qps, Some("not faster"), [0.9, 1.0, 1.2], None),
+            trial(
+                "half_the_load",
+                "half the load",
+                Some("no losses"),
+                [0.5, 0.5, 0.5],
+                Some(false),
+            ),
+            trial("one_flow", "the first flow alone", None, [0.98, 1.0, 1.02], None),
+            ChangeTrial {
+                failure: Some("the run failed: no memory".to_owned()),
+                ..trial("huge_pages", "memory in huge pages", None, [f64::NAN; 3], None)
+            },
+        ],
+        ruled_out: ["qp_cache", "packets"]
+            .map(|id| RuledOut { id: id.to_owned(), by: "twice_the_depth".to_owned() })
+            .into(),
+        left_out: vec![LeftOut {
+            change: "a CQ for each worker".to_owned(),
+            why: "the device has 1 CQ".to_owned(),
+        }],
+        would_tell: vec!["the other direction".to_owned()],
+        ended_by: Some("the budget was used up".to_owned()),
+        seconds: 41.5,
+    }
+}
+
 /// A search of the closed loop's case after so many trials, of at most three.
 pub fn search(trials: usize) -> LoadSearch {
     let mut search = open_loop().cases.remove(0).searches.remove(0);

@@ -204,7 +204,7 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     LOSS.warning(
         format!("counted since the driver was loaded: {}{more}", listed_events(&lost)),
         "run a sweep and this check again; if the counters grow, look for a path without PFC or ECN, a bad cable or \
-         a wrong MTU; with Soft-RoCE on a busy machine raise --timeout",
+         a wrong MTU; with Soft-RoCE on a busy machine raise --timeout; `rocebench why HOST` finds out what loses them",
     )
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::observe::{Metric, format::exact};
+use results::model::ResultFile;
 
 /// One thing that results say.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -101,6 +102,55 @@ impl Finding {
     pub fn case(&self) -> Option<&str> {
         self.subject.cases.last().map(String::as_str)
     }
+}
+
+/// What `rocebench why` can find the cause of.
+const EXPLAINED: [&str; 15] = [
+    "slow_node",
+    "slow_sender",
+    "slow_receiver",
+    "slow_path",
+    "lossy_node",
+    "lossy_sender",
+    "lossy_receiver",
+    "lossy_path",
+    "slow_rail",
+    "rails_differ",
+    "lost_packets",
+    "receivers_not_ready",
+    "stalled_qps",
+    "starved_qps",
+    "uneven_qps",
+];
+
+/// Ends the first finding that `rocebench why` can explain with the command that does.
+pub(super) fn add_command(findings: &mut [Finding], file: &ResultFile) {
+    let explained = findings.iter_mut().find(|finding| EXPLAINED.contains(&finding.id));
+    if let (Some(finding), Some(command)) = (explained, why_command(file)) {
+        finding.text += &format!(" To find out why: {command}.");
+    }
+}
+
+/// Commands and options whose sweeps have no slowest case, by the words that they begin with.
+const NO_WHY: [&str; 9] =
+    ["why", "soak", "ib_", "--why", "--against", "--beside", "--slo", "--knee", "--op=connect"];
+
+/// The command of a sweep with `--why`; `None` where that was done, or cannot be.
+fn why_command(file: &ResultFile) -> Option<String> {
+    let [_, words @ ..] = file.command_line.as_slice() else {
+        return None;
+    };
+    let is_foreign = words.iter().any(|word| NO_WHY.iter().any(|start| word.starts_with(start)));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=@%+[]".contains(c);
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    });
+    let command: Vec<String> = quoted.collect();
+    (!is_foreign).then(|| format!("`rocebench {} --why`", command.join(" ")))
 }
 
 /// Key of how many runs, or cases, are affected.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use settings::{Row, Settings, listed, telling_apart};
 
 use super::caveats::caveats;
-use super::finding::{Finding, Subject};
+use super::finding::{Finding, Subject, add_command};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
 use super::searches::{loads, searches};
@@ -63,7 +63,10 @@ pub fn findings(results: &[&ResultFile]) -> Vec<Finding> {
     let compared = Compared::new(results).filter(|_| are_choices);
     let mut found = compared.map_or_else(Vec::new, |compared| compared.findings());
     found.extend(loads(results));
-    let problems = problems(results);
+    let mut problems = problems(results);
+    if let [only] = results {
+        add_command(&mut problems, only);
+    }
     if problems.is_empty() && !found.is_empty() {
         let runs = runs(results).len();
         let text = format!("Nothing looks wrong in {runs} runs.");

@@ -147,3 +147,43 @@ pub(super) fn remarks(diagnosis: &Diagnosis) -> Vec<String> {
 pub(super) fn words(id: &str) -> String {
     id.replace('_', " ")
 }
+
+#[cfg(test)]
+mod tests {
+    use results::model::{CaseResult, Certainty};
+    use results::sample::{cases, diagnosis};
+
+    use super::*;
+
+    /// What a terminal of 80 columns shows of a cause, of several that cannot be told apart, and of none.
+    #[test]
+    fn an_answer_comes_first_and_then_what_shows_it() {
+        let proven = diagnosis();
+        let second = FoundCause { id: "qp_window".to_owned(), ..proven.causes[0].clone() };
+        let several = Diagnosis {
+            certainty: Certainty::OneOfSeveral,
+            answer: "These cannot be told apart: one. Or: the other.".to_owned(),
+            causes: [proven.causes.clone(), vec![second]].concat(),
+            ended_by: None,
+            ..proven.clone()
+        };
+        let unknown = Diagnosis {
+            certainty: Certainty::Unknown,
+            answer: "Unknown: no known cause explains it.".to_owned(),
+            causes: Vec::new(),
+            trials: Vec::new(),
+            would_tell: Vec::new(),
+            left_out: Vec::new(),
+            ..several.clone()
+        };
+        let of_cases = [("a", proven), ("b", several), ("c", unknown)].map(|(id, diagnosis)| {
+            CaseResult { id: id.to_owned(), diagnosis: Some(diagnosis), ..CaseResult::default() }
+        });
+        let mut text = Vec::new();
+        let screen = Screen { columns: 80, is_coloured: false };
+        write(&cases(of_cases.into()), screen, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        insta::assert_snapshot!(text);
+    }
+}

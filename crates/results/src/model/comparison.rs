@@ -164,6 +164,9 @@ pub struct NodesComparison {
     pub added: Vec<String>,
     /// What else changed at a node, such as its firmware, by its name.
     pub changed: BTreeMap<String, Vec<String>>,
+    /// Nodes have the embedded device, whose figures are those of their CPUs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_embedded: bool,
 }
 
 names! {

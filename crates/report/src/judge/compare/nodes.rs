@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::load::Loaded;
-use results::model::{CaseResult, Direction, NodesComparison, PlaceComparison, Verdict};
+use results::model::{CaseResult, Direction, NodesComparison, PlaceComparison, Run, Verdict};
 use settings::{Pattern, Settings};
 use statistics::{Scatter, median, spread, t_quantile};
 
@@ -415,6 +415,10 @@ fn one(
             .collect(),
         added: measured.difference(&known).map(|node| (*node).to_owned()).collect(),
         changed,
+        is_embedded: new
+            .iter()
+            .flat_map(|it| &it.cases)
+            .any(|case| case.runs.iter().any(Run::is_on_embedded_device)),
     })
 }
 
@@ -549,7 +553,8 @@ fn changed(nodes: &NodesComparison, place: &PlaceComparison) -> Finding {
         [] if !is_slower => String::new(),
         [] if direction == Direction::Path => " Look at the path.".to_owned(),
         [] => {
-            " Nothing else that is known of it changed. Look at its port, cable and CPU.".to_owned()
+            let look = if nodes.is_embedded { "CPUs" } else { "port, cable and CPU" };
+            format!(" Nothing else that is known of it changed. Look at its {look}.")
         }
         facts => format!(" Look first at what else changed there: {}.", facts.join("; ")),
     };

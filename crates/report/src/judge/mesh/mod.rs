@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use settings::{Pattern, PollMode, Settings, listed};
 
-use super::finding::{Finding, Subject, figure, number, percent, than, with_unit};
+use super::finding::{Finding, Subject, add_command, figure, number, percent, than, with_unit};
 use crate::observe::{
     Metric,
     format::{NOT_MEASURED, counted, plural, some_of},
@@ -45,7 +45,11 @@ pub struct Mesh {
 impl Mesh {
     /// Each matrix of a file.
     pub fn of_file(file: &ResultFile) -> Vec<Mesh> {
-        Matrix::of_file(file).into_iter().map(Mesh::new).collect()
+        let mut meshes: Vec<Mesh> = Matrix::of_file(file).into_iter().map(Mesh::new).collect();
+        for mesh in &mut meshes {
+            add_command(&mut mesh.findings, file);
+        }
+        meshes
     }
 
     pub fn new(matrix: Matrix) -> Mesh {

@@ -190,6 +190,8 @@ mod tests {
         search.cases.truncate(1);
         let mut failed = small().result();
         failed.cases[0].runs.iter_mut().for_each(|run| run.complete = false);
+        let mut explained = sweep(&small());
+        explained.cases[0].diagnosis = Some(sample::diagnosis());
         let [base, slower] = in_turns(0.9);
         let [_, same] = in_turns(1.0);
         let few = base[..1].to_vec();
@@ -228,6 +230,7 @@ mod tests {
                 &[],
             ),
             ("nothing counts", one(failed), &[]),
+            ("what limits a case", one(explained), &[]),
         ];
         let mut text = String::new();
         for (kind, results, old_results) in pages {
