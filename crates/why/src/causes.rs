@@ -213,10 +213,13 @@ pub const CAUSES: &[Cause] = &[
     Cause {
         id: "qp_window",
         weight: one_qp,
-        effect: |_, change| match change {
+        effect: |evidence, change| match change {
             MoreQps => Faster,
             FewerQps => Slower,
-            HalfTheSize | SmallerMtu => NearlySame,
+            // A window may count packets, and of a few of them smaller ones fill it better.
+            HalfTheSize if !is_many_packets(evidence) => Anything,
+            SmallerMtu => NotHalved,
+            HalfTheSize => NearlySame,
             _ => usual(change),
         },
         proof: &[MoreQps],
@@ -721,8 +724,8 @@ fn known(condition: bool, yes: Weight, no: Weight) -> Weight {
 
 fn one_qp(evidence: &Evidence<'_>) -> Weight {
     // Where packets are lost, more QPs help too: each waits for its own losses alone.
-    let is_shared = evidence.case.ping_pong || has_losses(evidence);
-    known(is_shared, Weight::Against, Weight::Open)
+    let are_lost = evidence.losses().is_some_and(|losses| losses.lost >= LEAST_LOST);
+    known(evidence.case.ping_pong || are_lost, Weight::Against, Weight::Open)
 }
 
 fn of_losses(evidence: &Evidence<'_>) -> Weight {

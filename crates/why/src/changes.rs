@@ -353,6 +353,8 @@ fn at_load(evidence: &Evidence<'_>, share: f64) -> Option<Case> {
         is_throughput(&flow.settings).then_some(())?;
         let mmsg_per_s = evidence.over_runs(|run| run.flow(&flow.name)?.mmsg_per_s())?;
         let rate = (mmsg_per_s * 1e6 * share).round().max(1.0);
+        // Evenly: by chance messages would come together, and fill a queue at any load.
+        flow.settings.arrivals = Arrivals::Fixed;
         flow.settings.rate = Rate::Messages(rate as u64);
         (flow.settings.signal_every, flow.settings.post_list) = (1, 1);
     }

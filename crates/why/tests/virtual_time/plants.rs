@@ -296,11 +296,11 @@ pub const PLANTS: &[Plant] = &[
         let gbit_per_s = draft.most_gbit_per_s() / between(rng, 1.5, 5.0);
         let bits = f64::from(draft.in_flight() * draft.settings.size_bytes) * 8.0;
         draft.least_packets = MANY;
-        let queue_ns = bits / gbit_per_s * between(rng, 0.2, 0.5);
+        let queue_ns = bits / gbit_per_s * between(rng, 0.1, 0.35);
         let rate = draft.link_gbit_per_s * gbit_per_s / draft.most_gbit_per_s();
         draft.faults[0].push(format!("tx.rate={rate:.3}G,tx.queue={queue_ns:.0}ns"));
         let packets = draft.in_flight() * draft.packets();
-        (packets >= 16 && draft.is_clear(gbit_per_s, CLEAR)).then_some(())
+        (packets >= 32 && draft.is_clear(gbit_per_s, CLEAR)).then_some(())
     }),
     plant("spraying", |draft, rng| {
         let packet_ns = f64::from(draft.settings.size_bytes) * 8.0
@@ -355,7 +355,7 @@ pub const PLANTS: &[Plant] = &[
             draft.delay_ns = between(rng, 5_000.0, 50_000.0);
             let bytes = of_qp * (2.0 * draft.delay_ns) / 8.0;
             draft.at_both_ends(&format!("qp_window={bytes:.0}"));
-            (bytes > f64::from(2 * draft.settings.size_bytes)).then_some(())?;
+            (bytes > f64::from(4 * draft.settings.size_bytes)).then_some(())?;
         }
         draft.is_clear(gbit_per_s, CLEAR).then_some(())
     }),
