@@ -297,14 +297,14 @@ fn situation(sweeper: &Sweeper<'_>, nodes: &[Node], may_load_more: bool) -> Situ
     let machines: BTreeSet<&str> = hosts.iter().map(|host| &*host.hostname).collect();
     let is_one_machine = machines.len() < 2 || nodes.iter().all(|node| node.link.is_within_host());
     let cores_listed = sweeper.options.ends.resources.cores.as_ref().map(Vec::len);
-    let ports = nodes.iter().zip(&hosts).map(|(node, host)| {
+    let alone = nodes.iter().zip(&hosts).map(|(node, host)| {
         let shared_by = if is_one_machine { nodes.len() } else { 1 }.try_into().unwrap_or(u32::MAX);
         let cores = host.cores.unwrap_or(0) / shared_by;
         let listed =
             cores_listed.filter(|_| node.is_in_process).and_then(|it| u32::try_from(it).ok());
         Port { cores: listed.map_or(cores, |listed| listed.min(cores)), ..port(node) }
     });
-    let mut ports: Vec<Port> = ports.collect();
+    let mut ports: Vec<Port> = alone.collect();
     let fastest = ports.iter().filter_map(|port| port.link_gbit_per_s).fold(0.0, f64::max);
     for port in &mut ports {
         if let Some(link) = port.link_gbit_per_s.filter(|link| *link < fastest * 0.99) {

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use chromium::{Browser, Tab};
 use results::json;
+use results::sample::diagnosis;
 use results::sample::mesh::{Mesh, Slow};
 use results::sample::sweep::Synthetic;
 use serde_json::{Value, json};
@@ -58,7 +59,10 @@ fn draw(folder: &Path) -> PathBuf {
     json::write(&nodes, &results.join("6.json")).unwrap();
     let racks = folder.join("racks");
     std::fs::write(&racks, "node[1-9] left # the old one\nnode[10-16] right\n").unwrap();
-    for (number, synthetic) in (1..).zip([first, later, software, loads, searched]) {
+    let mut explained = software.result();
+    explained.cases[0].diagnosis = Some(diagnosis());
+    json::write(&explained, &results.join("3.json")).unwrap();
+    for (number, synthetic) in [(1, first), (2, later), (4, loads), (5, searched)] {
         json::write(&synthetic.result(), &results.join(format!("{number}.json"))).unwrap();
     }
     let plots = folder.join("plots");

@@ -165,8 +165,8 @@ fn both_ends_tell_what_their_devices_counted() {
     let gaps = counted(peer, "out_of_sequence");
     assert!(gaps > 0);
     assert_eq!(count("server", PathEventKind::SequenceGap), gaps);
-    assert!(count("client", PathEventKind::Resent) > 0);
-    ended.shows(&["sequence gap", "resent"]);
+    assert!(count("client", PathEventKind::SequenceNak) > 0);
+    ended.shows(&["sequence gap", "sequence NAK"]);
 }
 
 /// Length of the IPv4 header, and the opcode of an RDMA WRITE in one packet (RC and UC).

@@ -747,8 +747,10 @@ fn comes_late(evidence: &Evidence<'_>) -> Option<bool> {
     let lost = evidence.losses().filter(|_| !fetches(evidence))?.lost;
     let events = evidence.runs.iter().flat_map(|run| &run.path_events);
     let at_target = events.filter(|event| event.node == evidence.target());
-    let twice = at_target.filter(|event| event.kind == PathEventKind::Resent);
-    let twice: u64 = twice.map(|event| event.count).sum();
+    let twice: u64 = at_target
+        .filter(|event| event.kind == PathEventKind::Resent)
+        .map(|event| event.count)
+        .sum();
     if twice > 3 * lost { Some(true) } else { (4 * twice < lost).then_some(false) }
 }
 
@@ -799,9 +801,9 @@ fn by_packets(evidence: &Evidence<'_>) -> Effect {
 
 /// Packets of a message.
 fn packets(evidence: &Evidence<'_>) -> u32 {
-    let packets =
-        |flow: &Flow| flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1);
-    evidence.flow().map_or(1, packets)
+    evidence.flow().map_or(1, |flow| {
+        flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1)
+    })
 }
 
 fn messages_in_flight(evidence: &Evidence<'_>) -> u64 {

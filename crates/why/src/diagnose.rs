@@ -172,8 +172,8 @@ struct Search<'a> {
 impl Search<'_> {
     fn run<L: Laboratory>(&mut self, laboratory: &mut L, request: Request) -> Result<(), L::Error> {
         loop {
-            let batch = self.next_batch();
-            if batch.is_empty() {
+            let wanted = self.next_batch();
+            if wanted.is_empty() {
                 return Ok(());
             }
             let room = request.budget.saturating_sub(laboratory.spent());
@@ -184,7 +184,7 @@ impl Search<'_> {
                 self.ended_by = Some("the budget was used up: --budget gives more".to_owned());
                 return Ok(());
             };
-            let batch = &batch[..batch.len().min(fitting)];
+            let batch = &wanted[..wanted.len().min(fitting)];
             laboratory.announce(&Step::Changes { changes: batch, rounds: ROUNDS.0 });
             self.measure(laboratory, batch)?;
         }
@@ -192,8 +192,8 @@ impl Search<'_> {
 
     /// Changes that were not tried.
     fn open(&self) -> Vec<Change> {
-        let is_new = |change: &Change| !self.outcomes.iter().any(|(tried, _)| tried == change);
-        self.changed.iter().map(|(change, _)| *change).filter(is_new).collect()
+        let changes = self.changed.iter().map(|(change, _)| *change);
+        changes.filter(|change| self.outcomes.iter().all(|(tried, _)| tried != change)).collect()
     }
 
     fn candidates(&self) -> Vec<Candidate> {
@@ -207,10 +207,10 @@ impl Search<'_> {
 
     /// The changes that tell most now; none where it is decided, or nothing is left.
     fn next_batch(&self) -> Vec<Change> {
-        let all = self.candidates();
+        let candidates = self.candidates();
         let mut open = self.open();
         let left: Vec<&Candidate> =
-            all.iter().filter(|it| !matches!(self.state(it), State::RuledOut(_))).collect();
+            candidates.iter().filter(|it| !matches!(self.state(it), State::RuledOut(_))).collect();
         let proven = left.iter().filter(|it| matches!(self.state(it), State::Proven(_))).count();
         let can_be_proven =
             |it: &&&Candidate| self.state(it) == State::Left { can_be_proven: true };
@@ -289,9 +289,9 @@ impl Search<'_> {
 
     /// What all of it says.
     fn conclude(self) -> Diagnosis {
-        let all = self.candidates();
-        let states: Vec<State> = all.iter().map(|candidate| self.state(candidate)).collect();
-        let pairs = || all.iter().zip(&states);
+        let candidates = self.candidates();
+        let states: Vec<State> = candidates.iter().map(|candidate| self.state(candidate)).collect();
+        let pairs = || candidates.iter().zip(&states);
         let proven: Vec<(&Candidate, &Vec<Change>)> = pairs()
             .filter_map(|(candidate, state)| match state {
                 State::Proven(changes) => Some((candidate, changes)),
@@ -304,14 +304,16 @@ impl Search<'_> {
             })
             .map(|(candidate, _)| candidate)
             .collect();
-        let is_open = |state: &State| *state == State::Left { can_be_proven: true };
-        let has_rivals = states.iter().any(is_open) && self.ended_by.is_some();
+        let has_rivals =
+            states.contains(&State::Left { can_be_proven: true }) && self.ended_by.is_some();
         // What is shown explains what is proven of it, or stands where nothing is proven.
-        let explains = |candidate: &Candidate| {
-            proven.iter().any(|(other, _)| candidate.cause.covers.contains(&other.cause.id))
-        };
-        let shown = likely.iter().filter(|it| proven.is_empty() || explains(it));
-        let shown = shown.map(|candidate| (*candidate, Vec::new()));
+        let shown = likely
+            .iter()
+            .filter(|candidate| {
+                let mut others = proven.iter().map(|(other, _)| other.cause.id);
+                proven.is_empty() || others.any(|id| candidate.cause.covers.contains(&id))
+            })
+            .map(|candidate| (*candidate, Vec::new()));
         let all_found = proven.iter().map(|(candidate, changes)| (*candidate, (*changes).clone()));
         let found = without_covered(all_found.chain(shown).collect());
         let certainty = match found.as_slice() {
@@ -444,10 +446,7 @@ impl<L: Laboratory> Bench for Side<'_, '_, L> {
         Ok(match standing::of_run(&run) {
             Standing::Counts => {
                 let lost = losses(&run, case, self.evidence.situation);
-                self.losses[side] = self.losses[side].zip(lost).map(|(sum, more)| Losses {
-                    lost: sum.lost + more.lost,
-                    packets: sum.packets + more.packets,
-                });
+                self.losses[side] = self.losses[side].zip(lost).map(|(sum, more)| sum.plus(more));
                 Measured { figures: vec![speed(&run, self.metric)], ..Measured::default() }
             }
             Standing::Doubtful(kind) => {

@@ -65,6 +65,11 @@ pub struct Losses {
 }
 
 impl Losses {
+    /// Those of both.
+    pub fn plus(self, more: Losses) -> Losses {
+        Losses { lost: self.lost + more.lost, packets: self.packets + more.packets }
+    }
+
     /// Of a million.
     pub fn ppm(self) -> f64 {
         self.lost as f64 / self.packets.max(1) as f64 * 1e6

@@ -87,8 +87,8 @@ pub struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     pub fn new(case: &'a Case, situation: &'a Situation, runs: &'a [Run]) -> Evidence<'a> {
-        let runs = runs.iter().filter(|run| standing::of_run(run).has_figures()).collect();
-        Evidence { case, situation, runs }
+        let with_figures = runs.iter().filter(|run| standing::of_run(run).has_figures());
+        Evidence { case, situation, runs: with_figures.collect() }
     }
 
     /// The first flow, whose settings and ends stand for those of the others.
@@ -147,13 +147,8 @@ impl<'a> Evidence<'a> {
 
     /// Packets that were lost in all runs, and sent; `None` where a device would not show losses.
     pub fn losses(&self) -> Option<Losses> {
-        let of_runs: Option<Vec<Losses>> =
-            self.runs.iter().map(|run| losses(run, self.case, self.situation)).collect();
-        let of_runs = of_runs.filter(|of_runs| !of_runs.is_empty())?;
-        Some(Losses {
-            lost: of_runs.iter().map(|it| it.lost).sum(),
-            packets: of_runs.iter().map(|it| it.packets).sum(),
-        })
+        let of_runs = self.runs.iter().map(|run| losses(run, self.case, self.situation));
+        of_runs.collect::<Option<Vec<Losses>>>()?.into_iter().reduce(Losses::plus)
     }
 
     /// Mean of a fact over the time of the longest window of a node.
@@ -218,9 +213,8 @@ pub(crate) fn metric(case: &Case) -> Metric {
 
 /// A run's figure of all flows together: the sum of what they move, or the highest latency.
 pub(crate) fn speed(run: &Run, metric: Metric) -> Option<f64> {
-    let figures: Option<Vec<f64>> =
-        run.flows.iter().map(|flow| metric.of(run, Some(flow))).collect();
-    let figures = figures.filter(|figures| !figures.is_empty())?;
+    let of_flows = run.flows.iter().map(|flow| metric.of(run, Some(flow)));
+    let figures: Vec<f64> = of_flows.collect::<Option<_>>()?;
     let figure = match metric {
         Metric::P50Ns => figures.into_iter().fold(0.0, f64::max),
         _ => figures.iter().sum(),

@@ -12,6 +12,7 @@ mod plants;
 mod traffic;
 
 use std::env;
+use std::time::Instant;
 
 use confusion::{Counts, diagnosed};
 use plants::PLANTS;
@@ -45,6 +46,7 @@ fn main() {
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|---|");
     for plant in plants {
+        let began = Instant::now();
         let counts = Counts::new(plant, 0..count, noise);
         let each = f64::from(counts.diagnoses.max(1));
         let runs = f64::from(counts.runs) / each;
@@ -64,7 +66,7 @@ fn main() {
             runs * laboratory::RUN.as_secs_f64(),
             instead.join("; ")
         );
-        let ms = counts.took.as_secs_f64() * 1e3;
+        let ms = began.elapsed().as_secs_f64() * 1e3;
         let cases = counts.cases as f64 / each;
         eprintln!("{}: {:.1} ms a diagnosis, {cases:.1} cases", plant.name, ms / each);
     }

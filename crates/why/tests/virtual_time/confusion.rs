@@ -1,7 +1,7 @@
 //! What is named where something is planted.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use results::model::{Certainty, Diagnosis};
 use why::{Request, diagnose};
@@ -23,7 +23,6 @@ pub struct Counts {
     pub diagnoses: u32,
     pub runs: u32,
     pub cases: usize,
-    pub took: Duration,
 }
 
 impl Counts {
@@ -34,14 +33,12 @@ impl Counts {
     /// Diagnoses so many cases of a plant.
     pub fn new(plant: &Plant, numbers: std::ops::Range<u64>, noise: f64) -> Counts {
         let mut counts = Counts::default();
-        let begin = Instant::now();
         for number in numbers {
             let (diagnosis, laboratory) = diagnosed(plant, number, noise);
             counts.add(plant, number, &diagnosis);
             counts.runs += laboratory.runs;
             counts.cases += laboratory.cases();
         }
-        counts.took = begin.elapsed();
         counts
     }
 

@@ -20,13 +20,13 @@ const SMALL: f64 = 0.1;
 pub(crate) fn drawn(results: &[Loaded]) -> Drawn {
     let cases = results.iter().flat_map(|loaded| &loaded.result.cases);
     let explained = cases.filter_map(|case| Some((case, case.diagnosis.as_ref()?)));
-    let mut all = Drawn::from(Vec::new());
+    let mut drawn = Drawn::from(Vec::new());
     for (case, diagnosis) in explained {
-        all.figures.extend(figure(all.figures.len(), case, diagnosis));
-        all.sentences.push(diagnosis.answer.clone());
-        all.sentences.extend(remedies(diagnosis).into_iter().chain(remarks(diagnosis)));
+        drawn.figures.extend(figure(drawn.figures.len(), case, diagnosis));
+        drawn.sentences.push(diagnosis.answer.clone());
+        drawn.sentences.extend(remedies(diagnosis).into_iter().chain(remarks(diagnosis)));
     }
-    all
+    drawn
 }
 
 /// What a change did; how it came out stands in the table.
