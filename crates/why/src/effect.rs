@@ -89,8 +89,8 @@ impl Effect {
             (Slower, Halved) | (Halved, Slower) => true,
             (MayBeFaster, _) => other != NotFaster && !other.is_slower(),
             (_, MayBeFaster) => self != NotFaster && !self.is_slower(),
-            (NotHalved, _) => other != Halved,
-            (_, NotHalved) => self != Halved,
+            (NotHalved, _) => !matches!(other, Halved | Faster),
+            (_, NotHalved) => !matches!(self, Halved | Faster),
             (one, two) => one.is_of_losses() != two.is_of_losses(),
         }
     }
@@ -127,7 +127,9 @@ impl Effect {
             Effect::NearlySame => known(is_not_faster && low > NEARLY, is_faster || high < NEARLY),
             Effect::Slower => known(is_slower, is_not_slower),
             Effect::Halved => known(low > HALF.0 && high < HALF.1, low > HALF.1 || high < HALF.0),
-            Effect::NotHalved => known(low > HALF.1, high < ABOVE_HALF),
+            Effect::NotHalved => {
+                known(low > HALF.1 && is_not_faster, high < ABOVE_HALF || is_faster)
+            }
             Effect::LossesStay | Effect::LossesGo | Effect::Anything => None,
         }
     }
