@@ -24,7 +24,7 @@ pub(crate) fn drawn(results: &[Loaded]) -> Drawn {
     for (case, diagnosis) in explained {
         drawn.figures.extend(figure(drawn.figures.len(), case, diagnosis));
         drawn.sentences.push(diagnosis.answer.clone());
-        drawn.sentences.extend(remedies(diagnosis).into_iter().chain(remarks(diagnosis)));
+        drawn.sentences.extend(remedies(diagnosis));
     }
     drawn
 }
@@ -87,10 +87,10 @@ fn figure(index: usize, case: &CaseResult, diagnosis: &Diagnosis) -> Option<Figu
             y,
             std::iter::once(Mark::Tiles(tiles)).chain(dots).collect(),
         )],
-        notes: Vec::new(),
+        notes: remarks(diagnosis),
         tables: vec![table(diagnosis)],
     };
-    let id = if index == 0 { "why".to_owned() } else { format!("why-{}", index + 1) };
+    let id = if index == 0 { "changes".to_owned() } else { format!("changes-{}", index + 1) };
     let title = format!("What limits {}: changes that were tried", case.id);
     (!with_ratio.is_empty())
         .then(|| picture.named(id, title, format!("Changes: {}", diagnosis.answer)))
