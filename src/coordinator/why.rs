@@ -195,7 +195,7 @@ fn explain(
 /// Runs a case and changes of it at the nodes of a sweep.
 struct CaseBench<'a, 's> {
     sweeper: &'a mut Sweeper<'s>,
-    /// As it was requested.
+    /// The case as it was requested, without changes.
     case: &'a Case,
     /// Its place in the results.
     index: usize,
@@ -245,9 +245,8 @@ impl Laboratory for CaseBench<'_, '_> {
         }
         let nodes = self.sweeper.nodes.as_deref()?;
         let is_new_way = case.connect == ConnectMode::Cm && self.case.connect != ConnectMode::Cm;
-        let is_infiniband =
-            |node: &Node| node.facts.device.link_layer.as_deref() == Some("InfiniBand");
-        if is_new_way && nodes.iter().any(is_infiniband) {
+        let mut link_layers = nodes.iter().map(|node| node.facts.device.link_layer.as_deref());
+        if is_new_way && link_layers.any(|layer| layer == Some("InfiniBand")) {
             return Some("--connect cm needs RoCE ports".to_owned());
         }
         let sweep = Sweep { cases: vec![case.clone()], nodes: self.sweeper.sweep.nodes.clone() };

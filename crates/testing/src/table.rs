@@ -152,12 +152,14 @@ impl<'a> Bed<'a> {
 
 /// The call of these words, of which the first may be variables.
 fn with_environment(words: &str, call: impl FnOnce(&str) -> Call) -> Call {
-    let is_variable = |word: &&str| {
-        word.split_once('=').is_some_and(|(name, _)| {
-            name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
+    let variables: Vec<&str> = words
+        .split_whitespace()
+        .take_while(|word| {
+            word.split_once('=').is_some_and(|(name, _)| {
+                name.chars().all(|letter| letter.is_ascii_uppercase() || letter == '_')
+            })
         })
-    };
-    let variables: Vec<&str> = words.split_whitespace().take_while(is_variable).collect();
+        .collect();
     let rest: Vec<&str> = words.split_whitespace().skip(variables.len()).collect();
     variables
         .iter()

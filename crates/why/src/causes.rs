@@ -1,7 +1,6 @@
 //! The table of causes: what makes each likely, what changes of a case do if it is the one, its sentence and its remedy. A
 //! new one is a row here, and a line of ground truth in its tests.
 
-use plan::Flow;
 use results::model::{NodeFact, PathEventKind};
 use results::numbers::fixed;
 use settings::Size;
@@ -18,7 +17,7 @@ pub enum Weight {
     Against,
     /// They say nothing of it.
     Open,
-    /// They look like it.
+    /// They look like it, as other causes do.
     Hinted,
     /// A counter or a state shows it.
     Shown,
@@ -39,7 +38,7 @@ pub struct Cause {
     pub besides: &'static [Change],
     /// Causes that it explains, so that they are not named beside it.
     pub covers: &'static [&'static str],
-    /// What limits, and where.
+    /// What limits the case, and where, as a sentence.
     pub sentence: fn(&Evidence<'_>) -> String,
     /// What to do about it.
     pub remedy: fn(&Evidence<'_>) -> String,
@@ -771,7 +770,7 @@ fn has_losses(evidence: &Evidence<'_>) -> bool {
 /// Fewer do not matter, or are another's.
 const LEAST_PAUSES: u64 = 10;
 
-/// Fewer are chance.
+/// Fewer lost packets are chance.
 const LEAST_LOST: u64 = 10;
 
 fn is_not_ready(evidence: &Evidence<'_>) -> bool {
@@ -799,7 +798,7 @@ fn by_packets(evidence: &Evidence<'_>) -> Effect {
     }
 }
 
-/// Packets of a message.
+/// Packets of a message of the first flow.
 fn packets(evidence: &Evidence<'_>) -> u32 {
     evidence.flow().map_or(1, |flow| {
         flow.size_bytes.div_ceil(evidence.situation.mtu_bytes(flow).max(1)).max(1)

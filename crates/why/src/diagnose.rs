@@ -25,7 +25,7 @@ const ROUNDS: (u32, u32) = (8, 12);
 /// Runs of the case before anything is changed.
 const FIRST_RUNS: u32 = 2;
 
-/// Who runs cases.
+/// Runs cases at nodes, or in virtual time.
 pub trait Laboratory {
     /// Why no other run follows.
     type Error;
@@ -47,7 +47,7 @@ pub trait Laboratory {
         None
     }
 
-    /// What comes next.
+    /// Takes notice of what begins now.
     fn announce(&mut self, _step: &Step<'_>) {}
 }
 
@@ -55,7 +55,7 @@ pub trait Laboratory {
 pub enum Step<'a> {
     /// Runs of the case as it was requested.
     Case { runs: u32 },
-    /// Rounds with these changes.
+    /// So many rounds of the case and of each of these changes.
     Changes { changes: &'a [Change], rounds: u32 },
 }
 

@@ -22,7 +22,7 @@ pub enum Effect {
     LossesStay,
     /// Hardly any are lost.
     LossesGo,
-    /// It tells nothing.
+    /// Whatever it does tells nothing.
     Anything,
 }
 

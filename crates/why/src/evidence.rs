@@ -41,7 +41,7 @@ pub struct Port {
 pub struct Situation {
     /// By number of the node.
     pub ports: Vec<Port>,
-    /// Names of the nodes.
+    /// Names of the nodes, by number.
     pub names: Vec<String>,
     /// All nodes are on one machine, and share its CPUs.
     pub is_one_machine: bool,

@@ -360,7 +360,7 @@ fn with_points(
     })
 }
 
-/// What more gains.
+/// What more QPs, workers, bytes or depth bring, by the best case's curve.
 fn scaling(choices: &[Choice<'_>], rows: &[&'static Row], metric: Metric) -> Option<Finding> {
     let best = choices.iter().max_by(by_median)?;
     let (axis, points, fixed) = curve(choices, best, rows)?;

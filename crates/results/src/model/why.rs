@@ -82,13 +82,13 @@ pub struct ChangeTrial {
     pub ratio: Option<f64>,
     /// Lower bound of the ratio; `null` of too few rounds.
     pub low: Option<f64>,
-    /// Upper bound.
+    /// Upper bound of the ratio; `null` of too few rounds.
     pub high: Option<f64>,
     /// Lost packets of a million, before and with the change; `null` where the devices do not count them.
     pub lost_ppm: Option<[f64; 2]>,
     /// Whether it came out as expected; `null` if it is not clear, or nothing was expected.
     pub holds: Option<bool>,
-    /// Rounds that count.
+    /// Rounds of it that count.
     pub rounds: usize,
     /// Why there is no figure; `null` if there is one.
     pub failure: Option<String>,
@@ -109,7 +109,7 @@ impl ChangeTrial {
 /// A cause that is not the one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuledOut {
-    /// Its name.
+    /// Its name, as in `causes`.
     pub id: String,
     /// The change whose result contradicts it.
     pub by: String,
