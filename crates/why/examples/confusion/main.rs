@@ -1,5 +1,5 @@
 //! Plants each cause many times and prints as Markdown what `why` names: `cargo run --release -p why --example confusion
-//! [--noise 0.08] [--count 200] [CAUSE [NUMBER]]`. With a number it prints that diagnosis.
+//! [--noise 0.08] [--count 200] [--first 0] [CAUSE [NUMBER]]`. With a number it prints that diagnosis.
 #![allow(missing_docs, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
 #[path = "../../tests/virtual_time/confusion.rs"]
@@ -19,10 +19,11 @@ use plants::PLANTS;
 use why::Laboratory;
 
 fn main() {
-    let (mut count, mut noise, mut words) = (200, 0.03, Vec::new());
+    let (mut first, mut count, mut noise, mut words) = (0, 200, 0.03, Vec::new());
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
+            "--first" => first = arguments.next().and_then(|it| it.parse().ok()).unwrap_or(first),
             "--count" => count = arguments.next().and_then(|it| it.parse().ok()).unwrap_or(count),
             "--noise" => noise = arguments.next().and_then(|it| it.parse().ok()).unwrap_or(noise),
             _ => words.push(argument),
@@ -47,7 +48,7 @@ fn main() {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|---|");
     for plant in plants {
         let began = Instant::now();
-        let counts = Counts::new(plant, 0..count, noise);
+        let counts = Counts::new(plant, first..first + count, noise);
         let each = f64::from(counts.diagnoses.max(1));
         let runs = f64::from(counts.runs) / each;
         let instead: Vec<String> = counts
