@@ -1,6 +1,6 @@
 //! What limits a case. rocebench owns the traffic, so it can change one thing and look.
 //!
-//! A [cause](causes) is a row: the evidence that makes it likely, what each [change](changes) of the case would do if it were
+//! A cause ([`CAUSES`]) is a row: the evidence that makes it likely, what each change ([`CHANGES`]) of the case would do if it were
 //! right, its sentence and its remedy. [`diagnose`] measures the case, chooses the changes that tell most of the causes apart
 //! that are left, measures these in turns with the case, and crosses out each cause that a result contradicts, until one is
 //! proven or nothing is left to try. Who runs cases, and what time it is, is the caller's ([`Laboratory`]).
