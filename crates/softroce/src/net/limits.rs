@@ -11,7 +11,7 @@ pub struct Limits {
     /// Packets a second, whatever their size.
     pub packets_per_s: Option<f64>,
     pub qp_rate: Option<QpRate>,
-    /// How much longer a message occupies the device whose length is no multiple of [`ALIGNED_BYTES`].
+    /// How much longer a message occupies the device whose length is no multiple of 64 bytes.
     pub unaligned_ns: Option<u64>,
     pub qp_contexts: Option<QpContexts>,
     pub pause: Option<Pause>,
