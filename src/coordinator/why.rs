@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use machine::device::pcie_gbit_per_s;
 use plan::{Case, Flow, Sweep};
 use report::judge::mesh::{Mesh, Place};
 use report::observe::format::counted;
@@ -14,7 +15,7 @@ use results::model::{CaseResult, Run};
 use results::numbers::for_people;
 use settings::{ConnectMode, Stop, Warmup};
 use statistics::median;
-use why::{Change, Laboratory, Port, Request, Situation, Step, diagnose};
+use why::{Change, FIRST_RUNS, Laboratory, Port, Request, Situation, Step, diagnose};
 
 use super::interface::WhyRequest;
 use super::nodes::Node;
@@ -23,9 +24,6 @@ use super::sweeper::{StopReason, Sweeper};
 
 /// The first runs of a case are as long as the states of nodes need, which are sampled every 100 ms.
 const FIRST_WINDOW: Duration = Duration::from_millis(600);
-
-/// Runs of the case before anything is changed.
-const FIRST_RUNS: u32 = 2;
 
 /// A window has room for so many of the longest stalls of the case, up to the longest window.
 const STALLS: u32 = 4;
@@ -169,7 +167,6 @@ fn explain(
         began: Instant::now(),
     };
     let (mut diagnosis, ended) = diagnose(&mut bench, &case, &situation, request.to_request());
-    diagnosis.seconds = bench.began.elapsed().as_secs_f64();
     if let Err(reason) = &ended {
         diagnosis.ended_by = Some(match reason {
             StopReason::Interrupted => "it was interrupted".to_owned(),
@@ -325,12 +322,10 @@ fn port(node: &Node) -> Port {
     let (limits, device) = (&node.facts.limits, &node.facts.device);
     let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
     let reads = limits.device.max_initiator_reads.min(limits.device.max_responder_reads);
-    // Up to 5 GT/s ten bits stand for eight, above 130 for 128.
-    let pci_gbit_per_s =
-        device.pci_gtransfer_per_s.zip(device.pci_width_lanes).map(|(speed, lanes)| {
-            let coding = if speed <= 5.0 { 0.8 } else { 128.0 / 130.0 };
-            (speed, lanes, speed * f64::from(lanes) * coding)
-        });
+    let pci_gbit_per_s = device
+        .pci_gtransfer_per_s
+        .zip(device.pci_width_lanes)
+        .map(|(speed, lanes)| (speed, lanes, pcie_gbit_per_s(speed, lanes)));
     let slow_pci =
         pci_gbit_per_s.zip(device.link_gbit_per_s).filter(|((_, _, pci), link)| pci < link);
     Port {

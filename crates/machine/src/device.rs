@@ -18,6 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::text;
 
+/// What PCIe lanes of this speed carry together, in 10^9 bits a second, headers too: 8b/10b coding up to 5 GT/s, 128b/130b from
+/// 8 GT/s.
+pub fn pcie_gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
+    let coding = if gtransfer_per_s <= 5.0 { 0.8 } else { 128.0 / 130.0 };
+    gtransfer_per_s * coding * f64::from(lanes)
+}
+
 /// The facts of a device's port and, if one is given, its GID, from the files below `root`. A device that the kernel does not
 /// know has its name and port, nothing more.
 pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device {

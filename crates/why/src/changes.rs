@@ -7,6 +7,7 @@ use settings::{
 };
 
 use crate::evidence::Evidence;
+use crate::signs::reads;
 
 /// Makes the changes from the rows.
 macro_rules! changes {
@@ -237,7 +238,7 @@ changes! {
         (is_safe && settings.domains == Domains::Usual).then(|| settings.domains = Domains::Thread)
     });
     LosslessPriority: "lossless_priority", "the DSCP whose packets have PFC", |evidence| {
-        let dscp = evidence.situation.ends(evidence.flow()?).into_iter().flatten().find_map(|port| port.lossless_dscp)?;
+        let dscp = evidence.lossless_dscps().next()?;
         with(evidence, |settings| {
             (settings.dscp != Some(dscp)).then_some(())?;
             settings.dscp = Some(dscp);
@@ -318,9 +319,7 @@ fn most_wrs(evidence: &Evidence<'_>) -> u32 {
 /// holds fewer.
 fn reads_outstanding(evidence: &Evidence<'_>) -> Option<u32> {
     let flow = evidence.flow().filter(|flow| flow.op.profile().fetches)?;
-    let of_ports = evidence.situation.least(flow, |port| port.max_reads);
-    let reads = flow.max_rd_atomic.map(u32::from).or(of_ports)?;
-    (flow.tx_depth >= reads).then_some(reads)
+    reads(evidence).filter(|reads| flow.tx_depth >= *reads)
 }
 
 /// The case with other source ports from this one on, or other flow labels where drivers choose ports by them.

@@ -23,7 +23,7 @@ const OF_A_BATCH: usize = 3;
 const ROUNDS: (u32, u32) = (8, 12);
 
 /// Runs of the case before anything is changed.
-const FIRST_RUNS: u32 = 2;
+pub const FIRST_RUNS: u32 = 2;
 
 /// Runs cases at nodes, or in virtual time.
 pub trait Laboratory {
@@ -102,6 +102,17 @@ pub fn diagnose<L: Laboratory>(
     situation: &Situation,
     request: Request,
 ) -> (Diagnosis, Result<(), L::Error>) {
+    let (found, ended) = found(laboratory, case, situation, request);
+    (Diagnosis { seconds: laboratory.spent().as_secs_f64(), ..found }, ended)
+}
+
+/// What is found, without the time that it took.
+fn found<L: Laboratory>(
+    laboratory: &mut L,
+    case: &Case,
+    situation: &Situation,
+    request: Request,
+) -> (Diagnosis, Result<(), L::Error>) {
     laboratory.announce(&Step::Case { runs: FIRST_RUNS });
     let mut runs = Vec::new();
     for _ in 0..FIRST_RUNS {
@@ -124,9 +135,7 @@ pub fn diagnose<L: Laboratory>(
     if ended.is_err() {
         search.ended_by = Some("it was stopped".to_owned());
     }
-    let mut diagnosis = search.conclude();
-    diagnosis.seconds = laboratory.spent().as_secs_f64();
-    (diagnosis, ended)
+    (search.conclude(), ended)
 }
 
 /// The part of what a link carries above which nothing else is worth finding; less than all, as two runs scatter.
@@ -196,28 +205,36 @@ impl Search<'_> {
         changes.filter(|change| self.outcomes.iter().all(|(tried, _)| tried != change)).collect()
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
+    /// The causes that the case may have, and how far each has come.
+    fn candidates(&self) -> Vec<(Candidate, State)> {
         let changes: Vec<Change> = self.changed.iter().map(|(change, _)| *change).collect();
-        candidates(&self.evidence, &changes)
-    }
-
-    fn state(&self, candidate: &Candidate) -> State {
-        candidate.state(&self.evidence, &self.outcomes, &self.open())
+        let open = self.open();
+        let with_state = candidates(&self.evidence, &changes).into_iter().map(|candidate| {
+            let state = candidate.state(&self.evidence, &self.outcomes, &open);
+            (candidate, state)
+        });
+        with_state.collect()
     }
 
     /// The changes that tell most now; none where it is decided, or nothing is left.
     fn next_batch(&self) -> Vec<Change> {
         let candidates = self.candidates();
         let mut open = self.open();
-        let left: Vec<&Candidate> =
-            candidates.iter().filter(|it| !matches!(self.state(it), State::RuledOut(_))).collect();
-        let proven = left.iter().filter(|it| matches!(self.state(it), State::Proven(_))).count();
-        let can_be_proven =
-            |it: &&&Candidate| self.state(it) == State::Left { can_be_proven: true };
-        let rivals = left.iter().filter(can_be_proven).count();
-        if proven == 1 && rivals == 0 {
+        let (mut left, mut rivals, mut proven) = (Vec::new(), Vec::new(), 0);
+        for (candidate, state) in &candidates {
+            match state {
+                State::RuledOut(_) => continue,
+                State::Proven(_) => proven += 1,
+                State::Left { can_be_proven: true } => rivals.push(candidate),
+                State::Left { can_be_proven: false } => {}
+            }
+            left.push(candidate);
+        }
+        if proven == 1 && rivals.is_empty() {
             return Vec::new();
         }
+        // The likeliest first.
+        rivals.sort_by_key(|rival| std::cmp::Reverse(rival.weight));
         let mut batch = Vec::new();
         while batch.len() < OF_A_BATCH {
             let best = open
@@ -231,16 +248,14 @@ impl Search<'_> {
                 .map(|(_, change)| change)
                 // What would prove the likeliest of those that nothing tells apart.
                 .or_else(|| {
-                    let mut rest = left.iter().filter(can_be_proven).collect::<Vec<_>>();
-                    rest.sort_by_key(|it| std::cmp::Reverse(it.weight));
-                    let mut proofs = rest
-                        .into_iter()
-                        .flat_map(|it| it.cause.proof.iter().chain(it.cause.besides));
+                    let causes = rivals.iter().map(|rival| rival.cause);
+                    let mut proofs =
+                        causes.flat_map(|cause| cause.proof.iter().chain(cause.besides));
                     proofs.find(|change| open.contains(change)).copied()
                 })
                 // Nothing explains it: what helps all the same?
                 .or_else(|| {
-                    let is_unexplained = proven == 0 && rivals == 0;
+                    let is_unexplained = proven == 0 && rivals.is_empty();
                     open.first().copied().filter(|_| is_unexplained)
                 });
             let Some(change) = best else { break };
@@ -290,22 +305,23 @@ impl Search<'_> {
     /// What all of it says.
     fn conclude(self) -> Diagnosis {
         let candidates = self.candidates();
-        let states: Vec<State> = candidates.iter().map(|candidate| self.state(candidate)).collect();
-        let pairs = || candidates.iter().zip(&states);
-        let proven: Vec<(&Candidate, &Vec<Change>)> = pairs()
+        let proven: Vec<(&Candidate, &Vec<Change>)> = candidates
+            .iter()
             .filter_map(|(candidate, state)| match state {
                 State::Proven(changes) => Some((candidate, changes)),
                 _ => None,
             })
             .collect();
-        let likely: Vec<&Candidate> = pairs()
+        let likely: Vec<&Candidate> = candidates
+            .iter()
             .filter(|(candidate, state)| {
                 matches!(state, State::Left { .. }) && candidate.weight == Weight::Shown
             })
             .map(|(candidate, _)| candidate)
             .collect();
-        let has_rivals =
-            states.contains(&State::Left { can_be_proven: true }) && self.ended_by.is_some();
+        let mut states = candidates.iter().map(|(_, state)| state);
+        let has_rivals = self.ended_by.is_some()
+            && states.any(|state| *state == State::Left { can_be_proven: true });
         // What is shown explains what is proven of it, or stands where nothing is proven.
         let shown = likely
             .iter()
@@ -343,7 +359,8 @@ impl Search<'_> {
             metric: metric(self.evidence.case),
             value: self.evidence.over_runs(|run| speed(run, metric(self.evidence.case))),
             answer: answer(certainty, &causes, &trials),
-            ruled_out: pairs()
+            ruled_out: candidates
+                .iter()
                 .filter_map(|(candidate, state)| match state {
                     State::RuledOut(change) => Some(RuledOut {
                         id: candidate.cause.id.to_owned(),

@@ -96,6 +96,12 @@ impl<'a> Evidence<'a> {
         self.case.flows.first()
     }
 
+    /// DSCPs whose packets have PFC at an end.
+    pub fn lossless_dscps(&self) -> impl Iterator<Item = u8> + use<'a> {
+        let ends = self.flow().map(|flow| self.situation.ends(flow));
+        ends.into_iter().flatten().flatten().filter_map(|port| port.lossless_dscp)
+    }
+
     pub fn is_op(&self, op: Op) -> bool {
         self.case.op.transfer() == op
     }

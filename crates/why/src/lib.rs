@@ -10,10 +10,11 @@ mod changes;
 mod diagnose;
 mod effect;
 mod evidence;
+mod signs;
 mod verdict;
 
 pub use causes::{CAUSES, Cause, Weight};
 pub use changes::{CHANGES, Change, changed_options};
-pub use diagnose::{Laboratory, Request, Step, diagnose, planned};
+pub use diagnose::{FIRST_RUNS, Laboratory, Request, Step, diagnose, planned};
 pub use effect::{Effect, Losses, Outcome};
 pub use evidence::{Evidence, Port, Situation};

@@ -2,6 +2,7 @@
 
 use machine::{
     control_groups::{CpuQuota, cpu_quota},
+    device::pcie_gbit_per_s,
     threads::{CoreList, cores_of_node},
 };
 use protocol::node_report::{Check, Finding};
@@ -60,10 +61,9 @@ fn judge_link(device: &DeviceEntry) -> Option<Finding> {
     Some(PCIE.ok(found))
 }
 
-/// Payload rate of the lanes: 8b/10b coding up to 5 GT/s, 128b/130b from 8 GT/s.
+/// Payload rate of the lanes.
 fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
-    let coding = if gtransfer_per_s <= 5.0 { 0.8 } else { 128.0 / 130.0 };
-    gtransfer_per_s * coding * f64::from(lanes) * PAYLOAD_SHARE
+    pcie_gbit_per_s(gtransfer_per_s, lanes) * PAYLOAD_SHARE
 }
 
 const ORDERING: Check = Check::new(

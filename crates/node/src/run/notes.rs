@@ -333,8 +333,8 @@ pub(crate) struct PortCounters {
 impl PortCounters {
     pub(crate) fn watch(port: &Port) -> PortCounters {
         let device = port.context.name().to_owned();
-        let driver = kernel_driver(port.context.root(), &device);
         let reader = PortReader::new(port);
+        let driver = reader.driver.clone();
         PortCounters { device, driver, watch: CounterWatch::start(move || reader.read()) }
     }
 
