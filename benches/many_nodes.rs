@@ -88,15 +88,11 @@ fn measure(pattern: &str, nodes: u32, cases: usize) -> Result<(), Box<dyn Error>
     }
     let flows = sweep.cases[0].flows.len();
     let request = PortRequest { device: Some("loop0".into()), ..PortRequest::default() };
-    let ends = Ends {
-        target: Target::Local,
-        resources: NodeOptions {
-            library: testing::null_library::null_library(),
-            ..NodeOptions::system(request, None)
-        },
-        token: None,
+    let resources = NodeOptions {
+        library: testing::null_library::null_library(),
+        ..NodeOptions::system(request, None)
     };
-    let options = SweepOptions::new(sweep, ends);
+    let options = SweepOptions::new(sweep, Ends::new(Target::Local, resources));
     let (before, sent_before) = (memory_kib("VmRSS")?, loopback_kib()?);
     let mut times = Times {
         began: Instant::now(),

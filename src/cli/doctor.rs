@@ -36,6 +36,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     let target = server(args.host, args.connection.port)?;
     check_one_device(&args.endpoint, "doctor")?;
     let resources = resources(args.endpoint)?;
+    let wait_for_server = args.connection.wait_for_server();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
     let examination = Examination {
@@ -46,6 +47,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
             .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| *port),
         host: target.map(|(host, _)| host),
         token,
+        wait_for_server,
     };
     let stop = stop_flag().map_err(Failure::failed)?;
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
@@ -108,10 +110,11 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
             device: nodes.device(number),
         })
         .collect();
+    let wait = args.connection.wait_for_server();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
     let stop = stop_flag().map_err(Failure::failed)?;
-    let report = examine_nodes(&addresses, token.as_ref(), &stop);
+    let report = examine_nodes(&addresses, token.as_ref(), wait, &stop);
     if args.json {
         print_json(&report)?;
     } else {

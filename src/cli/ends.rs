@@ -34,7 +34,12 @@ pub(super) fn ends(
         Some((host, port)) => Target::Remote(host, port),
         None => Target::Local,
     };
-    Ok(Ends { target, resources: resources(endpoint)?, token: token(connection.token)? })
+    Ok(Ends {
+        target,
+        resources: resources(endpoint)?,
+        wait_for_server: connection.wait_for_server(),
+        token: token(connection.token)?,
+    })
 }
 
 /// Where the servers are that are the nodes, in the nodes' order; those without a port have that of `--port`.

@@ -63,6 +63,15 @@ pub struct Ends {
     pub resources: NodeOptions,
     /// The token shared with the servers.
     pub token: Option<Token>,
+    /// How long servers that do not listen yet are waited for.
+    pub wait_for_server: Duration,
+}
+
+impl Ends {
+    /// Without a token, and with servers that are there.
+    pub fn new(target: Target, resources: NodeOptions) -> Ends {
+        Ends { target, resources, token: None, wait_for_server: Duration::ZERO }
+    }
 }
 
 /// Where the second of two nodes is.

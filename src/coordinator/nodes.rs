@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use node::ports::{common, rdma_address, take_facts};
 use node::resources::Route;
@@ -10,7 +11,7 @@ use plan::{Devices, FlowDevice, Nodes, Sweep};
 use protocol::connection::canonical;
 use protocol::error::{ConnectError, LinkError};
 use protocol::failure::RunFailure;
-use protocol::handshake::PeerInfo;
+use protocol::handshake::{PeerInfo, until_servers_listen};
 use protocol::link::Link;
 use protocol::message::ExaminationMessage;
 use protocol::node_report::NodeFacts;
@@ -66,6 +67,8 @@ pub(crate) struct NodePlaces {
     rails: Vec<Option<Devices>>,
     locals: Vec<LocalServer>,
     ranks: Option<Arc<Ranks>>,
+    /// Nodes have not been connected to yet.
+    is_first: bool,
     /// The network in which the nodes take their ports, once they are connected, if they have one.
     network: Option<Network>,
     /// Where they have none: the RDMA address toward which each takes its port.
@@ -100,6 +103,7 @@ impl NodePlaces {
             rails: rails(&options.sweep.nodes),
             locals: Vec::new(),
             ranks: options.ranks.clone(),
+            is_first: true,
             network: None,
             toward: Vec::new(),
         }
@@ -115,7 +119,10 @@ impl NodePlaces {
         facts: &Value,
         stop: &AtomicBool,
     ) -> Result<Vec<Node>, Unconnected> {
-        let others = self.reach_others(ends, facts, stop)?;
+        // A server that was there and is gone is not waited for.
+        let is_first = std::mem::take(&mut self.is_first);
+        let wait = if is_first { ends.wait_for_server } else { Duration::ZERO };
+        let others = self.reach_others(ends, wait, facts, stop)?;
         if self.locals.is_empty() {
             self.start_locals(ends, facts, route_to(&others)?)?;
         }
@@ -207,10 +214,12 @@ impl NodePlaces {
         })
     }
 
-    /// Connects to the nodes of other processes, to many at a time; `None` for those of this process.
+    /// Connects to the nodes of other processes, to many at a time, and waits so long for servers; `None` for those of this
+    /// process.
     fn reach_others(
         &self,
         ends: &Ends,
+        wait: Duration,
         facts: &Value,
         stop: &AtomicBool,
     ) -> Result<Vec<Option<Reached>>, Unconnected> {
@@ -219,37 +228,40 @@ impl NodePlaces {
             None => Vec::new(),
         }
         .into_iter();
-        let remote = at_once(AT_A_TIME, &self.places, |place| match place {
-            Place::Remote(host, port) => {
-                let address = Address { host, port: *port, token: ends.token.as_ref() };
-                Some(address.reach(facts, stop))
-            }
-            Place::Local(_) | Place::Rank => None,
-        });
-        let mut links = Vec::with_capacity(self.places.len());
+        let mut links: Vec<Option<Reached>> = self
+            .places
+            .iter()
+            .map(|place| if matches!(place, Place::Rank) { ranks.next() } else { None })
+            .collect();
         let mut errors = Vec::new();
-        for (number, (place, reached)) in self.places.iter().zip(remote).enumerate() {
-            links.push(match (place, reached) {
-                (Place::Rank, _) => ranks.next(),
-                (_, None) => None,
-                (_, Some(Ok(link))) => Some(link),
-                (_, Some(Err(error))) => {
-                    errors.push((number, error));
-                    None
+        let connected = until_servers_listen(wait, || {
+            let missing: Vec<(usize, Address<'_>)> = (0..)
+                .zip(self.places.iter().zip(&links))
+                .filter_map(|(number, (place, link))| match (place, link) {
+                    (Place::Remote(host, port), None) => {
+                        Some((number, Address { host, port: *port, token: ends.token.as_ref() }))
+                    }
+                    _ => None,
+                })
+                .collect();
+            let attempts = at_once(AT_A_TIME, &missing, |(_, address)| address.reach(facts, stop));
+            errors.clear();
+            for ((number, _), attempt) in missing.iter().zip(attempts) {
+                match attempt {
+                    Ok(reached) => links[*number] = Some(reached),
+                    Err(error) => errors.push((*number, error)),
                 }
-            });
-        }
+            }
+            let reasons = errors.iter().map(|(_, error)| error.clone()).collect();
+            ConnectError::of_many(reasons, self.places.len()).map_or(Ok(()), Err)
+        });
         if let Some(failure) = same_server(&self.names, &links, &errors) {
             return Err(failure.into());
         }
-        let (missing, reasons): (Vec<usize>, Vec<ConnectError>) = errors.into_iter().unzip();
-        match ConnectError::of_many(reasons, self.places.len()) {
-            Some(error) => {
-                let nodes = missing.iter().map(|number| self.names[*number].clone());
-                Err(Unconnected::Unreachable(error, nodes.collect()))
-            }
-            None => Ok(links),
-        }
+        connected.map(|()| links).map_err(|error| {
+            let nodes = errors.iter().map(|(number, _)| self.names[*number].clone());
+            Unconnected::Unreachable(error, nodes.collect())
+        })
     }
 
     /// What each node of another process has, all of them asked at once.

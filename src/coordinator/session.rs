@@ -13,7 +13,7 @@ use node::resources::{NodeOptions, NodeResources, Route};
 use node::server::{Server, ServerOptions};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
-use protocol::handshake::{PeerInfo, connect};
+use protocol::handshake::{PeerInfo, connect, until_servers_listen};
 use protocol::lesson::Lesson;
 use protocol::link::Link;
 use protocol::token::Token;
@@ -41,7 +41,8 @@ impl Session {
         let (local, (link, peer)) = match &ends.target {
             Target::Remote(host, port) => {
                 let address = Address { host, port: *port, token: ends.token.as_ref() };
-                (None, address.reach(facts, stop)?)
+                let limit = ends.wait_for_server;
+                (None, until_servers_listen(limit, || address.reach(facts, stop))?)
             }
             Target::Local => {
                 let other = ends.resources.of_the_other_end();

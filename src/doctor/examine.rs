@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use machine::threads;
 use node::{outcome, ports::agree, resources::NodeOptions};
@@ -45,6 +46,8 @@ pub struct Examination {
     pub port: u16,
     /// The token shared with the server.
     pub token: Option<Token>,
+    /// How long a server that does not listen yet is waited for.
+    pub wait_for_server: Duration,
 }
 
 /// The result of an examination.
@@ -166,8 +169,7 @@ fn other_end(
 ) {
     builder.section(&format!("the other end, {}", target_text(host, examination.port)));
     let facts = serde_json::to_value(&builder.report.host).unwrap_or_default();
-    let token = examination.token.as_ref();
-    let reached = match peer::reach(host, examination.port, token, &facts, stop) {
+    let reached = match peer::reach(host, examination, &facts, stop) {
         Ok(reached) => reached,
         Err(unreached) => {
             builder.report.interrupted = unreached.interrupted;

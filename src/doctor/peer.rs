@@ -11,7 +11,7 @@ use protocol::{
     PROGRAM_VERSION, PROTOCOL_VERSION,
     error::ConnectError,
     failure::RunFailure,
-    handshake::{ClockOffset, PeerInfo, connect},
+    handshake::{ClockOffset, PeerInfo, connect, until_servers_listen},
     link::Link,
     node_report::{Check, Finding},
     token::Token,
@@ -21,6 +21,7 @@ use serde_json::Value;
 use settings::{Given, Op};
 use verbs::{Gid, Route};
 
+use super::examine::Examination;
 use crate::coordinator::{
     interface::{Ends, Observer, SweepOptions, Target},
     sweep::run_sweep,
@@ -65,17 +66,20 @@ pub(super) struct Unreached {
 
 pub(super) fn reach(
     host: &str,
-    port: u16,
-    token: Option<&Token>,
+    examination: &Examination,
     facts: &Value,
     stop: &AtomicBool,
 ) -> Result<Reached, Box<Unreached>> {
-    let started = Instant::now();
-    let (link, peer) = connect(host, port, token, facts, stop).map_err(|error| {
+    let (port, token) = (examination.port, examination.token.as_ref());
+    let (link, peer, took) = until_servers_listen(examination.wait_for_server, || {
+        let started = Instant::now();
+        let (link, peer) = connect(host, port, token, facts, stop)?;
+        Ok((link, peer, started.elapsed()))
+    })
+    .map_err(|error| {
         let finding = not_reached(&error, port);
         Box::new(Unreached { finding, interrupted: error.is_interrupt() })
     })?;
-    let took = started.elapsed();
     let route = link.route().map_err(|error| {
         let finding = REACH.broken(error.to_string(), "try again");
         Box::new(Unreached { finding, interrupted: false })
@@ -303,9 +307,8 @@ impl TransferCheck<'_> {
 
     fn sweep(&self, size: &str) -> Result<SweepOutcome, RunFailure> {
         let ends = Ends {
-            target: self.target.clone(),
-            resources: self.resources.clone(),
             token: self.token.cloned(),
+            ..Ends::new(self.target.clone(), self.resources.clone())
         };
         let options = SweepOptions::new(sweep(size), ends);
         run_sweep(&options, self.stop, &mut NoObserver)

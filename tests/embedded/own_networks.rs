@@ -1,7 +1,7 @@
 //! Machines whose network is not the usual one: another default of the system, addresses that come and go, another machine.
 
 use testing::own_network::{LOOPBACK, in_own_network};
-use testing::process::{STEP, run};
+use testing::process::{STEP, Signal, run};
 use testing::program::{Server, call, call_by};
 use testing::table::holds;
 use testing::wait::wait_until;
@@ -81,5 +81,39 @@ fn loopback_is_refused_where_the_other_end_is_another_machine() {
         ]);
         assert!(refused.json().is_null(), "before any run");
         server.end();
+    });
+}
+
+/// Nobody else takes a port of this network.
+#[test]
+fn servers_that_start_later_are_waited_for() {
+    let own = "own_networks::servers_that_start_later_are_waited_for";
+    in_own_network(own, LOOPBACK, || {
+        let client = |words: &str| {
+            call(&format!("{words} -n 5 --warmup 0 -s 64 --timeout 18 --wait-for-server 10m"))
+        };
+        let serve = |port: u16| Server::embedded_by(call(&format!("serve -d soft0 -p {port}")));
+        let waiting = "waiting for the server, ";
+
+        let ends = client("127.0.0.1:7001 -d soft0").start();
+        ends.has_said(waiting);
+        let first = serve(7001);
+        ends.wait().exits(0).says(&["connecting to 127.0.0.1:7001: Connection refused"]);
+
+        // One of two nodes is there.
+        let mesh = client("mesh --nodes 127.0.0.1:7001,127.0.0.1:7002").start();
+        mesh.has_said("connecting to 127.0.0.1:7002: Connection refused");
+        let second = serve(7002);
+        mesh.wait().exits(0);
+        first.end();
+        second.end();
+
+        let stopped = client("127.0.0.1:7001").start();
+        stopped.has_said(waiting);
+        stopped.signal(Signal::Interrupt);
+        stopped.wait().exits(1).says(&["interrupted"]);
+        call("127.0.0.1:7001 --wait-for-server 1ms")
+            .fails(&["waited 0.001 s for the server: connecting to", "start `rocebench serve`"]);
+        call("doctor 127.0.0.1:7001 --wait-for-server 1ms").run().exits(1);
     });
 }

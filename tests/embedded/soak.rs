@@ -29,7 +29,7 @@ fn samples(words: &str) -> Vec<Run> {
         ..NodeOptions::system(request, None)
     };
     let sweep = Sweep::with_flows(&given, &[], Nodes::TwoEnds).unwrap();
-    let options = SweepOptions::new(sweep, Ends { target: Target::Local, resources, token: None });
+    let options = SweepOptions::new(sweep, Ends::new(Target::Local, resources));
     let (stop, mut observer) = (AtomicBool::new(false), Nobody);
     let mut soak = Soak::begin(&options, &stop, &mut observer).unwrap();
     let runs = (0..3)

@@ -8,6 +8,7 @@ mod rails;
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest, Route};
@@ -40,6 +41,7 @@ fn first_day(persona: &PersonaMachine) -> String {
         host: None,
         port: 18515,
         token: None,
+        wait_for_server: Duration::ZERO,
     };
     text += "\nrocebench doctor\n";
     // The rest is of the machine.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use machine::threads::CoreLocks;
 use node::lesson::Event;
@@ -151,7 +152,7 @@ pub(super) fn swept(
     if !servers.is_empty() {
         given.set(settings::Settings::row("pattern").unwrap(), "ring").unwrap();
     }
-    let ends = Ends { target, resources, token: None };
+    let ends = Ends::new(target, resources);
     SweepOptions {
         servers,
         ..SweepOptions::new(Sweep::with_flows(&given, &[], nodes).unwrap(), ends)
@@ -246,6 +247,7 @@ fn doctor_tells_of_the_port_in_the_servers_network() {
         host: Some("127.0.0.1".to_owned()),
         port: serving.port,
         token: None,
+        wait_for_server: Duration::ZERO,
     };
     let report = examine(&examination, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let used = report.findings.iter().find(|it| it.check == "device used");
@@ -262,7 +264,7 @@ fn a_lesson_goes_between_the_ports_in_the_servers_network() {
     let lesson = LessonOptions {
         lesson: Lesson::new(Op::Write, None, None, "hello"),
         text: "hello".to_owned(),
-        ends: Ends { target: serving.target(), resources: of(None), token: None },
+        ends: Ends::new(serving.target(), of(None)),
     };
     let mut device = None;
     let outcome = run_lesson(&lesson, &AtomicBool::new(false), &mut |event| {

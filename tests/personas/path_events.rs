@@ -151,16 +151,12 @@ fn of_run(planted: &Planted) -> String {
     let flow = &mut sweep.cases[0].flows[0];
     std::mem::swap(&mut flow.from, &mut flow.to);
     let locks = tempfile::tempdir().unwrap();
-    let ends = Ends {
-        target: Target::Local,
-        resources: NodeOptions {
-            library: machine.library(),
-            core_locks: CoreLocks::within(locks.path().to_owned()),
-            ..NodeOptions::system(PortRequest::default(), None)
-        },
-        token: None,
+    let resources = NodeOptions {
+        library: machine.library(),
+        core_locks: CoreLocks::within(locks.path().to_owned()),
+        ..NodeOptions::system(PortRequest::default(), None)
     };
-    let options = SweepOptions::new(sweep, ends);
+    let options = SweepOptions::new(sweep, Ends::new(Target::Local, resources));
     let outcome = run_sweep(&options, &AtomicBool::new(false), &mut Grower(counters));
     let result = outcome.unwrap_or_else(|error| panic!("{error}")).result;
     let run = &result.cases[0].runs[0];

@@ -3,12 +3,14 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
 use crate::message::{BusyInfo, NodeFailure};
 use crate::{PROGRAM_VERSION, PROTOCOL_VERSION};
 use machine::threads::{self, ThreadError};
+use results::numbers::for_people;
 
 pub(crate) const SAME_VERSION: &str = "install the same version of rocebench on both ends";
 
@@ -175,6 +177,9 @@ pub enum ConnectError {
     /// Resolving and connecting took too long.
     #[error("connecting to {host} port {port}: no answer within {seconds:.0} s")]
     NoAnswer { host: String, port: u16, seconds: f64 },
+    /// Nobody listened for as long as this end was to wait.
+    #[error("waited {} for the server: {last}", for_people(*limit))]
+    StillDown { limit: Duration, last: Box<ConnectError> },
     #[error("interrupted while connecting to {host}")]
     Interrupted { host: String },
     #[error("handshake with {server}: {source}")]
@@ -254,6 +259,7 @@ impl ConnectError {
                 ),
             },
             ConnectError::NoAnswer { port, .. } => no_answer_hint(*port),
+            ConnectError::StillDown { last, .. } => return last.hint(),
             ConnectError::Interrupted { .. } => return None,
             ConnectError::Handshake { source, .. } => match source {
                 ExchangeError::Interrupted => return None,
@@ -297,9 +303,20 @@ impl ConnectError {
         match self {
             ConnectError::Several { errors, .. } => errors.iter().any(ConnectError::bad_input),
             ConnectError::Refused { why, .. } => why.bad_input,
+            ConnectError::StillDown { last, .. } => last.bad_input(),
             ConnectError::Resolve { .. }
             | ConnectError::TokenRequired { .. }
             | ConnectError::ServerUnproven { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is over once somebody listens: the host, its name or the program there may still be on their way.
+    pub(crate) fn nobody_listens(&self) -> bool {
+        match self {
+            ConnectError::Several { errors, .. } => errors.iter().all(ConnectError::nobody_listens),
+            ConnectError::Unreachable { address, .. } => !lacks_zone(address),
+            ConnectError::Resolve { .. } | ConnectError::NoAnswer { .. } => true,
             _ => false,
         }
     }

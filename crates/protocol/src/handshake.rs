@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use results::numbers::for_people;
 use serde_json::Value;
 
 use crate::connection::{Exchange, client_of, dial};
@@ -108,6 +109,42 @@ pub fn connect(
     let peer = greet(&mut exchange, server, token, facts)?;
     let link = exchange.into_link(server).map_err(broken)?;
     Ok((link, peer))
+}
+
+/// How often an attempt to connect is made while servers are waited for.
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(100);
+
+/// Calls `attempt` until its servers listen, for `limit` at most, and says what is waited for; once without a limit.
+///
+/// # Errors
+/// The attempt's, at once if it is another than that nobody listens yet, such as the wish to stop.
+pub fn until_servers_listen<T>(
+    limit: Duration,
+    mut attempt: impl FnMut() -> Result<T, ConnectError>,
+) -> Result<T, ConnectError> {
+    let began = Instant::now();
+    let mut last_reason = String::new();
+    loop {
+        let error = match attempt() {
+            Err(error) if error.nobody_listens() && !limit.is_zero() => error,
+            done => return done,
+        };
+        let left = limit.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Err(ConnectError::StillDown { limit, last: Box::new(error) });
+        }
+        let reason = error.to_string();
+        if reason != last_reason {
+            tracing::warn!("waiting for the server, {} more: {reason}", whole_seconds(left));
+            last_reason = reason;
+        }
+        std::thread::sleep(BETWEEN_ATTEMPTS.min(left));
+    }
+}
+
+/// `30 s`, not less than it is.
+fn whole_seconds(span: Duration) -> String {
+    for_people(Duration::from_secs(span.as_secs_f64().ceil() as u64))
 }
 
 /// The client's messages; returns what the server told of itself.

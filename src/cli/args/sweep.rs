@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{
     Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches,
@@ -379,8 +380,18 @@ pub struct ConnectionArgs {
     /// TCP port of the control connection [default: 18515]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub port: Option<u16>,
+    /// Wait so long for servers that do not listen yet
+    #[arg(long, value_name = "TIME", help_heading = "Connection")]
+    pub wait_for_server: Option<TimeSpan>,
     #[command(flatten)]
     pub token: TokenArgs,
+}
+
+impl ConnectionArgs {
+    /// How long servers that do not listen yet are waited for.
+    pub fn wait_for_server(&self) -> Duration {
+        self.wait_for_server.map_or(Duration::ZERO, Duration::from)
+    }
 }
 
 /// The secret that both ends share.

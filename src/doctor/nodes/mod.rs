@@ -13,7 +13,7 @@ use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
 use plan::FlowDevice;
 use protocol::{
-    handshake::{ClockOffset, connect},
+    handshake::{ClockOffset, PeerInfo, connect, until_servers_listen},
     link::Link,
     message::{ExaminationMessage, Message, SessionMessage},
     node_report::{Check, Finding, NodeExamination, State},
@@ -95,15 +95,16 @@ pub struct NodesFinding {
     pub finding: Finding,
 }
 
-/// Asks all nodes, and compares them.
+/// Asks all nodes, those that do not listen yet for so long, and compares them.
 pub fn examine_nodes(
     nodes: &[NodeAddress],
     token: Option<&Token>,
+    wait_for_server: Duration,
     stop: &AtomicBool,
 ) -> NodesReport {
     let started_at = results::utc_now();
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let answers = ask_all(nodes, token, &facts, stop);
+    let answers = ask_all(nodes, token, wait_for_server, &facts, stop);
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     NodesReport {
         started_at,
@@ -279,17 +280,21 @@ type NodeAnswer = Result<Answer, Box<Finding>>;
 fn ask_all(
     nodes: &[NodeAddress],
     token: Option<&Token>,
+    wait_for_server: Duration,
     facts: &Value,
     stop: &AtomicBool,
 ) -> Vec<NodeAnswer> {
-    at_once(AT_ONCE, nodes, |node| ask(node, token, facts, stop))
+    at_once(AT_ONCE, nodes, |node| {
+        let reached = until_servers_listen(wait_for_server, || {
+            connect(&node.host, node.port, token, facts, stop)
+        });
+        let (link, peer) = reached.map_err(|error| Box::new(not_reached(&error, node.port)))?;
+        ask(&link, peer, node.device.clone(), stop)
+    })
 }
 
 /// Asks one; else why there is no answer.
-fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBool) -> NodeAnswer {
-    let (link, peer) = connect(&node.host, node.port, token, facts, stop)
-        .map_err(|error| Box::new(not_reached(&error, node.port)))?;
-    let device = node.device.clone();
+fn ask(link: &Link, peer: PeerInfo, device: Option<FlowDevice>, stop: &AtomicBool) -> NodeAnswer {
     let answer =
         link.send(ExaminationMessage::Examine { device }).and_then(|()| link.recv(PATIENCE, stop));
     let examination = match answer {
@@ -304,7 +309,7 @@ fn ask(node: &NodeAddress, token: Option<&Token>, facts: &Value, stop: &AtomicBo
         Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),
         Err(error) => return Err(unexamined(&error.to_string())),
     };
-    Link::part([&link], stop);
+    Link::part([link], stop);
     Ok(Answer {
         address: peer.address,
         version: peer.version,
