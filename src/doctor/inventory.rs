@@ -68,6 +68,9 @@ impl Inventory {
             let error = refused.map(|it| &it.error).or(verbs_error.as_ref());
             why_shut(machine, device, error)
         });
+        for device in &mut devices {
+            device.is_unlisted = !adapters.names.contains(&device.name);
+        }
         for Refused { name, error } in &adapters.refused {
             if !devices.iter().any(|device| device.name == *name) {
                 devices.push(DeviceEntry {
@@ -355,6 +358,9 @@ pub struct DeviceEntry {
     pub address: Option<IpAddr>,
     /// Why some facts are missing.
     pub note: Option<String>,
+    /// The kernel has it, but libibverbs does not list it.
+    #[serde(skip)]
+    pub is_unlisted: bool,
     /// Its ports; empty for an embedded device that was not opened.
     pub ports: Vec<PortEntry>,
 }
@@ -485,6 +491,7 @@ fn kernel_device(machine: &Machine, name: &str) -> DeviceEntry {
         pci_max_width_lanes: machine.number(format!("{folder}/device/max_link_width")),
         numa_node: facts.numa_node,
         uverbs: uverbs(machine, name),
+        is_unlisted: false,
         address: None,
         note: None,
         ports: ports

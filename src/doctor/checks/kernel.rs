@@ -120,6 +120,9 @@ pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
             may_use: machine.may_use(format!("{FOLDER}/{node}")),
         })
         .collect();
+    if !machine.has(FOLDER) {
+        return vec![without_folder(&states)];
+    }
     let mut findings = vec![judge_nodes(&states)];
     if !machine.has(format!("{FOLDER}/rdma_cm")) {
         let remedy =
@@ -128,6 +131,16 @@ pub(super) fn check_device_nodes(subject: &Subject<'_>) -> Vec<Finding> {
         findings.push(finding.about("rdma_cm"));
     }
     findings
+}
+
+/// The kernel makes the folder with its first device, so only a container can lack it.
+fn without_folder(nodes: &[Node<'_>]) -> Finding {
+    let devices: Vec<&str> = nodes.iter().map(|node| node.device).collect();
+    NODES.broken(
+        format!("this container has no /dev/infiniband, so it cannot use {}", listed(&devices)),
+        "in Kubernetes, request the resource of the RDMA device plugin in the pod's resources.limits, such as \
+         rdma/hca_shared_devices_a: 1; elsewhere start the container with --device=/dev/infiniband",
+    )
 }
 
 struct Node<'a> {
@@ -162,6 +175,68 @@ fn names_of(nodes: &[Node<'_>], filter: fn(&Node<'_>) -> bool) -> Vec<String> {
         .filter(|node| filter(node))
         .map(|node| format!("{} ({})", node.node, node.device))
         .collect()
+}
+
+const PROVIDER: Check = Check::new(
+    "provider library",
+    "libibverbs uses a device through the library of its driver, which must know the kernel driver's version of the interface \
+     (ABI); a container brings a library of its own",
+);
+
+/// Checks that libibverbs lists each device whose node is there. What it says of others it says on stderr alone.
+pub(super) fn check_providers(subject: &Subject<'_>) -> Vec<Finding> {
+    let (machine, inventory) = (subject.machine, subject.inventory);
+    let unlisted: Vec<(&str, &str)> = inventory
+        .system()
+        .filter(|device| device.is_unlisted)
+        .filter_map(|device| Some((device.name.as_str(), device.uverbs.as_deref()?)))
+        .filter(|(_, node)| machine.has(format!("{FOLDER}/{node}")))
+        .collect();
+    if unlisted.is_empty() {
+        return Vec::new();
+    }
+    let output = machine.tool("sh", &["-c", "ibv_devices 2>&1"]).unwrap_or_default();
+    let are_all = inventory.system().all(|device| device.is_unlisted);
+    unlisted
+        .into_iter()
+        .map(|(device, node)| {
+            let abi = machine.text(format!("sys/class/infiniband_verbs/{node}/abi_version"));
+            let (found, remedy) = judge_provider(&output, device, abi.as_deref());
+            let finding = if are_all {
+                PROVIDER.broken(found, remedy)
+            } else {
+                PROVIDER.warning(found, remedy)
+            };
+            finding.about(device)
+        })
+        .collect()
+}
+
+/// What was found and what to do, from the output of `ibv_devices` and the ABI of the kernel's driver.
+fn judge_provider(output: &str, device: &str, abi: Option<&str>) -> (String, &'static str) {
+    // libibverbs: Warning: Driver NAME does not support the kernel ABI of 6 (supports 1 to 1) for device /sys/class/infiniband/DEVICE
+    let warning = output.lines().find_map(|line| {
+        let (_, text) = line.split_once("Warning: Driver ")?;
+        let (provider, text) = text.split_once(" does not support the kernel ABI of ")?;
+        let (abi, text) = text.split_once(" (supports ")?;
+        let (range, path) = text.split_once(") for device ")?;
+        path.ends_with(&format!("/{device}")).then_some((provider, abi, range))
+    });
+    let left_out = "libibverbs leaves it out";
+    match (warning, abi) {
+        (Some((provider, abi, range)), _) => (
+            format!(
+                "{left_out}: the kernel's driver has ABI {abi}, the library of {provider} supports {range}"
+            ),
+            "install the library that belongs to the kernel's driver, in a container too: that of the adapter's vendor for \
+             the vendor's driver, else a newer rdma-core",
+        ),
+        (None, abi) => (
+            format!("{left_out}; the kernel's driver has ABI {}", abi.unwrap_or("unknown")),
+            "install the adapter's library (package ibverbs-providers or libibverbs); \
+             `IBV_SHOW_WARNINGS=1 ibv_devices` says what libibverbs lacks",
+        ),
+    }
 }
 
 /// Enough for a few dozen QPs with messages of 1 MiB.
@@ -301,6 +376,7 @@ pub(super) fn check_versions(subject: &Subject<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use protocol::node_report::State;
+    use results::sample::has;
 
     use super::super::tests::*;
     use super::*;
@@ -350,6 +426,45 @@ mod tests {
         tree.add("dev/infiniband", &[("uverbs1", "")]);
         let permitted = (State::Ok, "device nodes".into());
         assert_eq!(states(&findings(&tree, check_device_nodes)), [permitted]);
+    }
+
+    #[test]
+    fn a_pod_without_device_files_is_told_what_to_request() {
+        let found = findings(&tree(), check_device_nodes);
+        assert_eq!(states(&found), [(State::Broken, "device nodes".into())]);
+        has(&found[0].found, ["this container has no /dev/infiniband", "mlx5_0 and rxe0"]);
+        has(found[0].remedy.as_ref().unwrap(), ["resources.limits", "--device=/dev/infiniband"]);
+    }
+
+    #[test]
+    fn a_device_that_libibverbs_leaves_out_has_a_provider_of_another_abi() {
+        let files = [("dev/infiniband/uverbs0", ""), ("dev/infiniband/uverbs1", "")];
+        let unlisted = |tree: &Tree, names: &[&str]| {
+            findings_with(tree, check_providers, |devices| {
+                for device in devices {
+                    device.is_unlisted = names.contains(&&*device.name);
+                }
+            })
+        };
+        let silent = tree();
+        assert!(unlisted(&silent, &["mlx5_0"]).is_empty(), "its node is not there");
+        silent.add("", &files);
+        silent.add("sys/class/infiniband_verbs/uverbs0", &[("abi_version", "6\n")]);
+        assert!(unlisted(&silent, &[]).is_empty());
+        let found = unlisted(&silent, &["mlx5_0"]);
+        assert_eq!(states(&found), [(State::Warning, "provider library mlx5_0".into())]);
+        assert_eq!(found[0].found, "libibverbs leaves it out; the kernel's driver has ABI 6");
+        // As libibverbs writes it, twice for each device.
+        let warning = "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device \
+                       /sys/class/infiniband/";
+        let output = format!("{warning}mlx5_0\n{warning}mlx5_0\n    device  node GUID\n");
+        let telling = tree().with_tools(move |name, _| (name == "sh").then(|| output.clone()));
+        telling.add("", &files);
+        let both = unlisted(&telling, &["mlx5_0", "rxe0"]);
+        let provider = |name: &str| (State::Broken, format!("provider library {name}"));
+        assert_eq!(states(&both), ["mlx5_0", "rxe0"].map(provider));
+        has(&both[0].found, ["has ABI 6, the library of bnxt_re supports 1 to 1"]);
+        has(&both[1].found, ["ABI unknown"]);
     }
 
     const LIMITS: &str = "Limit                     Soft Limit           Hard Limit           Units     \n\

@@ -19,6 +19,7 @@ pub fn run_all(subject: &Subject<'_>) -> Vec<Finding> {
     [
         kernel::check_drivers,
         kernel::check_device_nodes,
+        kernel::check_providers,
         kernel::check_locked_memory,
         ports::check_ports,
         ports::check_gids,
