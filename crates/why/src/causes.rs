@@ -306,7 +306,8 @@ pub const CAUSES: &[Cause] = &[
             _ => not_ready(change),
         },
         proof: &[UsualRnrTimer],
-        covers: &["receiver_not_ready"],
+        // A worker without a core waits less than that.
+        covers: &["receiver_not_ready", "stolen_cpu", "embedded_cpu"],
         sentence: |evidence| {
             format!(
                 "{} waits 655 ms each time {} has no receive: --min-rnr-timer 0 is the longest wait.",
@@ -473,7 +474,8 @@ pub const CAUSES: &[Cause] = &[
         weight: |evidence| known(evidence.case.qps >= 8, Weight::Open, Weight::Against),
         effect: |_, change| match change {
             FewerQps => Faster,
-            HalfTheSize | SmallerMtu | LargerMtu | HalfTheDepth => Anything,
+            // Deeper queues may let more messages of a QP follow each other, which miss once.
+            HalfTheSize | SmallerMtu | LargerMtu | HalfTheDepth | TwiceTheDepth => Anything,
             _ => usual(change),
         },
         proof: &[FewerQps],

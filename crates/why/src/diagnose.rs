@@ -130,7 +130,14 @@ fn found<L: Laboratory>(
         return (at_the_link(&evidence), Ok(()));
     }
     let (changed, left_out) = planned(&evidence, laboratory);
-    let mut search = Search { evidence, changed, outcomes: Vec::new(), left_out, ended_by: None };
+    let mut search = Search {
+        evidence,
+        changed,
+        outcomes: Vec::new(),
+        repeated: Vec::new(),
+        left_out,
+        ended_by: None,
+    };
     let ended = search.run(laboratory, request);
     if ended.is_err() {
         search.ended_by = Some("it was stopped".to_owned());
@@ -174,6 +181,8 @@ struct Search<'a> {
     /// The changes that the nodes can do.
     changed: Vec<(Change, Case)>,
     outcomes: Outcomes,
+    /// Changes that were tried a second time.
+    repeated: Vec<Change>,
     left_out: Vec<LeftOut>,
     ended_by: Option<String>,
 }
@@ -231,7 +240,7 @@ impl Search<'_> {
             left.push(candidate);
         }
         if proven == 1 && rivals.is_empty() {
-            return Vec::new();
+            return self.to_repeat(&candidates);
         }
         // The likeliest first.
         rivals.sort_by_key(|rival| std::cmp::Reverse(rival.weight));
@@ -263,6 +272,21 @@ impl Search<'_> {
             batch.push(change);
         }
         batch
+    }
+
+    /// Changes to try once more: of many that scatter one comes out well by chance, so where nothing else showed the proven
+    /// cause, and its proof scatters, new rounds decide in place of those that made it look proven.
+    fn to_repeat(&self, candidates: &[(Candidate, State)]) -> Vec<Change> {
+        let proofs = candidates.iter().filter_map(|(candidate, state)| match state {
+            State::Proven(changes) if candidate.weight == Weight::Open => Some(changes),
+            _ => None,
+        });
+        let scatters = |change: &Change| {
+            let mut outcomes = self.outcomes.iter().filter(|(tried, _)| tried == change);
+            outcomes.any(|(_, outcome)| outcome.high > SCATTERS * outcome.low)
+        };
+        let wanted = proofs.flatten().filter(|change| scatters(change));
+        wanted.filter(|change| !self.repeated.contains(change)).take(OF_A_BATCH).copied().collect()
     }
 
     /// Measures changes in turns with the case.
@@ -297,6 +321,11 @@ impl Search<'_> {
         let before = losses[0];
         for ((change, comparison), with) in batch.iter().zip(comparisons).zip(&losses[1..]) {
             let of_losses = before.zip(*with).map(|(before, with)| [before, with]);
+            let tried_before = self.outcomes.len();
+            self.outcomes.retain(|(tried, _)| tried != change);
+            if self.outcomes.len() < tried_before {
+                self.repeated.push(*change);
+            }
             self.outcomes.push((*change, outcome(&comparison, speed_metric, of_losses)));
         }
         ended
@@ -399,6 +428,9 @@ impl Search<'_> {
         }
     }
 }
+
+/// A result whose interval reaches from one value to so many times that is tried again.
+const SCATTERS: f64 = 1.25;
 
 /// A difference that does not matter here.
 const MARGIN: f64 = 0.1;

@@ -45,11 +45,9 @@ pub(crate) fn has_losses(evidence: &Evidence<'_>) -> bool {
     let (Some(losses), Some(flow)) = (evidence.losses(), evidence.flow()) else { return false };
     let behind = f64::from(flow.tx_depth) * f64::from(packets(evidence));
     let sent_again = losses.ppm() * 1e-6 * behind;
-    let timeouts = evidence.count(PathEventKind::AckTimeout) as f64 / evidence.runs.len() as f64;
     // 4.096 µs, doubled so often (InfiniBand specification 9.7.6.1.3).
-    let waits_seconds = timeouts * 4.096e-6 * f64::from(flow.timeout.min(31)).exp2();
-    let seconds = evidence.over_runs(|run| Some(run.flows.first()?.window.seconds));
-    let waited = waits_seconds / (seconds.unwrap_or(1.0) * f64::from(flow.qps.max(1)));
+    let ack_timeout_seconds = 4.096e-6 * f64::from(flow.timeout.min(31)).exp2();
+    let waited = waiting_share(evidence, PathEventKind::AckTimeout, ack_timeout_seconds);
     losses.lost >= LEAST_LOST && sent_again.max(waited) > 0.05 && !is_not_ready(evidence)
 }
 
@@ -60,7 +58,21 @@ pub(crate) const LEAST_PAUSES: u64 = 10;
 pub(crate) const LEAST_LOST: u64 = 10;
 
 pub(crate) fn is_not_ready(evidence: &Evidence<'_>) -> bool {
-    evidence.count(PathEventKind::ReceiverNotReady) >= LEAST_LOST
+    let kind = PathEventKind::ReceiverNotReady;
+    let takes_long = evidence.case.min_rnr_timer == 0
+        && waiting_share(evidence, kind, LONGEST_RNR_WAIT_SECONDS) > 0.05;
+    evidence.count(kind) >= LEAST_LOST || takes_long
+}
+
+/// What a minimal RNR NAK timer of 0 means (InfiniBand specification, table 45).
+const LONGEST_RNR_WAIT_SECONDS: f64 = 0.65536;
+
+/// Part of the time of all QPs for which they waited, if each event is a wait of so many seconds.
+fn waiting_share(evidence: &Evidence<'_>, kind: PathEventKind, wait_seconds: f64) -> f64 {
+    let a_run = evidence.count(kind) as f64 / evidence.runs.len().max(1) as f64;
+    let window_seconds = evidence.over_runs(|run| Some(run.flows.first()?.window.seconds));
+    let qps = evidence.flow().map_or(1, |flow| flow.qps.max(1));
+    a_run * wait_seconds / (window_seconds.unwrap_or(1.0) * f64::from(qps))
 }
 
 pub(crate) fn fetches(evidence: &Evidence<'_>) -> bool {
