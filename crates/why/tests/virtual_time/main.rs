@@ -7,24 +7,27 @@ mod laboratory;
 mod plants;
 mod traffic;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use confusion::Counts;
 use plants::{PLANTS, Truth};
 
 /// Cases of each plant: as many as take a minute on two cores.
-const CASES: u64 = 60;
+const CASES: u64 = 200;
 
 #[test]
 fn what_is_planted_is_named_and_nothing_else() {
-    // The cases that one thread diagnoses, and the other.
-    let counts_of = |part: usize| -> Vec<(usize, Counts)> {
-        let plants = PLANTS.iter().enumerate().skip(part).step_by(2);
+    let next = AtomicUsize::new(0);
+    // Each of two threads takes the next plant until none is left.
+    let take_plants = || -> Vec<(usize, Counts)> {
+        let places = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let plants = places.map_while(|place| Some((place, PLANTS.get(place)?)));
         plants.map(|(place, plant)| (place, Counts::new(plant, 0..CASES, 0.03))).collect()
     };
     let mut counted = thread::scope(|scope| {
-        let other = scope.spawn(|| counts_of(1));
-        [counts_of(0), other.join().unwrap()].concat()
+        let other = scope.spawn(take_plants);
+        [take_plants(), other.join().unwrap()].concat()
     });
     counted.sort_by_key(|(place, _)| *place);
     let of_causes = || counted.iter().filter(|(place, _)| PLANTS[*place].truth() == Truth::Cause);

@@ -41,8 +41,8 @@ struct Draft {
 }
 
 /// Packets of a window: for figures of speed, and to see losses of one in a hundred.
-const FEW: u64 = 300;
-const MANY: u64 = 1_500;
+const FEW: u64 = 200;
+const MANY: u64 = 1_000;
 
 /// A worker that limits nothing here.
 const FAST: WorkerTimes = WorkerTimes { call_ns: 20, wr_ns: 10, completion_ns: 20, latency_ns: 5 };

@@ -195,6 +195,8 @@ struct Playing<'a> {
     workers: [Vec<Worker>; 2],
     /// Place in `senders` of the QPs of either end, by number.
     places: [Vec<(u32, usize)>; 2],
+    /// Messages of all QPs.
+    completed: u64,
     is_counting: bool,
     latencies_ns: Vec<u64>,
     rests_until_ns: u64,
@@ -243,6 +245,7 @@ pub fn play(site: &Site, case: &Case) -> Option<Traffic> {
         senders,
         workers,
         places,
+        completed: 0,
         is_counting: false,
         latencies_ns: Vec::new(),
         rests_until_ns: 0,
@@ -271,7 +274,7 @@ impl Playing<'_> {
         let before: Vec<u64> = self.senders.iter().map(|sender| sender.completed).collect();
         let workers_before = self.workers.each_ref().map(|workers| Self::spent(workers));
         let mut growths = self.ends.each_ref().map(|end| Growth::since(end.counters()));
-        let (begin_ns, begin) = (self.world.now_ns(), self.completed());
+        let (begin_ns, begin) = (self.world.now_ns(), self.completed);
         let mut last = begin + least;
         loop {
             self.until(last)?;
@@ -285,7 +288,7 @@ impl Playing<'_> {
                 .map(|(_, (count, _))| count)
                 .sum();
             let is_enough = events == 0 || events >= ENOUGH;
-            if is_enough || (self.completed() - begin) * packets >= MOST_PACKETS {
+            if is_enough || (self.completed - begin) * packets >= MOST_PACKETS {
                 break;
             }
             last += least;
@@ -321,14 +324,10 @@ impl Playing<'_> {
         [workers.iter().map(|it| it.busy_ns).sum(), workers.iter().map(|it| it.polls).sum()]
     }
 
-    fn completed(&self) -> u64 {
-        self.senders.iter().map(|sender| sender.completed).sum()
-    }
-
     /// Lets time pass until so many messages have completed; `None` if they never do.
     fn until(&mut self, completed: u64) -> Option<()> {
         for _ in 0..MOST_STEPS {
-            if self.completed() >= completed {
+            if self.completed >= completed {
                 return Some(());
             }
             let now_ns = self.world.now_ns();
@@ -426,6 +425,7 @@ impl Playing<'_> {
         let every = self.flow.signal_every;
         let sender = &mut self.senders[place];
         sender.completed += u64::from(every);
+        self.completed += u64::from(every);
         sender.free += every;
         let posted_at = sender.posted_at_ns.pop_front();
         if self.is_counting {
