@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use results::model::Device;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, sendto,
     socket_with, sockopt,
 };
 use serde::{Deserialize, Serialize};
@@ -233,13 +233,13 @@ fn global_traffic_class(root: &Path, (device, port): (&str, u8)) -> Option<u8> {
 // Numbers are those of `linux/dcbnl.h`, structs those of its `ieee_pfc` and `dcb_app`.
 
 /// Header of a netlink message: length, type, flags, sequence number, port.
-const HEADER_BYTES: usize = 16;
+pub(crate) const HEADER_BYTES: usize = 16;
 /// `struct dcbmsg`: family, command, padding.
 const DCB_HEADER_BYTES: usize = 4;
 /// Length and type of an attribute.
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
 
-const NLM_F_REQUEST: u16 = 1;
+pub(crate) const NLM_F_REQUEST: u16 = 1;
 const RTM_GETDCB: u16 = 78;
 const DCB_CMD_IEEE_GET: u8 = 21;
 const DCB_ATTR_IFNAME: u16 = 1;
@@ -273,7 +273,8 @@ impl Bridging {
     /// Asks the kernel by rtnetlink (`RTM_GETDCB`), which needs no root; `None` where the interface's driver has no such
     /// thing.
     pub fn read(netdev: &str) -> Option<Bridging> {
-        let socket = open_netlink().ok()?;
+        // No protocol is that of routes and interfaces.
+        let socket = open_netlink(None).ok()?;
         let kernel = netlink::SocketAddrNetlink::new(0, 0);
         sendto(&socket, &dcb_request(netdev), SendFlags::empty(), &kernel).ok()?;
         let mut answer = vec![0; 16 << 10];
@@ -282,9 +283,9 @@ impl Bridging {
     }
 }
 
-fn open_netlink() -> rustix::io::Result<OwnedFd> {
-    // No protocol is that of routes and interfaces.
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
+pub(crate) fn open_netlink(protocol: Option<Protocol>) -> rustix::io::Result<OwnedFd> {
+    let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+    let socket = socket_with(family, SocketType::RAW, flags, protocol)?;
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
     Ok(socket)
 }
@@ -295,7 +296,7 @@ fn dcb_request(netdev: &str) -> Vec<u8> {
     netlink_message(RTM_GETDCB, NLM_F_REQUEST, &body)
 }
 
-fn netlink_message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
+pub(crate) fn netlink_message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
     let mut bytes = length.to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
@@ -306,7 +307,7 @@ fn netlink_message(kind: u16, flags: u16, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn put_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub(crate) fn put_attribute(to: &mut Vec<u8>, kind: u16, value: &[u8]) {
     let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + value.len()).unwrap_or(u16::MAX);
     to.extend(length.to_ne_bytes());
     to.extend(kind.to_ne_bytes());
@@ -364,7 +365,7 @@ fn trusted_field(table: &[u8]) -> Option<&'static str> {
 }
 
 /// Types and values, up to the first that does not fit.
-fn netlink_attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn netlink_attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*bytes.first_chunk()?));
         let kind = u16::from_ne_bytes(*bytes.get(2..)?.first_chunk()?) & TYPE_MASK;

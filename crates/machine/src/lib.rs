@@ -4,5 +4,7 @@
 pub mod control_groups;
 pub mod device;
 pub mod host;
+pub mod optional_counters;
 pub mod pci;
+pub mod surroundings;
 pub mod threads;

@@ -74,6 +74,14 @@ impl Reading {
         Reading { driver: EMBEDDED_DRIVER.to_owned(), values: values.collect() }
     }
 
+    /// Adds counters of the driver's that the kernel shows no file of.
+    #[must_use]
+    pub fn with_optional(mut self, counters: Vec<(String, u64)>) -> Reading {
+        let new = counters.into_iter().map(|(name, value)| (name, (Source::Driver, value)));
+        self.values.extend(new);
+        self
+    }
+
     /// Adds counters of the port's network interface; where both have a name, the device's counts.
     #[must_use]
     pub fn with_interface(mut self, counters: &[(String, u64)]) -> Reading {

@@ -158,7 +158,15 @@ const MLX5: Driver = Driver {
         (BadPacket, &["rx_icrc_encapsulated"]),
         (
             Congestion,
-            &["np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"],
+            &[
+                "np_ecn_marked_roce_packets",
+                "np_cnp_sent",
+                "rp_cnp_handled",
+                "rp_cnp_ignored",
+                "cc_rx_ce_pkts",
+                "cc_rx_cnp_pkts",
+                "cc_tx_cnp_pkts",
+            ],
         ),
     ],
     // The Q counters: `query_q_counter` answers in words of 32 bits.

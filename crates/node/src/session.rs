@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use machine::surroundings::Surroundings;
 use perftest::Job;
 use plan::{Case, Devices, FlowDevice, Sweep};
 use protocol::{
@@ -261,6 +262,12 @@ pub(super) fn facts(
     let device = outcome::device(port);
     Ok(NodeFacts {
         lossless: outcome::lossless(port, &device),
+        surroundings: Surroundings::read(
+            port.context.root(),
+            &device.name,
+            device.port,
+            device.numa_node,
+        ),
         device,
         limits: PortLimits::new(&port.adapter, &port.info),
         memory: resources.memory_offer(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use machine::device::Lossless;
+use machine::{device::Lossless, surroundings::Surroundings};
 use plan::{FlowDevice, Side};
 use results::model::{
     ConnectStep, Device, Doubt, EndMemory, FlowResult, Latency, LossUnknown, NodeState, PathEvent,
@@ -27,6 +27,8 @@ pub struct NodeFacts {
     pub memory: MemoryOffer,
     /// Means against loss at its network interface.
     pub lossless: Lossless,
+    /// What lies around its port and may slow it down.
+    pub surroundings: Surroundings,
     /// The networks of the ports that it may take, that of its own port first; of the devices that flows ask for, if any.
     pub networks: Vec<Network>,
     /// The devices over which its flows go at once, with a place for each that cannot be used; none where it has its own alone.

@@ -1,7 +1,9 @@
 //! Checks of the devices' ports: whether they are active, have a RoCE v2 GID, fit the MTU of their network interface, and
 //! what they do against packet loss.
 
-use machine::device::Lossless;
+use std::path::Path;
+
+use machine::{device::Lossless, optional_counters::OptionalCounters};
 use metrics::{
     counters::{Reading, why_loss_is_unknown},
     counts_pauses,
@@ -189,10 +191,16 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
     let events = reading.as_ref().map_or_else(Vec::new, Reading::events);
     let (lost, more): (Vec<_>, Vec<_>) =
         events.into_iter().partition(|(meaning, ..)| meaning.is_loss());
-    let more = match more.as_slice() {
+    let mut more = match more.as_slice() {
         [] => String::new(),
         more => format!("; also {}", listed_events(more)),
     };
+    // Others are not this machine's.
+    if root == Path::new("/") {
+        let optional = OptionalCounters::open(&device.name, port.port);
+        let advice = optional.and_then(|it| to_count_marks((&device.name, port.port), &it.status));
+        more.extend(advice);
+    }
     if lost.is_empty() {
         let is_iwarp = device.transport == Transport::Iwarp.name();
         if let Some(reason) = why_loss_is_unknown(reading.as_ref(), is_iwarp) {
@@ -206,6 +214,18 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
         "run a sweep and this check again; if the counters grow, look for a path without PFC or ECN, a bad cable or \
          a wrong MTU; with Soft-RoCE on a busy machine raise --timeout; `rocebench why HOST` finds out what loses them",
     )
+}
+
+/// How to switch on what counts ECN's marks on the wire, where it is off. The command replaces the set of those that are on.
+fn to_count_marks((device, port): (&str, u8), status: &[(String, bool)]) -> Option<String> {
+    let is_of_marks = |name: &str| name.starts_with("cc_");
+    status.iter().find(|(name, is_on)| is_of_marks(name) && !is_on)?;
+    let wanted = status.iter().filter(|(name, is_on)| *is_on || is_of_marks(name));
+    let names: Vec<&str> = wanted.map(|(name, _)| name.as_str()).collect();
+    Some(format!(
+        "; to count ECN marks and CNPs run `sudo rdma statistic set link {device}/{port} optional-counters {}`",
+        names.join(",")
+    ))
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
@@ -323,6 +343,18 @@ mod tests {
         let found = findings(&tree, check_ports);
         assert_eq!(found[0].state, State::Broken);
         has(found[0].remedy.as_ref().unwrap(), ["opensm"]);
+    }
+
+    #[test]
+    fn counters_of_marks_are_switched_on_beside_those_that_are_on() {
+        let names = ["cc_rx_ce_pkts", "cc_tx_cnp_pkts", "rdma_tx_bytes", "rdma_rx_bytes"];
+        let advice = |are_on: [bool; 4]| {
+            let status: Vec<_> = names.map(str::to_owned).into_iter().zip(are_on).collect();
+            to_count_marks(("mlx5_0", 1), &status)
+        };
+        let command = "rdma statistic set link mlx5_0/1 optional-counters cc_rx_ce_pkts,cc_tx_cnp_pkts,rdma_tx_bytes`";
+        has(advice([true, false, true, false]).unwrap(), [command]);
+        assert_eq!(advice([true, true, false, false]), None);
     }
 
     fn state_with(rows: &[(&str, &str)]) -> State {

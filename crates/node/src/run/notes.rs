@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    path::Path,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -9,6 +10,7 @@ use std::{
 use datapath::{Activity, Geometry};
 use machine::{
     control_groups::{cpu_quota, throttled_seconds},
+    optional_counters::OptionalCounters,
     threads::{core_megahertz, machine_times, waiting_seconds},
 };
 use metrics::{
@@ -183,13 +185,18 @@ struct PortReader {
     context: Arc<Context>,
     number: u8,
     driver: Option<String>,
+    /// Those that are on.
+    optional: Option<Arc<OptionalCounters>>,
 }
 
 impl PortReader {
     fn new(port: &Port) -> PortReader {
         let (context, number) = (Arc::clone(&port.context), port.info.port);
         let driver = kernel_driver(context.root(), context.name());
-        PortReader { context, number, driver }
+        let is_kernels = driver.is_some() && context.root() == Path::new(ROOT);
+        let known = is_kernels.then(|| OptionalCounters::open(context.name(), number)).flatten();
+        let optional = known.filter(OptionalCounters::are_on).map(Arc::new);
+        PortReader { context, number, driver, optional }
     }
 
     fn of_device(&self) -> Option<Reading> {
@@ -197,7 +204,9 @@ impl PortReader {
             return Some(Reading::of_embedded(own));
         }
         let (root, name) = (self.context.root(), self.context.name());
-        Reading::of_kernel(root, self.driver.as_deref(), name, self.number)
+        let reading = Reading::of_kernel(root, self.driver.as_deref(), name, self.number)?;
+        let optional = self.optional.as_ref().map(|counters| counters.values());
+        Some(reading.with_optional(optional.unwrap_or_default()))
     }
 
     fn of_interface(&self) -> Vec<(String, u64)> {
