@@ -339,6 +339,7 @@ fn port(node: &Node) -> Port {
         takes_udp_ports: limits.takes_udp_ports,
         lossless_dscp: node.facts.lossless.lossless_dscp(),
         numa_node: device.numa_node,
+        surroundings: node.facts.surroundings.clone(),
         slow_parts: slow_pci
             .map(|((speed, lanes, pci), link)| {
                 format!(

@@ -73,11 +73,17 @@ fn every_cause_is_named_with_what_proves_it() {
         begin: "<!-- causes: made from crates/why/src/causes.rs -->\n",
         end: "<!-- end of causes -->\n",
     };
-    let rows = why::CAUSES.iter().map(|cause| {
-        let first = cause.proof.first().map(|change| format!(": {}", change.words()));
-        let others = if cause.proof.len() > 1 { ", …" } else { "" };
-        format!("- `{}`{}{others}\n", cause.id, first.unwrap_or_default())
-    });
+    let mut by_change: Vec<(&str, Vec<String>)> = Vec::new();
+    for cause in why::CAUSES {
+        let change = cause.proof.first().map_or("no change", |change| change.words());
+        let name = format!("`{}`", cause.id);
+        match by_change.iter_mut().find(|(words, _)| *words == change) {
+            Some((_, names)) => names.push(name),
+            None => by_change.push((change, vec![name])),
+        }
+    }
+    let rows =
+        by_change.iter().map(|(change, names)| format!("- {change}: {}\n", names.join(", ")));
     let made: String = rows.collect();
     table.holds(&format!("\n{made}\n"));
 }

@@ -14,6 +14,7 @@ use crate::signs::{
     is_not_ready, messages_in_flight, missing_cpu, of_losses, of_lost, one_qp, packets,
     packets_per_s, reads, round_trip, slow_part,
 };
+use crate::states::{BOND_MEMBER, ECN_WITHOUT_CNPS, FAR_NUMA_NODE, ONE_FUNCTION, SLEEP_STATES};
 
 /// How likely the runs of the case make a cause, before anything is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,7 +50,7 @@ pub struct Cause {
     pub remedy: fn(&Evidence<'_>) -> String,
 }
 
-const USUAL: Cause = Cause {
+pub(crate) const USUAL: Cause = Cause {
     id: "",
     weight: |_| Weight::Open,
     effect: |_, change| usual(change),
@@ -76,7 +77,7 @@ macro_rules! simple {
 }
 
 /// What a change does where something else limits: nothing. What it does to losses, and at one end alone, is not said.
-fn usual(change: Change) -> Effect {
+pub(crate) fn usual(change: Change) -> Effect {
     match change {
         OtherDirection | OneFlow | LoopAtInitiator | LoopAtTarget | HalfTheLoad
         | TenthOfTheLoad | OnePacket => Anything,
@@ -88,7 +89,7 @@ fn usual(change: Change) -> Effect {
 }
 
 /// What a change does to a case whose losses limit it: of its speed nothing is known.
-fn lossy(change: Change) -> Effect {
+pub(crate) fn lossy(change: Change) -> Effect {
     match change {
         LighterPosting | NoLocks | OwnCqs | NoCheck | HugePages | LessMemory | OtherOrdering => {
             NotFaster
@@ -526,6 +527,7 @@ pub const CAUSES: &[Cause] = &[
         "Workers sleep, and wake too late for the next completion.",
         "Use --poll busy."
     ),
+    SLEEP_STATES,
     simple!(
         "locks",
         NoLocks,
@@ -659,6 +661,10 @@ pub const CAUSES: &[Cause] = &[
         },
         ..USUAL
     },
+    ONE_FUNCTION,
+    BOND_MEMBER,
+    ECN_WITHOUT_CNPS,
+    FAR_NUMA_NODE,
     Cause {
         id: "bits",
         effect: |_, change| bits(change),
@@ -681,7 +687,7 @@ pub const CAUSES: &[Cause] = &[
     },
 ];
 
-fn bits(change: Change) -> Effect {
+pub(crate) fn bits(change: Change) -> Effect {
     match change {
         HalfTheSize | SmallerMtu => NearlySame,
         HalfTheDepth | LargerMtu | NextPowerOfTwo => Anything,

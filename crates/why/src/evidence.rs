@@ -1,6 +1,7 @@
 //! What is known before anything is changed: the case, what its ends can do, and what the runs of the case as it was
 //! requested showed.
 
+use machine::surroundings::Surroundings;
 use plan::{Case, Flow};
 use report::observe::standing;
 use results::Metric;
@@ -30,8 +31,9 @@ pub struct Port {
     pub takes_udp_ports: bool,
     /// The DSCP whose packets have PFC there; `None` without PFC, or unknown.
     pub lossless_dscp: Option<u8>,
-    /// NUMA node of the device, and of the machine's cores in use; `None` if unknown or only one.
+    /// NUMA node of the device; `None` if unknown.
     pub numa_node: Option<u32>,
+    pub surroundings: Surroundings,
     /// What is known to be slower than it could be, such as `PCIe 8 GT/s x8 of 16 GT/s x16`.
     pub slow_parts: Vec<String>,
 }

@@ -11,6 +11,7 @@ mod diagnose;
 mod effect;
 mod evidence;
 mod signs;
+mod states;
 mod verdict;
 
 pub use causes::{CAUSES, Cause, Weight};

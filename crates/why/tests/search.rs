@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use machine::surroundings::Bond;
 use plan::Case;
-use results::model::{Certainty, Diagnosis, FlowResult, Limits, Run, Totals};
-use settings::{Mtu, Op, Settings, Workload};
+use results::model::{Certainty, Diagnosis, FlowResult, Latency, Limits, Run, Totals};
+use settings::{Mtu, Op, PollMode, Rate, Settings, Workload};
 use why::{Change, Laboratory, Port, Request, Situation, Step, diagnose, planned};
 
 const RUN: Duration = Duration::from_millis(300);
@@ -52,11 +53,18 @@ impl Laboratory for TableLaboratory {
         self.changed_runs += u32::from(changed.is_some());
         let changed = changed.filter(|_| self.changed_runs <= lucky_runs);
         let scatter = 1.0 + scatters * f64::from(self.runs * 7 % 5) / 5.0;
-        let gbit_per_s = 20.0 * scatter * changed.map_or(1.0, |(_, part)| *part);
+        let speed = scatter * changed.map_or(1.0, |(_, part)| *part);
+        let gbit_per_s = 20.0 * speed;
+        let p50 = Some((300_000.0 / speed) as u64);
         let flow = FlowResult {
             name: case.flows[0].name.clone(),
             totals: Totals { gbit_per_s: Some(gbit_per_s), ..Totals::in_window(1, 1, 0, 0.3) },
-            limits: Some(Limits { share_of_limit: Some(self.share_of_link), ..Limits::default() }),
+            latency_ns: (!case.is_closed_loop()).then(|| Latency { p50, ..Latency::default() }),
+            limits: Some(Limits {
+                link_gbit_per_s: 200.0,
+                share_of_limit: Some(self.share_of_link),
+                ..Limits::default()
+            }),
             ..FlowResult::default()
         };
         Ok(Run { complete: true, flows: vec![flow], ..Run::default() })
@@ -207,4 +215,45 @@ fn where_no_cause_explains_it_the_answer_is_what_helps() {
     let tried = |change: &Change| diagnosis.trials.iter().any(|trial| trial.id == change.id());
     let missing: Vec<_> = changes.iter().filter(|(change, _)| !tried(change)).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+const REQUEST: Request = Request { budget: Duration::from_secs(120), run: RUN };
+
+/// The client's port is that of a bond of two, of which it moves what one carries.
+#[test]
+fn more_qps_prove_that_one_member_of_a_bond_carries_all() {
+    let mut at = situation();
+    let bond = Bond { name: "bond0".to_owned(), members: 2, gbit_per_s_of_member: 100.0 };
+    at.ports[0].surroundings.bond = Some(bond);
+    let table = &[("more_qps", 1.9)];
+    let mut laboratory =
+        TableLaboratory { table, share_of_link: 0.48, ..TableLaboratory::default() };
+    let (diagnosis, _) = diagnose(&mut laboratory, &the_case(), &at, REQUEST);
+    assert_eq!(diagnosis.certainty, Certainty::Proven, "{diagnosis:#?}");
+    let [cause] = diagnosis.causes.as_slice() else { panic!("{diagnosis:#?}") };
+    assert_eq!(
+        (&*cause.id, cause.proven_by.as_slice()),
+        ("bond_member", &["more_qps".to_owned()][..])
+    );
+}
+
+/// At a fixed rate a message waits for a core to wake, less often at twice the rate.
+#[test]
+fn twice_the_load_tells_idle_states_from_workers_that_sleep() {
+    let mut settings =
+        Settings { rate: Rate::Messages(1000), poll: PollMode::Event, ..the_case().settings };
+    settings.fit();
+    let case = Case::new("the-case".to_owned(), settings);
+    let mut at = situation();
+    at.may_load_more = true;
+    at.ports[1].surroundings.idle_exits_us = vec![2, 133];
+    for (table, expected) in [
+        (&[("busy_polling", 2.0), ("more_load", 1.5)] as Table, "sleep_states"),
+        (&[("busy_polling", 2.0)], "sleeping_worker"),
+    ] {
+        let mut laboratory = TableLaboratory { table, ..TableLaboratory::default() };
+        let (diagnosis, _) = diagnose(&mut laboratory, &case, &at, REQUEST);
+        let mut ids = diagnosis.causes.iter().map(|cause| &*cause.id);
+        assert!(ids.any(|id| id == expected), "{diagnosis:#?}");
+    }
 }
