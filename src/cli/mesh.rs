@@ -63,7 +63,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// Bad input, what stopped it, or that runs failed.
-pub fn run(args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
+pub fn run(mut args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
+    args.run.check = args.check_request();
     let given = Options { rank_0: args.rank_0, ranks: args.ranks, port: args.run.connection.port };
     let launched = launch::find(&variables(), &given);
     if args.run.nodes.is_some() || args.run.host.is_some() {

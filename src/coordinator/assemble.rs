@@ -8,13 +8,13 @@ use protocol::failure::RunFailure;
 use protocol::message::WarmUp;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
-    CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, FlowConfig, FlowResult,
-    NodeResult, REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
+    CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, Failure, FlowConfig,
+    FlowResult, NodeResult, REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
 };
 use settings::{ConnectMode, Stop};
 
 use super::links::{Clocks, Furthest, Member, Span, together};
-use super::nodes::Node;
+use super::nodes::{Node, place_of};
 use super::report_check;
 
 /// Flows whose windows overlap by a smaller part were not measured together.
@@ -86,7 +86,7 @@ pub(crate) fn config(case: &Case, nodes: &[Node]) -> CaseConfig {
             flows.push(reverse);
         }
     }
-    CaseConfig { settings: case.settings.clone(), flows }
+    CaseConfig { settings: case.settings.clone(), flows, check: case.check.clone() }
 }
 
 /// The device that an end of a flow names, or else the one of its node.
@@ -326,12 +326,17 @@ fn add_flows(
         let Some(forward) = flows.next() else { return };
         let of_initiator = initiator.as_ref().and_then(|end| end.receive_queues.clone());
         let memory = memory_of_ends(flow, nodes, initiator.as_ref(), target.as_ref());
+        let failure = case
+            .check
+            .as_ref()
+            .and_then(|_| failure_of_ends(flow, nodes, initiator.as_ref(), target.as_ref()));
         add_sent(forward, initiator, &doubts);
         if let Some(arrived) = there {
             arrived.add_to(forward);
         }
         forward.receive_queues = target.as_ref().and_then(|end| end.receive_queues.clone());
         forward.memory.clone_from(&memory);
+        forward.failure.clone_from(&failure);
         if !flow.bidirectional {
             forward.received = target.and_then(|target| target.received);
         } else if let Some(reverse) = flows.next() {
@@ -340,9 +345,24 @@ fn add_flows(
                 arrived.add_to(reverse);
             }
             reverse.receive_queues = of_initiator;
-            reverse.memory = memory;
+            (reverse.memory, reverse.failure) = (memory, failure);
         }
     }
+}
+
+/// Why a flow failed alone, by that of its ends that says so first.
+fn failure_of_ends(
+    flow: &Flow,
+    nodes: &[Node],
+    initiator: Option<&EndReport>,
+    target: Option<&EndReport>,
+) -> Option<Failure> {
+    [(flow.from, initiator), (flow.to, target)].into_iter().find_map(|(number, end)| {
+        let why = end?.failure.as_ref()?;
+        let name = nodes.get(number as usize).map_or("", |node| &node.name);
+        let message = format!("{}: {}", place_of(name), why.reason);
+        Some(Failure { message, hint: why.hint.clone() })
+    })
 }
 
 /// The memory of both ends of a flow, as far as it is not the host's ordinary.
@@ -437,7 +457,7 @@ fn connect(case: &Case, own: SetUpReport, other: SetUpReport) -> Connect {
 
 /// A window in which a flow completed nothing has measured nothing.
 fn empty_window(case: &Case, run: &Run) -> Option<RunFailure> {
-    if case.is_set_up() {
+    if case.is_set_up() || case.check.is_some() {
         return None;
     }
     let empty = run.flows.iter().find(|flow| flow.totals.messages == 0)?;
@@ -523,6 +543,7 @@ mod tests {
             posted_in_all: counts[0].to_vec(),
             received_in_all: counts[1].to_vec(),
             qps: 0,
+            failure: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use node::resources::NodeOptions;
+use plan::check::CheckRequest;
 use plan::{Case, RailsAsked, Searches, Sweep};
 use protocol::failure::RunFailure;
 use protocol::token::Token;
@@ -29,6 +30,8 @@ pub struct SweepOptions {
     pub searches: Option<Searches>,
     /// Measure again what looks bad in rounds of pairs.
     pub quick: bool,
+    /// Check all paths between rails: the cases are the rounds of pairs.
+    pub check: Option<CheckRequest>,
     /// Find out what limits the only case, or the slowest behind the sweep.
     pub why: Option<WhyRequest>,
     /// Which rails flows go between, where nodes have several.
@@ -48,6 +51,7 @@ impl SweepOptions {
             beside: None,
             searches: None,
             quick: false,
+            check: None,
             why: None,
             rails: RailsAsked::default(),
         }

@@ -236,6 +236,7 @@ impl Member<'_> {
                 id: case.id.clone(),
                 settings: case.settings.clone(),
                 flows: flows.cloned().collect(),
+                check: case.check.clone(),
             }),
             flows: numbers,
             run,

@@ -4,6 +4,7 @@
 mod against;
 mod assemble;
 mod beside;
+pub(crate) mod check;
 pub mod interface;
 mod links;
 mod nodes;

@@ -105,6 +105,7 @@ fn round(rounds: &[&Case], number: usize, links: &[Link]) -> Case {
         id: quick::further_id(rounds, number),
         settings: rounds[0].settings.clone(),
         flows: flows.collect(),
+        check: None,
     }
 }
 

@@ -26,10 +26,10 @@ use verbs::cm::CmChannel;
 use super::interface::{Observer, SweepOptions, tool};
 use super::nodes::{Node, NodePlaces, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
-use super::{against, beside, quick, search, why};
+use super::{against, beside, check, quick, search, why};
 
 /// Most characters of what a node says that are told.
-const MOST_CHARACTERS: usize = 600;
+pub(super) const MOST_CHARACTERS: usize = 600;
 
 /// Runs a sweep.
 ///
@@ -130,7 +130,8 @@ pub(super) fn node_of(node: &Node, own_host: &Host) -> model::Node {
             ..Host::default()
         })
     };
-    model::Node { name: node.name.clone(), host, devices: vec![node.facts.device.clone()] }
+    let devices = vec![node.facts.device.clone()];
+    model::Node { name: node.name.clone(), host, devices, left_out: Vec::new() }
 }
 
 /// All cases, in their order.
@@ -138,6 +139,9 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
     let sweep = Arc::clone(&sweeper.sweep);
     if let Some(rounds) = &sweeper.options.beside {
         return beside::run_cases(sweeper, rounds);
+    }
+    if let Some(request) = sweeper.options.check {
+        return check::run_rounds(sweeper, &sweep, request);
     }
     let request = sweeper.options.why;
     if let Some(request) = request.filter(|request| request.is_alone) {
@@ -299,6 +303,10 @@ fn over_rails(
     if let Some(rail) = rails.find(|it| !FlowDevice::is_name(&it.name)) {
         let name = printable(&rail.name, 64);
         return Err(RunFailure::new(format!("a node has a rail `{name}`"), None));
+    }
+    // Its rounds go over rails by themselves.
+    if options.check.is_some() {
+        return Ok(sweep);
     }
     let is_between_two = [
         ("--against", options.against.is_some()),

@@ -432,7 +432,8 @@ impl Over {
         let Rest { client, server, .. } = self.rest;
         let report = |(objects, shared, reports): (_, Arc<Shared>, _), side, sampled| {
             let flow = Flow::forward(shared.flow().clone());
-            let end = FlowEnd { number: 0, flow, side, shared, objects, reports };
+            let end =
+                FlowEnd { number: 0, flow, side, shared, objects, reports, unconnected: None };
             end_report(&end, sampled, &self.clock)
         };
         let sampled =

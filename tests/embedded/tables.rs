@@ -29,6 +29,11 @@ fn ping_pong() {
 }
 
 #[test]
+fn check() {
+    holds("tests/embedded/tables/check.txt");
+}
+
+#[test]
 fn networks() {
     holds("tests/embedded/tables/networks.txt");
 }

@@ -9,6 +9,7 @@ use metrics::{
     steady::drift,
 };
 use protocol::handshake::ClockOffset;
+use protocol::message::NodeFailure;
 use protocol::node_report::{DeviceCounters, DeviceKind, EndReport};
 use results::{
     model::{
@@ -55,6 +56,7 @@ pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> End
         posted_in_all: sums(end, |qp| qp.posted_in_all),
         received_in_all: sums(end, |qp| qp.received_in_all),
         qps: 0,
+        failure: end.failure().as_ref().map(NodeFailure::from),
     }
 }
 

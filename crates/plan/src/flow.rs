@@ -274,27 +274,27 @@ fn flow_over_rails(
             counted(to_rails)
         ));
     }
-    Ok(pairs
-        .into_iter()
-        .map(|(from, to)| {
-            let names = [from, to].map(|end| end.map(FlowDevice::port_name));
-            let rail = match names {
-                [Some(from_name), Some(to_name)] if from_name != to_name => {
-                    format!("{from_name}>{to_name}")
-                }
-                [from_name, to_name] => from_name.or(to_name).unwrap_or_default(),
-            };
-            Flow {
-                name: format!("{}{}{rail}", flow.name, Flow::OVER),
-                from_device: from.or(flow.from_device.as_ref()).cloned(),
-                to_device: to.or(flow.to_device.as_ref()).cloned(),
-                ..flow.clone()
-            }
-        })
-        .collect())
+    Ok(pairs.into_iter().map(|(from, to)| over_ends(flow, from, to)).collect())
 }
 
-fn rails_at<'a>(
+/// The flow over these rails, with their names in its own.
+pub(crate) fn over_ends(flow: &Flow, from: End<'_>, to: End<'_>) -> Flow {
+    let names = [from, to].map(|end| end.map(FlowDevice::port_name));
+    let rail = match names {
+        [Some(from_name), Some(to_name)] if from_name != to_name => {
+            format!("{from_name}>{to_name}")
+        }
+        [from_name, to_name] => from_name.or(to_name).unwrap_or_default(),
+    };
+    Flow {
+        name: format!("{}{}{rail}", flow.name, Flow::OVER),
+        from_device: from.or(flow.from_device.as_ref()).cloned(),
+        to_device: to.or(flow.to_device.as_ref()).cloned(),
+        ..flow.clone()
+    }
+}
+
+pub(crate) fn rails_at<'a>(
     flow: &Flow,
     nodes: &'a [NodeRails],
     node: u32,
@@ -309,7 +309,7 @@ fn rails_at<'a>(
 }
 
 /// An end over a rail; without one the device stays.
-type End<'a> = Option<&'a FlowDevice>;
+pub(crate) type End<'a> = Option<&'a FlowDevice>;
 
 /// The ends over the rails that are up.
 fn ends(rails: &[Option<FlowDevice>]) -> Vec<End<'_>> {

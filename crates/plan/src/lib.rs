@@ -2,6 +2,7 @@
 //! runs.
 
 pub mod beside;
+pub mod check;
 mod config;
 mod flow;
 mod matrix;

@@ -256,7 +256,7 @@ impl<'a> Axes<'a> {
         if flows.is_empty() {
             return Ok(Some(Case::new(self.id(&settings), settings)));
         }
-        Ok(Some(Case { id: self.id_of_flows(&settings, &is_needed), settings, flows }))
+        Ok(Some(Case { id: self.id_of_flows(&settings, &is_needed), settings, flows, check: None }))
     }
 
     /// The cases of a cell: those of its pattern where it has one, and itself otherwise.
@@ -283,6 +283,7 @@ impl<'a> Axes<'a> {
                 id: format!("{}{suffix}", case.id),
                 flows: flows.collect(),
                 settings: case.settings.clone(),
+                check: None,
             });
         }
         Ok(cases)

@@ -17,9 +17,14 @@ const FURTHER: [usize; 2] = [16, 128];
 
 /// These settings, and the usual ones where none are given.
 #[must_use]
-pub fn with_usual(mut given: Given) -> Given {
+pub fn with_usual(given: Given) -> Given {
+    with(given, &USUAL)
+}
+
+/// These settings, and those of a mode where none are given.
+pub(crate) fn with(mut given: Given, usual: &[(&str, &str)]) -> Given {
     let is_counted = given.has("iters");
-    for (flag, text) in USUAL {
+    for &(flag, text) in usual {
         let is_open = !(given.has(flag) || flag == "duration" && is_counted);
         if let Some(row) = Settings::row(flag).filter(|_| is_open) {
             // It is what the row takes.
@@ -47,7 +52,7 @@ pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
 }
 
 fn refused(flag: &'static str, why: &'static str) -> Result<(), PlanError> {
-    Err(PlanError::NotWithQuick { flag, why })
+    Err(PlanError::NotWithMode { flag, mode: "quick", why })
 }
 
 /// The rounds of pairs, those with equal settings together.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
+use results::model::CheckRound;
 use serde::{Deserialize, Serialize};
 use settings::{Given, Misfit, ROWS, Rate, Scope, SettingError, Settings, Stop, TimeSpan};
 
@@ -179,6 +180,9 @@ pub struct Case {
     /// What moves: one flow or several; where set-up is measured, the traffic meanwhile, which goes on until it is
     /// stopped, or none.
     pub flows: Vec<Flow>,
+    /// It is a round of `mesh --check`: a flow that fails does not end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckRound>,
 }
 
 impl Case {
@@ -191,7 +195,7 @@ impl Case {
             moving.set_stop(Stop::DurationNs(TimeSpan::MAX.ns()));
         }
         let flows = if settings.has_traffic() { vec![Flow::forward(moving)] } else { Vec::new() };
-        Case { id, settings, flows }
+        Case { id, settings, flows, check: None }
     }
 
     /// For tests: SENDs of 64 bytes on two QPs with a window of 1 µs.
@@ -294,8 +298,8 @@ pub enum PlanError {
     },
     #[error("--{flag} cannot be used with --slo and --knee: {why}")]
     NotWithSearch { flag: &'static str, why: &'static str },
-    #[error("--{flag} does not go together with --quick: {why}")]
-    NotWithQuick { flag: &'static str, why: &'static str },
+    #[error("--{flag} does not go together with --{mode}: {why}")]
+    NotWithMode { flag: &'static str, mode: &'static str, why: &'static str },
     #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
     SearchWithFlows,
     #[error("the lists make {cases} cases; a sweep has at most {most}")]
@@ -352,7 +356,7 @@ impl PlanError {
         match self {
             PlanError::Setting(SettingError::OutOfRange { flag, .. })
             | PlanError::NotWithSearch { flag, .. }
-            | PlanError::NotWithQuick { flag, .. } => flag,
+            | PlanError::NotWithMode { flag, .. } => flag,
             PlanError::Misfit { misfit, .. } => misfit.flag(),
             // Values are read before a sweep is made of them; what a peer sends has no flag.
             PlanError::Setting(SettingError::Syntax(_)) => "",
@@ -401,8 +405,8 @@ impl PlanError {
             PlanError::NotWithSearch { flag, .. } => {
                 format!("leave --{flag} out, or measure without a search")
             }
-            PlanError::NotWithQuick { flag, .. } => {
-                format!("leave --{flag} out, or measure without --quick")
+            PlanError::NotWithMode { flag, mode, .. } => {
+                format!("leave --{flag} out, or measure without --{mode}")
             }
             PlanError::SearchWithFlows => {
                 "leave the flows out of the file, or give each flow a `rate` and no search"

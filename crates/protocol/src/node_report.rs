@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::message::NodeFailure;
 use machine::{device::Lossless, surroundings::Surroundings};
 use plan::{FlowDevice, Side};
 use results::model::{
@@ -105,6 +106,9 @@ pub struct EndReport {
     pub received_in_all: Vec<u64>,
     /// QPs of `sent`, of which those that are not here are asked for.
     pub qps: u32,
+    /// Where ends fail alone: why it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<NodeFailure>,
 }
 
 /// What a device counted over a window.
@@ -380,6 +384,7 @@ mod tests {
             posted_in_all: vec![1 << 40; qps as usize],
             received_in_all: vec![1 << 40; qps as usize],
             qps: 0,
+            failure: None,
         }
     }
 

@@ -420,5 +420,5 @@ pub fn node(name: &str, hostname: &str, devices: Vec<Device>) -> Node {
         cores: Some(8),
         ..Host::default()
     };
-    Node { name: name.to_owned(), host, devices }
+    Node { name: name.to_owned(), host, devices, left_out: Vec::new() }
 }

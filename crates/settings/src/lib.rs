@@ -28,6 +28,7 @@ pub use table::{ROWS, Row, Settings};
 pub use text::{is_near, listed, nearest};
 pub use units::{MemorySize, Rate, RateError, Size, TimeSpan};
 pub use words::{
-    Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
-    Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, CrossRail, Domains, MrMode, Mtu,
+    Ordering, Pace, Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder,
+    Warmup,
 };

@@ -115,6 +115,18 @@ words! {
 }
 
 words! {
+    /// What `mesh --check` expects of paths from one rail to another.
+    CrossRail {
+        /// Nothing: they are not checked.
+        Ignore = "ignore",
+        /// They work.
+        Required = "required",
+        /// They do not work.
+        Forbidden = "forbidden",
+    }
+}
+
+words! {
     /// How QPs, CQs and workers belong together.
     CqMode {
         /// One CQ for all QPs, polled by all workers.

@@ -13,9 +13,10 @@ use clap::{
 
 use machine::threads::CoreList;
 use node::resources::{Faults, FaultsError};
+use plan::check::CheckRequest;
 use plan::{Devices, Factor, HostPort, Nodes, Slo};
 use report::{judge::threshold::Condition, observe::Metric};
-use settings::{Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
+use settings::{CrossRail, Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -59,6 +60,9 @@ pub struct RunArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub speech: SpeechArgs,
+    /// Of `mesh --check`.
+    #[arg(skip)]
+    pub check: Option<CheckRequest>,
 }
 
 #[derive(Debug, Args)]
@@ -166,6 +170,7 @@ Without --pattern it measures pairs: each node to each other, one flow at a time
 
 Examples:
   srun -N64 rocebench mesh --quick               find the slow node, cable or path
+  srun -N64 rocebench mesh --check               does each rail reach each other one?
   srun -N8 rocebench mesh -D 2s                  eight nodes of Slurm
   mpirun -n 8 --map-by node rocebench mesh --pattern incast --fan-in 1,2,4
   mpiexec -n 8 -ppn 1 rocebench mesh --pattern ring
@@ -187,8 +192,42 @@ pub struct MeshArgs {
         help_heading = "Connection"
     )]
     pub ranks: Option<u32>,
+    /// Check that each rail of each node reaches that of the same number of all others, both ways; exit with status 1
+    /// where one does not or is slow
+    #[arg(
+        long,
+        help_heading = "What to run",
+        conflicts_with_all = ["host", "quick", "why", "against", "beside", "slo", "knee", "rails", "rails_up", "fail_below", "fail_if"]
+    )]
+    pub check: bool,
+    /// With --check, paths from one rail to another: required (they must work), forbidden (they must not), ignore
+    /// [default: ignore]
+    #[arg(long, value_name = "WORD", requires = "check", help_heading = "What to run")]
+    pub cross_rail: Option<CrossRail>,
+    /// With --check, a path is slow below this part of the median [default: 50%]
+    #[arg(long, value_name = "SHARE", value_parser = percent, requires = "check", help_heading = "What to run")]
+    pub slow_below: Option<u32>,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// A whole number of percent, as `50%`.
+fn percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse().ok());
+    number
+        .filter(|it| (0..=100).contains(it))
+        .ok_or_else(|| format!("`{text}` is not a share of the median: write 50%"))
+}
+
+impl MeshArgs {
+    /// What `--check` asks for.
+    pub fn check_request(&self) -> Option<CheckRequest> {
+        let usual = CheckRequest::default();
+        self.check.then(|| CheckRequest {
+            cross_rail: self.cross_rail.unwrap_or(usual.cross_rail),
+            slow_below_percent: self.slow_below.unwrap_or(usual.slow_below_percent),
+        })
+    }
 }
 
 const SOAK_AFTER_HELP: &str = "\

@@ -12,11 +12,12 @@ use crate::{
 };
 use node::memory_needs::MemoryNeeds;
 use perftest::{Program, measuring};
+use plan::check::{self, CheckRequest};
 use plan::{Case, Devices, Flow, Goal, Searches, Sweep, quick};
 use protocol::node_report::DeviceKind;
 use report::observe::format::{alike, cell, counted};
 use results::{numbers::for_people, text::wrapped};
-use settings::{ROWS, Row, Scope, Settings, Takes, differing};
+use settings::{CrossRail, ROWS, Row, Scope, Settings, Takes, differing};
 
 /// Prints the table on stdout, with what a person should know of the plan. A reader that closes the pipe early has seen enough: that is no error.
 pub fn print(plan: &RunPlan, note: Option<String>) -> Result<(), Failure> {
@@ -98,8 +99,42 @@ fn footer(plan: &RunPlan) -> String {
             }),
         },
     };
+    if let Some(request) = plan.options.check {
+        return check_footer(plan, request);
+    }
     if let Some(longest) = longest {
         text += &format!("; at most {} and the time to connect", for_people(longest));
+    }
+    text
+}
+
+/// What a round takes besides its window, about: 64 nodes on the null library take 150 ms (docs/dev/performance.md).
+const BESIDES_OF_A_ROUND: Duration = Duration::from_millis(150);
+
+/// Rounds of a check, and how long they take.
+fn check_footer(plan: &RunPlan, request: CheckRequest) -> String {
+    let sweep = &plan.options.sweep;
+    let own = plan.options.ends.resources.rails.as_ref();
+    let rails = match sweep.nodes.devices(0).or(own) {
+        Some(Devices::Named(names)) => Some(names.len()),
+        Some(Devices::All) | None => None,
+    };
+    let count = rails.unwrap_or(1);
+    let rounds = sweep.cases.len() * check::rounds_of_pair(count, request);
+    let mut text =
+        format!("{} of pairs, in which each rail has one partner", counted(rounds, "round"));
+    if rails.is_none() && request.cross_rail != CrossRail::Ignore {
+        text += ", and as many for each further rail of a node";
+    }
+    let (windows, factor) = (sweep.longest(1), u32::try_from(rounds / sweep.cases.len().max(1)));
+    if let (Some(windows), Ok(factor), Ok(of_all)) = (windows, factor, u32::try_from(rounds)) {
+        let takes = windows.saturating_mul(factor) + BESIDES_OF_A_ROUND.saturating_mul(of_all);
+        let [all, of_rail] = [1, count].map(|rails| {
+            let ms = takes.as_millis() / rails as u128;
+            for_people(Duration::from_millis(u64::try_from(ms / 100 * 100).unwrap_or(u64::MAX)))
+        });
+        text += &format!("; about {all}, {of_rail} a rail");
+        text += ", and the time to connect; rounds with a slow path run twice";
     }
     text
 }

@@ -15,6 +15,7 @@ use crate::{
 };
 use machine::threads::allowed_cores;
 use report::judge::{
+    check::Check,
     searches::{TOO_FEW_MESSAGES, searches},
     threshold::{failing, judge},
 };
@@ -92,6 +93,17 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
             }
             Certainty::NotMeasured => failed_runs(outcome, wanted),
             _ => Ok(()),
+        };
+    }
+    if plan.options.check.is_some() {
+        let check = Check::of_file(&outcome.result);
+        return match &check {
+            Some(check) if check.is_well() => Ok(()),
+            Some(check) => Err(Failure::failed(check.headline().trim_end_matches('.'))),
+            None => Err(Failure::failed(
+                "nothing was checked: no two nodes have a rail of the same number",
+            )
+            .with_hint("give two nodes or more, and the rails of each with --device")),
         };
     }
     let unmet = unmet_demands(plan, outcome);

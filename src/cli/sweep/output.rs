@@ -21,7 +21,7 @@ use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
     judge::{finding::Finding, findings::Findings, threshold::Demands},
-    show::{Table, compare, mesh, why},
+    show::{Table, check, compare, mesh, why},
 };
 use results::{
     journal::Journal,
@@ -127,6 +127,7 @@ impl Output {
                 writeln!(out)?;
             }
             mesh::write(&findings, &mut out)?;
+            check::write(&findings, &mut out)?;
             why::write(result, screen, &mut out)?;
             table.summary(result, &findings, &written)
         });

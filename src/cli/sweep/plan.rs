@@ -19,7 +19,9 @@ use crate::{
 };
 use machine::threads::{CoreList, allowed_cores};
 use perftest::{LONGEST_LIMIT, fits};
-use plan::{ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, quick};
+use plan::{
+    ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, check, quick,
+};
 use report::{
     judge::{
         findings::Findings,
@@ -78,6 +80,9 @@ impl RunPlan {
         if args.quick {
             quick::check(&sweep)?;
         }
+        if args.check.is_some() {
+            check::check(&sweep)?;
+        }
         let (sweep, beside) = beside(&args.against, sweep)?;
         let token_file = &args.connection.token.token_file;
         let read: Vec<&Path> =
@@ -110,7 +115,9 @@ impl RunPlan {
                 Stop::MessagesPerQp(_) => None,
             });
             let nodes = nodes_here(&sweep.nodes, &ends.target) as usize;
-            fit_on(cores.len(), nodes, windows.min())?;
+            // A check asks what works, not how fast it is.
+            let shortest = windows.min().filter(|_| args.check.is_none());
+            fit_on(cores.len(), nodes, shortest)?;
         }
         let options = SweepOptions {
             servers,
@@ -118,6 +125,7 @@ impl RunPlan {
             beside,
             searches,
             quick: args.quick,
+            check: args.check,
             why: args.why.then(|| WhyRequest::within(USUAL_BUDGET)),
             rails: RailsAsked {
                 each_to_each: args.rails.as_deref() == Some("all"),
@@ -317,7 +325,9 @@ fn with_usual(
     given: Given,
     flows: &[FlowTable],
 ) -> Result<Given, Failure> {
-    if args.quick && flows.is_empty() {
+    if args.check.is_some() && flows.is_empty() {
+        Ok(check::with_usual(given))
+    } else if args.quick && flows.is_empty() {
         Ok(quick::with_usual(given))
     } else {
         defaults.over(given, flows)

@@ -120,16 +120,17 @@ impl Run<'_> {
     /// [`EarlyEnd::Workers`] if a worker met an error, which its report explains; or a device event.
     pub(crate) fn check(&self) -> Result<(), EarlyEnd> {
         let failed = self.ends.iter().any(|end| end.shared.has_failed());
+        let is_known = failed || self.ends_fail_alone();
         for (context, events) in self.events() {
             while let Some(event) = events.next() {
-                self.judge(context, event, failed)?;
+                self.judge(context, event, is_known)?;
             }
         }
         // Once a look: an SRQ that stays below its limit would raise the event again at once.
         for receives in self.ends.iter().filter_map(|end| end.objects.shared_receives()) {
             receives.rearm().map_err(RunFailure::from)?;
         }
-        if failed { Err(EarlyEnd::Workers) } else { Ok(()) }
+        if failed && !self.ends_fail_alone() { Err(EarlyEnd::Workers) } else { Ok(()) }
     }
 
     fn judge(&self, context: &Context, event: AsyncEvent, failed: bool) -> Result<(), EarlyEnd> {

@@ -42,18 +42,22 @@ pub struct FlowEnd {
     pub objects: VerbsObjects,
     /// What its workers reported when they had ended; empty before, and if the end only offers memory.
     pub reports: Vec<WorkerReport>,
+    /// Why it has no connection, where ends fail alone.
+    pub unconnected: Option<RunFailure>,
 }
 
 impl CreatedEnd {
-    /// Connects it to `peer`. The planned times of an open loop are those of this `run` of the case.
+    /// Connects it to `peer`; an end that fails alone is without QPs where that fails. The planned times of an open loop
+    /// are those of this `run` of the case.
     pub(super) fn connect(
         mut self,
         peer: &EndArray,
         (clock, run): (&Clock, u32),
+        fails_alone: bool,
         alive: impl Fn() -> Result<(), RunFailure>,
     ) -> Result<FlowEnd, RunFailure> {
         let (own, endpoints) = (&mut self.objects, &peer.endpoints);
-        let qp_contexts = match (self.flow.connect, &self.listener, &peer.listening) {
+        let connected = match (self.flow.connect, &self.listener, &peer.listening) {
             (ConnectMode::Tcp, ..) => own.connect(endpoints, alive),
             (ConnectMode::Cm, Some(listener), _) => accept_qps(own, endpoints, listener, alive),
             (ConnectMode::Cm, None, Some(listening)) => dial_qps(own, endpoints, listening, alive),
@@ -61,9 +65,17 @@ impl CreatedEnd {
                 let text = "the other end does not say where it listens for rdma_cm";
                 Err(RunFailure::new(text, None))
             }
-        }?;
+        };
+        let (qp_contexts, unconnected) = match connected {
+            Ok(qp_contexts) => (qp_contexts, None),
+            Err(failure) if fails_alone && !failure.link_lost && !failure.interrupted => {
+                (Vec::new(), Some(failure))
+            }
+            Err(failure) => return Err(failure),
+        };
         let CreatedEnd { number, flow, side, objects, .. } = self;
-        Ok(FlowEnd::new(number, flow, side, objects, qp_contexts, (clock, run)))
+        let end = FlowEnd::new(number, flow, side, objects, qp_contexts, (clock, run));
+        Ok(FlowEnd { unconnected, ..end })
     }
 }
 
@@ -94,7 +106,8 @@ impl FlowEnd {
             .with_shared_receives(objects.shared_receives().cloned())
             .with_stamps(stamps)
             .with_initiative(objects.roles().initiates);
-        FlowEnd { number, flow, side, shared: Arc::new(shared), objects, reports: Vec::new() }
+        let (shared, reports) = (Arc::new(shared), Vec::new());
+        FlowEnd { number, flow, side, shared, objects, reports, unconnected: None }
     }
 
     /// The same end for another run of the case, on the same QPs; its workers have ended.
@@ -108,6 +121,16 @@ impl FlowEnd {
             RunFailure::new(text, None)
         })?;
         Ok(FlowEnd::new(number, flow, side, objects, shared.into_qp_contexts(), of_run))
+    }
+
+    /// Whether nothing more is to be expected of it.
+    pub(super) fn has_failed(&self) -> bool {
+        self.unconnected.is_some() || self.shared.has_failed()
+    }
+
+    /// Why it failed, if it did; of its workers what they saw, where they have ended.
+    pub(crate) fn failure(&self) -> Option<RunFailure> {
+        self.unconnected.clone().or_else(|| RunFailure::from_trouble(&self.troubles()))
     }
 
     /// Whether its window has a duration.
@@ -142,6 +165,7 @@ impl FlowEnd {
         let window = self.shared.window();
         match flow.stop() {
             Stop::DurationNs(_) => window.is_closed,
+            Stop::MessagesPerQp(_) if self.has_failed() => true,
             Stop::MessagesPerQp(each) => window.completed >= each.saturating_mul(flow.qps.into()),
         }
     }

@@ -337,7 +337,9 @@ impl<'a> Run<'a> {
         let clock = self.resources.clock();
         let mut ends = Vec::with_capacity(expected);
         for (end, peer) in created.into_iter().zip(peers) {
-            ends.push(end.connect(peer, (clock, self.number), || self.alive())?);
+            ends.push(
+                end.connect(peer, (clock, self.number), self.ends_fail_alone(), || self.alive())?,
+            );
         }
         let mut events: Vec<(Arc<Context>, AsyncEvents)> = Vec::new();
         for context in ends.iter().map(|end| &end.objects.port().context) {
@@ -594,7 +596,7 @@ impl<'a> Run<'a> {
                     ..now
                 }
             });
-            flow_end::senders(&run.ends).all(|end| end.shared.at_rest())
+            flow_end::senders(&run.ends).all(|end| end.has_failed() || end.shared.at_rest())
         })?;
         if early.is_none() {
             let drained = self.ends.iter().map(FlowEnd::drained).collect();
@@ -729,6 +731,11 @@ impl<'a> Run<'a> {
                 other => return Err(self.link.unexpected(expected, &other).into()),
             }
         }
+    }
+
+    /// Whether the others go on where an end fails.
+    fn ends_fail_alone(&self) -> bool {
+        self.case.check.is_some()
     }
 
     /// How long its windows are, where they are of one length.

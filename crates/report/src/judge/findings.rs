@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use settings::{Row, Settings, listed, telling_apart};
 
 use super::caveats::caveats;
+use super::check::Check;
 use super::finding::{Finding, Subject, add_command};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
@@ -24,10 +25,29 @@ pub struct Findings {
     pub meshes: Vec<Mesh>,
     /// Of its incasts and outcasts.
     pub fans: Vec<Finding>,
+    /// Of the paths that `mesh --check` checked.
+    pub check: Option<Check>,
 }
 
 impl Findings {
     pub fn new(result: &ResultFile) -> Findings {
+        let Some(check) = Check::of_file(result) else {
+            return Findings::of_measured(result);
+        };
+        // Rounds of a check tell of paths alone.
+        let is_measured = |case: &&CaseResult| case.config.check.is_none();
+        let measured = ResultFile {
+            schema_version: result.schema_version,
+            tool: result.tool.clone(),
+            started_at: result.started_at.clone(),
+            command_line: result.command_line.clone(),
+            nodes: result.nodes.clone(),
+            cases: result.cases.iter().filter(is_measured).cloned().collect(),
+        };
+        Findings { check: Some(check), ..Findings::of_measured(&measured) }
+    }
+
+    fn of_measured(result: &ResultFile) -> Findings {
         let meshes = Mesh::of_file(result);
         let mut findings = searches(&result.cases);
         let are_met = findings.iter().all(|search| !search.is_problem());
@@ -36,14 +56,15 @@ impl Findings {
         if !are_met || meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {
             findings.retain(|finding| finding.id != NOTHING_WRONG);
         }
-        Findings { findings, meshes, fans: fans(result) }
+        Findings { findings, meshes, fans: fans(result), check: None }
     }
 
     /// All of it, first what is wrong at a place.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         let findings = || {
             let of_nodes = self.meshes.iter().flat_map(|mesh| &mesh.findings);
-            self.findings.iter().chain(of_nodes).chain(&self.fans)
+            let of_paths = self.check.iter().flat_map(|check| &check.findings);
+            self.findings.iter().chain(of_nodes).chain(&self.fans).chain(of_paths)
         };
         let others = findings().filter(|finding| !finding.names_place());
         findings().filter(|finding| finding.names_place()).chain(others)

@@ -1,6 +1,7 @@
 //! What results say: queries over observations whose answers are values.
 
 mod caveats;
+pub mod check;
 pub mod compare;
 pub(crate) mod evenness;
 pub mod finding;

@@ -43,6 +43,9 @@ fn of_flows(run: &Run, flows: &[FlowResult]) -> Standing {
     if !run.complete {
         return Standing::Bad("is not complete".to_owned());
     }
+    if let Some(failure) = flows.iter().find_map(|flow| flow.failure.as_ref()) {
+        return Standing::Bad(format!("failed: {}", failure.message));
+    }
     let errors = flows.iter().map(|flow| flow.totals.errors);
     if let Some(errors) = errors.max().filter(|errors| *errors > 0) {
         return Standing::Bad(format!("has {errors} completions with an error"));

@@ -14,7 +14,7 @@ use crate::judge::{
     threshold::{Demands, Judged, Suite, judge},
 };
 use crate::observe::standing::{self, Standing};
-use crate::show::compare;
+use crate::show::{check, compare};
 
 /// Writes the document; where nothing is demanded a flow passes that has a figure. What is said of a suite's cases is a
 /// property of it.
@@ -43,6 +43,7 @@ pub fn write(
         }
         suites.push(suite);
     }
+    suites.extend(report.check.iter().map(|found| check::test_suite(found, file)));
     suites.extend(Comparison::in_turns(file).iter().flat_map(compare::test_suites));
     write_document("rocebench", &suites, out)
 }

@@ -1,6 +1,7 @@
 //! Where results are shown: terminal, CSV, JUnit, pages, figures. It decides nothing: what counts, what a metric is and what
 //! is better or worse is said by `observe` and `judge`.
 
+pub mod check;
 pub mod compare;
 pub mod csv;
 pub mod json;

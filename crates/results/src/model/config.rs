@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use settings::{ROWS, Settings};
+use settings::{CrossRail, ROWS, Settings};
 
 /// The node that runs the sweep, in a sweep of two nodes.
 pub const CLIENT: &str = "client";
@@ -24,6 +24,20 @@ pub struct CaseConfig {
     pub settings: Settings,
     /// Its flows; in a case that measures set-up, the traffic beside it.
     pub flows: Vec<FlowConfig>,
+    /// Of a round of `mesh --check`: what is checked; left out of other cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckRound>,
+}
+
+/// What a round of `mesh --check` is for. Each of its flows fails alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckRound {
+    /// What is expected of paths from one rail to another.
+    pub cross_rail: CrossRail,
+    /// Its flows go from one rail to another.
+    pub is_cross: bool,
+    /// A path below this part of the median is slow, in percent.
+    pub slow_below_percent: u32,
 }
 
 /// A flow: traffic of one kind from one node to another.
@@ -141,7 +155,7 @@ impl From<Settings> for CaseConfig {
         if settings.bidirectional {
             flows.push(FlowConfig::new(REVERSE, SERVER, CLIENT, &settings, &settings));
         }
-        CaseConfig { settings, flows }
+        CaseConfig { settings, flows, check: None }
     }
 }
 
@@ -179,7 +193,7 @@ mod tests {
         let differing = "op size_bytes qps signal_every duration_seconds";
         assert!(names.eq(differing.split(' ')));
         assert!(flows.iter().all(|flow| flow.fault(&case).is_none()));
-        let config = CaseConfig { settings: case.clone(), flows: flows.to_vec() };
+        let config = CaseConfig { settings: case.clone(), flows: flows.to_vec(), check: None };
         let settings_of_flows = [0, 1, 2].map(|index| config.flow(index));
         assert_eq!(settings_of_flows, [case.clone(), other, case]);
     }

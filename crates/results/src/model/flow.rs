@@ -9,6 +9,7 @@ use statistics::{is_starved, shares};
 
 use super::config::FlowConfig;
 use super::distribution::{Bandwidth, Latency};
+use super::run::Failure;
 
 /// One flow's figures in the window, measured at the node that posts its WRs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +64,9 @@ pub struct FlowResult {
     /// The memory of its ends, of those that have it behind a dmabuf or on a GPU; left out if none has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<EndMemory>,
+    /// With `mesh --check`: why it failed, while other flows of the run went on; left out of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
 }
 
 /// Memory of a flow's end that is not the host's ordinary.

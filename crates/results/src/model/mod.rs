@@ -14,7 +14,7 @@ pub use comparison::{
     COMPARISON_VERSION, CaseComparison, Comparison, Direction, MetricComparison, MissingMetric,
     NodesComparison, Observation, OverAll, PlaceComparison, Reach, Round, Settles, Side, Verdict,
 };
-pub use config::{CLIENT, CaseConfig, FORWARD, FlowConfig, REVERSE, SERVER, subject};
+pub use config::{CLIENT, CaseConfig, CheckRound, FORWARD, FlowConfig, REVERSE, SERVER, subject};
 pub use distribution::{
     BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
 };
@@ -97,6 +97,9 @@ pub struct Node {
     pub host: Host,
     /// The RDMA devices that it used; empty when it did not report them.
     pub devices: Vec<Device>,
+    /// Why rails of it could not be checked that other nodes have; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 /// One case of the sweep and its runs.

@@ -146,6 +146,7 @@ impl Mesh {
             name: hostname.clone(),
             host: Host { hostname, kernel: "6.1.0".to_owned(), cores: Some(16), ..Host::default() },
             devices: vec![adapter(self.link_gbit_per_s)],
+            left_out: Vec::new(),
         }
     }
 
@@ -168,6 +169,7 @@ impl Mesh {
                 })
                 .collect(),
             settings,
+            check: None,
         };
         let shared: Vec<&str> = self.flags.iter().map(|(_, value)| *value).collect();
         let runs = (1..=self.runs).map(|number| self.run(rng, number, &config, flows));

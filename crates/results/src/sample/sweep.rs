@@ -108,6 +108,7 @@ impl Synthetic {
             name: name.to_owned(),
             host,
             devices: vec![Device { name: name_of_device, ..device }],
+            left_out: Vec::new(),
         }
     }
 
@@ -346,6 +347,7 @@ fn set_up(rng: &mut fastrand::Rng, qps: u32) -> CaseResult {
         config: CaseConfig {
             settings: Settings { qps, ..Settings::from([("op", "connect"), ("traffic-qps", "0")]) },
             flows: Vec::new(),
+            check: None,
         },
         runs: vec![Run { connect: Some(connect), ..run(Vec::new()) }],
         ..CaseResult::default()

@@ -228,7 +228,8 @@ fn cpu_share(node: &NodeResult) -> Option<f64> {
 /// The cases of a file in its order, those of a pattern with equal settings together.
 pub fn groups(file: &ResultFile) -> Vec<Vec<&CaseResult>> {
     let mut groups: Vec<Vec<&CaseResult>> = Vec::new();
-    for case in &file.cases {
+    // Rounds of a check are no matrix.
+    for case in file.cases.iter().filter(|case| case.config.check.is_none()) {
         let settings = &case.config.settings;
         let alike = groups.iter_mut().rev().find(|group| {
             settings.pattern.is_some() && group.iter().any(|it| it.config.settings == *settings)

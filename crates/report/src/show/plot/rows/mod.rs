@@ -290,7 +290,7 @@ fn sum(case: &CaseResult) -> CaseResult {
     CaseResult {
         id: case.id.clone(),
         runs: runs.collect(),
-        config: CaseConfig { settings, flows: vec![config] },
+        config: CaseConfig { settings, flows: vec![config], check: None },
         ..CaseResult::default()
     }
 }

@@ -101,7 +101,7 @@ fn flows_of_a_case_have_lines_of_their_own_at_their_own_places() {
             FlowConfig::new("small", CLIENT, SERVER, &small, &small),
             FlowConfig::new("large", SERVER, CLIENT, &small, &large),
         ];
-        let config = CaseConfig { settings: small, flows };
+        let config = CaseConfig { settings: small, flows, check: None };
         CaseResult {
             id: id.to_owned(),
             runs: vec![run(1, &config, &plain(f64::from(sizes[0])))],
