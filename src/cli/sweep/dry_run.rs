@@ -129,8 +129,8 @@ fn check_footer(plan: &RunPlan, request: CheckRequest) -> String {
     let (windows, factor) = (sweep.longest(1), u32::try_from(rounds / sweep.cases.len().max(1)));
     if let (Some(windows), Ok(factor), Ok(of_all)) = (windows, factor, u32::try_from(rounds)) {
         let takes = windows.saturating_mul(factor) + BESIDES_OF_A_ROUND.saturating_mul(of_all);
-        let [all, of_rail] = [1, count].map(|rails| {
-            let ms = takes.as_millis() / rails as u128;
+        let [all, of_rail] = [1, count].map(|divisor| {
+            let ms = takes.as_millis() / divisor as u128;
             for_people(Duration::from_millis(u64::try_from(ms / 100 * 100).unwrap_or(u64::MAX)))
         });
         text += &format!("; about {all}, {of_rail} a rail");

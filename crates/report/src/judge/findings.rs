@@ -35,14 +35,14 @@ impl Findings {
             return Findings::of_measured(result);
         };
         // Rounds of a check tell of paths alone.
-        let is_measured = |case: &&CaseResult| case.config.check.is_none();
+        let cases = result.cases.iter().filter(|case| case.config.check.is_none());
         let measured = ResultFile {
             schema_version: result.schema_version,
             tool: result.tool.clone(),
             started_at: result.started_at.clone(),
             command_line: result.command_line.clone(),
             nodes: result.nodes.clone(),
-            cases: result.cases.iter().filter(is_measured).cloned().collect(),
+            cases: cases.cloned().collect(),
         };
         Findings { check: Some(check), ..Findings::of_measured(&measured) }
     }
