@@ -80,9 +80,7 @@ impl Check {
         for (case, round) in rounds {
             for (index, flow) in case.config.flows.iter().enumerate() {
                 let (ends, outcome) = (ends_of(flow), Outcome::of_runs(case, index));
-                let mut key = ends.clone();
-                key.sort();
-                let place = *places.entry(key).or_insert(met.len());
+                let place = *places.entry(ends.clone()).or_insert(met.len());
                 if place == met.len() {
                     let (is_cross, cases) = (round.is_cross, Vec::new());
                     let path = Path { ends, is_cross, verdict: Verdict::KeptApart, cases };
@@ -237,13 +235,17 @@ fn verdict(outcome: Outcome, must_work: bool, usual: f64, request: &CheckRound) 
     }
 }
 
+/// The ends of the path that a flow takes there or back.
 fn ends_of(flow: &FlowConfig) -> [Rail; 2] {
     let devices = match flow.over_rails() {
         Some((_, rails)) => rails,
         None => [&flow.from_device, &flow.to_device].map(|it| it.as_deref().unwrap_or_default()),
     };
     let [from, to] = devices.map(str::to_owned);
-    [Rail { node: flow.from.clone(), device: from }, Rail { node: flow.to.clone(), device: to }]
+    let mut ends = [(&flow.from, from), (&flow.to, to)]
+        .map(|(node, device)| Rail { node: node.clone(), device });
+    ends.sort();
+    ends
 }
 
 impl Outcome {
