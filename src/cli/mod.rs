@@ -4,6 +4,7 @@ pub mod args;
 mod compare;
 mod doctor;
 mod ends;
+mod every;
 mod explain;
 mod history;
 mod mesh;

@@ -160,6 +160,9 @@ pub trait Observer {
     /// The 99th percentile of the last second, in nanoseconds, of the flow where it is highest; of up to 16 QPs of each node's
     /// flows.
     fn latency(&mut self, _p99_ns: u64) {}
+    /// Events on the path of packets since the window opened, of all nodes, where [`Observer::latency`] is of use; the sample of
+    /// that time follows.
+    fn path_events(&mut self, _count: u64) {}
     /// Time passes in a phase without a rate.
     fn waiting(&mut self, _elapsed: Duration) {}
     /// The run or the trial has failed. It is over once the nodes that are left have ended it, which takes a while with many

@@ -574,6 +574,10 @@ impl Meter {
             let elapsed = Duration::from_nanos(progress.elapsed_ns);
             let gbit_per_s = self.of_nodes.iter().map(|it| it.gbit_per_s).sum();
             let mmsg_per_s = self.of_nodes.iter().map(|it| it.mmsg_per_s).sum();
+            let events = self.of_nodes.iter().filter_map(|it| it.last.path_events);
+            if let Some(count) = events.reduce(u64::saturating_add) {
+                observer.path_events(count);
+            }
             observer.sample(elapsed, gbit_per_s, mmsg_per_s);
         }
     }

@@ -1,7 +1,7 @@
 //! The line of a running sweep on a terminal.
 
 use testing::process::Call;
-use testing::program::{apart, rocebench};
+use testing::program::{apart, call, rocebench};
 
 /// A terminal of 80 columns, made by util-linux's `script`.
 fn on_a_terminal(words: &str) -> Call {
@@ -52,4 +52,17 @@ fn the_p99_of_each_second_is_among_the_percentiles_of_the_run() {
         // A line has three digits.
         assert!((0.99 * least..1.01 * most).contains(&p99), "{p99}: {latency}");
     }
+}
+
+#[test]
+fn a_long_run_has_a_line_each_so_often_and_its_worst_second() {
+    let words = "-d soft0 --op write -q 4 -s 64 -t 4 -Q 1 -D 2500ms --warmup 0 --timeout 18";
+    let ended = call(&format!("{words} --every 500ms")).passes();
+    let stderr = ended.stderr();
+    let has_line =
+        |parts: &[&str]| stderr.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    assert!(has_line(&[" Gb/s  ", " Mmsg/s  p99 ", " path events"]), "{stderr}");
+    assert!(has_line(&["  worst second: ", " on average), ", " s after "]), "{stderr}");
+    call(&format!("{words} --every 1s --quiet")).is_refused(&["--every", "--quiet"]);
+    call("soak -d soft0 --every 1s").is_refused(&["does not take --every"]);
 }

@@ -136,7 +136,7 @@ impl Reading {
     }
 
     /// What the growth of a counter says; `None` where that is not known.
-    fn meaning(&self, name: &str) -> Option<PathEventKind> {
+    pub(crate) fn meaning(&self, name: &str) -> Option<PathEventKind> {
         match self.values.get(name)?.0 {
             Source::PortCounters => drivers::meaning_of_port_counter(name),
             Source::Driver => drivers::meaning(&self.driver, name),

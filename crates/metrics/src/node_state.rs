@@ -54,13 +54,14 @@ pub struct StateTimeline {
     interval_ns: u64,
     last: Option<(u64, Sums, Option<Reading>)>,
     intervals: Vec<Interval>,
+    path_events: u64,
 }
 
 impl StateTimeline {
     /// Of counters that are new after this `lifespan`.
     pub fn new(lifespan_ns: u64) -> StateTimeline {
         let interval_ns = INTERVAL_NS.max(lifespan_ns);
-        StateTimeline { interval_ns, last: None, intervals: Vec::new() }
+        StateTimeline { interval_ns, last: None, intervals: Vec::new(), path_events: 0 }
     }
 
     /// Whether the next interval is over.
@@ -77,11 +78,17 @@ impl StateTimeline {
             for (sum, old) in of_interval.iter_mut().zip(before) {
                 *sum = sum.zip(old).map(|(new, old)| (new - old).max(0.0));
             }
+            let grown = first.zip(reading.clone()).map(grown).unwrap_or_default();
+            for (name, count) in &grown {
+                if reading.as_ref().is_some_and(|it| it.meaning(name).is_some()) {
+                    self.path_events += count;
+                }
+            }
             self.keep(Interval {
                 end_ns: at_ns,
                 length_ns: at_ns - last_ns,
                 sums: of_interval,
-                grown: first.zip(reading.clone()).map(grown).unwrap_or_default(),
+                grown,
             });
         }
         self.last = Some((at_ns, sums, reading));
@@ -96,6 +103,12 @@ impl StateTimeline {
             }
         }
         self.intervals.push(interval);
+    }
+
+    /// Events on the path of packets so far; `None` without counters.
+    pub fn path_events(&self) -> Option<u64> {
+        let (.., reading) = self.last.as_ref()?;
+        reading.as_ref().map(|_| self.path_events)
     }
 
     /// What was seen; `None` of a short window. Facts that stayed at 0, and counters that did not grow, are left out.
@@ -169,6 +182,7 @@ mod tests {
                 reading(if interval < 3 { 3 } else { 415 }),
             );
         }
+        assert_eq!(timeline.path_events(), Some(412));
         let state = timeline.finish().unwrap();
         assert_eq!(state.at_seconds, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]);
         let expected = [16.0, 8.0, 16.0, 8.0, 16.0, 8.0].map(Some).to_vec();

@@ -384,6 +384,10 @@ pub struct Progress {
     /// 99th percentile of latencies since the last one that was told, of the flow where it is highest, in nanoseconds;
     /// `None` where it is not asked for, not due yet, or of no samples.
     pub p99_ns: Option<u64>,
+    /// Events on the path of packets since the window opened, by the device's counters; `None` where it is not asked for, or has
+    /// none.
+    #[serde(default)]
+    pub path_events: Option<u64>,
 }
 
 /// Why an end gives a run or the session up, as it tells the other.

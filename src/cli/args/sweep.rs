@@ -91,6 +91,9 @@ pub struct OutputArgs {
     /// More columns for the table: min, mean, stddev, max, p90, p95, p99.99, or another figure that --fail-if takes
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = metric, help_heading = "Output")]
     pub columns: Vec<Metric>,
+    /// Print a line on stderr each TIME while a run measures: rate, p99 and path events; then the run's worst second
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["quiet", "only_problems"], help_heading = "Output")]
+    pub every: Option<TimeSpan>,
     /// Print only problems, and exit with status 1 if there are any
     #[arg(long, help_heading = "Output")]
     pub only_problems: bool,
@@ -241,7 +244,7 @@ Examples:
   rocebench history trend --folder results/soak  what stepped, and when";
 
 /// Options of a sweep that a soak does not take, by their ids: it has one case, no end of its own, and files of its own.
-pub const NOT_OF_SOAK: &str = "against beside pairs max_pairs perftest_limit slo knee quick why runs iters duration json csv csv_all \
+pub const NOT_OF_SOAK: &str = "every against beside pairs max_pairs perftest_limit slo knee quick why runs iters duration json csv csv_all \
                                csv_qps csv_histograms junit columns only_problems fail_victim";
 
 #[derive(Debug, Args)]

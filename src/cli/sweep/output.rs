@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     cli::{
+        every::EveryLines,
         progress::{AboveBar, TimeLeft, for_stderr},
         sweep::plan::{Format, RunPlan, Sink},
         terminal::{Failure, say, screen},
@@ -65,6 +66,9 @@ impl Output {
                 && why.is_none_or(|request| !request.is_alone);
             let time = if is_counted { TimeLeft::new(sweep) } else { TimeLeft::unknown() };
             beside.push(for_stderr(&above, time));
+            if let Some(every) = plan.output.every {
+                beside.push(Box::new(EveryLines::new(every, above.clone())));
+            }
             beside.push(Box::new(Remarks { noted: BTreeSet::new(), above: above.clone() }));
         }
         let (out, screen): (Box<dyn Write>, Screen) = match documents.on_stdout {
@@ -294,6 +298,12 @@ impl Observer for Observers<'_> {
     fn latency(&mut self, p99_ns: u64) {
         for observer in &mut self.0 {
             observer.latency(p99_ns);
+        }
+    }
+
+    fn path_events(&mut self, count: u64) {
+        for observer in &mut self.0 {
+            observer.path_events(count);
         }
     }
 

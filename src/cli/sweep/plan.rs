@@ -54,6 +54,8 @@ pub struct OutputOptions {
     pub further: Vec<(Format, Sink)>,
     /// Metrics of which the table has columns besides.
     pub columns: Vec<Metric>,
+    /// How often a run that measures prints a line.
+    pub every: Option<Duration>,
     /// Problems alone are printed, and are a failure.
     pub only_problems: bool,
     /// What is demanded of each flow.
@@ -360,6 +362,7 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
         out_dir: args.out,
         further,
         columns: args.columns,
+        every: args.every.map(Duration::from),
         only_problems: args.only_problems,
         demands: Demands { below, fail_if },
         fail_victim: args.fail_victim,

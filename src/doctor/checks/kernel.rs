@@ -218,15 +218,15 @@ fn judge_provider(output: &str, device: &str, abi: Option<&str>) -> (String, &'s
     let warning = output.lines().find_map(|line| {
         let (_, text) = line.split_once("Warning: Driver ")?;
         let (provider, text) = text.split_once(" does not support the kernel ABI of ")?;
-        let (abi, text) = text.split_once(" (supports ")?;
+        let (kernel_abi, text) = text.split_once(" (supports ")?;
         let (range, path) = text.split_once(") for device ")?;
-        path.ends_with(&format!("/{device}")).then_some((provider, abi, range))
+        path.ends_with(&format!("/{device}")).then_some((provider, kernel_abi, range))
     });
     let left_out = "libibverbs leaves it out";
     match (warning, abi) {
-        (Some((provider, abi, range)), _) => (
+        (Some((provider, kernel_abi, range)), _) => (
             format!(
-                "{left_out}: the kernel's driver has ABI {abi}, the library of {provider} supports {range}"
+                "{left_out}: the kernel's driver has ABI {kernel_abi}, the library of {provider} supports {range}"
             ),
             "install the library that belongs to the kernel's driver, in a container too: that of the adapter's vendor for \
              the vendor's driver, else a newer rdma-core",

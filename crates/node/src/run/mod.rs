@@ -520,6 +520,7 @@ impl<'a> Run<'a> {
             run.notes.watch_cpu(&run.ends, run.resources.port(), false);
             meter.tell(|| Progress {
                 p99_ns: latency.as_mut().and_then(LiveLatency::p99_ns),
+                path_events: run.notes.path_events().filter(|_| live_latency),
                 ..progress_of_windows(&run.ends)
             });
             flow_end::senders(&run.ends).all(FlowEnd::has_measured)

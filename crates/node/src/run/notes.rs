@@ -82,6 +82,11 @@ impl Notes {
         }
     }
 
+    /// Events on the path of packets since the window opened, if they are watched.
+    pub(crate) fn path_events(&self) -> Option<u64> {
+        self.state_watch.borrow().as_ref()?.timeline.path_events()
+    }
+
     /// Takes a sample of each window: what it has completed, and where they are few what its QPs have.
     pub(crate) fn sample(&mut self, ends: &[FlowEnd]) {
         self.look(ends);
