@@ -152,3 +152,73 @@ fn the_workflow_of_github_measures_compares_and_fails() {
 fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap().clone()
 }
+
+/// What `rocebench mesh --check` says of three nodes.
+const BROKEN: &str = "node01/mlx5_0 reaches none of its 2 peers: RETRY_EXC_ERR. Look at its port, cable and switch.\n\
+                      node02/mlx5_1 to node03/mlx5_1 does not work: RETRY_EXC_ERR. Look at the path.\n";
+
+/// A script of `docs/templates` behind `prelude`, where programs are as these say; what it left is in its folder.
+fn template(prelude: &str, file: &str, program: (&str, i32)) -> Call {
+    let path = format!("{}/docs/templates/{file}", env!("CARGO_MANIFEST_DIR"));
+    let (problems, status) = program;
+    let script = format!(
+        "export PATH=$PWD:$PATH ROCEBENCH_PATH=$PWD:$PATH\nchmod +x rocebench scontrol logger\n{prelude}\n"
+    );
+    // The real program takes the words.
+    let rocebench = format!(
+        "#!/bin/bash\n'{}' \"$@\" --dry-run >/dev/null || exit\necho \"$@\" >words\ncat {}\nexit {status}\n",
+        rocebench().display(),
+        if problems.is_empty() { "/dev/null" } else { "problems" }
+    );
+    let scontrol = "#!/bin/bash\nif [ \"$1\" = show ]; then tr , '\\n' <<<\"$3\"; else echo \"$@\" >>drained; fi\n";
+    call_by("bash -u script.sh", "")
+        .with_file("script.sh", &script.replace("TEMPLATE", &path))
+        .with_file("problems", problems)
+        .with_file("rocebench", &rocebench)
+        .with_file("scontrol", scontrol)
+        .with_file("logger", "#!/bin/bash\ncat >log\n")
+}
+
+#[test]
+fn a_node_is_taken_offline_only_for_what_is_its_own_fault() {
+    let check = |host: &str, problems, status| {
+        let prelude = format!(
+            "HOSTNAME={host}.cluster\ndie() {{ echo \"died $*\"; }}\nlog() {{ echo \"logged $*\"; }}\n\
+             . TEMPLATE\ncheck_rocebench 'node[02-03]/mlx5_[0-1]' 'mlx5_[0-1]'"
+        );
+        template(&prelude, "rocebench.nhc", (problems, status)).run()
+    };
+    let own = check("node01", BROKEN, 1).exits(1);
+    own.shows(&["died 1 check_rocebench: node01/mlx5_0 reaches none of its 2 peers"]);
+    for (host, problems, status) in [
+        ("node02", BROKEN, 1),
+        ("node0", BROKEN, 1),
+        ("node01", "rocebench: error: node02 is busy: it has served node07 for 2 s\n", 1),
+    ] {
+        check(host, problems, status).exits(0).shows(&["logged check_rocebench: not of this node"]);
+    }
+    assert!(check("node01", "", 0).exits(0).stdout.is_empty());
+}
+
+#[test]
+fn a_prolog_drains_the_node_at_fault_and_has_the_job_queued_again() {
+    let prolog = |nodes: &str, problems, status| {
+        let prelude = format!(
+            "export SLURM_JOB_ID=7 SLURM_JOB_NODELIST={nodes} ROCEBENCH_RAILS='mlx5_[0-1]'\nbash TEMPLATE"
+        );
+        template(&prelude, "slurm-prolog.sh", (problems, status)).run()
+    };
+    let file = |ended: &Ended, name: &str| {
+        std::fs::read_to_string(ended.folder().join(name)).unwrap_or_default()
+    };
+    let broken = prolog("node01,node02,node03", BROKEN, 1).exits(1);
+    let drained = file(&broken, "drained");
+    let reason = "update NodeName=node01 State=DRAIN Reason=rocebench: node01/mlx5_0 reaches none";
+    assert!(drained.starts_with(reason) && drained.lines().count() == 1, "{drained}");
+    assert!(file(&broken, "log").contains("job 7: node01/mlx5_0"));
+    let well = prolog("node01,node02", "", 0).exits(0);
+    assert!(file(&well, "words").starts_with("mesh --check --nodes @"));
+    assert_eq!(file(&well, "drained") + &file(&well, "log"), "");
+    let alone = prolog("node01", BROKEN, 1).exits(0);
+    assert_eq!(file(&alone, "words"), "");
+}

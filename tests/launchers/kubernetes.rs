@@ -1,5 +1,5 @@
-//! What a pod of scripts/kubernetes runs, with the variables that it would get, and the manifest as kubectl reads it. There
-//! is no cluster here.
+//! What a pod of scripts/kubernetes and of docs/templates runs, with the variables that it would get, and the manifests as
+//! kubectl reads them. There is no cluster here.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -7,13 +7,16 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
-use testing::process::Signal;
+use testing::process::{Ended, Signal};
 
 use super::job::{EXPECTED, Job, command, one_at_a_time};
 
-/// The objects of the manifest, each as text.
-fn objects() -> Vec<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/kubernetes/rocebench-job.yaml");
+const JOB: &str = "scripts/kubernetes/rocebench-job.yaml";
+const INIT: &str = "docs/templates/kubernetes-init.yaml";
+
+/// The objects of a manifest, each as text.
+fn objects(manifest: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
     let text = std::fs::read_to_string(path).unwrap();
     text.split("\n---\n").map(str::to_owned).collect()
 }
@@ -47,7 +50,8 @@ fn is_before_indexed_jobs() -> bool {
 /// As its client's types have it; they lose a field that they do not know.
 fn typed(object: &str) -> Value {
     if object.contains("kind: Service") {
-        kubectl(&["set", "selector", "job-name=rocebench"], object)
+        let (_, selector) = object.split_once("job-name: ").unwrap();
+        kubectl(&["set", "selector", &format!("job-name={}", selector.trim())], object)
     } else {
         kubectl(&["set", "env", "CHECKED=1"], object)
     }
@@ -76,9 +80,9 @@ fn lacking(part: &Value, whole: &Value, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_manifest_is_what_kubectl_knows() {
+fn the_manifests_are_what_kubectl_knows() {
     let mut kinds = Vec::new();
-    for object in objects() {
+    for object in [JOB, INIT].into_iter().flat_map(objects) {
         let mut written = kubectl(&["label", "checked=yes"], &object);
         // What this has added.
         written["metadata"].as_object_mut().unwrap().remove("labels");
@@ -89,12 +93,12 @@ fn the_manifest_is_what_kubectl_knows() {
         assert_eq!(lost, [""; 0]);
         kinds.push(written["kind"].as_str().unwrap().to_owned());
     }
-    assert_eq!(kinds, ["Service", "Job"]);
+    assert_eq!(kinds, ["Service", "Job", "Service", "Job"]);
 }
 
 #[test]
 fn a_misspelt_field_is_found() {
-    let object = objects()[1].replace("parallelism:", "paralelism:");
+    let object = objects(JOB)[1].replace("parallelism:", "paralelism:");
     let written = kubectl(&["label", "checked=yes"], &object);
     let lost = lacking(&written, &typed(&object), "");
     assert!(lost.contains(&".spec.paralelism".to_owned()), "{lost:?}");
@@ -105,12 +109,12 @@ fn free_port() -> String {
     free.local_addr().unwrap().port().to_string()
 }
 
-#[test]
-fn the_job_of_the_manifest_runs() {
+/// Three pods of a manifest's job, which run the first of these containers with more options.
+fn pods(manifest: &str, containers: &str, options: &[&str]) -> Vec<Ended> {
     let _jobs = one_at_a_time();
-    let job = typed(&objects()[1]);
+    let job = typed(&objects(manifest)[1]);
     let pod = &job["spec"]["template"]["spec"];
-    let words: Vec<&str> = pod["containers"][0]["command"]
+    let words: Vec<&str> = pod[containers][0]["command"]
         .as_array()
         .unwrap()
         .iter()
@@ -128,16 +132,18 @@ fn the_job_of_the_manifest_runs() {
         match word {
             word if word == rank_0 => "--rank-0=127.0.0.1".to_owned(),
             word if word == ranks => "--ranks=3".to_owned(),
-            word if word.starts_with("--port=") => port.clone(),
             word if word.starts_with("--out=") => "--out=results".to_owned(),
+            word if word.starts_with("--junit=") => "--junit=check.xml".to_owned(),
             word if word.starts_with("--duration=") => "--iters=200".to_owned(),
             word => word.to_owned(),
         }
     };
     let of_manifest: Vec<String> = words[1..].iter().map(|word| here(word)).collect();
     let mut arguments: Vec<&str> = of_manifest.iter().map(String::as_str).collect();
-    arguments.extend(["--poll=event", "--warmup=0s"]);
-    let pods: Vec<Job> = (0..3)
+    arguments.retain(|word| !word.starts_with("--port="));
+    arguments.push(&port);
+    arguments.extend(options);
+    let started: Vec<Job> = (0..3)
         .map(|index: u32| {
             let mut program = command(super::job::PROGRAM);
             program.env("JOB_COMPLETION_INDEX", index.to_string());
@@ -145,15 +151,23 @@ fn the_job_of_the_manifest_runs() {
             Job::start(program, &arguments)
         })
         .collect();
-    for (index, pod_job) in pods.into_iter().enumerate() {
-        let ended = pod_job.ended().exits(0);
-        assert_eq!(ended.stdout.is_empty(), index > 0, "{}", ended.stdout);
-        if index == 0 {
-            let names: Vec<_> =
-                ended.json()["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
-            assert_eq!(names, ["worker-1", "worker-2", "worker-3"]);
-        }
-    }
+    let ended: Vec<Ended> = started.into_iter().map(|pod_job| pod_job.ended().exits(0)).collect();
+    assert!(!ended[0].stdout.is_empty() && ended[1..].iter().all(|it| it.stdout.is_empty()));
+    ended
+}
+
+#[test]
+fn the_job_of_the_manifest_runs() {
+    let ended = pods(JOB, "containers", &["--poll=event", "--warmup=0s"]);
+    let names: Vec<_> =
+        ended[0].json()["nodes"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["worker-1", "worker-2", "worker-3"]);
+}
+
+#[test]
+fn the_init_containers_of_the_template_are_one_check() {
+    let ended = pods(INIT, "initContainers", &["--dry-run"]);
+    ended[0].shows(&["3 rounds of pairs"]);
 }
 
 /// Who is there is told while others are waited for, and whoever is there ends when it is told to.
