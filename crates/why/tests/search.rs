@@ -138,11 +138,9 @@ fn a_proof_by_chance_does_not_come_out_again() {
         assert_eq!(diagnosis.certainty, certainty, "{diagnosis:#?}");
         assert_eq!(diagnosis.causes.first().map(|cause| &*cause.id), first_cause);
         let batches = laboratory.batches.iter().flatten();
-        let tries = batches.filter(|change| **change == Change::OtherConnect).count();
-        assert_eq!(
-            (tries, diagnosis.trials.iter().filter(|it| it.id == "other_connect").count()),
-            (2, 1)
-        );
+        let measured = batches.filter(|change| **change == Change::OtherConnect).count();
+        let shown = diagnosis.trials.iter().filter(|trial| trial.id == "other_connect").count();
+        assert_eq!((measured, shown), (2, 1));
     }
 }
 
