@@ -15,7 +15,7 @@ use crate::device::{
 
 /// `RDMA_NL_NLDEV`, in the upper bits of a message's type.
 const NLDEV: u16 = 5 << 10;
-/// `RDMA_NLDEV_CMD_GET`: the devices.
+/// `RDMA_NLDEV_CMD_GET`: numbers of the devices by name.
 const GET: u16 = NLDEV | 1;
 /// `RDMA_NLDEV_CMD_STAT_GET`: the values of those counters that count.
 const STAT_GET: u16 = NLDEV | 17;
@@ -62,7 +62,7 @@ impl OptionalCounters {
         (!own.status.is_empty()).then_some(own)
     }
 
-    /// Whether one is on.
+    /// Whether there is anything to read.
     pub fn are_on(&self) -> bool {
         self.status.iter().any(|(_, is_on)| *is_on)
     }

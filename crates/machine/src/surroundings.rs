@@ -69,18 +69,17 @@ fn bond(interface: &Path) -> Option<Bond> {
     })
 }
 
-/// Functions of one card have its GUID, and those of one connector the name of its port. Virtual functions have no such name.
 fn other_function(root: &Path, device: &str, port: u8) -> Option<String> {
-    let class = root.join("sys/class/infiniband");
-    let place = |name: &str| {
-        let guid = text(&class.join(name).join("sys_image_guid"))?;
-        let port_name = text(&interface(root, name, port)?.join("phys_port_name"))?;
-        Some((guid, port_name))
-    };
-    let own = place(device)?;
-    let names = fs::read_dir(&class).ok()?.flatten();
-    let others = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    others.filter(|name| name != device && place(name).as_ref() == Some(&own)).min()
+    let own = connector(root, device, port)?;
+    let entries = fs::read_dir(root.join("sys/class/infiniband")).ok()?.flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != device && connector(root, name, port).as_ref() == Some(&own)).min()
+}
+
+/// GUID of the card, and name of the port there, which virtual functions have not.
+fn connector(root: &Path, device: &str, port: u8) -> Option<(String, String)> {
+    let guid = text(&root.join("sys/class/infiniband").join(device).join("sys_image_guid"))?;
+    Some((guid, text(&interface(root, device, port)?.join("phys_port_name"))?))
 }
 
 fn near_cores(root: &Path, numa_node: Option<u32>) -> Vec<u32> {

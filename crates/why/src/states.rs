@@ -118,10 +118,9 @@ pub(crate) const SLEEP_STATES: Cause = Cause {
 fn ends<'a>(evidence: &Evidence<'a>) -> impl Iterator<Item = (&'a str, &'a Port)> {
     let situation = evidence.situation;
     let numbers = evidence.flow().map(|flow| [flow.from, flow.to]);
-    let with_port = move |number: u32| {
-        situation.ports.get(number as usize).map(|port| (situation.name(number), port))
-    };
-    numbers.into_iter().flatten().filter_map(with_port)
+    numbers.into_iter().flatten().filter_map(move |number| {
+        Some((situation.name(number), situation.ports.get(number as usize)?))
+    })
 }
 
 /// An end with a PCIe link slower than its cable, which has another function that no flow uses: that one, and what is slow.
@@ -168,17 +167,17 @@ const LEAST_MARKS: u64 = 10;
 /// Where ECN's marks end without an effect.
 fn ignored_marks(evidence: &Evidence<'_>) -> Option<String> {
     ends(evidence).find_map(|(name, _)| {
-        let grown = |names| counted(evidence, name, names);
-        let (marked, sent) = (grown(MARKED).unwrap_or(0), grown(NOTIFIED));
-        if marked >= LEAST_MARKS && sent == Some(0) {
+        let [marks, sent, obeyed, ignored] =
+            [MARKED, NOTIFIED, OBEYED, IGNORED].map(|names| counted(evidence, name, names));
+        if let Some(count) = marks.filter(|count| *count >= LEAST_MARKS && sent == Some(0)) {
             return Some(format!(
-                "{name} gets packets with ECN's mark, {marked} of them, and sends no congestion notification: nothing slows the sender down."
+                "{name} gets packets with ECN's mark, {count} of them, and sends no congestion notification: nothing slows the sender down."
             ));
         }
-        let (obeyed, ignored) = (grown(OBEYED)?, grown(IGNORED)?);
-        (obeyed == 0 && ignored >= LEAST_MARKS).then(|| {
-            format!("{name} ignores congestion notifications, {ignored} of them: it sends as fast as before.")
-        })
+        let count = ignored.filter(|count| *count >= LEAST_MARKS && obeyed == Some(0))?;
+        Some(format!(
+            "{name} ignores congestion notifications, {count} of them: it sends as fast as before."
+        ))
     })
 }
 
@@ -208,10 +207,10 @@ fn far_worker<'a>(evidence: &Evidence<'a>) -> Option<(&'a str, &'a Port, u32)> {
 fn idle_exit<'a>(evidence: &Evidence<'a>) -> Option<(&'a str, u32)> {
     let may_sleep = evidence.case.poll != PollMode::Busy && metric(evidence.case) == Metric::P50Ns;
     let p50_us = evidence.p50_ns().filter(|_| may_sleep)? / 1e3;
-    let matters = |us: &u32| (0.2 * p50_us..=p50_us).contains(&f64::from(*us));
+    let matters = 0.2 * p50_us..=p50_us;
     ends(evidence).find_map(|(name, port)| {
         let exits = port.surroundings.idle_exits_us.iter().copied();
-        Some((name, exits.filter(matters).max()?))
+        Some((name, exits.filter(|us| matters.contains(&f64::from(*us))).max()?))
     })
 }
 
@@ -320,7 +319,7 @@ mod tests {
     fn marks_without_notifications_are_shown_where_they_do_harm() {
         let names = |marked, sent: &str, count| {
             let grown = [(marked, 5_000), (sent, count), ("out_of_sequence", 7)];
-            grown.map(|(name, count): (&str, u64)| (name.to_owned(), Some(count)))
+            grown.map(|(counter, growth): (&str, u64)| (counter.to_owned(), Some(growth)))
         };
         let paused = |count| PathEvent {
             node: "client".to_owned(),

@@ -218,14 +218,14 @@ fn losses(subject: &Subject<'_>, device: &DeviceEntry, port: &PortEntry) -> Find
 
 /// How to switch on what counts ECN's marks on the wire, where it is off. The command replaces the set of those that are on.
 fn to_count_marks((device, port): (&str, u8), status: &[(String, bool)]) -> Option<String> {
-    let is_of_marks = |name: &str| name.starts_with("cc_");
-    status.iter().find(|(name, is_on)| is_of_marks(name) && !is_on)?;
-    let wanted = status.iter().filter(|(name, is_on)| *is_on || is_of_marks(name));
-    let names: Vec<&str> = wanted.map(|(name, _)| name.as_str()).collect();
-    Some(format!(
-        "; to count ECN marks and CNPs run `sudo rdma statistic set link {device}/{port} optional-counters {}`",
-        names.join(",")
-    ))
+    let of_marks = status.iter().filter(|(name, _)| name.starts_with("cc_"));
+    let off: Vec<&str> =
+        of_marks.filter(|(_, is_on)| !is_on).map(|(name, _)| name.as_str()).collect();
+    let on = status.iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name.as_str());
+    let names = on.chain(off.iter().copied()).collect::<Vec<&str>>().join(",");
+    (!off.is_empty()).then(|| {
+        format!("; to count ECN marks and CNPs run `sudo rdma statistic set link {device}/{port} optional-counters {names}`")
+    })
 }
 
 /// `sequence gap: out_of_sequence 5, …`.
@@ -352,7 +352,7 @@ mod tests {
             let status: Vec<_> = names.map(str::to_owned).into_iter().zip(are_on).collect();
             to_count_marks(("mlx5_0", 1), &status)
         };
-        let command = "rdma statistic set link mlx5_0/1 optional-counters cc_rx_ce_pkts,cc_tx_cnp_pkts,rdma_tx_bytes`";
+        let command = "rdma statistic set link mlx5_0/1 optional-counters cc_rx_ce_pkts,rdma_tx_bytes,cc_tx_cnp_pkts`";
         has(advice([true, false, true, false]).unwrap(), [command]);
         assert_eq!(advice([true, true, false, false]), None);
     }

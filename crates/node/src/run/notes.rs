@@ -190,7 +190,7 @@ struct PortReader {
     context: Arc<Context>,
     number: u8,
     driver: Option<String>,
-    /// Those that are on.
+    /// What counts besides, as root has switched it on.
     optional: Option<Arc<OptionalCounters>>,
 }
 
