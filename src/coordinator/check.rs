@@ -1,9 +1,9 @@
 //! `mesh --check`: the rounds in which each rail meets each other one, and once more those in which a path is slow or unknown.
 
 use plan::check::{CheckRequest, over_rails};
-use plan::{NodeRails, Sweep};
+use plan::{Case, NodeRails, Sweep};
 use report::judge::check::Check;
-use results::text::printable;
+use results::{history::shorten, text::printable};
 
 use super::nodes::Node;
 use super::sweep::{MOST_CHARACTERS, check_sweep};
@@ -33,7 +33,7 @@ pub(crate) fn run_rounds(
     let further = rounds.cases.get(pairs.cases.len()..).unwrap_or_default();
     sweeper.observer.runs_added(further);
     for (index, case) in (first..).zip(&rounds.cases) {
-        sweeper.run(index, case, 1, 1)?;
+        run(sweeper, (index, case), 1)?;
     }
     let doubtful = Check::of_file(&sweeper.outcome.result)
         .map_or_else(Vec::new, |check| check.doubtful_cases());
@@ -41,7 +41,26 @@ pub(crate) fn run_rounds(
         (first..).zip(&rounds.cases).filter(|(_, case)| doubtful.contains(&case.id)).collect();
     for (index, case) in again {
         sweeper.observer.runs_added(std::slice::from_ref(case));
-        sweeper.run(index, case, 2, 2)?;
+        run(sweeper, (index, case), 2)?;
+    }
+    Ok(())
+}
+
+/// Does a run of a round, and keeps of it what tells whether paths work: there may be a hundred thousand.
+fn run(
+    sweeper: &mut Sweeper<'_>,
+    (index, case): (usize, &Case),
+    number: u32,
+) -> Result<(), StopReason> {
+    sweeper.run(index, case, number, number)?;
+    let entry = sweeper.outcome.result.cases.get_mut(index);
+    if let Some(kept) = entry.and_then(|entry| entry.runs.last_mut()) {
+        shorten(kept);
+        kept.nodes.iter_mut().for_each(|node| node.workers.clear());
+        for flow in &mut kept.flows {
+            (flow.bandwidth_gbit_per_s, flow.limits) = (None, None);
+            flow.window.doubts.clear();
+        }
     }
     Ok(())
 }

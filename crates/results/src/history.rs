@@ -9,7 +9,7 @@ use flate2::{Compression, write::GzEncoder};
 use rustix::io::Errno;
 use time::{OffsetDateTime, UtcOffset, format_description::well_known::Rfc3339};
 
-use crate::model::ResultFile;
+use crate::model::{ResultFile, Run};
 use crate::whole_file::{Directory, WriteError, prepare_directory};
 
 /// Compressed results up to this size are kept whole, so that a month of them has 30 MiB.
@@ -110,24 +110,27 @@ fn compressed(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// Without what single runs alone are looked at by.
 pub fn lean(result: &ResultFile) -> ResultFile {
     let mut lean = result.clone();
-    for run in lean.cases.iter_mut().flat_map(|case| &mut case.runs) {
-        for node in &mut run.nodes {
-            (node.counters, node.state) = (None, None);
+    lean.cases.iter_mut().flat_map(|case| &mut case.runs).for_each(shorten);
+    lean
+}
+
+/// Leaves out of a run what it alone is looked at by.
+pub fn shorten(run: &mut Run) {
+    for node in &mut run.nodes {
+        (node.counters, node.state) = (None, None);
+    }
+    for flow in &mut run.flows {
+        flow.qps.clear();
+        (flow.timeline, flow.qp_timeline) = (None, None);
+        let times = [&mut flow.latency_ns, &mut flow.service_ns];
+        let others = [&mut flow.lateness_ns, &mut flow.notice_ns];
+        for latency in times.into_iter().chain(others).flatten() {
+            latency.histogram = None;
         }
-        for flow in &mut run.flows {
-            flow.qps.clear();
-            (flow.timeline, flow.qp_timeline) = (None, None);
-            let times = [&mut flow.latency_ns, &mut flow.service_ns];
-            let others = [&mut flow.lateness_ns, &mut flow.notice_ns];
-            for latency in times.into_iter().chain(others).flatten() {
-                latency.histogram = None;
-            }
-            if let Some(bandwidth) = &mut flow.bandwidth_gbit_per_s {
-                bandwidth.histogram_kbit_per_s = None;
-            }
+        if let Some(bandwidth) = &mut flow.bandwidth_gbit_per_s {
+            bandwidth.histogram_kbit_per_s = None;
         }
     }
-    lean
 }
 
 #[cfg(test)]
