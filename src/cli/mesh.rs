@@ -198,6 +198,7 @@ fn followed(
         whose: String::new(),
         once: false,
         allow_perftest: false,
+        shows_results: false,
         files: None,
         examiner: None,
     };

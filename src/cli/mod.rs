@@ -65,7 +65,7 @@ pub fn main() -> Result<(), Failure> {
                 let options = typed.left_out.join(", ");
                 say(&format!("rocebench: note: ignored here, the client chooses: {options}"));
             }
-            serve::run(args)
+            serve::run(args, typed.form)
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
         Some(args::Command::Soak(args)) => soak::run(*args, &matches),
@@ -87,8 +87,12 @@ pub fn main() -> Result<(), Failure> {
             if let Some(host) = &cli.run.host {
                 check_host(host)?;
             }
-            let plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
+            let mut plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
+            plan.output.perftest = typed.form;
             start_logging(plan.verbose, plan.quiet);
+            for text in typed.without_effect.iter().filter(|_| plan.verbose > 0) {
+                say(&format!("rocebench: note: without effect here: {text}"));
+            }
             execute(plan)
         }
     }

@@ -11,7 +11,8 @@ use std::path::Path;
 use clap::{Arg, Command};
 
 use crate::cli::terminal::{Failure, say};
-use perftest::{Here, PerftestOption, Program};
+use perftest::{Here, PerftestOption, Printed, Program, RateLimit};
+use report::show::perftest::{Figure, Form, JSON_FILE};
 
 /// Options that ask for words and not for a run.
 const ASK: [&str; 4] = ["-h", "--help", "-V", "--version"];
@@ -47,15 +48,27 @@ fn named(words: &[OsString]) -> Option<(Program, &[OsString])> {
     Some((program, &words[2..]))
 }
 
+/// Messages of each QP by default, and as many of `ib_write_bw`.
+const ITERATIONS: [u32; 2] = [1_000, 5_000];
+
+/// The warm-up of perftest's programs: they have none, and those who start them wait little longer than they measure.
+const WARM_UP: &str = "--warmup=auto:1s";
+
 /// A client where a host is named, else a server for one client.
 fn program_in_own_words(
     program: Program,
     rest: &[OsString],
     command: &Command,
 ) -> Result<OwnWords, Failure> {
-    let mut own = translated(&["rocebench"], rest, command)?;
+    let mut own = translated(&["rocebench"], rest, command, Form::default())?;
+    if let Some(figure) = own.form.as_ref().and_then(|form| form.only)
+        && (figure == Figure::Latency) != program.is_latency()
+    {
+        return Err(refusal("--output", FIGURES));
+    }
     if own.plain == 0 && !asks(&own, &ASK) {
-        return translated(&["rocebench", "serve", "--once"], rest, command);
+        let form = Form { is_server: true, ..Form::default() };
+        return translated(&["rocebench", "serve", "--once"], rest, command, form);
     }
     let mut first = Vec::new();
     if !asks(&own, &["--op"]) {
@@ -67,13 +80,26 @@ fn program_in_own_words(
             first.push(format!("--size={LATENCY_SIZE}"));
         }
     }
+    if !asks(&own, &["-n", "--iters", "-D", "--duration"]) {
+        let iterations = ITERATIONS[usize::from(program == Program::IbWriteBw)];
+        first.push(format!("--iters={iterations}"));
+    }
+    if !asks(&own, &["--warmup"]) {
+        first.push(WARM_UP.to_owned());
+    }
     own.words.splice(1..1, first.into_iter().map(OsString::from));
     Ok(own)
 }
 
-fn translated(first: &[&str], rest: &[OsString], command: &Command) -> Result<OwnWords, Failure> {
+/// In the words of one command, with the output of the program.
+fn translated(
+    first: &[&str],
+    rest: &[OsString],
+    command: &Command,
+    form: Form,
+) -> Result<OwnWords, Failure> {
     let words = first.iter().map(OsString::from).chain(rest.iter().cloned());
-    translate_options(words, command)
+    translate_words(words, command, OwnWords { form: Some(form), ..OwnWords::default() })
 }
 
 /// Whether one of these options is given.
@@ -89,6 +115,10 @@ fn asks(own: &OwnWords, flags: &[&str]) -> bool {
     })
 }
 
+/// The values of `--output`.
+const FIGURES: &str =
+    "give bandwidth or message_rate to a program of bandwidth, and latency to one of latency";
+
 /// The command that takes perftest's options of a server.
 const SERVER: &str = "serve";
 
@@ -101,6 +131,10 @@ pub(super) struct OwnWords {
     pub(super) left_out: Vec<String>,
     /// Words that are neither options nor their values.
     pub(super) plain: usize,
+    /// perftest's options that change nothing here, with the reason.
+    pub(super) without_effect: Vec<String>,
+    /// The output of the program of perftest that is named.
+    pub(super) form: Option<Form>,
 }
 
 /// Translates perftest's options of a sweep, and of `rocebench serve`; other commands have none.
@@ -108,8 +142,16 @@ pub(super) fn translate_options(
     words: impl IntoIterator<Item = OsString>,
     command: &Command,
 ) -> Result<OwnWords, Failure> {
+    translate_words(words, command, OwnWords::default())
+}
+
+fn translate_words(
+    words: impl IntoIterator<Item = OsString>,
+    command: &Command,
+    own: OwnWords,
+) -> Result<OwnWords, Failure> {
     let mut translation =
-        Translation { given: words.into_iter(), command, own: OwnWords::default() };
+        Translation { given: words.into_iter(), command, own, rate: AskedRate::default() };
     // The program's name.
     translation.keep_next();
     while let Some(word) = translation.given.next() {
@@ -130,6 +172,13 @@ pub(super) fn translate_options(
             }
         }
     }
+    let end = translation.own.words.len();
+    for (flag, text) in translation.rate.words()? {
+        translation.flag("--rate_limit", flag, Some(text.as_ref()));
+    }
+    // Before the word that ends the options, if there is one.
+    let rate_words = translation.own.words.split_off(end);
+    translation.own.words.splice(1..1, rate_words);
     translation.own.words.extend(translation.given);
     Ok(translation.own)
 }
@@ -139,6 +188,38 @@ struct Translation<'c, W> {
     /// Whose options they are: those of a sweep, or of the server.
     command: &'c Command,
     own: OwnWords,
+    rate: AskedRate,
+}
+
+/// perftest's limit of the rate, as its options are given.
+#[derive(Debug, Default)]
+struct AskedRate {
+    limit: Option<f64>,
+    units: Option<OsString>,
+    kind: Option<OsString>,
+}
+
+impl AskedRate {
+    /// The load in rocebench's words; none without a limit.
+    fn words(&self) -> Result<Vec<(&'static str, String)>, Failure> {
+        let Some(limit) = self.limit else {
+            return Ok(Vec::new());
+        };
+        let units = self.units.as_ref().map_or("g".into(), |it| it.to_string_lossy());
+        let rate = match &*units {
+            "g" => format!("{:.0}b", limit * 1e9),
+            "M" => format!("{:.0}b", limit * f64::from(1 << 20) * 8.0),
+            "p" => format!("{limit:.0}"),
+            other => return Err(refusal(&format!("--rate_units {other}"), "give g, M or p")),
+        };
+        let kind = self.kind.as_ref().map_or("SW".into(), |it| it.to_string_lossy());
+        let keeper = match &*kind {
+            "HW" => ("pace", "device".to_owned()),
+            "SW" => ("arrivals", "fixed".to_owned()),
+            other => return Err(refusal(&format!("--rate_limit_type {other}"), "give HW or SW")),
+        };
+        Ok(vec![("rate", rate), keeper])
+    }
 }
 
 impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
@@ -181,7 +262,7 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
             (Some(_), Some(value)) => Some(value.into()),
             (Some(_), None) => self.given.next(),
         };
-        self.option(option, dashed, value)
+        self.option(option.here, dashed, value)
     }
 
     /// The letters of a word that begins with one dash; from the first that takes a value on they are the value.
@@ -205,9 +286,9 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
                         // As clap reads `-q=4`.
                         _ => Some(rest.strip_prefix('=').unwrap_or(rest).into()),
                     };
-                    return self.option(option, &dashed, value);
+                    return self.option(option.here, &dashed, value);
                 }
-                (None, Some(option)) => self.option(option, &dashed, None)?,
+                (None, Some(option)) => self.option(option.here, &dashed, None)?,
                 (None, None) => {
                     self.keep(dashed + rest);
                     return Ok(());
@@ -218,13 +299,28 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
     }
 
     /// An option of perftest that is none of the command's own, typed as `dashed`.
-    fn option(
-        &mut self,
-        option: &PerftestOption,
-        dashed: &str,
-        value: Option<OsString>,
-    ) -> Result<(), Failure> {
-        match option.here {
+    fn option(&mut self, here: Here, dashed: &str, value: Option<OsString>) -> Result<(), Failure> {
+        match here {
+            Here::Printed(printed, otherwise) => {
+                let Some(form) = &mut self.own.form else {
+                    return self.option(*otherwise, dashed, value);
+                };
+                let typed = value.clone().unwrap_or_default();
+                match printed {
+                    Printed::Gbits => form.in_gbits = true,
+                    Printed::WithoutPeak => form.without_peak = true,
+                    Printed::Cpu => form.with_cpu = true,
+                    Printed::Json => {
+                        form.json.get_or_insert_with(|| JSON_FILE.into());
+                    }
+                    Printed::JsonFile => form.json = Some(typed.into()),
+                    Printed::Only => form.only = Some(figure(dashed, &typed)?),
+                    Printed::LeastBandwidth => form.least_bandwidth = Some(number(dashed, &typed)?),
+                    Printed::LeastMessageRate => {
+                        form.least_mmsg_per_s = Some(number(dashed, &typed)?);
+                    }
+                }
+            }
             Here::Unchanged => self.keep(dashed),
             Here::Flag(flag) => self.flag(dashed, flag, value.as_deref()),
             Here::Setting(flag, text) => self.flag(dashed, flag, Some(text.as_ref())),
@@ -244,7 +340,15 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
                     self.flag(dashed, flag, Some(text.as_ref()));
                 }
             }
-            Here::Already(_) => {}
+            Here::Rate(part) => {
+                let typed = value.unwrap_or_default();
+                match part {
+                    RateLimit::Value => self.rate.limit = Some(number(dashed, &typed)?),
+                    RateLimit::Units => self.rate.units = Some(typed),
+                    RateLimit::Kind => self.rate.kind = Some(typed),
+                }
+            }
+            Here::Already(why) => self.own.without_effect.push(format!("{dashed}: {why}")),
             Here::Not(sentence) => return Err(refusal(dashed, sentence)),
         }
         Ok(())
@@ -269,6 +373,24 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
 /// Whether the value of an option of clap's is the next word, if none is attached.
 fn needs_value(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
+}
+
+fn number(dashed: &str, typed: &OsStr) -> Result<f64, Failure> {
+    let text = typed.to_string_lossy();
+    let value: Option<f64> = text.parse().ok().filter(|it| (0.0..1e15).contains(it));
+    value.ok_or_else(|| refusal(format!("{dashed} {text}").trim_end(), "give a number"))
+}
+
+fn figure(dashed: &str, typed: &OsStr) -> Result<Figure, Failure> {
+    match typed.to_str() {
+        Some("bandwidth") => Ok(Figure::Bandwidth),
+        Some("message_rate") => Ok(Figure::MessageRate),
+        Some("latency") => Ok(Figure::Latency),
+        _ => {
+            let text = format!("{dashed} {}", typed.to_string_lossy());
+            Err(refusal(text.trim_end(), FIGURES))
+        }
+    }
 }
 
 fn refusal(typed: &str, sentence: &str) -> Failure {

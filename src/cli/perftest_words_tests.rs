@@ -45,7 +45,18 @@ fn letters_and_names_in_every_way_of_writing() {
             "r --size=2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M",
         ),
         // What clap is to refuse, in the words that were typed.
-        ("r -Fz9", ""),
+        ("r -FX9", ""),
+        ("r -z --wait_destroy 9 --ipv6", "r"),
+        ("r --rate_limit 2.5 -q 4", "r --rate=2500000000b --arrivals=fixed -q 4"),
+        (
+            "r --rate_limit=8 --rate_units M --rate_limit_type=HW",
+            "r --rate=67108864b --pace=device",
+        ),
+        ("r --rate_units p --rate_limit 900 -- h", "r --rate=900 --arrivals=fixed -- h"),
+        ("r --rate_units p h", "r h"),
+        ("r --rate_limit x", ""),
+        ("r --rate_limit 1 --rate_limit_type PP", ""),
+        ("r --rate_limit 1 --rate_units k", ""),
         ("r -Fö9", "r -ö9"),
         ("r --no-such=1 -9", "r --no-such=1 -9"),
         ("r -u", "r --timeout"),
@@ -109,7 +120,7 @@ fn a_server_leaves_to_its_client_what_the_client_decides() {
 #[test]
 fn a_refusal_says_what_to_do() {
     for option in OPTIONS {
-        let Here::Not(sentence) = option.here else {
+        let (Here::Not(sentence) | Here::Printed(_, &Here::Not(sentence))) = option.here else {
             continue;
         };
         let value = option.value.map_or("", |_| " 1");
@@ -162,8 +173,10 @@ fn flags_that_the_table_names_exist() {
                 }
                 sentence
             }
-            Here::Already(sentence) | Here::Not(sentence) => sentence,
-            Here::Unchanged => continue,
+            Here::Already(sentence)
+            | Here::Not(sentence)
+            | Here::Printed(_, &(Here::Already(sentence) | Here::Not(sentence))) => sentence,
+            Here::Unchanged | Here::Rate(_) | Here::Printed(..) => continue,
         };
         for flag in sentence.split([' ', '`', '=']).filter_map(|word| word.strip_prefix("--")) {
             assert!(sweep.contains(&flag) || of_commands.contains(&flag), "{sentence}");
@@ -264,7 +277,10 @@ fn some_options(
 ) -> impl Strategy<Value = Vec<(&'static PerftestOption, Style)>> {
     let accepted: Vec<_> = OPTIONS
         .iter()
-        .filter(|it| !matches!(it.here, Here::Unchanged | Here::Not(_) | Here::Setting("op", _)))
+        .filter(|it| {
+            use Here::{Not, Printed, Rate, Setting, Unchanged};
+            !matches!(it.here, Unchanged | Not(_) | Printed(..) | Rate(_) | Setting("op", _))
+        })
         .filter(|it| !matches!(it.here, Here::OneOf(..)) || it.letter == Some('c'))
         .filter(|it| it.letter != Some('T'))
         .filter(|it| it.letter != Some('a') && is_meant(it))
@@ -338,31 +354,80 @@ proptest! {
     }
 }
 
+fn named_in_own_words(line: &str) -> Result<OwnWords, Failure> {
+    let words = words(line);
+    let (program, rest) = named(&words).unwrap();
+    program_in_own_words(program, rest, &args::command())
+}
+
 #[test]
 fn perftests_command_lines_are_rocebenchs() {
     for (typed, own) in [
         (
             "rocebench ib_send_bw -d mlx5_0 -q 16 -F host",
-            "rocebench --op=send -d mlx5_0 -q 16 host",
+            "rocebench --op=send --iters=1000 --warmup=auto:1s -d mlx5_0 -q 16 host",
         ),
-        ("/usr/bin/ib_write_lat host -D 5 -s8", "rocebench --op=write --ping-pong host -D 5 -s8"),
-        ("ib_read_lat -a host", "rocebench --op=read --ping-pong host"),
-        ("ib_send_lat host", "rocebench --op=send --ping-pong --size=2 host"),
-        ("ib_atomic_bw -A CMP_AND_SWAP host", "rocebench --op=compare-swap host"),
-        ("ib_atomic_bw host", "rocebench --op=fetch-add host"),
-        ("ib_write_bw --write_with_imm host", "rocebench --op=write-imm host"),
+        (
+            "/usr/bin/ib_write_lat host -D 5 -s8",
+            "rocebench --op=write --ping-pong --warmup=auto:1s host -D 5 -s8",
+        ),
+        (
+            "ib_read_lat -a host",
+            "rocebench --op=read --ping-pong --iters=1000 --warmup=auto:1s host",
+        ),
+        (
+            "ib_send_lat -n 9 host",
+            "rocebench --op=send --ping-pong --size=2 --warmup=auto:1s -n 9 host",
+        ),
+        (
+            "ib_atomic_bw -A CMP_AND_SWAP -D1 --warmup=0 host",
+            "rocebench --op=compare-swap -D1 --warmup=0 host",
+        ),
+        ("ib_atomic_bw -D1 host", "rocebench --op=fetch-add --warmup=auto:1s -D1 host"),
+        (
+            "ib_write_bw --write_with_imm host",
+            "rocebench --iters=5000 --warmup=auto:1s --op=write-imm host",
+        ),
         ("rocebench ib_send_bw -d mlx5_0 -q 4", "rocebench serve --once -d mlx5_0"),
-        ("ib_send_bw --help", "rocebench --op=send --help"),
+        ("ib_send_bw --rate_limit 5", "rocebench serve --once"),
+        ("ib_send_bw --help", "rocebench --op=send --iters=1000 --warmup=auto:1s --help"),
     ] {
-        let words: Vec<OsString> = typed.split(' ').map(OsString::from).collect();
-        let (program, rest) = named(&words).unwrap();
-        let mut translated = program_in_own_words(program, rest, &args::command()).unwrap().words;
+        let mut translated = named_in_own_words(typed).unwrap().words;
         // `-a` is a long list.
         translated.retain(|word| !word.to_str().unwrap().starts_with("--size=2,"));
         assert_eq!(translated.join(OsStr::new(" ")), own);
     }
     for other in ["rocebench --op send ib_send_bw", "rocebench ib_send_xx"] {
-        let words: Vec<OsString> = other.split(' ').map(OsString::from).collect();
+        let words = words(other);
         assert!(named(&words).is_none(), "{other}");
     }
+}
+
+#[test]
+fn what_a_program_prints_is_as_its_options_say() {
+    let form = |line: &str| named_in_own_words(line).map(|own| own.form.unwrap());
+    assert_eq!(form("ib_send_bw h").unwrap(), Form::default());
+    let server = Form { is_server: true, json: Some(JSON_FILE.into()), ..Form::default() };
+    assert_eq!(form("ib_send_bw --out_json").unwrap(), server);
+    let rich = Form {
+        in_gbits: true,
+        without_peak: true,
+        with_cpu: true,
+        only: Some(Figure::MessageRate),
+        json: Some("f".into()),
+        least_bandwidth: Some(90.5),
+        least_mmsg_per_s: Some(2.0),
+        ..Form::default()
+    };
+    let line = "ib_read_bw -N --report_gbits --cpu_util --output=message_rate --out_json_file=f --out_json -w90.5 -y 2 h";
+    assert_eq!(form(line).unwrap(), rich);
+    for wrong in
+        ["ib_send_bw --output latency h", "ib_send_lat --output=bandwidth h", "ib_send_bw -w x h"]
+    {
+        assert!(form(wrong).is_err(), "{wrong}");
+    }
+    let without_effect =
+        named_in_own_words("ib_send_bw -z --recv_post_list=4 h").unwrap().without_effect;
+    assert_eq!(without_effect.len(), 2);
+    assert_eq!(translate_options(words("r -N h"), &args::command()).unwrap().form, None);
 }

@@ -1,9 +1,10 @@
 //! `rocebench serve`: a server for sweeps, lessons and files, and a line for each session, run and refusal.
 
 use std::{
+    io,
     net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener},
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use crate::{
@@ -22,12 +23,13 @@ use node::{
     server::{FileService, Server, ServerEvent, ServerLog, ServerOptions},
 };
 use plan::FlowDevice;
+use report::show::perftest::{Form, PerftestTable};
 
 /// Serves sweeps.
 ///
 /// # Errors
 /// What stopped it.
-pub fn run(args: ServeArgs) -> Result<(), Failure> {
+pub fn run(args: ServeArgs, form: Option<Form>) -> Result<(), Failure> {
     start_logging(args.speech.verbose, args.speech.quiet);
     let stop = stop_flag().map_err(Failure::failed)?;
     let resources =
@@ -48,12 +50,16 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
         host: facts,
         once: args.once,
         allow_perftest: args.allow_perftest,
+        shows_results: form.is_some(),
         files: receiver(args.receive.as_deref(), args.keep_existing)?,
         examiner: Some(Arc::new(move |options, client, device| {
             examine_node(&Machine::this(), options, client, device, address.port())
         })),
     };
-    let log = server_log(args.speech.quiet);
+    let mut perftest = form.map(|form| PerftestTable::new(io::stdout(), form));
+    perftest.as_mut().map_or(Ok(()), PerftestTable::waits).map_err(Failure::failed)?;
+    let table = Arc::new(Mutex::new(perftest));
+    let log = server_log(args.speech.quiet, Arc::clone(&table));
     if !args.speech.quiet {
         let port = opened.port();
         let with = match (port.gid, &port.embedded) {
@@ -84,8 +90,12 @@ pub fn run(args: ServeArgs) -> Result<(), Failure> {
     let broken = server
         .run(&stop)
         .map_err(|error| Failure::failed(format!("accepting connections on {address}: {error}")))?;
+    let shown = table.lock().unwrap_or_else(PoisonError::into_inner);
     match broken {
-        None => Ok(()),
+        None => match shown.as_ref().and_then(PerftestTable::missed) {
+            Some(text) => Err(Failure::failed(text)),
+            None => Ok(()),
+        },
         // Its reason and what to try were said when it happened.
         Some(_) => Err(Failure::failed("the session of --once ended early, see above")),
     }
@@ -127,12 +137,33 @@ fn listen(bind: Option<IpAddr>, port: u16) -> Result<TcpListener, Failure> {
 }
 
 /// A log for a person; `quiet` keeps only what went wrong.
-fn server_log(quiet: bool) -> ServerLog {
+fn server_log(quiet: bool, table: Arc<Mutex<Option<PerftestTable<io::Stdout>>>>) -> ServerLog {
     Arc::new(move |event| {
+        if let Some(table) = table.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
+            && let Err(error) = show(table, &event)
+        {
+            say(&format!("rocebench: warning: {error}"));
+        }
         if let Some(line) = line(&event, quiet) {
             say(&line);
         }
     })
+}
+
+/// What a server of perftest's prints.
+fn show(table: &mut PerftestTable<io::Stdout>, event: &ServerEvent<'_>) -> io::Result<()> {
+    match event {
+        ServerEvent::Result { result } => {
+            for case in &result.cases {
+                for run in &case.runs {
+                    table.run(&case.config, run, result)?;
+                }
+            }
+            Ok(())
+        }
+        ServerEvent::Finished { .. } | ServerEvent::Broken { .. } => table.end(),
+        _ => Ok(()),
+    }
 }
 
 fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
@@ -146,6 +177,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         }
         ServerEvent::Refused { error } => error.to_string(),
         _ if quiet => return None,
+        ServerEvent::Result { .. } => return None,
         ServerEvent::Accepted { client } => format!("{client}: session begins"),
         ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
         ServerEvent::Note { text } => format!("rocebench: note: {text}"),

@@ -172,6 +172,7 @@ impl LocalServer {
             whose,
             once: false,
             allow_perftest: true,
+            shows_results: false,
             files: None,
             examiner: None,
         };

@@ -8,6 +8,7 @@ use node::threads::sharing_warning;
 use plan::{Case, Flow, Sweep};
 use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
+use protocol::message::RunMessage;
 use report::observe::standing::{self, Standing};
 use results::model::{CaseComparison, CaseResult, NodeResult, ResultFile, Run};
 use serde_json::Value;
@@ -140,6 +141,11 @@ impl Sweeper<'_> {
         let goes_on = done.goes_on;
         let path = done.paths.first().copied().flatten();
         record(&mut self.outcome, &nodes, (index, case), done, self.observer);
+        for node in nodes.iter().filter(|node| goes_on && node.facts.shows_results) {
+            // A lost link is found by the next run.
+            let _ =
+                node.link.send(RunMessage::Show(Box::new(last_run(&self.outcome.result, index))));
+        }
         self.nodes = Some(nodes).filter(|_| goes_on);
         Ok(path)
     }
@@ -202,6 +208,31 @@ impl Sweeper<'_> {
             }
         }
     }
+}
+
+/// The last run of a case alone, for a node that shows it.
+fn last_run(result: &ResultFile, index: usize) -> ResultFile {
+    let case = result.cases.get(index).map(|case| CaseResult {
+        id: case.id.clone(),
+        config: case.config.clone(),
+        runs: case.runs.last().map(without_parts).into_iter().collect(),
+        ..CaseResult::default()
+    });
+    result.with_cases(case.into_iter().collect())
+}
+
+/// The figures of flows and machines, without those of QPs and workers and without courses over time.
+fn without_parts(run: &Run) -> Run {
+    let mut whole = run.clone();
+    for flow in &mut whole.flows {
+        (flow.timeline, flow.qp_timeline) = (None, None);
+        flow.qps.clear();
+    }
+    for node in &mut whole.nodes {
+        (node.counters, node.state) = (None, None);
+        node.workers.clear();
+    }
+    whole
 }
 
 /// Adds a run of a case, which may have runs before those of others, to the result and shows it.

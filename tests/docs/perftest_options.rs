@@ -34,7 +34,7 @@ fn own_spelling(flag: &str) -> String {
     }
 }
 
-fn here(option: &PerftestOption) -> String {
+fn answer(option: &PerftestOption) -> String {
     match option.here {
         Here::Unchanged => "the same".to_owned(),
         Here::Flag(flag) => own_spelling(flag),
@@ -54,6 +54,10 @@ fn here(option: &PerftestOption) -> String {
                 .join("; ");
             format!("{meanings}; else refused: {otherwise}")
         }
+        Here::Printed(..) => "the same, after a program's name".to_owned(),
+        Here::Rate(_) => {
+            "`--rate`, with `--pace device` for `HW` and `--arrivals fixed` for `SW`".to_owned()
+        }
         Here::Already(why) => format!("nothing to do: {why}"),
         Here::Not(instead) => format!("refused: {instead}"),
     }
@@ -63,9 +67,11 @@ fn here(option: &PerftestOption) -> String {
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
     for option in OPTIONS {
-        let (spelling, here) = (spelling(option), here(option));
+        let (spelling, here) = (spelling(option), answer(option));
         match rows.iter_mut().find(|(_, other)| *other == here) {
-            Some((spellings, _)) if matches!(option.here, Here::Not(_)) => {
+            Some((spellings, _))
+                if matches!(option.here, Here::Not(_) | Here::Printed(..) | Here::Rate(_)) =>
+            {
                 *spellings += &format!(", {spelling}");
             }
             _ => rows.push((spelling, here)),

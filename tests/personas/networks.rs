@@ -81,6 +81,7 @@ impl Serving {
             whose: "at the server: ".to_owned(),
             once: false,
             allow_perftest: false,
+            shows_results: false,
             files: None,
             examiner: None,
         };

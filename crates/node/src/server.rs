@@ -28,6 +28,7 @@ use protocol::{
     node_report::NodeExamination,
     token::Token,
 };
+use results::model::ResultFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 
@@ -183,6 +184,8 @@ pub struct ServerOptions {
     pub once: bool,
     /// Start perftest's programs for coordinators.
     pub allow_perftest: bool,
+    /// Coordinators send it what came of each run.
+    pub shows_results: bool,
     /// What receives files, where some may come.
     pub files: Option<Arc<dyn FileService>>,
     /// What examines this machine; `None` at a node that none asks for it.
@@ -227,6 +230,10 @@ pub enum ServerEvent<'a> {
     /// Something that a person should know of the last run.
     Note {
         text: &'a str,
+    },
+    /// What came of the last run.
+    Result {
+        result: &'a ResultFile,
     },
     Lesson {
         lesson: &'a Lesson,

@@ -87,6 +87,9 @@ fn serve_session(
                 Run::prepare(link, stop, &resources, log, (&case, &flows), (run, node))?.serve()?;
                 *runs += 1;
             }
+            Message::Run(RunMessage::Show(result)) => {
+                log(ServerEvent::Result { result: &result });
+            }
             Message::Examination(ExaminationMessage::AskLimits {
                 devices,
                 network,
@@ -96,7 +99,10 @@ fn serve_session(
                 let port = resources.port();
                 let wanted = network.or_else(|| port.toward(toward?));
                 resources = suited(resources, link, options, log, (wanted, rails))?;
-                let facts = facts(&resources, &devices)?;
+                let facts = NodeFacts {
+                    shows_results: options.shows_results,
+                    ..facts(&resources, &devices)?
+                };
                 link.send(ExaminationMessage::Limits(Box::new(facts)))?;
             }
             Message::Perftest(PerftestMessage::Check { needed }) => {
@@ -275,6 +281,7 @@ pub(super) fn facts(
         rails: resources.rails(),
         left_out: resources.left_out().to_vec(),
         remark: resources.remark(),
+        shows_results: false,
     })
 }
 

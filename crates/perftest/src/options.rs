@@ -3,7 +3,7 @@
 //! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that only
 //! 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
 
-use Here::{Already, Flag, Not, OneOf, Prefixed, Setting, Unchanged};
+use Here::{Already, Flag, Not, OneOf, Prefixed, Rate, Setting, Unchanged};
 
 #[derive(Clone, Copy, Debug)]
 pub struct PerftestOption {
@@ -30,10 +30,41 @@ pub enum Here {
     Prefixed(&'static str, &'static str),
     /// By its value; another value is refused, with this sentence.
     OneOf(&'static [(&'static str, Meaning)], &'static str),
+    /// A form of perftest's output, where one of its programs is named; otherwise the other.
+    Printed(Printed, &'static Here),
+    /// With the others an offered load.
+    Rate(RateLimit),
     /// Nothing: what it asks for is so in any case. The sentence says how.
     Already(&'static str),
     /// Refused: the sentence says what to do instead, or that there is nothing.
     Not(&'static str),
+}
+
+/// What an option says of the output of a program of perftest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Printed {
+    /// Bandwidth in 10^9 bits a second.
+    Gbits,
+    /// No peak.
+    WithoutPeak,
+    /// A column of CPU time.
+    Cpu,
+    /// JSON, in the file that has its name by default, or in another.
+    Json,
+    JsonFile,
+    /// One figure alone.
+    Only,
+    /// Bandwidth, and message rate, that the last line has to reach.
+    LeastBandwidth,
+    LeastMessageRate,
+}
+
+/// A part of perftest's limit of the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateLimit {
+    Value,
+    Units,
+    Kind,
 }
 
 /// What one value of an option means: a flag and its value, or `None` for what is so in any case.
@@ -77,9 +108,8 @@ const SERVICES: &str = "give RC, UC or UD; rocebench has no XRC, DC or SRD QPs";
 const NO_DC: &str = "rocebench has no DC QPs";
 const ATOMICS: &str = "give FETCH_AND_ADD or CMP_AND_SWAP";
 const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
-const JSON: &str = "`--json FILE` writes the result in rocebench's own form";
-const RATE: &str = "`--rate 10Gb --arrivals fixed` plans messages in time, at that load, and `--rate 10Gb --pace device` has the device \
-     limit its QPs";
+const JSON: &Here = &Not("`--json FILE` writes the result in rocebench's own form");
+const BURSTS: &str = "the device's driver spreads messages within the limit";
 const PORTS: &str = "a file with a `[[flow]]` for each port has figures of each; `from-device` and `from-ib-port` name it";
 const NUMA: &str =
     "`--cores LIST` names the cores; without it they are those of the device's NUMA node";
@@ -89,7 +119,8 @@ const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used
 const PATH: &str = "paths come from the ports and the other end";
 const DRIVER: &str = "the driver's default is used";
 
-/// All of them: first those with a letter or a flag here, then what is so in any case, then what is refused.
+/// All of them: first those with a letter or a flag here, then what is so in any case, then perftest's output, then what
+/// is refused.
 pub const OPTIONS: &[PerftestOption] = &[
     both('a', "all", Setting("size", ALL_SIZES)),
     both('A', "atomic_type", OneOf(ATOMIC_TYPES, ATOMICS)).with("TYPE"),
@@ -134,22 +165,69 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("use_rocm_dmabuf", Setting("register", "dmabuf")),
     long("use-srq", Setting("recv-queue", "shared")),
     long("write_with_imm", Setting("op", "write-imm")),
+    long("rate_limit", Rate(RateLimit::Value)).with("RATE"),
+    long("rate_limit_type", Rate(RateLimit::Kind)).with("TYPE"),
+    long("rate_units", Rate(RateLimit::Units)).with("UNITS"),
     both(
         'F',
         "CPU-freq",
         Already("rocebench runs at any CPU frequency; `rocebench doctor` warns about it"),
     ),
-    both('N', "noPeak", Already("rocebench computes no peak")),
     both('W', "report-counters", Already("the JSON result has the used ports' counters"))
         .with("LIST"),
-    long("cpu_util", Already("the result has the CPU time of the workers and of the machine")),
     long("data_validation_debug", Already("a mismatch names QP, message and byte")),
     long("disable_dynamic_polling", Already("each poll asks for the same number of completions")),
     long("ipv6-addr", Already("HOST may be an IPv6 address")),
     long("perform_warm_up", Already("each run warms up, as `--warmup` says")),
     long("report-both", Already("each direction of `-b` has its own figures")),
-    long("report_gbits", Already("bandwidth is in 10^9 bits a second")),
     long("use_old_post_send", Already("WRs are posted by `ibv_post_send`")),
+    both(
+        'z',
+        "comm_rdma_cm",
+        Already("the ends talk over TCP; `--connect cm` connects QPs by rdma_cm"),
+    )
+    .or("com_rdma_cm"),
+    long("ipv6", Already("HOST's family chooses the GID, and `--gid-index N` another")),
+    long("wait_destroy", Already("a run destroys its objects when it ends")).with("SECONDS"),
+    long("recv_post_list", Already("receives are posted as batches complete")).with("N"),
+    both(
+        'N',
+        "noPeak",
+        Here::Printed(Printed::WithoutPeak, &Already("rocebench computes no peak")),
+    ),
+    long(
+        "cpu_util",
+        Here::Printed(
+            Printed::Cpu,
+            &Already("the result has the CPU time of the workers and of the machine"),
+        ),
+    ),
+    long(
+        "report_gbits",
+        Here::Printed(Printed::Gbits, &Already("bandwidth is in 10^9 bits a second")),
+    ),
+    both(
+        'w',
+        "limit_bw",
+        Here::Printed(
+            Printed::LeastBandwidth,
+            &Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"),
+        ),
+    )
+    .with("VALUE"),
+    both(
+        'y',
+        "limit_msgrate",
+        Here::Printed(
+            Printed::LeastMessageRate,
+            &Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
+        ),
+    )
+    .with("VALUE"),
+    long("out_json", Here::Printed(Printed::Json, JSON)),
+    long("out_json_file", Here::Printed(Printed::JsonFile, JSON)).with("FILE"),
+    long("output", Here::Printed(Printed::Only, &Not("`--csv -` prints figures and nothing else")))
+        .with("UNITS"),
     both('C', "report-cycles", Not("latencies are in units of time")),
     both(
         'f',
@@ -164,22 +242,8 @@ pub const OPTIONS: &[PerftestOption] = &[
     both('U', "report-unsorted", Not(HISTOGRAMS)),
     both('O', "dualport", Not(PORTS)),
     long("report-per-port", Not(PORTS)),
-    both('w', "limit_bw", Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"))
-        .with("VALUE"),
-    both(
-        'y',
-        "limit_msgrate",
-        Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
-    )
-    .with("VALUE"),
     both('X', "vector", Not("with `--poll event` each worker has a completion vector, in turn"))
         .with("N"),
-    both(
-        'z',
-        "comm_rdma_cm",
-        Not("`--connect cm` connects QPs by rdma_cm; ends talk over TCP in any case"),
-    )
-    .or("com_rdma_cm"),
     long(
         "bind_source_ip",
         Not("`rocebench serve --bind ADDRESS` chooses the server's; the client has the route's"),
@@ -191,26 +255,14 @@ pub const OPTIONS: &[PerftestOption] = &[
         "dont_xchg_versions",
         Not("both ends check that they speak one protocol; `--mtu` chooses the MTU"),
     ),
-    long(
-        "ipv6",
-        Not(
-            "`--gid-index N` chooses the GID (`rocebench devices` lists them); without it HOST's family does",
-        ),
-    ),
     long("latency_gap", Not("`--rate 100K --arrivals fixed` plans a message each 10 us"))
         .with("TIME"),
-    long("out_json", Not(JSON)),
-    long("out_json_file", Not(JSON)).with("FILE"),
-    long("output", Not("`--csv -` prints figures and nothing else")).with("UNITS"),
     long("payload_file_path", Not("`--verify` fills payloads with a pattern of its own"))
         .with("FILE"),
     long("numa_node", Not(NUMA)).with("N"),
     long("disable_numa", Not(NUMA)),
-    long("rate_limit", Not(RATE)).with("RATE"),
-    long("rate_limit_type", Not(RATE)).with("TYPE"),
-    long("rate_units", Not(RATE)).with("UNITS"),
-    long("burst_size", Not(RATE)).with("N"),
-    long("typical_pkt_size", Not(RATE)).with("BYTES"),
+    long("burst_size", Not(BURSTS)).with("N"),
+    long("typical_pkt_size", Not(BURSTS)).with("BYTES"),
     long(
         "reversed",
         Not(
@@ -218,10 +270,8 @@ pub const OPTIONS: &[PerftestOption] = &[
         ),
     ),
     long("run_infinitely", Not("`-D` takes up to 720h; `--runs 1000` repeats a run")),
-    long("wait_destroy", Not("a run destroys its objects when it ends")).with("SECONDS"),
     long("unsolicited_write", Not("a WRITE with immediate data uses up a receive")),
     long("inline_recv", Not(DRIVER)).with("BYTES"),
-    long("recv_post_list", Not("receives are posted as batches complete")).with("N"),
     long("dlid", Not(PATH)).with("LID"),
     long("force-link", Not(PATH)).with("TYPE"),
     long("congest_type", Not(DRIVER)).with("TYPE"),
@@ -297,7 +347,7 @@ mod tests {
             let is_sound = match option.here {
                 OneOf(..) | Prefixed(..) => option.value.is_some(),
                 Setting(..) | Unchanged => option.value.is_none(),
-                Flag(_) | Already(_) | Not(_) => true,
+                Flag(_) | Already(_) | Not(_) | Rate(_) | Here::Printed(..) => true,
             };
             assert!(is_sound, "{option:?}");
         }

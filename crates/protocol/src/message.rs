@@ -20,7 +20,7 @@ use crate::lesson::{Lesson, ObservedEnd, OtherEnd};
 use crate::node_report::{NodeExamination, NodeFacts, NodeReport};
 use perftest::{Job, Needed};
 use plan::{Case, Devices, FlowDevice, Side};
-use results::model::QpResult;
+use results::model::{QpResult, ResultFile};
 use verbs::Network;
 
 /// One control message: a word of one of the conversations that two ends have.
@@ -250,7 +250,9 @@ pub enum RunMessage {
     Qps(Vec<QpResult>),
     /// Coordinator to node: it has the whole report.
     RunDone,
-    /// The same, where QPs were kept: another run of the case begins on them. The answer is `ready`.
+    /// Coordinator to node that shows results: the run that is over, without the figures of each QP. There is no answer.
+    Show(Box<ResultFile>),
+    /// The same as `run_done`, where QPs were kept: another run of the case begins on them. The answer is `ready`.
     Again {
         /// Index of that run within the case.
         run: u32,

@@ -40,6 +40,9 @@ pub struct NodeFacts {
     pub left_out: Vec<String>,
     /// What a person should know of the device; `None` for a usual one.
     pub remark: Option<String>,
+    /// The node shows what came of each run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shows_results: bool,
 }
 
 /// A node's part of a run.

@@ -22,7 +22,7 @@ use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
     judge::{finding::Finding, findings::Findings, threshold::Demands},
-    show::{Table, check, compare, mesh, why},
+    show::{Table, check, compare, mesh, perftest::PerftestTable, why},
 };
 use results::{
     journal::Journal,
@@ -49,11 +49,16 @@ impl Output {
     /// # Errors
     /// The folder cannot be made or written to.
     pub(super) fn open(plan: &RunPlan) -> Result<Output, Failure> {
-        let folder = &plan.output.out_dir;
-        prepare_directory(folder).map_err(refused("--out"))?;
+        let form = &plan.output.perftest;
+        let mut folder = plan.output.out_dir.clone();
+        match prepare_directory(&folder) {
+            // perftest writes no files, and so runs where none can be written.
+            Err(_) if form.is_some() => folder = std::env::temp_dir(),
+            prepared => prepared.map_err(refused("--out"))?,
+        }
         let endings = Format::OF_SWEEP.map(Format::ending);
         let stem = file_stem(&results::utc_now());
-        let journal = Journal::reserve(folder, &stem, &endings).map_err(refused("--out"))?;
+        let journal = Journal::reserve(&folder, &stem, &endings).map_err(refused("--out"))?;
         let documents = Documents::prepare(plan, &journal)?;
         let above = AboveBar::new();
         let only_problems = plan.output.only_problems;
@@ -65,14 +70,16 @@ impl Output {
                 && searches.is_none()
                 && why.is_none_or(|request| !request.is_alone);
             let time = if is_counted { TimeLeft::new(sweep) } else { TimeLeft::unknown() };
-            beside.push(for_stderr(&above, time));
+            if form.is_none() {
+                beside.push(for_stderr(&above, time));
+            }
             if let Some(every) = plan.output.every {
                 beside.push(Box::new(EveryLines::new(every, above.clone())));
             }
             beside.push(Box::new(Remarks { noted: BTreeSet::new(), above: above.clone() }));
         }
         let (out, screen): (Box<dyn Write>, Screen) = match documents.on_stdout {
-            _ if only_problems => (Box::new(io::sink()), screen(&io::stdout())),
+            _ if only_problems || form.is_some() => (Box::new(io::sink()), screen(&io::stdout())),
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
@@ -81,6 +88,7 @@ impl Output {
             rows: TableRows {
                 table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
                     .with_columns_of(&plan.output.columns),
+                perftest: form.clone().map(|form| PerftestTable::new(io::stdout(), form)),
                 above: above.clone(),
                 unshown: None,
             },
@@ -121,6 +129,13 @@ impl Output {
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
         let only_problems = self.only_problems;
+        if self.rows.perftest.is_some() {
+            self.rows.show_perftest(PerftestTable::end);
+            failures.extend(
+                self.rows.perftest.as_ref().and_then(PerftestTable::missed).map(str::to_owned),
+            );
+            problems.iter().for_each(|it| say(&format!("rocebench: note: {}", it.text)));
+        }
         self.rows.show(|table| {
             if only_problems {
                 return problems.iter().try_for_each(|it| writeln!(out, "{}", it.text));
@@ -386,6 +401,8 @@ impl Observer for Remarks {
 
 struct TableRows {
     table: Table<Box<dyn Write>>,
+    /// What stdout has in its place.
+    perftest: Option<PerftestTable<io::Stdout>>,
     above: AboveBar,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
@@ -394,17 +411,30 @@ struct TableRows {
 impl TableRows {
     /// Shows something of the table. A closed stdout is nobody's loss but the table's.
     fn show(&mut self, show: impl FnOnce(&mut Table<Box<dyn Write>>) -> io::Result<()>) {
-        match self.above.suspend(|| show(&mut self.table)) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                self.unshown.get_or_insert(error);
-            }
-            _ => {}
+        let shown = self.above.suspend(|| show(&mut self.table));
+        self.note(shown);
+    }
+
+    fn show_perftest(
+        &mut self,
+        show: impl FnOnce(&mut PerftestTable<io::Stdout>) -> io::Result<()>,
+    ) {
+        let shown = self.perftest.as_mut().map_or(Ok(()), show);
+        self.note(shown);
+    }
+
+    fn note(&mut self, shown: io::Result<()>) {
+        if let Err(error) = shown
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.unshown.get_or_insert(error);
         }
     }
 }
 
 impl Observer for TableRows {
-    fn run_finished(&mut self, config: &CaseConfig, run: &Run, _: &ResultFile) {
+    fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
+        self.show_perftest(|table| table.run(config, run, result));
         self.show(|table| table.run(config, run));
     }
 }

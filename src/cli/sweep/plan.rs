@@ -28,7 +28,7 @@ use report::{
         threshold::{Condition, Demands},
     },
     observe::{Metric, format::counted},
-    show::{csv, json, junit},
+    show::{csv, json, junit, perftest::Form},
 };
 use results::model::ResultFile;
 use settings::{Given, PollMode, Settings, Stop};
@@ -62,6 +62,8 @@ pub struct OutputOptions {
     pub demands: Demands,
     /// How many times worse a victim may be beside an attacker.
     pub fail_victim: Option<f64>,
+    /// stdout has what a program of perftest would print.
+    pub perftest: Option<Form>,
 }
 
 impl OutputOptions {
@@ -366,6 +368,7 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
         only_problems: args.only_problems,
         demands: Demands { below, fail_if },
         fail_victim: args.fail_victim,
+        perftest: None,
     })
 }
 

@@ -8,6 +8,7 @@ pub mod json;
 pub mod junit;
 pub mod mesh;
 pub mod page;
+pub mod perftest;
 pub mod plot;
 pub mod terminal;
 pub mod why;

@@ -1,0 +1,171 @@
+use results::model::{CaseResult, Device, NodeResult};
+use results::sample::{cases, flow_of, from_words, node, run, text, window};
+
+use super::*;
+
+/// True outputs of perftest, each with its command line.
+const RECORDED: [(&str, &str); 2] = [
+    ("4.5", include_str!("../../tests/perftest/4.5.txt")),
+    ("6.29", include_str!("../../tests/perftest/6.29.txt")),
+];
+
+/// A file with one run of a case with these settings, whose flows move 64 KiB or 2 bytes in 2 s.
+fn file(words: &str) -> ResultFile {
+    let settings: Settings = from_words(words);
+    let mut config = CaseConfig::from(settings);
+    for flow in &mut config.flows {
+        flow.path_mtu = Some(4096);
+    }
+    let size = u64::from(config.settings.size_bytes);
+    let flows = config
+        .flows
+        .iter()
+        .map(|flow| FlowResult { window: window(2.0), ..flow_of(&flow.name, size, &[300]) });
+    let nodes = [CLIENT, SERVER].map(|name| NodeResult {
+        name: name.to_owned(),
+        machine_cpu_seconds: Some(4.0),
+        ..NodeResult::default()
+    });
+    let measured = Run { nodes: nodes.into(), ..run(flows.collect()) };
+    let case = CaseResult { config, runs: vec![measured], ..CaseResult::default() };
+    let device = Device { name: "soft0".into(), gid_index: Some(1), ..Device::default() };
+    let nodes = [CLIENT, SERVER].map(|name| node(name, "host", vec![device.clone()]));
+    ResultFile { nodes: nodes.into(), ..cases(vec![case]) }
+}
+
+/// What the form prints of all runs.
+fn printed(form: &Form, result: &ResultFile) -> String {
+    text(|out| {
+        let mut table = PerftestTable::new(out, form.clone());
+        for case in &result.cases {
+            for run in &case.runs {
+                table.run(&case.config, run, result)?;
+            }
+        }
+        table.end()
+    })
+}
+
+/// What each of a wrapper's command lines prints here, in the order of what was recorded.
+fn ours() -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let json = Some(folder.path().join(JSON_FILE));
+    let bandwidth = Form { json: json.clone(), ..Form::default() };
+    let gbits = Form { in_gbits: true, ..Form::default() };
+    let bare = Form { only: Some(Figure::Bandwidth), ..Form::default() };
+    let latency = "ping-pong=true size=2";
+    let mut outputs = Vec::new();
+    for (form, words) in [
+        (&bandwidth, "iters=300"),
+        (&gbits, "op=write qps=2 duration=2"),
+        (&bandwidth, &*format!("{latency} iters=1000")),
+        (&Form::default(), &*format!("{latency} duration=2")),
+        (&bare, "iters=300"),
+    ] {
+        outputs.push(printed(form, &file(words)));
+        if let Some(path) = &form.json {
+            outputs.push(std::fs::read_to_string(path).unwrap());
+        }
+    }
+    outputs
+}
+
+fn recorded(file: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    file.split("\n$ ").skip(1).filter_map(|part| part.split_once('\n'))
+}
+
+/// The columns' names, as words, and the numbers below: what wrappers do with the table. They skip lines with `#bytes` or
+/// `---`, and take lines that begin with a whole number and have four fields (k8s-netperf), or this number, another
+/// one and figures (ROCm/cvs).
+fn table(output: &str) -> (Vec<String>, Vec<Vec<f64>>) {
+    let head = output.lines().find(|line| line.contains("#bytes")).unwrap_or_default();
+    let rows = output
+        .lines()
+        .filter(|line| !line.contains("#bytes") && !line.contains("---"))
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+        .filter(|fields| {
+            fields.len() >= 4 && fields[..2].iter().all(|it| it.parse::<u64>().is_ok())
+        })
+        .map(|fields| fields.iter().map(|field| field.parse().unwrap()).collect());
+    // 4.5 means MiB, and says MB.
+    let names = head.replace("[MB/", "[MiB/");
+    (names.split_whitespace().map(str::to_owned).collect(), rows.collect())
+}
+
+/// The keys of perftest's JSON, whose strings 4.5 does not quote.
+fn keys(output: &str) -> Vec<String> {
+    let lines = output.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(key, _)| key.trim().trim_matches('"').to_owned()).collect()
+}
+
+#[test]
+fn wrappers_read_the_same_fields_of_both_programs() {
+    let ours = ours();
+    for (version, file) in RECORDED {
+        let all: Vec<_> = recorded(file).collect();
+        assert_eq!(all.len(), ours.len(), "{version}");
+        for ((command, theirs), ours) in all.iter().zip(&ours) {
+            let place = format!("perftest {version}, {command}");
+            if command.starts_with("cat") {
+                let own: Value = serde_json::from_str(ours).unwrap();
+                let mut names = keys(ours);
+                assert_eq!(
+                    own["results"].as_object().unwrap().len()
+                        + own["test_info"].as_object().unwrap().len()
+                        + 2,
+                    names.len()
+                );
+                // 4.5 knows no other GPUs; a server of SEND writes its file over the client's here.
+                names.retain(|key| version != "4.5" || !key.starts_with("Use_"));
+                let depths = |key: &str| key.replace("RX_depth", "TX_depth");
+                let theirs: Vec<_> = keys(theirs).iter().map(|key| depths(key)).collect();
+                assert_eq!(names, theirs, "{place}");
+            } else if command.contains("--output") {
+                let number = |text: &str| text.lines().last().unwrap().parse::<f64>();
+                assert!(number(theirs).is_ok() && number(ours).is_ok(), "{place}");
+                assert_eq!(ours.lines().count(), 1, "{place}");
+            } else {
+                let ((names, rows), (own_names, own_rows)) = (table(theirs), table(ours));
+                assert_eq!((own_names, own_rows.len()), (names, rows.len()), "{place}");
+                assert_eq!(own_rows[0].len(), rows[0].len(), "{place}");
+            }
+        }
+    }
+}
+
+#[test]
+fn figures_are_in_the_units_of_the_heads() {
+    let (_, rows) = table(&printed(&Form::default(), &file("iters=300")));
+    // 300 x 64 KiB in 2 s.
+    assert_eq!(rows, [[65536.0, 300.0, 9.38, 9.38, 0.00015]]);
+    let gbits = Form { in_gbits: true, without_peak: true, ..Form::default() };
+    let (_, rows) = table(&printed(&gbits, &file("iters=300 bidirectional=true")));
+    // 2 x 300 x 64 KiB x 8 bits in 2 s.
+    assert_eq!(rows, [[65536.0, 300.0, 0.0, 0.16, 0.0003]]);
+    // 11, 22, 33 ... 11,000 ns, to three digits: 11,000 is in a bucket up to 11,007.
+    let (_, rows) = table(&printed(&Form::default(), &file("ping-pong=true size=2 iters=300")));
+    assert_eq!(rows, [[2.0, 300.0, 0.01, 11.01, 5.5, 5.51, 3.18, 10.89, 10.99]]);
+    let (_, rows) = table(&printed(&Form::default(), &file("ping-pong=true size=2 duration=2")));
+    assert_eq!(rows, [[2.0, 300.0, 5.51, 150.0]]);
+}
+
+#[test]
+fn a_run_without_figures_has_no_row_and_a_server_of_reads_no_latency() {
+    let mut failed = file("iters=300");
+    failed.cases[0].runs[0].failure = Some(results::model::Failure::default());
+    assert_eq!(printed(&Form::default(), &failed), "");
+    let server = Form { is_server: true, ..Form::default() };
+    let (names, rows) = table(&printed(&server, &file("op=read ping-pong=true size=2 iters=300")));
+    assert_eq!((names.len(), rows.len()), (11, 0));
+}
+
+#[test]
+fn both_ends_print_perftests_forms() {
+    let of_client = Form { with_cpu: true, ..Form::default() };
+    let of_server = Form { is_server: true, ..Form::default() };
+    let mut shown = printed(&of_client, &file("iters=300 post-list=4 bidirectional=true op=send"));
+    shown += &text(|out| PerftestTable::new(out, of_server.clone()).waits());
+    shown += &printed(&of_server, &file("ping-pong=true size=2 iters=300"));
+    shown += &ours().remove(1);
+    insta::assert_snapshot!("perftest", shown);
+}
