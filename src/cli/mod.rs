@@ -88,7 +88,7 @@ pub fn main() -> Result<(), Failure> {
                 check_host(host)?;
             }
             let mut plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
-            plan.output.perftest = typed.form;
+            plan.print_as(typed.form);
             start_logging(plan.verbose, plan.quiet);
             for text in typed.without_effect.iter().filter(|_| plan.verbose > 0) {
                 say(&format!("rocebench: note: without effect here: {text}"));

@@ -80,7 +80,11 @@ fn program_in_own_words(
             first.push(format!("--size={LATENCY_SIZE}"));
         }
     }
-    if !asks(&own, &["-n", "--iters", "-D", "--duration"]) {
+    let is_endless = own.form.as_ref().is_some_and(|form| form.is_endless);
+    if is_endless && (program.is_latency() || asks(&own, &["-n", "--iters"])) {
+        return Err(refusal("--run_infinitely", "give it to a program of bandwidth, with -D"));
+    }
+    if !is_endless && !asks(&own, &["-n", "--iters", "-D", "--duration"]) {
         let iterations = ITERATIONS[usize::from(program == Program::IbWriteBw)];
         first.push(format!("--iters={iterations}"));
     }
@@ -115,7 +119,7 @@ fn asks(own: &OwnWords, flags: &[&str]) -> bool {
     })
 }
 
-/// The values of `--output`.
+/// What `--output` takes, by program.
 const FIGURES: &str =
     "give bandwidth or message_rate to a program of bandwidth, and latency to one of latency";
 
@@ -310,6 +314,7 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
                     Printed::Gbits => form.in_gbits = true,
                     Printed::WithoutPeak => form.without_peak = true,
                     Printed::Cpu => form.with_cpu = true,
+                    Printed::Endless => form.is_endless = true,
                     Printed::Json => {
                         form.json.get_or_insert_with(|| JSON_FILE.into());
                     }

@@ -421,9 +421,15 @@ fn what_a_program_prints_is_as_its_options_say() {
     };
     let line = "ib_read_bw -N --report_gbits --cpu_util --output=message_rate --out_json_file=f --out_json -w90.5 -y 2 h";
     assert_eq!(form(line).unwrap(), rich);
-    for wrong in
-        ["ib_send_bw --output latency h", "ib_send_lat --output=bandwidth h", "ib_send_bw -w x h"]
-    {
+    let endless = named_in_own_words("ib_write_bw --run_infinitely h").unwrap();
+    assert!(endless.form.unwrap().is_endless);
+    assert_eq!(endless.words.len(), 4, "no number of messages");
+    for wrong in [
+        "ib_send_lat --run_infinitely h",
+        "ib_send_bw --output latency h",
+        "ib_send_lat --output=bandwidth h",
+        "ib_send_bw -w x h",
+    ] {
         assert!(form(wrong).is_err(), "{wrong}");
     }
     let without_effect =

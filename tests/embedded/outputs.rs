@@ -11,7 +11,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
 use testing::process::{STEP, Signal};
-use testing::program::call;
+use testing::program::{Server, call};
 use testing::wait::{wait_for, wait_until};
 
 const QUICK: &str = "-d soft0 --timeout 18 -n 10 --warmup 0 -s 64";
@@ -254,4 +254,21 @@ fn an_address_that_is_taken_is_named() {
         "in use",
         "hint: end the program that has this port",
     ]);
+}
+
+#[test]
+fn both_ends_print_perftests_table_after_its_name() {
+    let server = Server::embedded_by(call("ib_send_bw -d soft0 -p 0 -b"));
+    let line = "ib_send_bw -d soft0 -n 20 -b --qp-timeout=18 --warmup 0 --report_gbits --out_json 127.0.0.1";
+    let client = call(&format!("{line} -p {}", server.port)).passes();
+    let served = server.program.wait().exits(0);
+    for (output, unit) in [(&client.stdout, "Gb/sec"), (&served.stdout, "MiB/sec")] {
+        assert!(output.contains(&format!("BW average[{unit}]")), "{output}");
+        let mut rows = output.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let row = rows.find(|fields| fields.first() == Some(&"65536")).unwrap();
+        assert_eq!((row[1], row.len()), ("20", 5));
+    }
+    let json = fs::read_to_string(client.folder().join("perftest_out.json")).unwrap();
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["results"]["n_iterations"], 20);
 }

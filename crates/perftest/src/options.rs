@@ -45,16 +45,18 @@ pub enum Here {
 pub enum Printed {
     /// Bandwidth in 10^9 bits a second.
     Gbits,
-    /// No peak.
+    /// The peak is left at 0.
     WithoutPeak,
     /// A column of CPU time.
     Cpu,
     /// JSON, in the file that has its name by default, or in another.
     Json,
     JsonFile,
-    /// One figure alone.
+    /// One figure alone, without the table.
     Only,
-    /// Bandwidth, and message rate, that the last line has to reach.
+    /// A row for each period, until it is ended.
+    Endless,
+    /// Bandwidth, and message rate, that one row has to reach.
     LeastBandwidth,
     LeastMessageRate,
 }
@@ -228,6 +230,10 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("out_json_file", Here::Printed(Printed::JsonFile, JSON)).with("FILE"),
     long("output", Here::Printed(Printed::Only, &Not("`--csv -` prints figures and nothing else")))
         .with("UNITS"),
+    long(
+        "run_infinitely",
+        Here::Printed(Printed::Endless, &Not("`-D` takes up to 720h; `--runs 1000` repeats a run")),
+    ),
     both('C', "report-cycles", Not("latencies are in units of time")),
     both(
         'f',
@@ -269,7 +275,6 @@ pub const OPTIONS: &[PerftestOption] = &[
             "a file with a `[[flow]]` whose `from` is \"server\" turns the direction; so does `--op read`",
         ),
     ),
-    long("run_infinitely", Not("`-D` takes up to 720h; `--runs 1000` repeats a run")),
     long("unsolicited_write", Not("a WRITE with immediate data uses up a receive")),
     long("inline_recv", Not(DRIVER)).with("BYTES"),
     long("dlid", Not(PATH)).with("LID"),

@@ -26,7 +26,7 @@ use report::{
 };
 use results::{
     journal::Journal,
-    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run},
+    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run, Totals},
     text::{Screen, printable},
     whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
 };
@@ -89,6 +89,7 @@ impl Output {
                 table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
                     .with_columns_of(&plan.output.columns),
                 perftest: form.clone().map(|form| PerftestTable::new(io::stdout(), form)),
+                period: plan.output.period.map(|length| Period { length, ..Period::default() }),
                 above: above.clone(),
                 unshown: None,
             },
@@ -403,6 +404,8 @@ struct TableRows {
     table: Table<Box<dyn Write>>,
     /// What stdout has in its place.
     perftest: Option<PerftestTable<io::Stdout>>,
+    /// Of a run without an end.
+    period: Option<Period>,
     above: AboveBar,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
@@ -432,7 +435,76 @@ impl TableRows {
     }
 }
 
+/// What was moved since the last row of a run without an end.
+#[derive(Debug, Default)]
+struct Period {
+    length: Duration,
+    settings: Settings,
+    is_measured: bool,
+    begun: Duration,
+    last: Duration,
+    bits: f64,
+    messages: f64,
+    /// Since this second began, and the slowest second, in 10^9 bits a second.
+    second: (Duration, f64),
+    slowest: Option<f64>,
+}
+
+impl Period {
+    /// The rate since the last sample. At the end of a period what it moved, and the slowest second.
+    fn add(
+        &mut self,
+        elapsed: Duration,
+        gbit_per_s: f64,
+        mmsg_per_s: f64,
+    ) -> Option<(Totals, f64)> {
+        let seconds = elapsed.saturating_sub(self.last).as_secs_f64();
+        self.last = elapsed;
+        self.bits += gbit_per_s * 1e9 * seconds;
+        self.messages += mmsg_per_s * 1e6 * seconds;
+        self.second.1 += gbit_per_s * seconds;
+        let second = (elapsed - self.second.0).as_secs_f64();
+        if second >= 1.0 {
+            let rate = self.second.1 / second;
+            self.slowest = Some(self.slowest.map_or(rate, |slowest| slowest.min(rate)));
+            self.second = (elapsed, 0.0);
+        }
+        let length = elapsed - self.begun;
+        if length < self.length {
+            return None;
+        }
+        let (messages, bytes) = (self.messages.round() as u64, (self.bits / 8.0).round() as u64);
+        let moved = Totals::in_window(messages, bytes, 0, length.as_secs_f64());
+        (self.begun, self.bits, self.messages) = (elapsed, 0.0, 0.0);
+        let slowest = self.slowest.take().or(moved.gbit_per_s)?;
+        Some((moved, slowest))
+    }
+}
+
 impl Observer for TableRows {
+    fn run_started(&mut self, _: usize, _: usize, case: &Case, _: u32, _: u32) {
+        if let Some(period) = &mut self.period {
+            period.settings = case.settings.clone();
+        }
+    }
+
+    fn phase(&mut self, name: &str, _: Option<Duration>) {
+        if let Some(period) = &mut self.period {
+            period.is_measured = name == "measure";
+        }
+    }
+
+    fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
+        let Some(period) = self.period.as_mut().filter(|period| period.is_measured) else {
+            return;
+        };
+        if let Some((moved, slowest)) = period.add(elapsed, gbit_per_s, mmsg_per_s) {
+            let settings = period.settings.clone();
+            self.show_perftest(|table| table.period(&settings, &moved));
+            say(&format!("rocebench: the slowest second of this row: {slowest:.2} Gb/s"));
+        }
+    }
+
     fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
         self.show_perftest(|table| table.run(config, run, result));
         self.show(|table| table.run(config, run));
@@ -570,6 +642,20 @@ mod tests {
         let no_words = "--- client: x\n--- server: y\nz";
         assert_eq!(last_words("x", Some(no_words)), None);
         assert_eq!(last_words("x", None), None);
+    }
+
+    #[test]
+    fn a_row_of_an_endless_run_has_all_of_its_period_and_the_slowest_second() {
+        let mut period = Period { length: Duration::from_secs(2), ..Period::default() };
+        let second = Duration::from_secs(1);
+        assert_eq!(period.add(second, 8.0, 1.0), None);
+        // 8 and 4 Gbit, a million messages and half of that.
+        let (moved, slowest) = period.add(second * 2, 4.0, 0.5).unwrap();
+        assert_eq!((moved.messages, moved.bytes, slowest), (1_500_000, 1_500_000_000, 4.0));
+        assert_eq!(moved.gbit_per_s, Some(6.0));
+        assert_eq!(period.add(second * 3, 2.0, 1.0), None);
+        let (moved, slowest) = period.add(second * 4, 2.0, 1.0).unwrap();
+        assert_eq!((moved.gbit_per_s, slowest), (Some(2.0), 2.0));
     }
 
     #[test]

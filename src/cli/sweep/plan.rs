@@ -64,6 +64,8 @@ pub struct OutputOptions {
     pub fail_victim: Option<f64>,
     /// stdout has what a program of perftest would print.
     pub perftest: Option<Form>,
+    /// The time of each of its rows, of a run without an end.
+    pub period: Option<Duration>,
 }
 
 impl OutputOptions {
@@ -145,6 +147,19 @@ impl RunPlan {
             verbose: args.speech.verbose,
             polls_as_asked,
         })
+    }
+
+    /// Has stdout carry what a program of perftest would print; one without an end is measured until it is stopped.
+    pub fn print_as(&mut self, form: Option<Form>) {
+        let cases = &mut self.options.sweep.cases;
+        for case in cases.iter_mut().filter(|_| form.as_ref().is_some_and(|it| it.is_endless)) {
+            if let Stop::DurationNs(ns) = case.stop() {
+                self.output.period = Some(Duration::from_nanos(ns));
+            }
+            case.set_stop(Stop::DurationNs(u64::MAX));
+            case.flows.iter_mut().for_each(|flow| flow.set_stop(Stop::DurationNs(u64::MAX)));
+        }
+        self.output.perftest = form;
     }
 
     /// Has workers sleep where this process has more nodes than `cores`, unless a way of polling was asked for: a node that
@@ -369,6 +384,7 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
         demands: Demands { below, fail_if },
         fail_victim: args.fail_victim,
         perftest: None,
+        period: None,
     })
 }
 

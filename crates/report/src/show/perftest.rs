@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use results::model::{CLIENT, CaseConfig, FlowResult, Latency, ResultFile, Run, SERVER};
+use results::model::{CLIENT, CaseConfig, FlowResult, Latency, ResultFile, Run, SERVER, Totals};
 use results::text::printable;
 use results::whole_file::write_whole;
 use serde_json::{Map, Value, json};
@@ -17,6 +17,8 @@ pub struct Form {
     pub is_server: bool,
     /// Bandwidth is in 10^9 bits a second, not in MiB a second.
     pub in_gbits: bool,
+    /// A run ends when it is stopped: a row is of a period, and the whole has none.
+    pub is_endless: bool,
     /// No peak is printed.
     pub without_peak: bool,
     /// There is a column of the machine's CPU time.
@@ -81,6 +83,9 @@ impl<W: Write> PerftestTable<W> {
     /// The stream's, or the JSON file's.
     pub fn run(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) -> io::Result<()> {
         let settings = config.flow(0);
+        if self.form.is_endless && !self.form.is_server {
+            return Ok(());
+        }
         let Some(row) = Row::new(&self.form, &settings, run, result) else {
             return Ok(());
         };
@@ -104,11 +109,32 @@ impl<W: Write> PerftestTable<W> {
         Ok(())
     }
 
+    /// A period of a run without an end, in which so much was moved.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn period(&mut self, settings: &Settings, moved: &Totals) -> io::Result<()> {
+        let flow = FlowResult { totals: moved.clone(), ..FlowResult::default() };
+        let Some(figures) = bandwidth(&self.form, &[flow], false) else {
+            return Ok(());
+        };
+        let (size_bytes, messages) = (settings.size_bytes, moved.messages);
+        let row = Row { size_bytes, messages, figures, cpu_percent: 0.0 };
+        if self.form.only.is_none() && !self.has_begun {
+            let config = CaseConfig::from(settings.clone());
+            let facts = facts(&self.form, &config, settings, &ResultFile::default());
+            self.begin(&row, &facts, settings)?;
+        }
+        self.has_begun = true;
+        writeln!(self.out, "{}", row.text(&self.form))?;
+        self.out.flush()
+    }
+
     /// What no row has reached that one had to; `None` before the first row.
     pub fn missed(&self) -> Option<&'static str> {
         let least = [self.form.least_bandwidth, self.form.least_mmsg_per_s];
-        let is_missed = |(least, best): (&Option<f64>, &f64)| least.is_some_and(|it| it > *best);
-        let place = least.iter().zip(&self.best).position(is_missed).filter(|_| self.has_begun)?;
+        let mut pairs = least.iter().zip(&self.best).filter(|_| self.has_begun);
+        let place = pairs.position(|(least, best)| least.is_some_and(|it| it > *best))?;
         Some(["BW result is below bw limit", "Msg rate is below msg_rate limit"][place])
     }
 
