@@ -264,7 +264,7 @@ fn both_ends_print_perftests_table_after_its_name() {
     let served = server.program.wait().exits(0);
     for (output, unit) in [(&client.stdout, "Gb/sec"), (&served.stdout, "MiB/sec")] {
         assert!(output.contains(&format!("BW average[{unit}]")), "{output}");
-        let mut rows = output.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let mut rows = output.lines().map(|text| text.split_whitespace().collect::<Vec<_>>());
         let row = rows.find(|fields| fields.first() == Some(&"65536")).unwrap();
         assert_eq!((row[1], row.len()), ("20", 5));
     }

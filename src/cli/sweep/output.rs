@@ -126,6 +126,7 @@ impl Output {
         }
         let problems: Vec<&Finding> = findings.iter().filter(|it| it.is_problem()).collect();
         let (mut out, screen): (Box<dyn Write>, Screen) = match self.documents.on_stdout {
+            _ if self.rows.perftest.is_some() => (Box::new(io::sink()), screen(&io::stdout())),
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
@@ -654,8 +655,8 @@ mod tests {
         assert_eq!((moved.messages, moved.bytes, slowest), (1_500_000, 1_500_000_000, 4.0));
         assert_eq!(moved.gbit_per_s, Some(6.0));
         assert_eq!(period.add(second * 3, 2.0, 1.0), None);
-        let (moved, slowest) = period.add(second * 4, 2.0, 1.0).unwrap();
-        assert_eq!((moved.gbit_per_s, slowest), (Some(2.0), 2.0));
+        let next = period.add(second * 4, 2.0, 1.0).unwrap();
+        assert_eq!((next.0.gbit_per_s, next.1), (Some(2.0), 2.0));
     }
 
     #[test]

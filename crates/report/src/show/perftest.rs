@@ -134,7 +134,7 @@ impl<W: Write> PerftestTable<W> {
     pub fn missed(&self) -> Option<&'static str> {
         let least = [self.form.least_bandwidth, self.form.least_mmsg_per_s];
         let mut pairs = least.iter().zip(&self.best).filter(|_| self.has_begun);
-        let place = pairs.position(|(least, best)| least.is_some_and(|it| it > *best))?;
+        let place = pairs.position(|(limit, best)| limit.is_some_and(|it| it > *best))?;
         Some(["BW result is below bw limit", "Msg rate is below msg_rate limit"][place])
     }
 

@@ -21,12 +21,12 @@ fn file(words: &str) -> ResultFile {
         .flows
         .iter()
         .map(|flow| FlowResult { window: window(2.0), ..flow_of(&flow.name, size, &[300]) });
-    let nodes = [CLIENT, SERVER].map(|name| NodeResult {
+    let measured_nodes = [CLIENT, SERVER].map(|name| NodeResult {
         name: name.to_owned(),
         machine_cpu_seconds: Some(4.0),
         ..NodeResult::default()
     });
-    let measured = Run { nodes: nodes.into(), ..run(flows.collect()) };
+    let measured = Run { nodes: measured_nodes.into(), ..run(flows.collect()) };
     let case = CaseResult { config, runs: vec![measured], ..CaseResult::default() };
     let device = Device { name: "soft0".into(), gid_index: Some(1), ..Device::default() };
     let nodes = [CLIENT, SERVER].map(|name| node(name, "host", vec![device.clone()]));
@@ -50,7 +50,7 @@ fn printed(form: &Form, result: &ResultFile) -> String {
 fn ours() -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let json = Some(folder.path().join(JSON_FILE));
-    let bandwidth = Form { json: json.clone(), ..Form::default() };
+    let bandwidth = Form { json, ..Form::default() };
     let gbits = Form { in_gbits: true, ..Form::default() };
     let bare = Form { only: Some(Figure::Bandwidth), ..Form::default() };
     let latency = "ping-pong=true size=2";
@@ -92,6 +92,11 @@ fn table(output: &str) -> (Vec<String>, Vec<Vec<f64>>) {
     (names.split_whitespace().map(str::to_owned).collect(), rows.collect())
 }
 
+/// The rows that are printed of a file with these settings.
+fn rows(form: &Form, words: &str) -> Vec<Vec<f64>> {
+    table(&printed(form, &file(words))).1
+}
+
 /// The keys of perftest's JSON, whose strings 4.5 does not quote.
 fn keys(output: &str) -> Vec<String> {
     let lines = output.lines().filter_map(|line| line.split_once(':'));
@@ -100,11 +105,11 @@ fn keys(output: &str) -> Vec<String> {
 
 #[test]
 fn wrappers_read_the_same_fields_of_both_programs() {
-    let ours = ours();
+    let printed_here = ours();
     for (version, file) in RECORDED {
         let all: Vec<_> = recorded(file).collect();
-        assert_eq!(all.len(), ours.len(), "{version}");
-        for ((command, theirs), ours) in all.iter().zip(&ours) {
+        assert_eq!(all.len(), printed_here.len(), "{version}");
+        for ((command, theirs), ours) in all.iter().zip(&printed_here) {
             let place = format!("perftest {version}, {command}");
             if command.starts_with("cat") {
                 let own: Value = serde_json::from_str(ours).unwrap();
@@ -118,8 +123,8 @@ fn wrappers_read_the_same_fields_of_both_programs() {
                 // 4.5 knows no other GPUs; a server of SEND writes its file over the client's here.
                 names.retain(|key| version != "4.5" || !key.starts_with("Use_"));
                 let depths = |key: &str| key.replace("RX_depth", "TX_depth");
-                let theirs: Vec<_> = keys(theirs).iter().map(|key| depths(key)).collect();
-                assert_eq!(names, theirs, "{place}");
+                let their_names: Vec<_> = keys(theirs).iter().map(|key| depths(key)).collect();
+                assert_eq!(names, their_names, "{place}");
             } else if command.contains("--output") {
                 let number = |text: &str| text.lines().last().unwrap().parse::<f64>();
                 assert!(number(theirs).is_ok() && number(ours).is_ok(), "{place}");
@@ -135,18 +140,20 @@ fn wrappers_read_the_same_fields_of_both_programs() {
 
 #[test]
 fn figures_are_in_the_units_of_the_heads() {
-    let (_, rows) = table(&printed(&Form::default(), &file("iters=300")));
     // 300 x 64 KiB in 2 s.
-    assert_eq!(rows, [[65536.0, 300.0, 9.38, 9.38, 0.00015]]);
+    assert_eq!(rows(&Form::default(), "iters=300"), [[65536.0, 300.0, 9.38, 9.38, 0.00015]]);
     let gbits = Form { in_gbits: true, without_peak: true, ..Form::default() };
-    let (_, rows) = table(&printed(&gbits, &file("iters=300 bidirectional=true")));
     // 2 x 300 x 64 KiB x 8 bits in 2 s.
-    assert_eq!(rows, [[65536.0, 300.0, 0.0, 0.16, 0.0003]]);
+    assert_eq!(rows(&gbits, "iters=300 bidirectional=true"), [[65536.0, 300.0, 0.0, 0.16, 0.0003]]);
     // 11, 22, 33 ... 11,000 ns, to three digits: 11,000 is in a bucket up to 11,007.
-    let (_, rows) = table(&printed(&Form::default(), &file("ping-pong=true size=2 iters=300")));
-    assert_eq!(rows, [[2.0, 300.0, 0.01, 11.01, 5.5, 5.51, 3.18, 10.89, 10.99]]);
-    let (_, rows) = table(&printed(&Form::default(), &file("ping-pong=true size=2 duration=2")));
-    assert_eq!(rows, [[2.0, 300.0, 5.51, 150.0]]);
+    assert_eq!(
+        rows(&Form::default(), "ping-pong=true size=2 iters=300"),
+        [[2.0, 300.0, 0.01, 11.01, 5.5, 5.51, 3.18, 10.89, 10.99]]
+    );
+    assert_eq!(
+        rows(&Form::default(), "ping-pong=true size=2 duration=2"),
+        [[2.0, 300.0, 5.51, 150.0]]
+    );
 }
 
 #[test]
