@@ -227,7 +227,7 @@ fn prose(name: &str) -> String {
 fn every_option_on_the_pages_exists() {
     let real = all_options();
     // perftest's own, and the scripts'.
-    let others = "--report_gbits --report --tclass --lab --tests --dry-run --no-lab --release --bench --quick";
+    let others = "--report_gbits --report --tclass --output --run --lab --tests --dry-run --no-lab --release --bench --quick";
     // firewall-cmd's and a container's; perftest's `--data_validation` and `--disable_pcie_relaxed`.
     let more = "--add-port --cap-add --data --disable";
     // apt-get's and rustup's; those of a batch job.
