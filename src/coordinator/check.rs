@@ -67,11 +67,11 @@ fn run(
 
 /// Why rails of a node cannot be checked; none where no other node has them either.
 fn left_out(node: &Node, nodes: &[Node]) -> Vec<String> {
-    let is_elsewhere = |place: usize| {
+    let mut missing = (0..).zip(&node.facts.rails).filter(|(_, rail)| rail.is_none());
+    let is_elsewhere = missing.any(|(place, _): (usize, _)| {
         nodes.iter().any(|other| matches!(other.facts.rails.get(place), Some(Some(_))))
-    };
-    let mut places = (0..).zip(&node.facts.rails);
-    if !places.any(|(place, rail)| rail.is_none() && is_elsewhere(place)) {
+    });
+    if !is_elsewhere {
         return Vec::new();
     }
     node.facts.left_out.iter().map(|why| printable(why, MOST_CHARACTERS)).collect()

@@ -49,7 +49,6 @@ pub fn with_usual(given: Given) -> Given {
 /// # Errors
 /// The first setting that does not fit.
 pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
-    let refused = |flag, why| Err(PlanError::NotWithMode { flag, mode: "check", why });
     let mut cases = sweep.cases.iter();
     if !cases.all(|case| case.pattern == Some(Pattern::Pairs)) {
         return refused("pattern", "it needs the rounds of pairs");
@@ -64,6 +63,10 @@ pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
         return refused("service", "only RC says what did not arrive");
     }
     Ok(())
+}
+
+fn refused(flag: &'static str, why: &'static str) -> Result<(), PlanError> {
+    Err(PlanError::NotWithMode { flag, mode: "check", why })
 }
 
 /// How many rounds there are of so many rails for each round of pairs of nodes.
