@@ -1,7 +1,10 @@
 //! What this machine and others have: `rocebench devices` prints the inventory, `rocebench doctor` findings as they are
 //! made, with `--nodes` what many nodes say of themselves.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::atomic::AtomicBool,
+};
 
 use crate::{
     cli::{
@@ -11,6 +14,7 @@ use crate::{
             token,
         },
         signals::stop_flag,
+        sweep::plan::RunPlan,
         terminal::{Failure, print, print_json, start_logging_beside_findings},
     },
     doctor::{
@@ -21,8 +25,11 @@ use crate::{
     },
 };
 use node::resources::{PortRequest, Route};
-use plan::Nodes;
-use protocol::failure::RunFailure;
+use plan::{Devices, Nodes};
+use protocol::{failure::RunFailure, node_report::Finding};
+use report::observe::format::counted;
+use results::model::{StageResult, StageVerdict};
+use settings::listed;
 use verbs::{VerbsError, VerbsLibrary};
 
 /// Examines, and prints what was found.
@@ -97,19 +104,7 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
         .with_hint("`rocebench doctor` without --nodes examines this machine"));
     };
     check_has_own_node(nodes, &args.endpoint)?;
-    let servers = servers(nodes, args.connection.port)?;
-    let addresses: Vec<NodeAddress> = nodes
-        .names()
-        .into_iter()
-        .zip(servers)
-        .zip(0..)
-        .map(|((name, (host, port)), number)| NodeAddress {
-            name,
-            host,
-            port,
-            device: nodes.device(number),
-        })
-        .collect();
+    let addresses = addresses(nodes, servers(nodes, args.connection.port)?);
     let wait = args.connection.wait_for_server();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
@@ -123,6 +118,67 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     }
     let words = ["finding breaks or slows runs", "findings break or slow runs"];
     ending(report.interrupted, report.count(State::Broken), words)
+}
+
+fn addresses(nodes: &Nodes, servers: Vec<(String, u16)>) -> Vec<NodeAddress> {
+    nodes
+        .names()
+        .into_iter()
+        .zip(servers)
+        .zip(0..)
+        .map(|((name, (host, port)), number)| NodeAddress {
+            name,
+            host,
+            port,
+            device: nodes.device(number),
+        })
+        .collect()
+}
+
+/// What all nodes of a sweep have and what differs between them, as a stage of an acceptance; where they are in this process,
+/// what this machine has.
+///
+/// # Errors
+/// The user stopped it, or there is no such device.
+pub(super) fn stage(plan: &RunPlan, stop: &AtomicBool) -> Result<StageResult, Failure> {
+    let (nodes, ends) = (&plan.options.sweep.nodes, &plan.options.ends);
+    let (what, interrupted, findings): (_, _, Vec<(Vec<String>, Finding)>) =
+        if let Nodes::Hosts(_) = nodes {
+            let addresses = addresses(nodes, plan.options.servers.clone());
+            let report = examine_nodes(&addresses, ends.token.as_ref(), ends.wait_for_server, stop);
+            let findings = report.findings.into_iter().map(|it| (it.nodes, it.finding));
+            (counted(addresses.len(), "node"), report.interrupted, findings.collect())
+        } else {
+            let mut resources = ends.resources.clone();
+            if let Some(Devices::Named(names)) = resources.rails.take() {
+                resources.request.device = names.into_iter().next();
+            }
+            let examination = Examination {
+                machine: Machine::this(),
+                resources,
+                host: None,
+                port: DEFAULT_PORT,
+                token: None,
+                wait_for_server: ends.wait_for_server,
+            };
+            let report = examine(&examination, stop, &mut |_| ()).map_err(not_there)?;
+            let findings = report.findings.into_iter().map(|it| (Vec::new(), it));
+            ("1 machine".to_owned(), report.interrupted, findings.collect())
+        };
+    ending(interrupted, 0, [""; 2])?;
+    let Some((places, broken)) = findings.iter().find(|(_, it)| it.state == State::Broken) else {
+        let warnings = findings.iter().filter(|(_, it)| it.state == State::Warning).count();
+        let warnings = counted(warnings, "warning");
+        let text = format!("{what}: nothing is broken, {warnings} (`rocebench doctor`).");
+        return Ok(StageResult::new("doctor", StageVerdict::Ok, text));
+    };
+    let at = if places.is_empty() { String::new() } else { format!("{}: ", listed(places)) };
+    let remedy = broken.remedy.as_ref().map_or_else(String::new, |it| format!(" Try: {it}"));
+    let text = format!("{at}{}: {}.{remedy}", broken.check, broken.found);
+    Ok(StageResult {
+        nodes: places.clone(),
+        ..StageResult::new("doctor", StageVerdict::Failed, text)
+    })
 }
 
 /// Prints the inventory.

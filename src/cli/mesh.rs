@@ -11,12 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clap::{ArgMatches, parser::ValueSource};
+use clap::ArgMatches;
 
 use crate::{
     cli::{
-        args::{self, MeshArgs, RunArgs},
+        args::{MeshArgs, RunArgs},
         ends::{self, resources, token},
+        given_options,
         signals::{RankSignals, signals_of_rank},
         sweep::{
             execute, execute_until,
@@ -81,7 +82,12 @@ pub fn run(mut args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
         .with_hint(format!("start one for each node, such as {}", launched.launcher.example()))),
         Some(launched) => {
             let host = launched.host.as_deref().map_or_else(host_name, as_name);
-            let own = Join::new(launched.rank, launched.ranks, host, options(matches));
+            let own = Join::new(
+                launched.rank,
+                launched.ranks,
+                host,
+                given_options(matches, COMMAND, &OWN_OPTIONS, &[]),
+            );
             match launched.rank {
                 0 => lead(args.run, &launched, own),
                 _ => follow(args.run, &launched, &own),
@@ -255,36 +261,4 @@ fn as_name(text: &str) -> String {
 pub(super) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.nth(1).is_some_and(|word| word == COMMAND)
         && launch::rank(&variables()).is_some_and(|rank| rank > 0)
-}
-
-/// The options that were given and that all ranks must have alike, as `--flag=value`.
-fn options(matches: &ArgMatches) -> Vec<String> {
-    let command = args::command();
-    let (Some(command), Some(matches)) =
-        (command.find_subcommand(COMMAND), matches.subcommand_matches(COMMAND))
-    else {
-        return Vec::new();
-    };
-    let mut options = Vec::new();
-    for argument in command.get_arguments() {
-        let id = argument.get_id().as_str();
-        let flag = argument.get_long().unwrap_or(id);
-        let is_given = matches.try_contains_id(id).unwrap_or(false)
-            && matches.value_source(id) == Some(ValueSource::CommandLine);
-        if !is_given || OWN_OPTIONS.contains(&flag) {
-            continue;
-        }
-        let values: Vec<_> = matches
-            .get_raw(id)
-            .into_iter()
-            .flatten()
-            .map(|value| value.to_string_lossy())
-            .collect();
-        options.push(if values.is_empty() {
-            format!("--{flag}")
-        } else {
-            format!("--{flag}={}", values.join(","))
-        });
-    }
-    options
 }

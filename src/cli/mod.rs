@@ -1,5 +1,6 @@
 //! The command line: flags become plans, plans are executed, outcomes become text and exit codes.
 
+mod accept;
 pub mod args;
 mod compare;
 mod doctor;
@@ -68,6 +69,7 @@ pub fn main() -> Result<(), Failure> {
             serve::run(args, typed.form)
         }
         Some(args::Command::Mesh(args)) => mesh::run(*args, &matches),
+        Some(args::Command::Accept(args)) => accept::run(*args, &matches),
         Some(args::Command::Soak(args)) => soak::run(*args, &matches),
         Some(args::Command::Why(args)) => why::run(*args, &matches),
         Some(args::Command::Compare(args)) => compare::compare(&args),
@@ -115,6 +117,44 @@ fn refuse_foreign(
         }
         None => Ok(()),
     }
+}
+
+/// The options of a command that were given, as `--flag=value`, but for some flags and those below some headings.
+fn given_options(
+    matches: &ArgMatches,
+    name: &str,
+    flags: &[&str],
+    headings: &[&str],
+) -> Vec<String> {
+    let command = args::command();
+    let (Some(command), Some(matches)) =
+        (command.find_subcommand(name), matches.subcommand_matches(name))
+    else {
+        return Vec::new();
+    };
+    let mut options = Vec::new();
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        let flag = argument.get_long().unwrap_or(id);
+        let is_given = matches.try_contains_id(id).unwrap_or(false)
+            && matches.value_source(id) == Some(ValueSource::CommandLine);
+        let is_below = argument.get_help_heading().is_some_and(|it| headings.contains(&it));
+        if !is_given || is_below || flags.contains(&flag) {
+            continue;
+        }
+        let values: Vec<_> = matches
+            .get_raw(id)
+            .into_iter()
+            .flatten()
+            .map(|value| value.to_string_lossy())
+            .collect();
+        options.push(if values.is_empty() {
+            format!("--{flag}")
+        } else {
+            format!("--{flag}={}", values.join(","))
+        });
+    }
+    options
 }
 
 /// Whether `-h` asks for help, of no command.

@@ -149,14 +149,12 @@ impl TimeLeft {
 
     /// As long as no run has begun.
     pub(super) fn new(sweep: &Sweep) -> TimeLeft {
-        let each = sweep.runs();
-        let cases = u32::try_from(sweep.cases.len()).unwrap_or(u32::MAX);
-        let planned: Duration = sweep.cases.iter().map(measures).sum();
+        let cases = &sweep.cases;
         TimeLeft {
-            is_unknown: cases > 1
-                && sweep.cases.iter().any(|case| matches!(case.stop(), Stop::MessagesPerQp(_))),
-            planned: planned.saturating_mul(each),
-            runs: cases.saturating_mul(each),
+            is_unknown: cases.len() > 1
+                && cases.iter().any(|case| matches!(case.stop(), Stop::MessagesPerQp(_))),
+            planned: cases.iter().map(|case| measures(case).saturating_mul(case.runs)).sum(),
+            runs: cases.iter().map(|case| case.runs).sum(),
             ..TimeLeft::default()
         }
     }

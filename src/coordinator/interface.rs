@@ -1,14 +1,16 @@
 //! What a sweep is asked for, and what it tells while it runs.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use node::resources::NodeOptions;
 use plan::check::CheckRequest;
-use plan::{Case, RailsAsked, Searches, Sweep};
+use plan::{Case, RailsAsked, Searches, Sweep, stages::Stage};
 use protocol::failure::RunFailure;
 use protocol::token::Token;
-use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run, Tool};
+use report::judge::threshold::Demands;
+use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run, StageResult, Tool};
 
 use super::ranks::Ranks;
 
@@ -36,6 +38,8 @@ pub struct SweepOptions {
     pub why: Option<WhyRequest>,
     /// Which rails flows go between, where nodes have several.
     pub rails: RailsAsked,
+    /// Run the cases stage by stage, and judge each stage.
+    pub stages: Option<Stages>,
 }
 
 impl SweepOptions {
@@ -54,6 +58,7 @@ impl SweepOptions {
             check: None,
             why: None,
             rails: RailsAsked::default(),
+            stages: None,
         }
     }
 }
@@ -106,6 +111,27 @@ pub struct Rounds {
     pub least: u32,
     /// Most rounds, those that do not count included; even.
     pub most: u32,
+}
+
+/// The stages of an acceptance.
+pub struct Stages {
+    /// What became of those before the sweep.
+    pub done: Vec<StageResult>,
+    /// Those of the sweep, with all of its cases.
+    pub planned: Vec<PlannedStage>,
+    /// No stage begins that would not end by then.
+    pub ends_at: Instant,
+}
+
+/// A stage of a sweep.
+pub struct PlannedStage {
+    pub stage: &'static Stage,
+    /// Its cases in the sweep.
+    pub cases: Range<usize>,
+    /// What each of its flows must keep.
+    pub demands: Demands,
+    /// The words of a command that measures the same.
+    pub command: Vec<String>,
 }
 
 /// What limits a case is to be found.
@@ -178,6 +204,8 @@ pub trait Observer {
     fn diagnosed(&mut self, _case: &Case, _result: &ResultFile) {}
     /// A round of a case and its base is over; `result` has it and all before it.
     fn round_finished(&mut self, _case: &Case, _so_far: &CaseComparison, _result: &ResultFile) {}
+    /// A stage is over.
+    fn stage_finished(&mut self, _stage: &StageResult) {}
     /// Something that a person should know.
     fn note(&mut self, _text: &str) {}
 }

@@ -16,6 +16,7 @@ mod search;
 mod search_bounds;
 pub mod session;
 pub mod soak;
+mod stages;
 pub mod sweep;
 pub mod sweeper;
 mod why;

@@ -7,7 +7,6 @@
 //! full as it was.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use experiment::{Measurer, Stop, run};
 use plan::{Case, Flow, quick};
@@ -25,13 +24,12 @@ const DEVIATIONS: f64 = 2.5;
 /// Rounds of a pass: a flow that looks well after one is not measured in the next.
 const OF_A_PASS: usize = 16;
 
-/// Measures again what looks bad in the rounds of a sweep that have run.
+/// Measures again what looks bad in the rounds of these cases, which have run.
 ///
 /// # Errors
 /// The sweep cannot go on.
-pub(super) fn measure_again(sweeper: &mut Sweeper<'_>) -> Result<(), StopReason> {
-    let sweep = Arc::clone(&sweeper.sweep);
-    for rounds in quick::rounds(&sweep) {
+pub(super) fn measure_again(sweeper: &mut Sweeper<'_>, cases: &[Case]) -> Result<(), StopReason> {
+    for rounds in quick::rounds(cases) {
         let done = rounds.len();
         let most = quick::most_further(done) + done;
         run(&mut Passes { sweeper: &mut *sweeper, rounds, done, most, pass: Vec::new() })?;

@@ -26,7 +26,7 @@ use verbs::cm::CmChannel;
 use super::interface::{Observer, SweepOptions, tool};
 use super::nodes::{Node, NodePlaces, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
-use super::{against, beside, check, quick, search, why};
+use super::{against, beside, check, quick, search, stages, why};
 
 /// Most characters of what a node says that are told.
 pub(super) const MOST_CHARACTERS: usize = 600;
@@ -88,6 +88,7 @@ pub(super) fn begin<'a>(
             command_line: options.command_line.clone(),
             nodes: nodes.iter().map(|node| node_of(node, &own_host)).collect(),
             cases: Vec::new(),
+            stages: Vec::new(),
         },
         failed_runs: 0,
         only_bad_input: true,
@@ -143,6 +144,9 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
     if let Some(request) = sweeper.options.check {
         return check::run_rounds(sweeper, &sweep, request);
     }
+    if let Some(of) = &sweeper.options.stages {
+        return stages::run_stages(sweeper, of);
+    }
     let request = sweeper.options.why;
     if let Some(request) = request.filter(|request| request.is_alone) {
         return why::explain_case(sweeper, request);
@@ -158,7 +162,7 @@ fn all_cases(sweeper: &mut Sweeper<'_>, perftest_version: Option<&str>) -> Resul
         }
     }
     if sweeper.options.quick {
-        quick::measure_again(sweeper)?;
+        quick::measure_again(sweeper, &sweep.cases)?;
     }
     request.map_or(Ok(()), |request| why::explain_slowest(sweeper, request))
 }

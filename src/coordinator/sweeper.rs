@@ -103,13 +103,13 @@ impl Sweeper<'_> {
 
     /// Does the runs of a case, and one more for each in doubt, up to twice as many.
     pub(super) fn run_case(&mut self, index: usize, case: &Case) -> Result<(), StopReason> {
-        let mut runs = self.sweep.runs();
+        let mut runs = case.runs;
         let mut number = 1;
         while number <= runs {
             self.run(index, case, number, runs)?;
             let run = self.outcome.result.cases.get(index).and_then(|entry| entry.runs.last());
             let is_doubtful = run.is_some_and(|run| standing::of_run(run).is_doubtful());
-            if is_doubtful && runs < self.sweep.most_runs() {
+            if is_doubtful && runs < case.most_runs() {
                 runs += 1;
                 self.observer.runs_added(std::slice::from_ref(case));
             }

@@ -75,8 +75,8 @@ fn all_options() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let of_history = ["history", "history trend", "history compare"];
     for command in [
-        "", "mesh", "soak", "why", "serve", "compare", "gate", "plot", "devices", "doctor",
-        "explain", "send",
+        "", "mesh", "accept", "soak", "why", "serve", "compare", "gate", "plot", "devices",
+        "doctor", "explain", "send",
     ]
     .into_iter()
     .chain(of_history)

@@ -45,6 +45,11 @@ fn refused() {
 }
 
 #[test]
+fn accept() {
+    holds("tests/embedded/tables/accept.txt");
+}
+
+#[test]
 fn lessons() {
     holds("tests/embedded/tables/lessons.txt");
 }

@@ -9,6 +9,7 @@ mod matrix;
 pub mod nodes;
 pub mod quick;
 mod searches;
+pub mod stages;
 mod sweep;
 
 pub use config::{ConfigError, ConfigFile, FlowTable};

@@ -39,7 +39,7 @@ pub(crate) fn with(mut given: Given, usual: &[(&str, &str)]) -> Given {
 /// # Errors
 /// The first setting that does not fit.
 pub fn check(sweep: &Sweep) -> Result<(), PlanError> {
-    if rounds(sweep).is_empty() {
+    if rounds(&sweep.cases).is_empty() {
         return refused("pattern", "it needs the rounds of pairs");
     }
     if sweep.runs() > 1 {
@@ -56,9 +56,9 @@ fn refused(flag: &'static str, why: &'static str) -> Result<(), PlanError> {
 }
 
 /// The rounds of pairs, those with equal settings together.
-pub fn rounds(sweep: &Sweep) -> Vec<Vec<&Case>> {
+pub fn rounds(cases: &[Case]) -> Vec<Vec<&Case>> {
     let mut groups: Vec<Vec<&Case>> = Vec::new();
-    for case in sweep.cases.iter().filter(|case| case.pattern == Some(Pattern::Pairs)) {
+    for case in cases.iter().filter(|case| case.pattern == Some(Pattern::Pairs)) {
         match groups.last_mut() {
             Some(group) if group[0].settings == case.settings => group.push(case),
             _ => groups.push(vec![case]),
@@ -79,9 +79,9 @@ pub fn most_further(rounds: usize) -> usize {
     rounds.clamp(FURTHER[0], FURTHER[1])
 }
 
-/// How many further rounds a sweep has at most.
-pub fn most_of(sweep: &Sweep) -> usize {
-    rounds(sweep).into_iter().map(|group| most_further(group.len())).sum()
+/// How many further rounds these cases have at most.
+pub fn most_of(cases: &[Case]) -> usize {
+    rounds(cases).into_iter().map(|group| most_further(group.len())).sum()
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
     fn sixty_four_nodes_take_less_than_five_minutes_with_all_rounds_that_there_may_be() {
         let sweep = sweep(64, &[]);
         check(&sweep).unwrap();
-        assert_eq!((sweep.cases.len(), most_of(&sweep)), (126, 126));
+        assert_eq!((sweep.cases.len(), most_of(&sweep.cases)), (126, 126));
         let windows = sweep.longest(1).unwrap() * 2;
         assert_eq!(windows, Duration::from_millis(252 * 400));
         let besides = Duration::from_millis(600) * 252;
@@ -114,7 +114,7 @@ mod tests {
     fn what_is_given_stays_and_what_does_not_fit_is_refused() {
         let several = sweep(4, &[("pattern", "ring,pairs"), ("qps", "1,2")]);
         check(&several).unwrap();
-        assert_eq!((rounds(&several).len(), most_of(&several)), (2, 32));
+        assert_eq!((rounds(&several.cases).len(), most_of(&several.cases)), (2, 32));
         for (flag, text) in [("pattern", "ring"), ("runs", "2"), ("rate", "50%")] {
             let error = check(&sweep(4, &[(flag, text)])).unwrap_err();
             assert_eq!(error.flag(), flag);

@@ -69,12 +69,9 @@ impl Sweep {
         self.cases.first().map_or(1, |case| case.runs)
     }
 
-    /// How often each case is run at most: where it is several times, runs whose figures do not count are made up for.
+    /// How often each case is run at most.
     pub fn most_runs(&self) -> u32 {
-        match self.runs() {
-            1 => 1,
-            runs => 2 * runs,
-        }
+        self.cases.first().map_or(1, Case::most_runs)
     }
 
     /// The most workers that any case has at a node.
@@ -220,6 +217,14 @@ impl Case {
                 .filter(move |(end, _)| *end == node)
                 .map(move |(_, side)| (index, flow, side))
         })
+    }
+
+    /// How often it is run at most: where it is several times, runs whose figures do not count are made up for.
+    pub fn most_runs(&self) -> u32 {
+        match self.runs {
+            1 => 1,
+            runs => 2 * runs,
+        }
     }
 
     /// Whether the rate of a flow is a share of what the closed loop moves.

@@ -23,9 +23,9 @@ pub use results::{
     Switch, UnclearArgs, WhatArgs,
 };
 pub use sweep::{
-    AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, MeshArgs,
-    NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs, SearchArgs, SoakArgs, SpeechArgs, SweepArgs,
-    TokenArgs, WhyArgs,
+    AcceptArgs, AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, Least,
+    MeshArgs, NOT_OF_ACCEPT, NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs, SearchArgs, SoakArgs,
+    SpeechArgs, SweepArgs, TokenArgs, WhyArgs,
 };
 
 const ABOUT: &str = "\
@@ -48,6 +48,7 @@ Examples:
   rocebench HOST --cq shared,per-qp --workers 4 --cores 2,4-7 --runs 5 --json result.json
   rocebench -D 1s --verify                       both ends on this machine
   srun -N64 rocebench mesh --quick               find slow nodes, cables and paths
+  rocebench accept --nodes node[01-64]           is this fabric good?
   rocebench soak HOST --fail-below 90%link       measure for days, and tell what goes wrong
   rocebench -s 64,64K --against perftest         compare with ib_send_bw, in turns
   rocebench -d soft0 --faults drop=1%,seed=7     the embedded device loses packets
@@ -84,6 +85,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Run a sweep between many nodes: --nodes, or the ranks of srun, mpirun, mpiexec or a Kubernetes Job
     Mesh(Box<MeshArgs>),
+    /// Say whether a fabric is good: doctor, preflight, mesh, rails, bisection, incast and ping-pong one after the other
+    Accept(Box<AcceptArgs>),
     /// Measure one case for days, and tell when something goes wrong and when it is over
     Soak(Box<SoakArgs>),
     /// Find out what limits a case: change one thing at a time, and say which cause is proven
@@ -116,6 +119,7 @@ pub fn command() -> clap::Command {
         .mut_subcommand("soak", |soak| {
             without(soak, NOT_OF_SOAK).mut_arg("out", |it| it.default_value("results/soak"))
         })
+        .mut_subcommand("accept", |accept| without(accept, NOT_OF_ACCEPT))
         .mut_subcommand("why", |why| without(why, NOT_OF_WHY));
     with_exit_status(commands.mut_subcommands(with_exit_status))
 }

@@ -14,7 +14,10 @@ use clap::{
 use machine::threads::CoreList;
 use node::resources::{Faults, FaultsError};
 use plan::check::CheckRequest;
-use plan::{Devices, Factor, HostPort, Nodes, Slo};
+use plan::{
+    Devices, Factor, HostPort, Nodes, Slo,
+    stages::{STAGES, Stage},
+};
 use report::{judge::threshold::Condition, observe::Metric};
 use settings::{CrossRail, Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
 
@@ -98,9 +101,9 @@ pub struct OutputArgs {
     #[arg(long, help_heading = "Output")]
     pub only_problems: bool,
     /// Exit with status 1 when a flow is slower than 90% (of all flows' median), 90%link (of its link's limit) or
-    /// 40Gb, or could not be measured
-    #[arg(long, value_name = "LEAST", value_parser = Condition::below, help_heading = "Output")]
-    pub fail_below: Option<Condition>,
+    /// 40Gb, or could not be measured; with `accept` also of a stage: 90%,bisection=50%link
+    #[arg(long, value_name = "LEAST", help_heading = "Output")]
+    pub fail_below: Option<Least>,
     /// Exit with status 1 when a flow meets this condition or could not be measured: gbit<90, p99>20us, jain<0.98; may
     /// be given several times
     #[arg(long, value_name = "CONDITION", help_heading = "Output")]
@@ -233,6 +236,33 @@ impl MeshArgs {
     }
 }
 
+const ACCEPT_AFTER_HELP: &str = "\
+Answers one question after the other, each with a sweep of its own, and names the first failure:
+--dry-run lists the stages with their questions, times and commands. Settings hold for all stages.
+
+Examples:
+  rocebench accept --nodes node[01-64]           each node runs `rocebench serve`
+  rocebench accept --nodes node[01-64]/mlx5_[0-3] --junit fabric.xml
+  rocebench accept --nodes @racks.txt --stages mesh,bisection --fail-below 90%,bisection=50%link";
+
+/// Options of a sweep that an acceptance does not take, by their ids: its stages have patterns and runs of their own.
+pub const NOT_OF_ACCEPT: &str = "host config quick why against beside pairs max_pairs perftest_limit slo knee rails_up columns \
+                                 only_problems fail_if fail_victim pattern fan-in fan-out bidirectional ping-pong runs rate";
+
+#[derive(Debug, Args)]
+#[command(after_help = ACCEPT_AFTER_HELP)]
+pub struct AcceptArgs {
+    /// Stages to run: doctor, preflight, mesh, rails, bisection, incast, ping-pong [default: all; rails where nodes have several
+    /// devices]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = STAGES.iter().map(|it| it.name).collect::<Vec<_>>(), hide_possible_values = true, help_heading = "Accept")]
+    pub stages: Vec<String>,
+    /// Begin no stage that might not end within this time
+    #[arg(long, value_name = "TIME", default_value = "10m", help_heading = "Accept")]
+    pub budget: TimeSpan,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
 const SOAK_AFTER_HELP: &str = "\
 Measures one case on the same QPs until Ctrl-C, one window after the other, and goes on when a node
 was away. DIR gets a file of results an hour and alerts.ndjson. Exit status 1 when an alert still
@@ -294,6 +324,34 @@ pub struct WhyArgs {
     pub may_load_more: bool,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// `--fail-below`: what each flow must reach, and with `rocebench accept` those of a stage: `90%,bisection=50%link`.
+#[derive(Clone, Debug, Default)]
+pub struct Least {
+    pub of_all: Option<Condition>,
+    pub of_stages: Vec<(&'static Stage, Condition)>,
+}
+
+impl FromStr for Least {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Least, String> {
+        let mut least = Least::default();
+        for item in text.split(',') {
+            match item.split_once('=') {
+                None => least.of_all = Some(Condition::below(item).map_err(|it| it.to_string())?),
+                Some((name, limit)) => {
+                    let stage = Stage::of_name(name)
+                        .filter(|stage| stage.has_cases())
+                        .ok_or_else(|| format!("`{name}` is no stage that measures"))?;
+                    let condition = Condition::below(limit).map_err(|it| it.to_string())?;
+                    least.of_stages.push((stage, condition));
+                }
+            }
+        }
+        Ok(least)
+    }
 }
 
 /// What to run, on how many queues, over what transport. Switches take `=false` too, to turn off what

@@ -83,7 +83,7 @@ fn footer(plan: &RunPlan) -> String {
     if let Some(case) = sweep.cases.first() {
         text += &format!(", {} each after a warm-up of {}", case.stop_text(), case.warmup);
     }
-    let further = if plan.options.quick { quick::most_of(sweep) } else { 0 };
+    let further = if plan.options.quick { quick::most_of(&sweep.cases) } else { 0 };
     if further > 0 {
         text += &format!(", then at most {further} more of what looks slow");
     }

@@ -19,7 +19,8 @@ use report::judge::{
     searches::{TOO_FEW_MESSAGES, searches},
     threshold::{failing, judge},
 };
-use results::model::{CaseResult, Certainty};
+use report::observe::format::counted;
+use results::model::{CaseResult, Certainty, StageResult, StageVerdict};
 use statistics::LEAST_OBSERVATIONS;
 
 #[cfg(test)]
@@ -28,7 +29,7 @@ mod dry_run;
 mod output;
 pub mod plan;
 
-pub use output::refused;
+pub use output::{refused, stage_text};
 
 /// Runs the sweep, or prints its cases where that was asked for.
 ///
@@ -83,6 +84,9 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         let what = not_started(left, wanted).unwrap_or_else(|| "no further run".to_owned());
         return Err(Failure::new(format!("{what}: {error}"), false, error.hint()));
     }
+    if plan.options.stages.is_some() {
+        return accepted(&outcome.result.stages);
+    }
     if plan.options.why.is_some_and(|request| request.is_alone)
         && let Some(diagnosis) = cases.iter().find_map(|case| case.diagnosis.as_ref())
     {
@@ -118,6 +122,21 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     let others = runs.err().inspect(Failure::print);
     let has_failed = others.is_some_and(|it| it.kind() != ExitKind::Undone);
     Err(Failure::failed(sentence).with_kind(if has_failed { ExitKind::Failed } else { kind }))
+}
+
+/// Whether all stages are well.
+///
+/// # Errors
+/// How many are not.
+pub fn accepted(stages: &[StageResult]) -> Result<(), Failure> {
+    let verdicts = [StageVerdict::Failed, StageVerdict::NotJudged];
+    let of = |verdict| stages.iter().filter(|stage| stage.verdict == verdict).count();
+    let all = counted(stages.len(), "stage");
+    match verdicts.map(of) {
+        [0, 0] => Ok(()),
+        [0, unknown] => Err(Failure::undone(format!("{unknown} of {all} could not be judged"))),
+        [failed, _] => Err(Failure::failed(format!("{failed} of {all} failed"))),
+    }
 }
 
 /// Runs failed, of so many.

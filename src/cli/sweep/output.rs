@@ -14,20 +14,23 @@ use crate::{
         every::EveryLines,
         progress::{AboveBar, TimeLeft, for_stderr},
         sweep::plan::{Format, RunPlan, Sink},
-        terminal::{Failure, say, screen},
+        terminal::{Failure, print, say, screen},
     },
     coordinator::interface::{Observer, SweepOptions, TrialStart},
 };
 use plan::Case;
 use protocol::failure::RunFailure;
 use report::{
-    judge::{finding::Finding, findings::Findings, threshold::Demands},
+    judge::{finding::Finding, findings::Findings, stages::acceptance, threshold::Demands},
     show::{Table, check, compare, mesh, perftest::PerftestTable, why},
 };
 use results::{
     journal::Journal,
-    model::{self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run, Totals},
-    text::{Screen, printable},
+    model::{
+        self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run, StageResult,
+        Totals,
+    },
+    text::{Screen, printable, wrapped},
     whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
 };
 use settings::Settings;
@@ -41,6 +44,8 @@ pub(super) struct Output {
     journal: JournalLines,
     documents: Documents,
     only_problems: bool,
+    /// With stages a line for each, in place of rows of the table.
+    stages: Option<StageLines>,
 }
 
 impl Output {
@@ -83,6 +88,7 @@ impl Output {
             Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
             None => (Box::new(io::stdout()), screen(&io::stdout())),
         };
+        let stages = StageLines { on_stdout: documents.on_stdout.is_none(), above: above.clone() };
         Ok(Output {
             beside,
             rows: TableRows {
@@ -97,6 +103,7 @@ impl Output {
             journal: JournalLines { journal, case: String::new(), is_broken: false, above },
             documents,
             only_problems,
+            stages: plan.options.stages.is_some().then_some(stages),
         })
     }
 
@@ -106,7 +113,10 @@ impl Output {
         for observer in &mut self.beside {
             list.push(&mut **observer);
         }
-        list.push(&mut self.rows);
+        match &mut self.stages {
+            Some(lines) => list.push(lines),
+            None => list.push(&mut self.rows),
+        }
         list.push(&mut self.failures);
         list.push(&mut self.journal);
         Observers(list)
@@ -139,6 +149,18 @@ impl Output {
             problems.iter().for_each(|it| say(&format!("rocebench: note: {}", it.text)));
         }
         self.rows.show(|table| {
+            if let Some(text) = acceptance(&result.stages) {
+                for line in wrapped(&text, screen.columns.saturating_add(1)) {
+                    writeln!(out, "{line}")?;
+                }
+                let none = Findings {
+                    findings: Vec::new(),
+                    meshes: Vec::new(),
+                    fans: Vec::new(),
+                    check: None,
+                };
+                return table.summary(result, &none, &written);
+            }
             if only_problems {
                 return problems.iter().try_for_each(|it| writeln!(out, "{}", it.text));
             }
@@ -366,6 +388,12 @@ impl Observer for Observers<'_> {
         }
     }
 
+    fn stage_finished(&mut self, stage: &StageResult) {
+        for observer in &mut self.0 {
+            observer.stage_finished(stage);
+        }
+    }
+
     fn note(&mut self, text: &str) {
         for observer in &mut self.0 {
             observer.note(text);
@@ -398,6 +426,38 @@ impl Observer for Remarks {
         if self.noted.insert(text.to_owned()) {
             self.above.line(&format!("rocebench: note: {text}"));
         }
+    }
+}
+
+/// A line of a stage, or several on a narrow screen.
+pub fn stage_text(stage: &StageResult, columns: usize) -> String {
+    let head = format!("{:<10} {:<11}", stage.name, stage.verdict.word());
+    let width = columns.saturating_sub(head.len() + 1).max(40);
+    let lines = wrapped(&stage.text, width);
+    let mut text = String::new();
+    for (number, line) in lines.into_iter().enumerate() {
+        let start = if number == 0 { &*head } else { "" };
+        text += &format!("{start:<22} {line}\n");
+    }
+    text
+}
+
+struct StageLines {
+    on_stdout: bool,
+    above: AboveBar,
+}
+
+impl Observer for StageLines {
+    fn stage_finished(&mut self, stage: &StageResult) {
+        self.above.suspend(|| {
+            let text = stage_text(stage, screen(&io::stdout()).columns);
+            if self.on_stdout {
+                // What cannot be printed now cannot be at the end either, and is said then.
+                let _ = print(&text);
+            } else {
+                say(text.trim_end());
+            }
+        });
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     cli::{
-        args::{AgainstArgs, OutputArgs, RunArgs, SearchArgs},
+        args::{AgainstArgs, Least, OutputArgs, RunArgs, SearchArgs},
         ends::{check_has_own_node, ends, servers},
         terminal::Failure,
     },
@@ -212,6 +212,12 @@ const MOST_NODES_OF_A_CORE: usize = 16;
 /// 1 % of the window the edge is missed.
 const WINDOW_OF_A_NODE_NS: u64 = 300_000_000;
 
+/// The shortest window of so many nodes in this process that [`fit_on`] does not refuse.
+pub fn least_window(cores: usize, nodes: usize) -> Duration {
+    let further = nodes.div_ceil(cores.max(1)).saturating_sub(1);
+    Duration::from_nanos(WINDOW_OF_A_NODE_NS.saturating_mul(further as u64))
+}
+
 /// Refuses so many nodes in this process that nobody would wait for their end, or that no run would count whose window is so
 /// short; `None` where messages are counted.
 fn fit_on(cores: usize, nodes: usize, window_ns: Option<u64>) -> Result<(), Failure> {
@@ -225,8 +231,7 @@ fn fit_on(cores: usize, nodes: usize, window_ns: Option<u64>) -> Result<(), Fail
     }
     let further = nodes.div_ceil(cores.max(1)).saturating_sub(1);
     let longer = if further < MOST_NODES_OF_A_CORE {
-        let needed_ns = WINDOW_OF_A_NODE_NS.saturating_mul(further as u64);
-        format!("measure longer (-D {}ms), ", needed_ns / 1_000_000)
+        format!("measure longer (-D {}ms), ", least_window(cores, nodes).as_millis())
     } else {
         String::new()
     };
@@ -374,7 +379,12 @@ fn output(args: OutputArgs, read: &[&Path]) -> Result<OutputOptions, Failure> {
         paths.into_iter().filter_map(|(format, path)| Some((format, path?.into()))).collect();
     let sinks: Vec<_> = further.iter().map(|(it, sink)| (it.option(), sink)).collect();
     apart(&sinks, read)?;
-    let (below, fail_if) = (args.fail_below, args.fail_if);
+    let Least { of_all: below, of_stages } = args.fail_below.unwrap_or_default();
+    if let Some((stage, _)) = of_stages.first() {
+        let text = format!("--fail-below {}=…: only `rocebench accept` has stages", stage.name);
+        return Err(Failure::bad_input(text).with_hint("give --fail-below one limit"));
+    }
+    let fail_if = args.fail_if;
     Ok(OutputOptions {
         out_dir: args.out,
         further,

@@ -132,8 +132,18 @@ pub(super) fn add_command(findings: &mut [Finding], file: &ResultFile) {
 }
 
 /// Commands and options whose sweeps have no slowest case, by the words that they begin with.
-const NO_WHY: [&str; 9] =
-    ["why", "soak", "ib_", "--why", "--against", "--beside", "--slo", "--knee", "--op=connect"];
+const NO_WHY: [&str; 10] = [
+    "why",
+    "soak",
+    "accept",
+    "ib_",
+    "--why",
+    "--against",
+    "--beside",
+    "--slo",
+    "--knee",
+    "--op=connect",
+];
 
 /// The command of a sweep with `--why`; `None` where that was done, or cannot be.
 fn why_command(file: &ResultFile) -> Option<String> {

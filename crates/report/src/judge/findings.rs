@@ -11,6 +11,7 @@ use super::finding::{Finding, Subject, add_command};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
 use super::searches::{loads, searches};
+use super::stages::stages;
 use crate::observe::format::words;
 use crate::observe::{Metric, standing};
 use results::model::{CaseResult, ResultFile, Run};
@@ -18,7 +19,7 @@ use results::model::{CaseResult, ResultFile, Run};
 /// All that a result says: computed once, for everybody who shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
-    /// Of its cases and runs: what searches found, what is to be known of all, the best, and what is wrong, the gravest of it
+    /// Of its stages, cases and runs: what became of stages, what searches found, what is to be known of all, the best, and what is wrong, the gravest of it
     /// first.
     pub findings: Vec<Finding>,
     /// Of the nodes of its patterns.
@@ -36,21 +37,15 @@ impl Findings {
         };
         // Rounds of a check tell of paths alone.
         let cases = result.cases.iter().filter(|case| case.config.check.is_none());
-        let measured = ResultFile {
-            schema_version: result.schema_version,
-            tool: result.tool.clone(),
-            started_at: result.started_at.clone(),
-            command_line: result.command_line.clone(),
-            nodes: result.nodes.clone(),
-            cases: cases.cloned().collect(),
-        };
+        let measured = result.with_cases(cases.cloned().collect());
         Findings { check: Some(check), ..Findings::of_measured(&measured) }
     }
 
     fn of_measured(result: &ResultFile) -> Findings {
         let meshes = Mesh::of_file(result);
-        let mut findings = searches(&result.cases);
-        let are_met = findings.iter().all(|search| !search.is_problem());
+        let mut findings: Vec<Finding> = stages(result).collect();
+        findings.extend(searches(&result.cases));
+        let are_met = findings.iter().all(|finding| !finding.is_problem());
         findings.extend(caveats(result));
         findings.extend(self::findings(&[result]));
         if !are_met || meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {

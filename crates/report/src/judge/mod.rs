@@ -9,4 +9,5 @@ pub mod findings;
 pub mod mesh;
 mod problems;
 pub mod searches;
+pub mod stages;
 pub mod threshold;

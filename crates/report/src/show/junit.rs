@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use maud::{Markup, PreEscaped, html};
 use results::{
-    model::{Comparison, ResultFile, Run},
+    model::{Comparison, ResultFile, Run, StageResult, StageVerdict},
     text::printable_lines,
 };
 
@@ -27,7 +27,7 @@ pub fn write(
     demands: &Demands,
     out: impl Write,
 ) -> io::Result<()> {
-    let mut suites = Vec::new();
+    let mut suites: Vec<TestSuite> = acceptance(&file.stages).into_iter().collect();
     for judged in judge(file, demands) {
         let mut suite = test_suite(&judged, demands);
         for (option, value) in demands.options() {
@@ -63,6 +63,20 @@ fn test_suite(judged: &Suite<'_>, demands: &Demands) -> TestSuite {
         );
     }
     suite
+}
+
+/// A test for each stage; `None` of a result without stages.
+fn acceptance(stages: &[StageResult]) -> Option<TestSuite> {
+    let mut suite = TestSuite::new("accept");
+    suite.add(stages.iter().map(|stage| {
+        let outcome = match stage.verdict {
+            StageVerdict::Ok => Outcome::Passed,
+            StageVerdict::Failed => Outcome::Failure(stage.text.clone()),
+            StageVerdict::NotJudged => Outcome::Error(stage.text.clone()),
+        };
+        TestCase::new("accept", &stage.name, outcome).with_out(&*stage.text)
+    }));
+    (!stages.is_empty()).then_some(suite)
 }
 
 /// Where nothing is demanded a flow without a figure is no error: the runs that brought none are.
@@ -285,6 +299,16 @@ mod tests {
         // A run whose schedule was not kept counts nowhere, and says why.
         let open_loop = written(&sample::open_loop(), &Demands::default());
         has(open_loop, ["<skipped message=\"schedule not kept: Messages were posted late."]);
+    }
+
+    #[test]
+    fn a_stage_is_a_test() {
+        let verdicts = [StageVerdict::Ok, StageVerdict::Failed, StageVerdict::NotJudged];
+        let stages = verdicts.map(|verdict| StageResult::new("mesh", verdict, "It says so."));
+        let file = ResultFile { stages: stages.into(), ..sample::cases(Vec::new()) };
+        let report = Report::deserialize_from_str(&written(&file, &Demands::default())).unwrap();
+        assert_eq!(report.test_suites[0].name.as_str(), "accept");
+        assert_eq!((report.tests, report.failures, report.errors), (3, 1, 1));
     }
 
     #[test]

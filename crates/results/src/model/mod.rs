@@ -8,6 +8,7 @@ mod distribution;
 mod flow;
 mod run;
 mod search;
+mod stage;
 mod why;
 
 pub use comparison::{
@@ -28,6 +29,7 @@ pub use run::{
     NodeState, PathEvent, PathEventKind, Run, WorkerResult,
 };
 pub use search::{LatencyLimit, LoadSearch, SearchEnd, Trial, TrialOutcome};
+pub use stage::{StageResult, StageVerdict};
 pub use why::{Certainty, ChangeTrial, Diagnosis, FoundCause, LeftOut, RuledOut};
 
 use schemars::JsonSchema;
@@ -55,6 +57,9 @@ pub struct ResultFile {
     pub nodes: Vec<Node>,
     /// The sweep's cases, in the order in which they ran.
     pub cases: Vec<CaseResult>,
+    /// What became of the stages of `rocebench accept`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageResult>,
 }
 
 impl ResultFile {
@@ -67,6 +72,7 @@ impl ResultFile {
             command_line: self.command_line.clone(),
             nodes: self.nodes.clone(),
             cases,
+            stages: self.stages.clone(),
         }
     }
 

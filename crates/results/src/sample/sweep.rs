@@ -90,6 +90,7 @@ impl Synthetic {
             command_line: vec!["rocebench".to_owned(), "right".to_owned()],
             nodes: vec![self.node(CLIENT, "left"), self.node(SERVER, "right")],
             cases,
+            stages: Vec::new(),
         }
     }
 

@@ -7,6 +7,7 @@ use results::model::Comparison;
 use crate::judge::{
     finding::Finding,
     searches::{LATENCY_KEPT, LOWER},
+    stages::acceptance,
 };
 use crate::observe::standing::{self, LeftOut};
 use crate::show::{
@@ -15,7 +16,8 @@ use crate::show::{
 };
 
 /// The sentence of each kind of page; `None` of a page that is of another kind. The first one counts.
-const KINDS: [fn(&Page<'_>) -> Option<String>; 9] = [
+const KINDS: [fn(&Page<'_>) -> Option<String>; 10] = [
+    accepted,
     nothing_counts,
     explained,
     compared,
@@ -30,6 +32,11 @@ const KINDS: [fn(&Page<'_>) -> Option<String>; 9] = [
 /// The first sentence; empty of a page without results.
 pub(super) fn answer(page: &Page<'_>) -> String {
     KINDS.iter().find_map(|sentence| sentence(page)).unwrap_or_default()
+}
+
+/// What the stages of an acceptance say.
+fn accepted(page: &Page<'_>) -> Option<String> {
+    page.results.iter().find_map(|loaded| acceptance(&loaded.result.stages))
 }
 
 fn nothing_counts(page: &Page<'_>) -> Option<String> {

@@ -1,0 +1,93 @@
+//! The stages of `rocebench accept`: the cases of each are run and then judged alone, before those of the next.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use plan::{Case, Sweep, check::CheckRequest, stages};
+use report::judge::stages::judge_stage;
+use results::model::{ResultFile, StageResult, StageVerdict};
+use results::numbers::for_people;
+
+use super::interface::{PlannedStage, Stages};
+use super::sweeper::{StopReason, Sweeper};
+use super::{check, quick};
+
+/// Runs all stages for which there is time.
+///
+/// # Errors
+/// The sweep ended before the last stage; the result has those so far.
+pub(super) fn run_stages(sweeper: &mut Sweeper<'_>, of: &Stages) -> Result<(), StopReason> {
+    let sweep = Arc::clone(&sweeper.sweep);
+    let down = rails_down(sweeper);
+    sweeper.outcome.result.stages.clone_from(&of.done);
+    for planned in &of.planned {
+        let (stage, cases) = (planned.stage, &sweep.cases[planned.cases.clone()]);
+        let begun = sweeper.outcome.result.cases.len();
+        let left = of.ends_at.saturating_duration_since(Instant::now());
+        let too_long = stage.longest(cases).filter(|longest| *longest > left);
+        let (result, done) = match too_long {
+            Some(longest) => {
+                let [longest, left] = [longest, left].map(for_people);
+                let text =
+                    format!("Left out: it takes up to {longest}, and {left} of --budget are left.");
+                (StageResult::new(stage.name, StageVerdict::NotJudged, text), Ok(()))
+            }
+            None => {
+                let done = if stage.name == stages::PREFLIGHT {
+                    run_check(sweeper, planned)
+                } else {
+                    run_cases(sweeper, cases, stage.is_quick())
+                };
+                let judged = judged(&sweeper.outcome.result, begun, planned);
+                let is_rails = stage.name == stages::RAILS;
+                (down.clone().filter(|_| is_rails).unwrap_or(judged), done)
+            }
+        };
+        sweeper.observer.stage_finished(&result);
+        sweeper.outcome.result.stages.push(result);
+        done?;
+    }
+    Ok(())
+}
+
+/// The rounds of a check, which go over rails by themselves.
+fn run_check(sweeper: &mut Sweeper<'_>, planned: &PlannedStage) -> Result<(), StopReason> {
+    let (options, total) = (sweeper.options, sweeper.total);
+    let cases = options.sweep.cases[planned.cases.clone()].to_vec();
+    let pairs = Sweep { cases, nodes: options.sweep.nodes.clone() };
+    let done = check::run_rounds(sweeper, &pairs, CheckRequest::default());
+    sweeper.total = total;
+    done
+}
+
+fn run_cases(sweeper: &mut Sweeper<'_>, cases: &[Case], is_quick: bool) -> Result<(), StopReason> {
+    for case in cases {
+        let index = sweeper.outcome.result.cases.len();
+        sweeper.run_case(index, case)?;
+    }
+    if is_quick { quick::measure_again(sweeper, cases) } else { Ok(()) }
+}
+
+/// What the cases from `begun` on say, as a sweep of their own.
+fn judged(result: &ResultFile, begun: usize, planned: &PlannedStage) -> StageResult {
+    let mut of_stage = result.with_cases(result.cases.iter().skip(begun).cloned().collect());
+    of_stage.stages.clear();
+    of_stage.command_line.clone_from(&planned.command);
+    judge_stage(planned.stage.name, &of_stage, &planned.demands)
+}
+
+/// The stage of rails, where nodes have left some out.
+fn rails_down(sweeper: &Sweeper<'_>) -> Option<StageResult> {
+    let nodes = sweeper.nodes.iter().flatten().filter(|node| !node.facts.left_out.is_empty());
+    let (names, reasons): (Vec<String>, Vec<String>) = nodes
+        .map(|node| {
+            let text = format!("{}: {}", node.name, node.facts.left_out.join("; "));
+            (node.name.clone(), results::text::printable(&text, 300))
+        })
+        .unzip();
+    let text = format!("Rails are left out: {}. Bring them up.", reasons.join("; "));
+    (!names.is_empty()).then(|| StageResult {
+        nodes: names,
+        ..StageResult::new(stages::RAILS, StageVerdict::Failed, text)
+    })
+}
