@@ -43,7 +43,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     let target = server(args.host, args.connection.port)?;
     check_one_device(&args.endpoint, "doctor")?;
     let resources = resources(args.endpoint)?;
-    let wait_for_server = args.connection.wait_for_server();
+    let approach = args.connection.approach();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
     let examination = Examination {
@@ -54,7 +54,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
             .map_or(args.connection.port.unwrap_or(DEFAULT_PORT), |(_, port)| *port),
         host: target.map(|(host, _)| host),
         token,
-        wait_for_server,
+        approach,
     };
     let stop = stop_flag().map_err(Failure::failed)?;
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
@@ -105,11 +105,11 @@ fn run_nodes(args: DoctorArgs, nodes: &Nodes) -> Result<(), Failure> {
     };
     check_has_own_node(nodes, &args.endpoint)?;
     let addresses = addresses(nodes, servers(nodes, args.connection.port)?);
-    let wait = args.connection.wait_for_server();
+    let approach = args.connection.approach();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
     let stop = stop_flag().map_err(Failure::failed)?;
-    let report = examine_nodes(&addresses, token.as_ref(), wait, &stop);
+    let report = examine_nodes(&addresses, token.as_ref(), approach, &stop);
     if args.json {
         print_json(&report)?;
     } else {
@@ -145,7 +145,7 @@ pub(super) fn stage(plan: &RunPlan, stop: &AtomicBool) -> Result<StageResult, Fa
     let (what, interrupted, findings): (_, _, Vec<(Vec<String>, Finding)>) =
         if let Nodes::Hosts(_) = nodes {
             let addresses = addresses(nodes, plan.options.servers.clone());
-            let report = examine_nodes(&addresses, ends.token.as_ref(), ends.wait_for_server, stop);
+            let report = examine_nodes(&addresses, ends.token.as_ref(), ends.approach, stop);
             let findings = report.findings.into_iter().map(|it| (it.nodes, it.finding));
             (counted(addresses.len(), "node"), report.interrupted, findings.collect())
         } else {
@@ -159,7 +159,7 @@ pub(super) fn stage(plan: &RunPlan, stop: &AtomicBool) -> Result<StageResult, Fa
                 host: None,
                 port: DEFAULT_PORT,
                 token: None,
-                wait_for_server: ends.wait_for_server,
+                approach: ends.approach,
             };
             let report = examine(&examination, stop, &mut |_| ()).map_err(not_there)?;
             let findings = report.findings.into_iter().map(|it| (Vec::new(), it));

@@ -37,7 +37,7 @@ pub(super) fn ends(
     Ok(Ends {
         target,
         resources: resources(endpoint)?,
-        wait_for_server: connection.wait_for_server(),
+        approach: connection.approach(),
         token: token(connection.token)?,
     })
 }

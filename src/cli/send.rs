@@ -57,7 +57,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
     let options = SendOptions {
         host,
         port,
-        wait_for_server: args.connection.wait_for_server(),
+        approach: args.connection.approach(),
         token: token(args.connection.token)?,
         resources,
         settings: ChannelSettings {

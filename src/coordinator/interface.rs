@@ -8,6 +8,7 @@ use node::resources::NodeOptions;
 use plan::check::CheckRequest;
 use plan::{Case, RailsAsked, Searches, Sweep, stages::Stage};
 use protocol::failure::RunFailure;
+use protocol::handshake::Approach;
 use protocol::token::Token;
 use report::judge::threshold::Demands;
 use results::model::{CaseComparison, CaseConfig, LoadSearch, ResultFile, Run, StageResult, Tool};
@@ -72,14 +73,14 @@ pub struct Ends {
     pub resources: NodeOptions,
     /// The token shared with the servers.
     pub token: Option<Token>,
-    /// How long servers that do not listen yet are waited for.
-    pub wait_for_server: Duration,
+    /// How servers are reached.
+    pub approach: Approach,
 }
 
 impl Ends {
     /// Without a token, and with servers that are there.
     pub fn new(target: Target, resources: NodeOptions) -> Ends {
-        Ends { target, resources, token: None, wait_for_server: Duration::ZERO }
+        Ends { target, resources, token: None, approach: Approach::default() }
     }
 }
 

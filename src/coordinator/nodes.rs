@@ -121,7 +121,7 @@ impl NodePlaces {
     ) -> Result<Vec<Node>, Unconnected> {
         // A server that was there and is gone is not waited for.
         let is_first = std::mem::take(&mut self.is_first);
-        let wait = if is_first { ends.wait_for_server } else { Duration::ZERO };
+        let wait = if is_first { ends.approach.wait } else { Duration::ZERO };
         let others = self.reach_others(ends, wait, facts, stop)?;
         if self.locals.is_empty() {
             self.start_locals(ends, facts, route_to(&others)?)?;
@@ -239,7 +239,7 @@ impl NodePlaces {
                 .zip(self.places.iter().zip(&links))
                 .filter_map(|(number, (place, link))| match (place, link) {
                     (Place::Remote(host, port), None) => {
-                        Some((number, Address { host, port: *port, token: ends.token.as_ref() }))
+                        Some((number, Address::new(host, *port, ends)))
                     }
                     _ => None,
                 })

@@ -220,7 +220,7 @@ fn wait_for(heard: &mpsc::Receiver<String>) -> String {
 fn what_speaks_otherwise_is_told_and_does_no_harm() {
     let ranks = open(2, None);
     let (port, terms) = (ranks.port, json!({}));
-    let error = protocol::handshake::connect("127.0.0.1", port, None, &terms, &GO_ON)
+    let error = protocol::handshake::connect("127.0.0.1", port, None, None, &terms, &GO_ON)
         .unwrap_err()
         .to_string();
     has(error, ["rank 0 of a launcher's job"]);

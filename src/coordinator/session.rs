@@ -1,7 +1,7 @@
 //! How the coordinator reaches a node: a server on another host, or one in this process. A lesson is one such session.
 
 use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -40,8 +40,8 @@ impl Session {
     ) -> Result<(Option<LocalServer>, Session), RunFailure> {
         let (local, (link, peer)) = match &ends.target {
             Target::Remote(host, port) => {
-                let address = Address { host, port: *port, token: ends.token.as_ref() };
-                let limit = ends.wait_for_server;
+                let address = Address::new(host, *port, ends);
+                let limit = ends.approach.wait;
                 (None, until_servers_listen(limit, || address.reach(facts, stop))?)
             }
             Target::Local => {
@@ -106,12 +106,19 @@ pub fn run_lesson(
 pub(crate) struct Address<'a> {
     pub(crate) host: &'a str,
     pub(crate) port: u16,
+    /// The address of this end; that of the route without.
+    pub(crate) from: Option<IpAddr>,
     pub(crate) token: Option<&'a Token>,
 }
 
 const LOOPBACK: &str = "127.0.0.1";
 
-impl Address<'_> {
+impl<'a> Address<'a> {
+    /// One of another process, as these ends reach it.
+    pub(crate) fn new(host: &'a str, port: u16, ends: &'a Ends) -> Address<'a> {
+        Address { host, port, from: ends.approach.from, token: ends.token.as_ref() }
+    }
+
     /// Connects to the server.
     ///
     /// # Errors
@@ -121,7 +128,7 @@ impl Address<'_> {
         facts: &Value,
         stop: &AtomicBool,
     ) -> Result<(Link, PeerInfo), ConnectError> {
-        connect(self.host, self.port, self.token, facts, stop)
+        connect(self.host, self.port, self.from, self.token, facts, stop)
     }
 }
 
@@ -194,7 +201,7 @@ impl LocalServer {
     }
 
     pub(crate) fn address(&self) -> Address<'_> {
-        Address { host: LOOPBACK, port: self.port, token: Some(&self.token) }
+        Address { host: LOOPBACK, port: self.port, from: None, token: Some(&self.token) }
     }
 }
 

@@ -3,12 +3,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use machine::threads;
 use node::{outcome, ports::agree, resources::NodeOptions};
 use plan::FlowDevice;
 use protocol::{
+    handshake::Approach,
     link::Link,
     node_report::{Check, Finding, NodeExamination, State},
     token::Token,
@@ -46,8 +46,8 @@ pub struct Examination {
     pub port: u16,
     /// The token shared with the server.
     pub token: Option<Token>,
-    /// How long a server that does not listen yet is waited for.
-    pub wait_for_server: Duration,
+    /// How the server is reached.
+    pub approach: Approach,
 }
 
 /// The result of an examination.

@@ -70,10 +70,11 @@ pub(super) fn reach(
     facts: &Value,
     stop: &AtomicBool,
 ) -> Result<Reached, Box<Unreached>> {
-    let (port, token) = (examination.port, examination.token.as_ref());
-    let (link, peer, took) = until_servers_listen(examination.wait_for_server, || {
+    let (port, token, approach) =
+        (examination.port, examination.token.as_ref(), examination.approach);
+    let (link, peer, took) = until_servers_listen(approach.wait, || {
         let started = Instant::now();
-        let (link, peer) = connect(host, port, token, facts, stop)?;
+        let (link, peer) = connect(host, port, approach.from, token, facts, stop)?;
         Ok((link, peer, started.elapsed()))
     })
     .map_err(|error| {

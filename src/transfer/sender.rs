@@ -8,7 +8,7 @@ use machine::host;
 use node::ports::open_at_client;
 use node::resources::{NodeOptions, NodeResources};
 use protocol::failure::RunFailure;
-use protocol::handshake::{connect, until_servers_listen};
+use protocol::handshake::{Approach, connect, until_servers_listen};
 use protocol::link::Link;
 use protocol::message::{
     ChannelHello, ChannelSettings, FileAck, FileFin, FileHello, FileMessage, Message,
@@ -34,8 +34,8 @@ pub struct SendOptions {
     pub port: u16,
     /// The secret shared with it.
     pub token: Option<Token>,
-    /// How long it is waited for if it does not listen yet.
-    pub wait_for_server: Duration,
+    /// How it is reached.
+    pub approach: Approach,
     /// This end's device and cores.
     pub resources: NodeOptions,
     /// Settings of the chunks and QPs.
@@ -116,8 +116,8 @@ pub fn send_files(
     drop(NodeResources::open(options.resources.clone(), None)?);
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
     let token = options.token.as_ref();
-    let (link, peer) = until_servers_listen(options.wait_for_server, || {
-        connect(&options.host, options.port, token, &facts, stop)
+    let (link, peer) = until_servers_listen(options.approach.wait, || {
+        connect(&options.host, options.port, options.approach.from, token, &facts, stop)
     })?;
     if !peer.receives_files {
         return Err(RunFailure::refused(

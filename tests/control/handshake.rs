@@ -1,7 +1,7 @@
 //! The handshake over real loopback sockets: who is let in, who is not, and what both are told.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -58,7 +58,7 @@ fn serve_one<T>(
 }
 
 fn client(token: Option<&Token>) -> impl FnOnce(u16) -> Connected {
-    move |port| connect(HOST, port, token, &json!({"cpu": "client's"}), &GO_ON)
+    move |port| connect(HOST, port, None, token, &json!({"cpu": "client's"}), &GO_ON)
 }
 
 fn raw(port: u16) -> TcpStream {
@@ -383,12 +383,28 @@ fn a_missing_server_is_an_immediate_error_with_the_remedy() {
 fn a_name_and_a_bracketed_address_both_connect() {
     for host in ["localhost", "[127.0.0.1]"] {
         let (accepted, connected, _) = serve_one(&terms(None), &Arc::default(), |port| {
-            connect(host, port, None, &json!(null), &GO_ON)
+            connect(host, port, None, None, &json!(null), &GO_ON)
         });
         let address: SocketAddr = connected.unwrap().1.address;
         assert_eq!(address.ip(), Ipv4Addr::LOCALHOST);
         accepted.unwrap();
     }
+}
+
+#[test]
+fn a_client_comes_from_the_address_that_was_asked_for() {
+    let own: IpAddr = "127.0.0.9".parse().unwrap();
+    let from = |address: IpAddr| {
+        move |port| connect(HOST, port, Some(address), None, &json!(null), &GO_ON)
+    };
+    let (accepted, connected, _) = serve_one(&terms(None), &Arc::default(), from(own));
+    assert_eq!(accepted.unwrap().peer.address.ip(), own);
+    connected.unwrap();
+    let (_listener, port) = listen();
+    let foreign = from("192.0.2.1".parse().unwrap())(port).unwrap_err();
+    assert!(foreign.hint().unwrap().contains("an address of this machine"), "{foreign}");
+    let of_other_family = from("::1".parse().unwrap())(port).unwrap_err();
+    assert!(of_other_family.to_string().contains("no address of IPv6"), "{of_other_family}");
 }
 
 #[test]
@@ -403,7 +419,7 @@ fn a_server_that_says_nothing_can_be_left_by_interrupt() {
             // Holds the connection until the client has left.
             let _ = stream.read_to_end(&mut Vec::new());
         });
-        let error = connect(HOST, port, None, &json!(null), &stop).unwrap_err();
+        let error = connect(HOST, port, None, None, &json!(null), &stop).unwrap_err();
         assert!(error.is_interrupt() && error.hint().is_none(), "{error}");
     });
 }

@@ -8,10 +8,10 @@ mod rails;
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest, Route};
+use protocol::handshake::Approach;
 use rocebench::doctor::examine::ExaminationEvent;
 use rocebench::doctor::{Examination, Finding, Inventory, Machine, examine, text as doctor_text};
 use testing::null_library::{PersonaMachine, persona};
@@ -41,7 +41,7 @@ fn first_day(persona: &PersonaMachine) -> String {
         host: None,
         port: 18515,
         token: None,
-        wait_for_server: Duration::ZERO,
+        approach: Approach::default(),
     };
     text += "\nrocebench doctor\n";
     // The rest is of the machine.

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use machine::threads::CoreLocks;
 use node::lesson::Event;
 use node::resources::{NodeOptions, PortRequest};
 use node::server::{Server, ServerEvent, ServerOptions};
 use plan::{Nodes, RailsAsked, Sweep};
+use protocol::handshake::Approach;
 use protocol::lesson::Lesson;
 use results::model::ResultFile;
 use rocebench::coordinator::interface::Observer;
@@ -248,7 +248,7 @@ fn doctor_tells_of_the_port_in_the_servers_network() {
         host: Some("127.0.0.1".to_owned()),
         port: serving.port,
         token: None,
-        wait_for_server: Duration::ZERO,
+        approach: Approach::default(),
     };
     let report = examine(&examination, &AtomicBool::new(false), &mut |_| {}).unwrap();
     let used = report.findings.iter().find(|it| it.check == "device used");

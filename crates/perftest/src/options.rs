@@ -151,6 +151,7 @@ pub const OPTIONS: &[PerftestOption] = &[
     both('u', "qp-timeout", Flag("timeout")).with("N"),
     both('V', "version", Unchanged),
     both('x', "gid-index", Flag("gid-index")).with("N"),
+    long("bind_source_ip", Flag("bind")).with("ADDRESS").or("source_ip"),
     long("data_validation", Flag("verify")),
     long("disable_pcie_relaxed", Setting("ordering", "strict")),
     long("flow_label", Flag("flow-label")).with("LIST"),
@@ -250,12 +251,6 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("report-per-port", Not(PORTS)),
     both('X', "vector", Not("with `--poll event` each worker has a completion vector, in turn"))
         .with("N"),
-    long(
-        "bind_source_ip",
-        Not("`rocebench serve --bind ADDRESS` chooses the server's; the client has the route's"),
-    )
-    .with("ADDRESS")
-    .or("source_ip"),
     long("cqe_poll", Not("a poll asks for 32 completions")).with("N"),
     long(
         "dont_xchg_versions",

@@ -2,7 +2,7 @@
 //! a handshake is made of. All of it can be interrupted.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -128,6 +128,7 @@ const STOP_CHECK_EVERY: Duration = Duration::from_millis(20);
 pub(crate) fn dial(
     host: &str,
     port: u16,
+    from: Option<IpAddr>,
     limit: Duration,
     stop: &AtomicBool,
 ) -> Result<(TcpStream, SocketAddr), ConnectError> {
@@ -138,7 +139,7 @@ pub(crate) fn dial(
         host.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(host).to_owned();
     threads::spawn("control-dial", move || {
         // Nobody listens any more if this end has given up.
-        let _ = tell.send(try_addresses(&name, port, deadline));
+        let _ = tell.send(try_addresses(&name, port, from, deadline));
     })
     .map_err(|error| ConnectError::Thread(Arc::new(error)))?;
     loop {
@@ -159,15 +160,18 @@ pub(crate) fn dial(
 fn try_addresses(
     host: &str,
     port: u16,
+    from: Option<IpAddr>,
     deadline: Instant,
 ) -> Result<(TcpStream, SocketAddr), ConnectError> {
-    let addresses: Vec<_> =
-        (host, port).to_socket_addrs().map_err(|source| resolve_error(host, source))?.collect();
+    let resolved = (host, port).to_socket_addrs().map_err(|source| resolve_error(host, source))?;
+    let is_of_family =
+        |address: &SocketAddr| from.is_none_or(|it| it.is_ipv4() == address.is_ipv4());
+    let addresses: Vec<SocketAddr> = resolved.filter(is_of_family).collect();
     let mut failure: Option<(SocketAddr, io::Error)> = None;
     for (tried, &address) in (0u32..).zip(&addresses) {
         let untried = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_sub(tried);
         let share = deadline.saturating_duration_since(Instant::now()) / untried.max(1);
-        match connect(&address, share.max(Duration::from_millis(1))) {
+        match connect(&address, from, share.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok((stream, address)),
             // A host that refuses is there: that says more than one that does not answer.
             Err(error) => match &failure {
@@ -178,8 +182,13 @@ fn try_addresses(
         }
     }
     Err(match failure {
-        Some((address, error)) => ConnectError::Unreachable { address, source: Arc::new(error) },
-        None => resolve_error(host, io::Error::other("it has no address")),
+        Some((address, error)) => {
+            ConnectError::Unreachable { address, from, source: Arc::new(error) }
+        }
+        None => {
+            let kind = from.map_or("", |it| if it.is_ipv4() { " of IPv4" } else { " of IPv6" });
+            resolve_error(host, io::Error::other(format!("it has no address{kind}")))
+        }
     })
 }
 
@@ -195,12 +204,19 @@ const SEGMENT_BYTES: u32 = 1200;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// A connection whose segments are small.
+/// A connection whose segments are small, from this address or that of the route.
 ///
 /// # Errors
 /// No answer within `limit`, or what the system says.
-pub(crate) fn connect(address: &SocketAddr, limit: Duration) -> io::Result<TcpStream> {
+pub(crate) fn connect(
+    address: &SocketAddr,
+    from: Option<IpAddr>,
+    limit: Duration,
+) -> io::Result<TcpStream> {
     let socket = made(address)?;
+    if let Some(from) = from {
+        socket.bind(&SocketAddr::new(from, 0).into())?;
+    }
     socket.connect_timeout(&(*address).into(), limit)?;
     Ok(socket.into())
 }
@@ -312,7 +328,7 @@ mod tests {
                 if own_listens { listen(any).unwrap() } else { TcpListener::bind(any).unwrap() };
             let address = listener.local_addr().unwrap();
             let client = if own_connects {
-                connect(&address, Duration::from_secs(1)).unwrap()
+                connect(&address, None, Duration::from_secs(1)).unwrap()
             } else {
                 TcpStream::connect(address).unwrap()
             };

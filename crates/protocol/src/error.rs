@@ -1,7 +1,7 @@
 //! What can go wrong on a link, and why two ends did not become a pair, as types. Each text names the operation and the peer; each `hint` says what to do next.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,6 +172,8 @@ pub enum ConnectError {
     Unreachable {
         /// The address tried, the most telling one of several.
         address: SocketAddr,
+        /// The address of this end that was asked for.
+        from: Option<IpAddr>,
         source: Arc<io::Error>,
     },
     /// Resolving and connecting took too long.
@@ -243,7 +245,10 @@ impl ConnectError {
             ConnectError::Resolve { host, .. } => {
                 format!("check the spelling of {host}, or give its address")
             }
-            ConnectError::Unreachable { address, source } => match source.kind() {
+            ConnectError::Unreachable { address, from, source } => match source.kind() {
+                io::ErrorKind::AddrNotAvailable if from.is_some() => {
+                    "--bind takes an address of this machine (`ip addr` lists them)".into()
+                }
                 io::ErrorKind::ConnectionRefused => format!(
                     "start `rocebench serve` on {}, or name the port it listens on with --port",
                     address.ip()
@@ -315,7 +320,9 @@ impl ConnectError {
     pub(crate) fn nobody_listens(&self) -> bool {
         match self {
             ConnectError::Several { errors, .. } => errors.iter().all(ConnectError::nobody_listens),
-            ConnectError::Unreachable { address, .. } => !lacks_zone(address),
+            ConnectError::Unreachable { address, source, .. } => {
+                !lacks_zone(address) && source.kind() != io::ErrorKind::AddrNotAvailable
+            }
             ConnectError::Resolve { .. } | ConnectError::NoAnswer { .. } => true,
             _ => false,
         }
@@ -383,6 +390,7 @@ mod tests {
         let hint = |address: &str| {
             let error = ConnectError::Unreachable {
                 address: address.parse().unwrap(),
+                from: None,
                 source: Arc::new(io::Error::from_raw_os_error(libc::EINVAL)),
             };
             error.hint().unwrap()

@@ -4,7 +4,7 @@
 //! Client `hello` → server `challenge` → client `proof` → server (perhaps `wait`, and then) `welcome`, `busy` or `abort` →
 //! client `introduce`.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -90,7 +90,16 @@ pub struct Accepted<G> {
     pub slot: G,
 }
 
-/// Connects to the server at `host` and `port` and does the client's half of the handshake. `facts` about
+/// How a client comes to a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Approach {
+    /// The address of this end; that of the route without.
+    pub from: Option<IpAddr>,
+    /// How long a server that does not listen yet is waited for.
+    pub wait: Duration,
+}
+
+/// Connects to the server at `host` and `port`, from this address if one is given, and does the client's half of the handshake. `facts` about
 /// this host go to the server. All addresses of `host` are tried.
 ///
 /// # Errors
@@ -99,11 +108,12 @@ pub struct Accepted<G> {
 pub fn connect(
     host: &str,
     port: u16,
+    from: Option<IpAddr>,
     token: Option<&Token>,
     facts: &Value,
     stop: &AtomicBool,
 ) -> Result<(Link, PeerInfo), ConnectError> {
-    let (stream, server) = dial(host, port, HANDSHAKE_LIMIT, stop)?;
+    let (stream, server) = dial(host, port, from, HANDSHAKE_LIMIT, stop)?;
     let broken = |source| ConnectError::Handshake { server, source };
     let mut exchange = Exchange::new(stream, HANDSHAKE_LIMIT, stop).map_err(broken)?;
     let peer = greet(&mut exchange, server, token, facts)?;

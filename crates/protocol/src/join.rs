@@ -59,7 +59,7 @@ fn dial_any(
 ) -> Result<(TcpStream, SocketAddr), ConnectError> {
     let mut first = None;
     for host in hosts {
-        match dial(host, port, DIAL_LIMIT, stop) {
+        match dial(host, port, None, DIAL_LIMIT, stop) {
             Ok(dialled) => return Ok(dialled),
             Err(error) if error.is_interrupt() => return Err(error),
             Err(error) => {

@@ -2,6 +2,7 @@
 //! much is said. The settings of a sweep are flags made from their table; a configuration file has the same names.
 
 use std::ffi::OsStr;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use plan::{
     Devices, Factor, HostPort, Nodes, Slo,
     stages::{STAGES, Stage},
 };
+use protocol::handshake::Approach;
 use report::{judge::threshold::Condition, observe::Metric};
 use settings::{CrossRail, Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
 
@@ -480,6 +482,9 @@ pub struct ConnectionArgs {
     /// TCP port of the control connection [default: 18515]
     #[arg(short, long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Connection")]
     pub port: Option<u16>,
+    /// Connect from this address [default: that of the route]
+    #[arg(long, value_name = "ADDR", help_heading = "Connection")]
+    pub bind: Option<IpAddr>,
     /// Wait so long for servers that do not listen yet
     #[arg(long, value_name = "TIME", help_heading = "Connection")]
     pub wait_for_server: Option<TimeSpan>,
@@ -488,9 +493,10 @@ pub struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// How long servers that do not listen yet are waited for.
-    pub fn wait_for_server(&self) -> Duration {
-        self.wait_for_server.map_or(Duration::ZERO, Duration::from)
+    /// How servers are reached.
+    pub fn approach(&self) -> Approach {
+        let wait = self.wait_for_server.map_or(Duration::ZERO, Duration::from);
+        Approach { from: self.bind, wait }
     }
 }
 

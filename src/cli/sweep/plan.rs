@@ -22,6 +22,7 @@ use perftest::{LONGEST_LIMIT, fits};
 use plan::{
     ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, check, quick,
 };
+use protocol::handshake::Approach;
 use report::{
     judge::{
         findings::Findings,
@@ -110,10 +111,11 @@ impl RunPlan {
         }
         let ends = ends(args.host, args.connection, args.endpoint)?;
         let has_server = !servers.is_empty() || ends.target != Target::Local;
-        if !ends.wait_for_server.is_zero() && !has_server {
-            return Err(Failure::bad_input("--wait-for-server is given, but no server").with_hint(
-                "name HOST or servers (--nodes); ranks of a launcher wait 60 s for each other",
-            ));
+        if ends.approach != Approach::default() && !has_server {
+            return Err(Failure::bad_input("--wait-for-server or --bind is given, but no server")
+                .with_hint(
+                    "name HOST or servers (--nodes); ranks of a launcher wait 60 s for each other",
+                ));
         }
         if let Ok(cores) = allowed_cores() {
             let windows = sweep.cases.iter().filter_map(|case| match case.stop() {

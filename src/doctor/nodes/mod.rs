@@ -13,7 +13,7 @@ use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
 use plan::FlowDevice;
 use protocol::{
-    handshake::{ClockOffset, PeerInfo, connect, until_servers_listen},
+    handshake::{Approach, ClockOffset, PeerInfo, connect, until_servers_listen},
     link::Link,
     message::{ExaminationMessage, Message, SessionMessage},
     node_report::{Check, Finding, NodeExamination, State},
@@ -95,16 +95,16 @@ pub struct NodesFinding {
     pub finding: Finding,
 }
 
-/// Asks all nodes, those that do not listen yet for so long, and compares them.
+/// Asks all nodes and compares them.
 pub fn examine_nodes(
     nodes: &[NodeAddress],
     token: Option<&Token>,
-    wait_for_server: Duration,
+    approach: Approach,
     stop: &AtomicBool,
 ) -> NodesReport {
     let started_at = results::utc_now();
     let facts = serde_json::to_value(host::read()).unwrap_or_default();
-    let answers = ask_all(nodes, token, wait_for_server, &facts, stop);
+    let answers = ask_all(nodes, token, approach, &facts, stop);
     let names = nodes.iter().map(|node| node.name.clone()).collect();
     NodesReport {
         started_at,
@@ -280,13 +280,13 @@ type NodeAnswer = Result<Answer, Box<Finding>>;
 fn ask_all(
     nodes: &[NodeAddress],
     token: Option<&Token>,
-    wait_for_server: Duration,
+    approach: Approach,
     facts: &Value,
     stop: &AtomicBool,
 ) -> Vec<NodeAnswer> {
     at_once(AT_ONCE, nodes, |node| {
-        let reached = until_servers_listen(wait_for_server, || {
-            connect(&node.host, node.port, token, facts, stop)
+        let reached = until_servers_listen(approach.wait, || {
+            connect(&node.host, node.port, approach.from, token, facts, stop)
         });
         let (link, peer) = reached.map_err(|error| Box::new(not_reached(&error, node.port)))?;
         ask(&link, peer, node.device.clone(), stop)

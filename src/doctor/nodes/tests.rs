@@ -137,7 +137,7 @@ fn a_node_that_is_not_there_is_told_and_the_others_are_asked() {
             device: None,
         })
         .collect();
-    let answers = ask_all(&nodes, None, Duration::ZERO, &Value::Null, &AtomicBool::new(false));
+    let answers = ask_all(&nodes, None, Approach::default(), &Value::Null, &AtomicBool::new(false));
     assert_eq!(answers.len(), nodes.len());
     for answer in answers {
         let finding = answer.unwrap_err();

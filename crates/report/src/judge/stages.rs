@@ -129,15 +129,20 @@ pub fn acceptance(stages: &[StageResult]) -> Option<String> {
     let Some(first) = first else {
         return (!stages.is_empty()).then(|| format!("The fabric is good: {all} ok."));
     };
-    let lead = if failed > 0 {
-        "The fabric is not good"
-    } else {
-        "It is not known whether the fabric is good"
+    let lead = match (failed, unknown) {
+        (0, _) => {
+            format!(
+                "It is not known whether the fabric is good: {unknown} of {all} could not be judged"
+            )
+        }
+        (_, 0) => format!("The fabric is not good: {failed} of {all} failed"),
+        (_, _) => {
+            format!(
+                "The fabric is not good: {failed} of {all} failed, {unknown} could not be judged"
+            )
+        }
     };
-    Some(format!(
-        "{lead}: of {all} {failed} failed and {unknown} could not be judged. {}: {}",
-        first.name, first.text
-    ))
+    Some(format!("{lead}. {}: {}", first.name, first.text))
 }
 
 /// A finding for each stage.
@@ -241,7 +246,7 @@ mod tests {
         assert_eq!(said(&[ok.clone(), ok.clone()]), "The fabric is good: 2 stages ok.");
         has(said(&[ok.clone(), unknown.clone()]), ["not known", "rails: rails says."]);
         let whole = [ok, unknown, failed];
-        let expected = "The fabric is not good: of 3 stages 1 failed and 1 could not be judged. incast: incast says.";
+        let expected = "The fabric is not good: 1 of 3 stages failed, 1 could not be judged. incast: incast says.";
         assert_eq!(said(&whole), expected);
         let file = ResultFile { stages: whole.into(), ..Mesh::new(4).pairs() };
         let report = Findings::new(&file);
