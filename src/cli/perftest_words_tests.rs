@@ -251,6 +251,7 @@ fn sound_value(option: &PerftestOption) -> &'static str {
     match option.here {
         Here::OneOf(meanings, _) => meanings[0].0,
         Here::Flag("mtu") => "1024",
+        Here::Flag("bind") => "192.0.2.1",
         _ => "1",
     }
 }
