@@ -12,18 +12,64 @@ use results::{
 /// Nodes say no more often how far they are.
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 
+/// Stretches of a window of one length, one after the other. Each ends with the first sample behind its end.
+#[derive(Debug)]
+pub(super) struct Stretches {
+    length: Duration,
+    /// When the next one is to end.
+    due: Duration,
+    begun: Duration,
+    last: Duration,
+    /// 10^9 bits and 10^6 messages since it began.
+    gbit: f64,
+    mmsg: f64,
+}
+
+/// What was moved in a stretch.
+#[derive(Debug, PartialEq)]
+pub(super) struct Moved {
+    pub(super) seconds: f64,
+    pub(super) gbit: f64,
+    pub(super) mmsg: f64,
+}
+
+impl Stretches {
+    pub(super) fn new(length: Duration) -> Stretches {
+        let (length, none) = (length.max(BETWEEN_SAMPLES), Duration::ZERO);
+        Stretches { length, due: length, begun: none, last: none, gbit: 0.0, mmsg: 0.0 }
+    }
+
+    /// Takes the rate since the last sample; what was moved, if the stretch ends with it.
+    pub(super) fn add(
+        &mut self,
+        elapsed: Duration,
+        gbit_per_s: f64,
+        mmsg_per_s: f64,
+    ) -> Option<Moved> {
+        let since_last = elapsed.saturating_sub(self.last).as_secs_f64();
+        self.last = elapsed;
+        self.gbit += gbit_per_s * since_last;
+        self.mmsg += mmsg_per_s * since_last;
+        if elapsed < self.due {
+            return None;
+        }
+        let seconds = elapsed.saturating_sub(self.begun).as_secs_f64();
+        let moved = Moved { seconds, gbit: self.gbit, mmsg: self.mmsg };
+        while self.due <= elapsed {
+            self.due += self.length;
+        }
+        (self.begun, self.gbit, self.mmsg) = (elapsed, 0.0, 0.0);
+        Some(moved)
+    }
+}
+
 /// What a run says while its window is open.
 pub(super) struct EveryLines {
-    every: Duration,
     above: AboveBar,
-    /// When the window opened, in UTC; `None` outside it.
+    /// When the window opened, in UTC; `None` before.
     opened_at: Option<String>,
-    /// When the next line is due in the window.
-    due: Duration,
-    /// Since the last line: samples, and the sums of their 10^9 bits and 10^6 messages a second.
-    samples: u32,
-    gbit_per_s: f64,
-    mmsg_per_s: f64,
+    is_open: bool,
+    stretches: Stretches,
     /// The highest since the last line; of that line where none is new.
     p99_ns: Option<u64>,
     is_p99_shown: bool,
@@ -35,13 +81,10 @@ pub(super) struct EveryLines {
 impl EveryLines {
     pub(super) fn new(every: Duration, above: AboveBar) -> EveryLines {
         EveryLines {
-            every: every.max(BETWEEN_SAMPLES),
             above,
             opened_at: None,
-            due: every,
-            samples: 0,
-            gbit_per_s: 0.0,
-            mmsg_per_s: 0.0,
+            is_open: false,
+            stretches: Stretches::new(every),
             p99_ns: None,
             is_p99_shown: false,
             path_events: None,
@@ -51,14 +94,8 @@ impl EveryLines {
 
     /// Takes a sample; the line, if it is due.
     fn text(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) -> Option<String> {
-        self.samples += 1;
-        self.gbit_per_s += gbit_per_s;
-        self.mmsg_per_s += mmsg_per_s;
-        if elapsed < self.due {
-            return None;
-        }
-        let samples = f64::from(self.samples);
-        let [gbit, mmsg] = [self.gbit_per_s, self.mmsg_per_s].map(|sum| sum / samples);
+        let moved = self.stretches.add(elapsed, gbit_per_s, mmsg_per_s)?;
+        let [gbit, mmsg] = [moved.gbit, moved.mmsg].map(|sum| sum / moved.seconds);
         let mut text = format!("{:8.1} s  {gbit:.2} Gb/s  {mmsg:.3} Mmsg/s", elapsed.as_secs_f64());
         if let Some(ns) = self.p99_ns {
             text += &format!("  p99 {}", time_text(ns as f64));
@@ -67,29 +104,27 @@ impl EveryLines {
             text += &format!("  {} path events", events.saturating_sub(self.shown_path_events));
             self.shown_path_events = events;
         }
-        (self.samples, self.gbit_per_s, self.mmsg_per_s) = (0, 0.0, 0.0);
         self.is_p99_shown = true;
-        while self.due <= elapsed {
-            self.due += self.every;
-        }
         Some(text)
     }
 }
 
 impl Observer for EveryLines {
     fn phase(&mut self, phase: &str, _: Option<Duration>) {
-        if phase == "measure" {
+        self.is_open = phase == "measure";
+        if self.is_open {
             *self = EveryLines {
                 opened_at: Some(utc_now()),
-                ..EveryLines::new(self.every, self.above.clone())
+                is_open: true,
+                ..EveryLines::new(self.stretches.length, self.above.clone())
             };
-        } else {
-            self.due = Duration::MAX;
         }
     }
 
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        if let Some(text) = self.text(elapsed, gbit_per_s, mmsg_per_s) {
+        if self.is_open
+            && let Some(text) = self.text(elapsed, gbit_per_s, mmsg_per_s)
+        {
             self.above.line(&text);
         }
     }

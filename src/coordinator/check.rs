@@ -29,7 +29,7 @@ pub(crate) fn run_rounds(
     }
     sweeper.nodes = Some(nodes);
     let first = sweeper.outcome.result.cases.len();
-    sweeper.total = first + rounds.cases.len();
+    sweeper.total = sweeper.total.saturating_sub(pairs.cases.len()) + rounds.cases.len();
     let further = rounds.cases.get(pairs.cases.len()..).unwrap_or_default();
     sweeper.observer.runs_added(further);
     for (index, case) in (first..).zip(&rounds.cases) {

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use plan::{Case, Sweep, check::CheckRequest, stages};
+use plan::{
+    Case, Sweep,
+    check::CheckRequest,
+    stages::{RAILS, Way},
+};
 use report::judge::stages::judge_stage;
 use results::model::{ResultFile, StageResult, StageVerdict};
 use results::numbers::for_people;
@@ -33,13 +37,12 @@ pub(super) fn run_stages(sweeper: &mut Sweeper<'_>, of: &Stages) -> Result<(), S
                 (StageResult::new(stage.name, StageVerdict::NotJudged, text), Ok(()))
             }
             None => {
-                let done = if stage.name == stages::PREFLIGHT {
-                    run_check(sweeper, planned)
-                } else {
-                    run_cases(sweeper, cases, stage.is_quick())
+                let done = match stage.way() {
+                    Way::Check => run_check(sweeper, planned),
+                    way => run_cases(sweeper, cases, way == Way::Quick),
                 };
                 let judged = judged(&sweeper.outcome.result, begun, planned);
-                let is_rails = stage.name == stages::RAILS;
+                let is_rails = stage.name == RAILS;
                 (down.clone().filter(|_| is_rails).unwrap_or(judged), done)
             }
         };
@@ -52,12 +55,10 @@ pub(super) fn run_stages(sweeper: &mut Sweeper<'_>, of: &Stages) -> Result<(), S
 
 /// The rounds of a check, which go over rails by themselves.
 fn run_check(sweeper: &mut Sweeper<'_>, planned: &PlannedStage) -> Result<(), StopReason> {
-    let (options, total) = (sweeper.options, sweeper.total);
-    let cases = options.sweep.cases[planned.cases.clone()].to_vec();
-    let pairs = Sweep { cases, nodes: options.sweep.nodes.clone() };
-    let done = check::run_rounds(sweeper, &pairs, CheckRequest::default());
-    sweeper.total = total;
-    done
+    let sweep = &sweeper.options.sweep;
+    let cases = sweep.cases[planned.cases.clone()].to_vec();
+    let pairs = Sweep { cases, nodes: sweep.nodes.clone() };
+    check::run_rounds(sweeper, &pairs, CheckRequest::default())
 }
 
 fn run_cases(sweeper: &mut Sweeper<'_>, cases: &[Case], is_quick: bool) -> Result<(), StopReason> {
@@ -88,6 +89,6 @@ fn rails_down(sweeper: &Sweeper<'_>) -> Option<StageResult> {
     let text = format!("Rails are left out: {}. Bring them up.", reasons.join("; "));
     (!names.is_empty()).then(|| StageResult {
         nodes: names,
-        ..StageResult::new(stages::RAILS, StageVerdict::Failed, text)
+        ..StageResult::new(RAILS, StageVerdict::Failed, text)
     })
 }

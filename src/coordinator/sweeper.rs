@@ -10,6 +10,7 @@ use protocol::error::ConnectError;
 use protocol::failure::RunFailure;
 use protocol::message::RunMessage;
 use report::observe::standing::{self, Standing};
+use results::history::leave_out_parts;
 use results::model::{CaseComparison, CaseResult, NodeResult, ResultFile, Run};
 use serde_json::Value;
 use statistics::median;
@@ -224,14 +225,8 @@ fn last_run(result: &ResultFile, index: usize) -> ResultFile {
 /// The figures of flows and machines, without those of QPs and workers and without courses over time.
 fn without_parts(run: &Run) -> Run {
     let mut whole = run.clone();
-    for flow in &mut whole.flows {
-        (flow.timeline, flow.qp_timeline) = (None, None);
-        flow.qps.clear();
-    }
-    for node in &mut whole.nodes {
-        (node.counters, node.state) = (None, None);
-        node.workers.clear();
-    }
+    leave_out_parts(&mut whole);
+    whole.nodes.iter_mut().for_each(|node| node.workers.clear());
     whole
 }
 

@@ -358,6 +358,24 @@ const EMBEDDED: Driver = Driver {
     ..WITHOUT
 };
 
+// Of the counters of congestion, those that tell its steps apart, whatever the driver.
+
+/// Names of counters of packets that came with ECN's mark.
+pub const ECN_MARKED: &[&str] = &[
+    "np_ecn_marked_roce_packets",
+    "cc_rx_ce_pkts",
+    "rx_ecn_marked_pkts",
+    "RxECNMrkd",
+    "received_ecns",
+];
+/// Of congestion notifications that this end sent.
+pub const CNPS_SENT: &[&str] =
+    &["np_cnp_sent", "cc_tx_cnp_pkts", "np_cnp_pkts", "tx_cnp_pkts", "cnpSent", "sent_cnps"];
+/// Of those that it obeyed.
+pub const CNPS_OBEYED: &[&str] = &["rp_cnp_handled", "cnpHandled"];
+/// Of those that it ignored.
+pub const CNPS_IGNORED: &[&str] = &["rp_cnp_ignored", "cnpIgnored"];
+
 /// Parts of names, and whether a counter with such a name counts pause frames; the first one that fits decides.
 const PAUSE_COUNTERS: [(&str, bool); 10] = [
     // For how long there was a pause.
@@ -400,6 +418,17 @@ mod tests {
         }
         assert_eq!(port_counter("port_rcv_errors"), Kind::Saturates(16));
         assert_eq!(port_counter("unicast_rcv_packets"), Kind::Saturates(64));
+    }
+
+    #[test]
+    fn steps_of_congestion_are_counters_of_congestion() {
+        let steps = [ECN_MARKED, CNPS_SENT, CNPS_OBEYED, CNPS_IGNORED];
+        for name in steps.into_iter().flatten() {
+            let mut meanings = DRIVERS.iter().flat_map(|driver| driver.meanings);
+            let is_known =
+                meanings.any(|(kind, names)| *kind == Congestion && names.contains(name));
+            assert!(is_known, "{name}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use settings::{Given, ROWS, Settings, Stop};
+use settings::{Given, ROWS, Settings};
 
 use crate::check;
 use crate::matrix::ROUND;
@@ -17,10 +17,24 @@ pub struct Stage {
     pub name: &'static str,
     /// What it asks, for people.
     pub question: &'static str,
-    /// How long a window is, unless another is asked for; 0 of a stage that measures nothing.
+    way: Way,
+    /// How long a window is, unless another is asked for.
     window_ms: u64,
     /// Settings that make it what it is, by flag and text.
     own: &'static [(&'static str, &'static str)],
+}
+
+/// How a stage finds its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It measures nothing: nodes are examined.
+    Doctor,
+    /// As `mesh --check`.
+    Check,
+    /// As `mesh --quick`: what looks bad is measured again.
+    Quick,
+    /// As a sweep.
+    Sweep,
 }
 
 /// In the order in which they run: a later one asks what is only worth asking where the earlier ones are well.
@@ -28,42 +42,49 @@ pub const STAGES: [Stage; 7] = [
     Stage {
         name: "doctor",
         question: "Is a node broken, or set up in another way than the others?",
+        way: Way::Doctor,
         window_ms: 0,
         own: &[],
     },
     Stage {
-        name: PREFLIGHT,
+        name: "preflight",
         question: "Does each path between two rails work?",
-        window_ms: 50,
-        own: &[("pattern", "pairs")],
+        way: Way::Check,
+        window_ms: 0,
+        own: &[],
     },
     Stage {
         name: "mesh",
         question: "Is a node, cable or path slow, or does it lose packets?",
+        way: Way::Quick,
         window_ms: 200,
         own: &[("pattern", "pairs")],
     },
     Stage {
         name: RAILS,
         question: "Are all rails up, and as fast as the others of their node?",
+        way: Way::Sweep,
         window_ms: 1000,
         own: &[("pattern", "ring"), ("runs", "3")],
     },
     Stage {
         name: "bisection",
         question: "Does the network carry one half of the nodes to the other?",
+        way: Way::Sweep,
         window_ms: 1000,
         own: &[("pattern", "bisection"), ("runs", "3")],
     },
     Stage {
         name: "incast",
         question: "Do many senders to one node lose packets or throughput?",
+        way: Way::Sweep,
         window_ms: 1000,
         own: &[("pattern", "incast"), ("runs", "3")],
     },
     Stage {
         name: "ping-pong",
         question: "Is the latency of a node or path higher than that of the others?",
+        way: Way::Quick,
         window_ms: 100,
         own: &[
             ("pattern", "pairs"),
@@ -75,8 +96,6 @@ pub const STAGES: [Stage; 7] = [
     },
 ];
 
-/// The stage whose rounds are those of `mesh --check`.
-pub const PREFLIGHT: &str = "preflight";
 /// The stage with several devices of each node.
 pub const RAILS: &str = "rails";
 
@@ -87,7 +106,7 @@ impl Stage {
 
     /// Whether it measures.
     pub fn has_cases(&self) -> bool {
-        self.window_ms > 0
+        self.way != Way::Doctor
     }
 
     /// Whether it moves little, so that its throughput says nothing.
@@ -95,15 +114,14 @@ impl Stage {
         self.own.contains(&("ping-pong", "true"))
     }
 
-    /// Whether what looks bad is measured again, as `--quick` does.
-    pub fn is_quick(&self) -> bool {
-        self.name != PREFLIGHT && self.own.contains(&("pattern", "pairs"))
+    pub fn way(&self) -> Way {
+        self.way
     }
 
     /// Its own settings, then those given that have an effect beside them, then the usual ones, with a window of at least
     /// this length.
     fn given(&self, given: &Given, least_window: Duration) -> Given {
-        if self.name == PREFLIGHT {
+        if self.way == Way::Check {
             return check::with_usual(given.clone());
         }
         let own: Settings = self.own.iter().copied().collect();
@@ -119,7 +137,7 @@ impl Stage {
 
     /// The options by which a person gets its cases.
     pub fn options(&self, given: &Given, least_window: Duration) -> Vec<String> {
-        if self.name == PREFLIGHT {
+        if self.way == Way::Check {
             return vec!["--check".to_owned()];
         }
         let merged = self.given(given, least_window);
@@ -130,7 +148,7 @@ impl Stage {
                 text => format!("--{}={text}", row.flag),
             })
             .collect();
-        if self.is_quick() {
+        if self.way == Way::Quick {
             options.push("--quick".to_owned());
         }
         options
@@ -161,9 +179,9 @@ impl Stage {
                 }
                 Ok(Sweep::with_flows(&of_fans, &[], nodes.clone())?.cases)
             }
-            name => {
+            _ => {
                 let sweep = Sweep::with_flows(&merged, &[], nodes.clone())?;
-                if name == PREFLIGHT {
+                if self.way == Way::Check {
                     check::check(&sweep)?;
                 }
                 Ok(sweep.cases)
@@ -173,21 +191,15 @@ impl Stage {
 
     /// The longest that cases of it take, with what a run takes besides; `None` where they count messages.
     pub fn longest(&self, cases: &[Case]) -> Option<Duration> {
-        let further = if self.is_quick() { quick::most_of(cases) } else { 0 };
-        let again = cases.iter().cycle().take(further);
-        let sum = |case: &Case, runs: u32| match case.stop() {
-            Stop::DurationNs(ns) => {
-                Some((case.warmup.longest() + Duration::from_nanos(ns) + BESIDES) * runs)
-            }
-            Stop::MessagesPerQp(_) => None,
-        };
-        let planned = cases.iter().map(|case| sum(case, case.most_runs()));
-        planned.chain(again.map(|case| sum(case, 1))).sum()
+        let further = if self.way == Way::Quick { quick::most_of(cases) } else { 0 };
+        let again = cases.iter().cycle().take(further).map(|case| (case, 1));
+        let planned = cases.iter().map(|case| (case, case.most_runs()));
+        planned.chain(again).map(|(case, runs)| Some((case.longest()? + BESIDES) * runs)).sum()
     }
 }
 
-/// What a run takes besides, of 64 nodes (docs/dev/performance.md).
-const BESIDES: Duration = Duration::from_millis(150);
+/// What a round takes besides warm-up and window, about: 64 nodes on the null library take 150 ms (docs/dev/performance.md).
+pub const BESIDES: Duration = Duration::from_millis(150);
 
 /// The pattern `bisection` for several ways of halving the nodes: the list in its middle, then in blocks of half the length
 /// as long as that goes, and at last each node with its neighbour. Of an odd number of nodes the last has no part.
@@ -233,6 +245,8 @@ fn blocks(even: usize) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    use settings::Stop;
+
     use super::*;
 
     fn cases(stage: &str, nodes: u32, given: &[(&str, &str)]) -> Vec<Case> {

@@ -89,14 +89,9 @@ impl Sweep {
     /// The longest that warm-ups and measurements of so many runs of each case take together, connecting and draining
     /// not counted; `None` when runs end after a number of messages.
     pub fn longest(&self, runs: u32) -> Option<Duration> {
+        let mut spans = self.cases.iter().map(Case::longest);
         let one_round =
-            self.cases.iter().try_fold(Duration::ZERO, |sum, case| match case.stop() {
-                Stop::DurationNs(ns) => Some(
-                    sum.saturating_add(case.warmup.longest())
-                        .saturating_add(Duration::from_nanos(ns)),
-                ),
-                Stop::MessagesPerQp(_) => None,
-            })?;
+            spans.try_fold(Duration::ZERO, |sum, span| Some(sum.saturating_add(span?)))?;
         Some(one_round.saturating_mul(runs))
     }
 }
@@ -217,6 +212,16 @@ impl Case {
                 .filter(move |(end, _)| *end == node)
                 .map(move |(_, side)| (index, flow, side))
         })
+    }
+
+    /// The longest that warm-up and measurement of a run take together; `None` where it ends after a number of messages.
+    pub fn longest(&self) -> Option<Duration> {
+        match self.stop() {
+            Stop::DurationNs(ns) => {
+                Some(self.warmup.longest().saturating_add(Duration::from_nanos(ns)))
+            }
+            Stop::MessagesPerQp(_) => None,
+        }
     }
 
     /// How often it is run at most: where it is several times, runs whose figures do not count are made up for.

@@ -116,12 +116,8 @@ pub fn lean(result: &ResultFile) -> ResultFile {
 
 /// Leaves out of a run what it alone is looked at by.
 pub fn shorten(run: &mut Run) {
-    for node in &mut run.nodes {
-        (node.counters, node.state) = (None, None);
-    }
+    leave_out_parts(run);
     for flow in &mut run.flows {
-        flow.qps.clear();
-        (flow.timeline, flow.qp_timeline) = (None, None);
         let times = [&mut flow.latency_ns, &mut flow.service_ns];
         let others = [&mut flow.lateness_ns, &mut flow.notice_ns];
         for latency in times.into_iter().chain(others).flatten() {
@@ -130,6 +126,17 @@ pub fn shorten(run: &mut Run) {
         if let Some(bandwidth) = &mut flow.bandwidth_gbit_per_s {
             bandwidth.histogram_kbit_per_s = None;
         }
+    }
+}
+
+/// Leaves out of a run its single QPs, its courses over time, and counters.
+pub fn leave_out_parts(run: &mut Run) {
+    for node in &mut run.nodes {
+        (node.counters, node.state) = (None, None);
+    }
+    for flow in &mut run.flows {
+        flow.qps.clear();
+        (flow.timeline, flow.qp_timeline) = (None, None);
     }
 }
 

@@ -2,6 +2,7 @@
 //! machine and its network, and where and how workers' cores run.
 
 use machine::surroundings::Bond;
+use metrics::{CNPS_IGNORED, CNPS_OBEYED, CNPS_SENT, ECN_MARKED};
 use results::Metric;
 use results::model::PathEventKind;
 use results::numbers::fixed;
@@ -147,20 +148,6 @@ fn full_member<'a>(evidence: &Evidence<'a>) -> Option<(&'a str, &'a Bond)> {
     several.find(|(_, bond)| (0.85..1.05).contains(&(gbit_per_s / bond.gbit_per_s_of_member)))
 }
 
-/// Names of drivers' counters of packets with ECN's mark, of congestion notifications that this end sent, that it obeyed, and
-/// that it ignored.
-const MARKED: &[&str] = &[
-    "np_ecn_marked_roce_packets",
-    "cc_rx_ce_pkts",
-    "rx_ecn_marked_pkts",
-    "RxECNMrkd",
-    "received_ecns",
-];
-const NOTIFIED: &[&str] =
-    &["np_cnp_sent", "cc_tx_cnp_pkts", "np_cnp_pkts", "tx_cnp_pkts", "cnpSent", "sent_cnps"];
-const OBEYED: &[&str] = &["rp_cnp_handled", "cnpHandled"];
-const IGNORED: &[&str] = &["rp_cnp_ignored", "cnpIgnored"];
-
 /// Fewer marks may be another's.
 const LEAST_MARKS: u64 = 10;
 
@@ -168,7 +155,7 @@ const LEAST_MARKS: u64 = 10;
 fn ignored_marks(evidence: &Evidence<'_>) -> Option<String> {
     ends(evidence).find_map(|(name, _)| {
         let [marks, sent, obeyed, ignored] =
-            [MARKED, NOTIFIED, OBEYED, IGNORED].map(|names| counted(evidence, name, names));
+            [ECN_MARKED, CNPS_SENT, CNPS_OBEYED, CNPS_IGNORED].map(|names| counted(evidence, name, names));
         if let Some(count) = marks.filter(|count| *count >= LEAST_MARKS && sent == Some(0)) {
             return Some(format!(
                 "{name} gets packets with ECN's mark, {count} of them, and sends no congestion notification: nothing slows the sender down."

@@ -13,6 +13,7 @@ use crate::{
 use node::memory_needs::MemoryNeeds;
 use perftest::{Program, measuring};
 use plan::check::{self, CheckRequest};
+use plan::stages::BESIDES;
 use plan::{Case, Devices, Flow, Goal, Searches, Sweep, quick};
 use protocol::node_report::DeviceKind;
 use report::observe::format::{alike, cell, counted};
@@ -53,6 +54,9 @@ fn write(
 }
 
 fn footer(plan: &RunPlan) -> String {
+    if let Some(request) = plan.options.check {
+        return check_footer(plan, request);
+    }
     let sweep = &plan.options.sweep;
     let cases = sweep.cases.len();
     let mut text = counted(cases, "case");
@@ -99,17 +103,11 @@ fn footer(plan: &RunPlan) -> String {
             }),
         },
     };
-    if let Some(request) = plan.options.check {
-        return check_footer(plan, request);
-    }
     if let Some(longest) = longest {
         text += &format!("; at most {} and the time to connect", for_people(longest));
     }
     text
 }
-
-/// What a round takes besides its window, about: 64 nodes on the null library take 150 ms (docs/dev/performance.md).
-const BESIDES_OF_A_ROUND: Duration = Duration::from_millis(150);
 
 /// Rounds of a check, and how long they take.
 fn check_footer(plan: &RunPlan, request: CheckRequest) -> String {
@@ -128,7 +126,7 @@ fn check_footer(plan: &RunPlan, request: CheckRequest) -> String {
     }
     let (windows, factor) = (sweep.longest(1), u32::try_from(rounds / sweep.cases.len().max(1)));
     if let (Some(windows), Ok(factor), Ok(of_all)) = (windows, factor, u32::try_from(rounds)) {
-        let takes = windows.saturating_mul(factor) + BESIDES_OF_A_ROUND.saturating_mul(of_all);
+        let takes = windows.saturating_mul(factor) + BESIDES.saturating_mul(of_all);
         let [all, of_rail] = [1, count].map(|divisor| {
             let ms = takes.as_millis() / divisor as u128;
             for_people(Duration::from_millis(u64::try_from(ms / 100 * 100).unwrap_or(u64::MAX)))

@@ -15,11 +15,11 @@ use crate::{
 };
 use machine::threads::allowed_cores;
 use report::judge::{
-    check::Check,
+    check::{Check, NO_PATHS},
     searches::{TOO_FEW_MESSAGES, searches},
+    stages::not_well,
     threshold::{failing, judge},
 };
-use report::observe::format::counted;
 use results::model::{CaseResult, Certainty, StageResult, StageVerdict};
 use statistics::LEAST_OBSERVATIONS;
 
@@ -104,10 +104,8 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
         return match &check {
             Some(check) if check.is_well() => Ok(()),
             Some(check) => Err(Failure::failed(check.headline().trim_end_matches('.'))),
-            None => Err(Failure::failed(
-                "nothing was checked: no two nodes have a rail of the same number",
-            )
-            .with_hint("give two nodes or more, and the rails of each with --device")),
+            None => Err(Failure::failed(format!("nothing was checked: {NO_PATHS}"))
+                .with_hint("give two nodes or more, and the rails of each with --device")),
         };
     }
     let unmet = unmet_demands(plan, outcome);
@@ -129,13 +127,10 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
 /// # Errors
 /// How many are not.
 pub fn accepted(stages: &[StageResult]) -> Result<(), Failure> {
-    let verdicts = [StageVerdict::Failed, StageVerdict::NotJudged];
-    let of = |verdict| stages.iter().filter(|stage| stage.verdict == verdict).count();
-    let all = counted(stages.len(), "stage");
-    match verdicts.map(of) {
-        [0, 0] => Ok(()),
-        [0, unknown] => Err(Failure::undone(format!("{unknown} of {all} could not be judged"))),
-        [failed, _] => Err(Failure::failed(format!("{failed} of {all} failed"))),
+    match not_well(stages) {
+        None => Ok(()),
+        Some((StageVerdict::Failed, counts)) => Err(Failure::failed(counts)),
+        Some((_, counts)) => Err(Failure::undone(counts)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     cli::{
-        every::EveryLines,
+        every::{EveryLines, Stretches},
         progress::{AboveBar, TimeLeft, for_stderr},
         sweep::plan::{Format, RunPlan, Sink},
         terminal::{Failure, print, say, screen},
@@ -95,7 +95,7 @@ impl Output {
                 table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
                     .with_columns_of(&plan.output.columns),
                 perftest: form.clone().map(|form| PerftestTable::new(io::stdout(), form)),
-                period: plan.output.period.map(|length| Period { length, ..Period::default() }),
+                period: plan.output.period.map(Period::new),
                 above: above.clone(),
                 unshown: None,
             },
@@ -153,13 +153,7 @@ impl Output {
                 for line in wrapped(&text, screen.columns.saturating_add(1)) {
                     writeln!(out, "{line}")?;
                 }
-                let none = Findings {
-                    findings: Vec::new(),
-                    meshes: Vec::new(),
-                    fans: Vec::new(),
-                    check: None,
-                };
-                return table.summary(result, &none, &written);
+                return table.summary(result, &Findings::default(), &written);
             }
             if only_problems {
                 return problems.iter().try_for_each(|it| writeln!(out, "{}", it.text));
@@ -496,49 +490,41 @@ impl TableRows {
     }
 }
 
-/// What was moved since the last row of a run without an end.
-#[derive(Debug, Default)]
+/// Rows of a run without an end.
+#[derive(Debug)]
 struct Period {
-    length: Duration,
+    rows: Stretches,
+    seconds: Stretches,
+    /// The slowest second of the row, in 10^9 bits a second.
+    slowest: Option<f64>,
     settings: Settings,
     is_measured: bool,
-    begun: Duration,
-    last: Duration,
-    bits: f64,
-    messages: f64,
-    /// Since this second began, and the slowest second, in 10^9 bits a second.
-    second: (Duration, f64),
-    slowest: Option<f64>,
 }
 
 impl Period {
-    /// The rate since the last sample. At the end of a period what it moved, and the slowest second.
+    fn new(length: Duration) -> Period {
+        let seconds = Stretches::new(Duration::from_secs(1));
+        let (rows, settings) = (Stretches::new(length), Settings::default());
+        Period { rows, seconds, slowest: None, settings, is_measured: false }
+    }
+
+    /// Takes the rate since the last sample. At the end of a row what it moved, and the slowest second.
     fn add(
         &mut self,
         elapsed: Duration,
         gbit_per_s: f64,
         mmsg_per_s: f64,
     ) -> Option<(Totals, f64)> {
-        let seconds = elapsed.saturating_sub(self.last).as_secs_f64();
-        self.last = elapsed;
-        self.bits += gbit_per_s * 1e9 * seconds;
-        self.messages += mmsg_per_s * 1e6 * seconds;
-        self.second.1 += gbit_per_s * seconds;
-        let second = (elapsed - self.second.0).as_secs_f64();
-        if second >= 1.0 {
-            let rate = self.second.1 / second;
+        if let Some(moved) = self.seconds.add(elapsed, gbit_per_s, mmsg_per_s) {
+            let rate = moved.gbit / moved.seconds;
             self.slowest = Some(self.slowest.map_or(rate, |slowest| slowest.min(rate)));
-            self.second = (elapsed, 0.0);
         }
-        let length = elapsed - self.begun;
-        if length < self.length {
-            return None;
-        }
-        let (messages, bytes) = (self.messages.round() as u64, (self.bits / 8.0).round() as u64);
-        let moved = Totals::in_window(messages, bytes, 0, length.as_secs_f64());
-        (self.begun, self.bits, self.messages) = (elapsed, 0.0, 0.0);
-        let slowest = self.slowest.take().or(moved.gbit_per_s)?;
-        Some((moved, slowest))
+        let moved = self.rows.add(elapsed, gbit_per_s, mmsg_per_s)?;
+        let (messages, bytes) = (moved.mmsg * 1e6, moved.gbit * 1e9 / 8.0);
+        let totals =
+            Totals::in_window(messages.round() as u64, bytes.round() as u64, 0, moved.seconds);
+        let slowest = self.slowest.take().or(totals.gbit_per_s)?;
+        Some((totals, slowest))
     }
 }
 
@@ -707,7 +693,7 @@ mod tests {
 
     #[test]
     fn a_row_of_an_endless_run_has_all_of_its_period_and_the_slowest_second() {
-        let mut period = Period { length: Duration::from_secs(2), ..Period::default() };
+        let mut period = Period::new(Duration::from_secs(2));
         let second = Duration::from_secs(1);
         assert_eq!(period.add(second, 8.0, 1.0), None);
         // 8 and 4 Gbit, a million messages and half of that.

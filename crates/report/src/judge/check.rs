@@ -11,6 +11,9 @@ use crate::observe::Metric;
 use results::model::{CaseResult, CheckRound, FlowConfig, ResultFile};
 use statistics::median;
 
+/// Why there is no path to check.
+pub const NO_PATHS: &str = "no two nodes have a rail of the same number";
+
 /// All paths that were checked, and what they say.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
@@ -167,10 +170,9 @@ impl Check {
             );
         }
         if self.paths.is_empty() {
-            text =
-                "Nothing was checked: no two nodes have a rail of the same number. Give nodes and \
-                    rails with --nodes and --device"
-                    .to_owned();
+            text = format!(
+                "Nothing was checked: {NO_PATHS}. Give nodes and rails with --nodes and --device"
+            );
         }
         let is_well = !has_problems && all > 0;
         let (id, subject) = ("check", Subject::default());

@@ -104,8 +104,8 @@ impl Finding {
     }
 }
 
-/// What `rocebench why` can find the cause of.
-const EXPLAINED: [&str; 15] = [
+/// Nodes, paths and rails that are slow or lose packets.
+pub(super) const SLOW_OR_LOSSY: [&str; 10] = [
     "slow_node",
     "slow_sender",
     "slow_receiver",
@@ -116,16 +116,16 @@ const EXPLAINED: [&str; 15] = [
     "lossy_path",
     "slow_rail",
     "rails_differ",
-    "lost_packets",
-    "receivers_not_ready",
-    "stalled_qps",
-    "starved_qps",
-    "uneven_qps",
 ];
+
+/// What else `rocebench why` can find the cause of.
+const EXPLAINED: [&str; 5] =
+    ["lost_packets", "receivers_not_ready", "stalled_qps", "starved_qps", "uneven_qps"];
 
 /// Ends the first finding that `rocebench why` can explain with the command that does.
 pub(super) fn add_command(findings: &mut [Finding], file: &ResultFile) {
-    let explained = findings.iter_mut().find(|finding| EXPLAINED.contains(&finding.id));
+    let is_explained = |id| SLOW_OR_LOSSY.contains(&id) || EXPLAINED.contains(&id);
+    let explained = findings.iter_mut().find(|finding| is_explained(finding.id));
     if let (Some(finding), Some(command)) = (explained, why_command(file)) {
         finding.text += &format!(" To find out why: {command}.");
     }

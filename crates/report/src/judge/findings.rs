@@ -17,7 +17,7 @@ use crate::observe::{Metric, standing};
 use results::model::{CaseResult, ResultFile, Run};
 
 /// All that a result says: computed once, for everybody who shows it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Of its stages, cases and runs: what became of stages, what searches found, what is to be known of all, the best, and what is wrong, the gravest of it
     /// first.

@@ -4,28 +4,14 @@
 use settings::Pattern;
 
 use super::check::{Check, Path, Verdict};
-use super::finding::{Finding, Subject};
+use super::finding::{Finding, SLOW_OR_LOSSY, Subject};
 use super::findings::Findings;
 use super::threshold::{Demands, failing, judge};
 use crate::observe::{Metric, format::counted};
 use results::model::{ResultFile, Run, StageResult, StageVerdict};
 
-/// Findings with which a stage has failed.
-const FAILING: [&str; 13] = [
-    "slow_node",
-    "slow_sender",
-    "slow_receiver",
-    "slow_path",
-    "lossy_node",
-    "lossy_sender",
-    "lossy_receiver",
-    "lossy_path",
-    "slow_rail",
-    "rails_differ",
-    "incast_falls",
-    "lost_messages",
-    LOST_PACKETS,
-];
+/// Findings besides those of a place with which a stage has failed.
+const FAILING: [&str; 3] = ["incast_falls", "lost_messages", LOST_PACKETS];
 
 const LOST_PACKETS: &str = "lost_packets";
 
@@ -50,7 +36,8 @@ pub fn judge_stage(name: &str, file: &ResultFile, demands: &Demands) -> StageRes
     let is_below = suites.iter().flat_map(|suite| &suite.flows).any(|flow| flow.is_broken);
     let is_ping_pong = file.cases.iter().any(|case| case.config.ping_pong);
     let bad = report.iter().find(|finding| {
-        FAILING.contains(&finding.id) && (finding.id != LOST_PACKETS || lose_mostly(file))
+        SLOW_OR_LOSSY.contains(&finding.id)
+            || FAILING.contains(&finding.id) && (finding.id != LOST_PACKETS || lose_mostly(file))
     });
     let unknown = report.iter().find(|finding| {
         // Paths of a large network are of several lengths.
@@ -121,28 +108,33 @@ fn failed_runs(file: &ResultFile) -> Option<String> {
 
 /// What the stages say of the fabric; `None` of a result without stages.
 pub fn acceptance(stages: &[StageResult]) -> Option<String> {
-    let of = |verdict| stages.iter().filter(move |stage| stage.verdict == verdict);
-    let all = counted(stages.len(), "stage");
-    let [failed, unknown] =
-        [StageVerdict::Failed, StageVerdict::NotJudged].map(|verdict| of(verdict).count());
-    let first = of(StageVerdict::Failed).chain(of(StageVerdict::NotJudged)).next();
-    let Some(first) = first else {
+    let Some((verdict, counts)) = not_well(stages) else {
+        let all = counted(stages.len(), "stage");
         return (!stages.is_empty()).then(|| format!("The fabric is good: {all} ok."));
     };
-    let lead = match (failed, unknown) {
-        (0, _) => {
-            format!(
-                "It is not known whether the fabric is good: {unknown} of {all} could not be judged"
-            )
-        }
-        (_, 0) => format!("The fabric is not good: {failed} of {all} failed"),
-        (_, _) => {
-            format!(
-                "The fabric is not good: {failed} of {all} failed, {unknown} could not be judged"
-            )
-        }
+    let lead = match verdict {
+        StageVerdict::Failed => "The fabric is not good",
+        _ => "It is not known whether the fabric is good",
     };
-    Some(format!("{lead}. {}: {}", first.name, first.text))
+    let first = stages.iter().find(|stage| stage.verdict == verdict)?;
+    Some(format!("{lead}: {counts}. {}: {}", first.name, first.text))
+}
+
+/// The gravest verdict, and how many stages failed or could not be judged; `None` where all are well.
+pub fn not_well(stages: &[StageResult]) -> Option<(StageVerdict, String)> {
+    let of = |verdict| stages.iter().filter(|stage| stage.verdict == verdict).count();
+    let all = counted(stages.len(), "stage");
+    match [StageVerdict::Failed, StageVerdict::NotJudged].map(of) {
+        [0, 0] => None,
+        [0, unknown] => {
+            Some((StageVerdict::NotJudged, format!("{unknown} of {all} could not be judged")))
+        }
+        [failed, 0] => Some((StageVerdict::Failed, format!("{failed} of {all} failed"))),
+        [failed, unknown] => {
+            let counts = format!("{failed} of {all} failed, {unknown} could not be judged");
+            Some((StageVerdict::Failed, counts))
+        }
+    }
 }
 
 /// A finding for each stage.
