@@ -10,23 +10,53 @@ use hdrhistogram::Histogram;
 use results::model::{Latency, can_tell};
 
 /// A monotonic clock whose readings are cheap (about 9 ns with a usable time-stamp counter, 22 ns
-/// without). Making the first one of a process calibrates the counter for up to 200 ms, so make it
-/// before anything is measured; clones are free and agree with each other.
+/// without). On x86 making the first one of a process calibrates the counter for up to 200 ms, so make it
+/// before anything is measured; on ARM64 the processor says the counter's frequency. Clones are free and agree
+/// with each other.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    inner: quanta::Clock,
+    source: Source,
     /// Nanoseconds of 2^[`SCALE_BITS`] raw units.
     scale: u64,
     is_virtual: bool,
 }
 
+/// Where readings come from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// A counter that was calibrated, the kernel's clock, or virtual time.
+    Quanta(quanta::Clock),
+    /// ARM64's counter, which all cores share: `CNTVCT_EL0`.
+    #[cfg(target_arch = "aarch64")]
+    Counter,
+}
+
 /// Leaves 24 bits above for the length of a unit, and the rounding of `scale` below a part in 10^12.
 const SCALE_BITS: u32 = 40;
 
+/// Frequencies that a counter may have, in Hz: ARM64's have 1 MHz to 1 GHz. Firmware that forgot to set it leaves any
+/// number, often 0.
+#[cfg(any(test, target_arch = "aarch64"))]
+const FREQUENCIES_HZ: std::ops::RangeInclusive<u64> = 1_000_000..=10_000_000_000;
+
+/// Nanoseconds of 2^[`SCALE_BITS`] ticks of a counter with this frequency; `None` if no counter has it.
+#[cfg(any(test, target_arch = "aarch64"))]
+fn scale_of(frequency_hz: u64) -> Option<u64> {
+    let frequency_hz =
+        FREQUENCIES_HZ.contains(&frequency_hz).then_some(u128::from(frequency_hz))?;
+    u64::try_from(((1_000_000_000_u128 << SCALE_BITS) + frequency_hz / 2) / frequency_hz).ok()
+}
+
 impl Clock {
     pub fn new() -> Self {
-        let inner = quanta::Clock::new();
-        Clock::with_inner(inner, false)
+        #[cfg(target_arch = "aarch64")]
+        {
+            use aarch64_cpu::registers::{CNTFRQ_EL0, Readable};
+            if let Some(scale) = scale_of(CNTFRQ_EL0.get()) {
+                return Clock { source: Source::Counter, scale, is_virtual: false };
+            }
+        }
+        Clock::with_quanta(quanta::Clock::new(), false)
     }
 
     /// A clock that stands still until its time is advanced. Its readings are nanoseconds.
@@ -35,11 +65,12 @@ impl Clock {
         let time = VirtualTime(source);
         // A window's start of 0 means that it has none.
         time.advance(1_000_000_000);
-        (Clock::with_inner(inner, true), time)
+        (Clock::with_quanta(inner, true), time)
     }
 
-    fn with_inner(inner: quanta::Clock, is_virtual: bool) -> Self {
-        Clock { scale: inner.delta_as_nanos(0, 1 << SCALE_BITS), inner, is_virtual }
+    fn with_quanta(clock: quanta::Clock, is_virtual: bool) -> Self {
+        let scale = clock.delta_as_nanos(0, 1 << SCALE_BITS);
+        Clock { source: Source::Quanta(clock), scale, is_virtual }
     }
 
     /// Whether its time is advanced by a test, to which the system's other clocks have no relation.
@@ -50,7 +81,14 @@ impl Clock {
     /// A reading in units of this clock; only [`Clock::ns_between`] gives it a meaning.
     #[inline]
     pub fn raw(&self) -> u64 {
-        self.inner.raw()
+        match &self.source {
+            Source::Quanta(clock) => clock.raw(),
+            #[cfg(target_arch = "aarch64")]
+            Source::Counter => {
+                use aarch64_cpu::registers::{CNTVCT_EL0, Readable};
+                CNTVCT_EL0.get()
+            }
+        }
     }
 
     /// A reading in nanoseconds since some time that all clocks of this process share.
@@ -58,7 +96,7 @@ impl Clock {
         self.ns_between(0, raw)
     }
 
-    /// The reading `ns` after one.
+    /// The reading `ns` after one, or up to a tick less: ticks have 1 to 40 ns.
     pub fn raw_after(&self, start_raw: u64, ns: u64) -> u64 {
         let ticks = (u128::from(ns) << SCALE_BITS) / u128::from(self.scale.max(1));
         start_raw.saturating_add(u64::try_from(ticks).unwrap_or(u64::MAX))
@@ -382,19 +420,44 @@ mod tests {
     #[test]
     fn a_reading_ahead_is_so_many_nanoseconds_away() {
         let clock = Clock::new();
+        let most = 2 + clock.ns_between(0, 1);
         for ns in [0, 1_000, 20_000_000, 7 * 24 * 3600 * 1_000_000_000] {
             let start_raw = clock.raw();
             let distance_ns = clock.ns_between(start_raw, clock.raw_after(start_raw, ns));
-            assert!(distance_ns.abs_diff(ns) <= 2, "{distance_ns} for {ns}");
+            assert!(distance_ns.abs_diff(ns) <= most, "{distance_ns} for {ns}");
         }
         assert_eq!(clock.raw_after(5, u64::MAX), clock.raw_after(5, u64::MAX));
     }
 
     #[test]
+    fn ticks_last_as_the_frequency_says() {
+        let clock = |frequency_hz| Clock {
+            scale: scale_of(frequency_hz).unwrap(),
+            ..Clock::of_virtual_time().0
+        };
+        for (frequency_hz, tick_ns) in
+            [(1_000_000_000, 1), (62_500_000, 16), (25_000_000, 40), (1_000_000, 1000)]
+        {
+            let clock = clock(frequency_hz);
+            assert_eq!(clock.ns_between(3, 4), tick_ns);
+            assert_eq!(clock.ns_between(0, frequency_hz * 86_400), 86_400_000_000_000);
+            // A time between two ticks is the earlier one's.
+            assert_eq!(clock.raw_after(7, 10 * tick_ns), 17);
+            assert_eq!(clock.raw_after(7, 11 * tick_ns - 1), 17);
+        }
+        // 24 MHz: a third of a nanosecond is left of each tick. In a day it is not a nanosecond off.
+        assert_eq!(clock(24_000_000).ns_between(0, 24_000_000 * 86_400), 86_400_000_000_000);
+        for wrong_hz in [0, 1, 32_768, 100_000_000_000, u64::MAX] {
+            assert_eq!(scale_of(wrong_hz), None, "{wrong_hz}");
+        }
+    }
+
+    #[test]
     fn nanoseconds_are_the_calibrated_clocks() {
-        let clock = Clock::new();
+        let quanta = quanta::Clock::new();
+        let clock = Clock::with_quanta(quanta.clone(), false);
         for ticks in [0, 1, 1_000, 123_456_789, 3_600_000_000_000] {
-            let exact = clock.inner.delta_as_nanos(0, ticks);
+            let exact = quanta.delta_as_nanos(0, ticks);
             let ours = clock.ns_between(7, 7 + ticks);
             let most = 1 + exact / 1_000_000_000;
             assert!(ours.abs_diff(exact) <= most, "{ours} for {exact}");
