@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crossbeam_utils::CachePadded;
 use provider::Lock;
 
 use super::faults::Outage;
@@ -61,9 +62,8 @@ impl Count {
     }
 }
 
-/// Packets received or sent. Different threads send and receive, so each has its own cache line.
+/// Packets received or sent.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 pub struct Traffic {
     /// Datagrams per system call: GSO batches.
     pub datagrams: Count,
@@ -74,7 +74,6 @@ pub struct Traffic {
 
 /// Deliberate faults: packets affected by each.
 #[derive(Debug, Default)]
-#[repr(align(64))]
 pub struct FaultCounts {
     pub dropped: Count,
     pub duplicated: Count,
@@ -90,12 +89,12 @@ pub struct FaultCounts {
     pub pauses: Count,
 }
 
-/// All counters of an address.
+/// All counters of an address. Different threads send and receive, so the counters of each have their own cache lines.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Sent: accepted by the kernel.
-    pub sent: Traffic,
-    pub received: Traffic,
+    pub sent: CachePadded<Traffic>,
+    pub received: CachePadded<Traffic>,
     /// Packets received with a wrong invariant CRC.
     pub bad_icrc: Count,
     /// Packets received without room for a transport header and a CRC.
@@ -108,8 +107,8 @@ pub struct Counters {
     pub waited: Count,
     /// Attempts to send what waits for room in a socket.
     pub room_attempts: Count,
-    pub transmit_faults: FaultCounts,
-    pub receive_faults: FaultCounts,
+    pub transmit_faults: CachePadded<FaultCounts>,
+    pub receive_faults: CachePadded<FaultCounts>,
 }
 
 impl Counters {

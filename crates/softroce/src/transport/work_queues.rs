@@ -61,7 +61,7 @@ pub struct Capacities {
     pub inline_bytes: u32,
 }
 
-/// A posted request and its progress, in one cache line.
+/// A posted request and its progress, in one cache line: 64 bytes, also where processors fetch two at once.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 pub(crate) struct Wqe {

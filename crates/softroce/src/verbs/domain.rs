@@ -146,11 +146,8 @@ pub(super) fn allows(range: &Range<u64>, write: bool) -> io::Result<bool> {
     let Ok(maps) = File::open(MAPS) else {
         return Ok(true);
     };
-    match covers(range, write, |address| query(&maps, address)) {
-        // Linux before 6.11.
-        Err(error) if error.raw_os_error() == Some(libc::ENOTTY) => read(maps, range, write),
-        answer => answer,
-    }
+    // Linux before 6.11 does not know the query (ENOTTY), nor do emulators (ENOSYS) and sandboxes (EPERM, EINVAL).
+    covers(range, write, |address| query(&maps, address)).or_else(|_| read(maps, range, write))
 }
 
 /// As [`allows`], by reading all mappings: the longer way.
@@ -231,7 +228,7 @@ const WRITABLE: u64 = 2;
 /// Asks for the mapping of the address, or the next one.
 const COVERING_OR_NEXT: u64 = 0x10;
 
-/// Asks for one mapping, however many there are. ENOTTY before Linux 6.11.
+/// Asks for one mapping, however many there are: Linux 6.11 and later.
 fn query(maps: &File, address: u64) -> io::Result<Option<Mapping>> {
     let mut query = Query {
         size: size_of::<Query>() as u64,
