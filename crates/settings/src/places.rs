@@ -12,12 +12,12 @@ use super::words::words;
 /// A kind of memory, or whose it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum MemoryPlace {
-    /// What the kernel gives without a request, on pages of 4 KiB on most machines.
+    /// What the kernel gives without a request, on pages of 4 KiB on most machines, and of 64 KiB on some of ARM64.
     #[default]
     Ordinary,
     /// Huge pages, which were reserved.
     Huge,
-    /// Huge pages of 2 MiB where the kernel finds some.
+    /// Huge pages, of usually 2 MiB, where the kernel finds some.
     Transparent,
     /// The host's memory behind a dmabuf: of the system heap, else of udmabuf; on the embedded device else a memfd.
     Dmabuf,

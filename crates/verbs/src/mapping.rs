@@ -19,7 +19,7 @@ const LEAST_PAGE_BYTES: usize = 4096;
 /// Where memory lies.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
-    /// On the kernel's usual pages, of 4 KiB on x86-64.
+    /// On the kernel's ordinary pages: of 4 KiB on x86-64, of 4, 16 or 64 KiB on ARM64.
     Ordinary,
     /// On huge pages that were reserved (`/proc/sys/vm/nr_hugepages`).
     Huge,
@@ -47,7 +47,7 @@ pub enum Registration {
 
 /// Bytes that memory of `bytes` takes on huge pages that the kernel gives without a reservation.
 pub fn rounded_to_huge_pages(bytes: u64) -> u64 {
-    bytes.next_multiple_of(transparent_bytes() as u64)
+    bytes.next_multiple_of(rounding_bytes(transparent_bytes()) as u64)
 }
 
 /// Zeroed memory for MRs that begins on a page: at the place asked for, and on a NUMA node if the kernel can.
@@ -113,7 +113,8 @@ impl Mapping {
                 Mapping::of_host((mapped, mapped_bytes), mapped, length_bytes, None)
             }
             Place::Transparent => {
-                Mapping::transparent(length_bytes, rounded(transparent_bytes())?, failed)?
+                let rounded = rounded(rounding_bytes(transparent_bytes()))?;
+                Mapping::transparent(length_bytes, rounded, failed)?
             }
             Place::Dmabuf { takes_memfd } => {
                 let mapped_bytes = rounded(rustix::param::page_size())?;
@@ -221,7 +222,7 @@ impl Mapping {
         failed: impl Fn(io::Error) -> VerbsError,
     ) -> Result<Mapping, VerbsError> {
         // Only whole huge pages become one, so the memory begins at a multiple of their size.
-        let page_bytes = transparent_bytes();
+        let page_bytes = alignment_bytes(length_bytes, transparent_bytes());
         let mapped_bytes = rounded + page_bytes;
         let mapped = map(mapped_bytes, 0).map_err(failed)?;
         let ahead = mapped.as_ptr().align_offset(page_bytes);
@@ -368,6 +369,21 @@ pub(super) fn transparent_bytes() -> usize {
     })
 }
 
+/// What memory on transparent huge pages is rounded up to. Where they have 512 MiB a buffer's end stays on smaller ones: the
+/// kernel has some of 2 MiB there too (`hugepages-2048kB`, since Linux 6.8).
+fn rounding_bytes(transparent_bytes: usize) -> usize {
+    transparent_bytes.min(USUAL_BYTES)
+}
+
+/// What the first byte of so much memory is aligned to, so that huge pages of the largest size that fits begin there.
+fn alignment_bytes(length_bytes: usize, transparent_bytes: usize) -> usize {
+    if length_bytes < transparent_bytes {
+        rounding_bytes(transparent_bytes)
+    } else {
+        transparent_bytes
+    }
+}
+
 /// Of `/proc/meminfo`: the default size.
 fn reserved(meminfo: &str) -> Option<usize> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("Hugepagesize:"))?;
@@ -393,7 +409,7 @@ mod tests {
     fn a_range_is_inside_or_none() {
         let mapping = Mapping::new(10_000, Place::Ordinary, None).unwrap();
         let start = mapping.at(0, 10_000).unwrap();
-        assert_eq!(start.addr().get() % 4096, 0);
+        assert_eq!(start.addr().get() % rustix::param::page_size(), 0);
         assert!(mapping.at(9_999, 1).is_some());
         for (offset, length) in [(9_999, 2), (10_001, 0), (usize::MAX, 1)] {
             assert!(mapping.at(offset, length).is_none(), "{offset} {length}");
@@ -416,13 +432,25 @@ mod tests {
         match Mapping::new(3 << 20, Place::Transparent, None) {
             Ok(mapping) => {
                 let start = mapping.at(0, 3 << 20).unwrap();
-                assert_eq!(start.addr().get() % transparent_bytes(), 0);
+                assert_eq!(start.addr().get() % (2 << 20).min(transparent_bytes()), 0);
             }
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains("transparent huge pages"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_small_buffer_does_not_take_a_page_of_512_mib() {
+        const MIB: usize = 1 << 20;
+        for (length_mib, page_mib, alignment_mib) in
+            [(1, 2, 2), (3, 2, 2), (1, 512, 2), (511, 512, 2), (512, 512, 512), (513, 512, 512)]
+        {
+            let alignment = alignment_bytes(length_mib * MIB, page_mib * MIB);
+            assert_eq!(alignment, alignment_mib * MIB, "{length_mib} {page_mib}");
+        }
+        assert_eq!([2, 512].map(|mib| rounding_bytes(mib * MIB)), [2 * MIB; 2]);
     }
 
     #[test]

@@ -543,7 +543,7 @@ pub const CAUSES: &[Cause] = &[
     simple!(
         "small_pages",
         HugePages,
-        "Memory in pages of 4 KiB is more than the adapter's translations hold.",
+        "Memory in ordinary pages is more than the adapter's translations hold.",
         "Use huge pages (--memory-at huge)."
     ),
     simple!(

@@ -261,7 +261,7 @@ changes! {
 /// As many source ports as switches usually have paths of equal cost, twice over.
 const PATHS: [u32; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
 
-/// A working set for which pages of 4 KiB are many.
+/// A working set for which ordinary pages, of 4 to 64 KiB, are many.
 const LARGE_BYTES: u64 = 64 << 20;
 
 impl Change {

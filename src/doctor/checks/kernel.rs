@@ -316,8 +316,7 @@ fn size(bytes: u64) -> String {
 
 const HUGE_PAGES: Check = Check::new(
     "huge pages",
-    "an adapter caches few page translations: buffers in pages of 2 MiB instead of 4 KiB need fewer, which helps with many QPs \
-     and large messages",
+    "an adapter caches few page translations: buffers in huge pages need fewer, which helps with many QPs and large messages",
 );
 
 /// Checks huge pages, which the buffers of a run use if the kernel provides them.
