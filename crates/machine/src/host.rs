@@ -8,28 +8,29 @@ use std::path::Path;
 use results::model::Host;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-use crate::control_groups;
+use crate::{control_groups, processors};
 
 /// The facts of this machine; the device is left to who opened it ([`crate::device::read`]).
 pub fn read() -> Host {
     read_below(Path::new("/"))
 }
 
-/// As [`read`], with `/proc`, `/sys` and `/etc` below `root`. Kernel and host name are the running ones.
+/// As [`read`], with `/proc`, `/sys` and `/etc` below `root`. Kernel, host name and page size are the running ones.
 pub fn read_below(root: &Path) -> Host {
     let names = rustix::system::uname();
-    let cpuinfo = text(&root.join("proc/cpuinfo")).unwrap_or_default();
-    let sys = root.join("sys/devices/system");
+    let kinds = processors::core_kinds(root);
+    let cores: usize = kinds.iter().map(|kind| kind.cores.0.len()).sum();
     Host {
         hostname: names.nodename().to_string_lossy().into_owned(),
         kernel: names.release().to_string_lossy().into_owned(),
         os: text(&root.join("etc/os-release"))
             .or_else(|| text(&root.join("usr/lib/os-release")))
             .and_then(|text| pretty_name(&text)),
-        cpu_model: cpu_model(&cpuinfo),
-        cores: cores(&cpuinfo),
-        numa_nodes: numa_nodes(&sys.join("node")),
-        governor: text(&sys.join("cpu/cpu0/cpufreq/scaling_governor")),
+        cpu_model: processors::models_text(&kinds),
+        cores: u32::try_from(cores).ok().filter(|count| *count > 0),
+        page_bytes: Some(rustix::param::page_size() as u64),
+        numa_nodes: numa_nodes(&root.join("sys/devices/system/node")),
+        governor: processors::governors_text(root, &kinds),
         rdma_core: text(&root.join("proc/self/maps")).and_then(|maps| rdma_core(&maps)),
     }
 }
@@ -45,30 +46,6 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 fn pretty_name(os_release: &str) -> Option<String> {
     let value = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
     Some(value.trim().trim_matches(['"', '\'']).to_owned())
-}
-
-fn cpu_model(cpuinfo: &str) -> Option<String> {
-    // ARM has no name there, only the implementer's numbers.
-    field(cpuinfo, "model name").or_else(|| {
-        let (implementer, part) = (field(cpuinfo, "CPU implementer")?, field(cpuinfo, "CPU part")?);
-        Some(format!("ARM implementer {implementer} part {part}"))
-    })
-}
-
-fn field(cpuinfo: &str, name: &str) -> Option<String> {
-    cpuinfo.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim().to_owned())
-    })
-}
-
-/// Logical CPUs that are listed; `None` where none is, as in sandboxes that hide the file.
-fn cores(cpuinfo: &str) -> Option<u32> {
-    let count = cpuinfo
-        .lines()
-        .filter(|line| line.split_once(':').is_some_and(|(key, _)| key.trim() == "processor"))
-        .count() as u32;
-    (count > 0).then_some(count)
 }
 
 fn numa_nodes(folder: &Path) -> Option<u32> {
@@ -210,10 +187,6 @@ pub mod tests {
         ] {
             assert_eq!(rdma_core(&format!("7f00 r--p /usr/lib/{name}")), None, "{name}");
         }
-        assert_eq!(
-            cpu_model("CPU implementer : 0x41\nCPU part : 0xd0c\n").unwrap(),
-            "ARM implementer 0x41 part 0xd0c"
-        );
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use machine::{
     host::available_memory,
+    processors,
     threads::{self, CoreError, CoreLocks},
 };
 use metrics::Clock;
@@ -231,16 +232,18 @@ fn numa_node_of(port: &Port) -> Option<u32> {
     machine::device::read(root, port.context.name(), port.info.port, None).numa_node
 }
 
-/// The cores of a port's NUMA node, or all; none where no thread may be pinned.
+/// The cores of a port's NUMA node, or all, the fastest kind first; none where no thread may be pinned.
 fn cores_near(port: &Port, numa_node: Option<u32>) -> Result<Vec<usize>, CoreError> {
     if !threads::may_pin() {
         return Ok(Vec::new());
     }
-    let near = numa_node.map(|node| threads::allowed_cores_of_node(port.context.root(), node));
-    match near {
-        Some(Ok(cores)) if !cores.is_empty() => Ok(cores),
-        _ => threads::allowed_cores(),
-    }
+    let root = port.context.root();
+    let near = numa_node.map(|node| threads::allowed_cores_of_node(root, node));
+    let cores = match near {
+        Some(Ok(cores)) if !cores.is_empty() => cores,
+        _ => threads::allowed_cores()?,
+    };
+    Ok(processors::fastest_first(root, cores))
 }
 
 /// Whether a flow that asks for `device` may have this port.

@@ -177,6 +177,11 @@ fn allowed_list(status: &str) -> Option<String> {
     Some(list.trim().to_owned())
 }
 
+const PROCESSOR: Check = Check::new(
+    "processor",
+    "cores of several kinds differ in speed: without --cores workers take those of the first kind first",
+);
+
 const GOVERNOR: Check = Check::new(
     "CPU governor",
     "a governor that slows cores down, or speeds them up late, costs latency and message rate",
@@ -193,9 +198,10 @@ const QUOTA: Check = Check::new(
      used up",
 );
 
-/// Checks the frequency governor, which may slow cores down, irqbalance, which moves interrupts between them, and quotas of CPU time.
+/// Names the processor; checks the frequency governor, which may slow cores down, irqbalance, which moves interrupts between them, and quotas of CPU time.
 pub(super) fn check_cpu(subject: &Subject<'_>) -> Vec<Finding> {
-    vec![governor(subject), irqbalance(subject), quota(subject)]
+    let host = machine::host::read_below(subject.machine.root());
+    vec![PROCESSOR.ok(host.processor()), governor(subject), irqbalance(subject), quota(subject)]
 }
 
 fn quota(subject: &Subject<'_>) -> Finding {
@@ -329,7 +335,7 @@ mod tests {
         ];
         let tree = Tree::new(&[]);
         tree.add("sys/devices/system/cpu", &files);
-        let found = &findings(&tree, check_cpu)[0];
+        let found = &findings(&tree, check_cpu)[1];
         assert_eq!(outcome(found), (State::Warning, "powersave on 1 of 2 cores"));
         let none = findings(&Tree::new(&[]), check_cpu);
         assert!(none.iter().all(|it| it.state == State::Ok));
@@ -347,7 +353,7 @@ mod tests {
         );
         let of_quota = |limit| {
             tree.add("sys/fs/cgroup", &[("cpu.max", limit)]);
-            findings(&tree, check_cpu).remove(2)
+            findings(&tree, check_cpu).remove(3)
         };
         assert_eq!(of_quota("max 100000\n").state, State::Ok);
         let limited = of_quota("150000 100000\n");

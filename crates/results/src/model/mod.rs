@@ -136,13 +136,17 @@ pub struct Host {
     pub kernel: String,
     /// Name and version of the operating system.
     pub os: Option<String>,
-    /// Model of the first processor in `/proc/cpuinfo`; where it has no name, its implementer and part.
+    /// Model of the processor, of ARM64 the design of its cores; of cores of several kinds how many there are of each, which,
+    /// and their names, the fastest first: `10 × Cortex-X925 (5-9,15-19) and 10 × Cortex-A725 (0-4,10-14)`.
     pub cpu_model: Option<String>,
     /// Logical CPUs that are online, hyper-threads included.
     pub cores: Option<u32>,
+    /// Bytes of an ordinary page of memory; left out if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_bytes: Option<u64>,
     /// NUMA nodes that are online.
     pub numa_nodes: Option<u32>,
-    /// Frequency governor of the first core, such as `performance`.
+    /// Frequency governor of the cores that the process may use, such as `performance`; if they differ, each with its cores.
     pub governor: Option<String>,
     /// Version of rdma-core, such as `44.0`.
     pub rdma_core: Option<String>,
@@ -202,6 +206,16 @@ pub struct Device {
     pub pci_gtransfer_per_s: Option<f64>,
     /// Number of PCI lanes in use, which may be fewer than the slot has.
     pub pci_width_lanes: Option<u32>,
+}
+
+impl Host {
+    /// What is known of its processor: `72 cores of Neoverse V2, pages of 64 KiB`.
+    pub fn processor(&self) -> String {
+        let mut text = self.cores.map_or("cores".to_owned(), |count| format!("{count} cores"));
+        text.extend(self.cpu_model.iter().map(|model| format!(" of {model}")));
+        text.extend(self.page_bytes.map(|bytes| format!(", pages of {} KiB", bytes >> 10)));
+        text
+    }
 }
 
 impl Device {

@@ -40,7 +40,7 @@ names! {
     /// A part of what was measured on what; results are comparable where all of it is the same.
     #[derive(PartialOrd, Ord)]
     Aspect {
-        /// The machines: name, processor, cores, NUMA nodes, kernel, system, governor, rdma-core.
+        /// The machines: name, processor, cores, page size, NUMA nodes, kernel, system, governor, rdma-core.
         Host = "host",
         /// The devices: name, library, driver, firmware, whether they are software.
         Device = "device",

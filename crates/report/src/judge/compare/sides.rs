@@ -336,6 +336,7 @@ fn host(host: &Host) -> Vec<Fact> {
         ("host name", known(&host.hostname)),
         ("processor", host.cpu_model.clone()),
         ("cores", host.cores.and_then(known)),
+        ("page size", host.page_bytes.map(|bytes| format!("{} KiB", bytes >> 10))),
         ("NUMA nodes", host.numa_nodes.and_then(known)),
         ("kernel", known(&host.kernel)),
         ("system", host.os.clone()),

@@ -255,12 +255,10 @@ fn known<const N: usize>(facts: [(&str, &Option<String>); N]) -> String {
 }
 
 fn facts(node: &Node) -> String {
-    let Host { cpu_model, os, kernel, governor, cores, .. } = &node.host;
-    let host = known([(" of ", cpu_model), (", ", os)]);
-    let governor = known([(", governor ", governor)]);
+    let Host { os, kernel, governor, .. } = &node.host;
+    let [os, governor] = [(", ", os), (", governor ", governor)].map(|fact| known([fact]));
     let devices: String = node.devices.iter().map(device_facts).collect();
-    let cores_text = cores.map_or("cores".to_owned(), |count| format!("{count} cores"));
-    format!("{cores_text}{host}, kernel {kernel}{governor}{devices}")
+    format!("{}{os}, kernel {kernel}{governor}{devices}", node.host.processor())
 }
 
 fn device_facts(device: &Device) -> String {
