@@ -78,15 +78,10 @@ pub(super) fn counted(count: impl Fn(State) -> usize) -> String {
     format!("\n{}\n", parts.join(", "))
 }
 
-/// A paragraph per device with its ports and their GID tables, which of them would be used, and the processor. `requested` is the device
-/// named with `-d`.
+/// A paragraph per device with its ports and their GID tables, which of them would be used, and the processor. `requested` is
+/// the device named with `-d`.
 pub fn inventory_text(inventory: &Inventory, requested: Option<&str>) -> String {
     let mut out = String::new();
-    for line in
-        wrapped(&format!("{}: {}", inventory.host.hostname, inventory.host.processor()), WIDTH)
-    {
-        let _ = writeln!(out, "{line}");
-    }
     for device in &inventory.devices {
         device_text(&mut out, inventory, device);
     }

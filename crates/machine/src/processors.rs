@@ -9,12 +9,12 @@ use std::path::Path;
 use crate::host::text;
 use crate::threads::CoreList;
 
-/// Cores of one kind.
+/// Cores of one model; of a hybrid processor those of one half.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreKind {
     /// The model; of ARM64 the design, such as `Neoverse V2`. `None` where the kernel does not say.
     pub name: Option<String>,
-    /// Their numbers, ascending.
+    /// The kernel's numbers of them, ascending, as `--cores` takes them.
     pub cores: CoreList,
 }
 
@@ -56,16 +56,19 @@ const HYBRID: [(&str, &str); 3] = [
 /// frequency.
 fn speed(root: &Path, core: usize) -> Option<u64> {
     let folder = root.join(format!("sys/devices/system/cpu/cpu{core}"));
-    let number = |file| text(&folder.join(file))?.parse().ok();
-    number("cpu_capacity").or_else(|| number("cpufreq/cpuinfo_max_freq"))
+    ["cpu_capacity", "cpufreq/cpuinfo_max_freq"]
+        .into_iter()
+        .find_map(|file| text(&folder.join(file))?.parse().ok())
 }
 
 /// These cores, those of the fastest kind first; in their order where all are of one kind.
 pub fn fastest_first(root: &Path, mut cores: Vec<usize>) -> Vec<usize> {
     let kinds = core_kinds(root);
     if kinds.len() > 1 {
-        let rank = |core: &usize| kinds.iter().position(|kind| kind.cores.0.contains(core));
-        cores.sort_by_cached_key(|core| rank(core).unwrap_or(kinds.len()));
+        cores.sort_by_cached_key(|core| {
+            let rank = kinds.iter().position(|kind| kind.cores.0.contains(core));
+            rank.unwrap_or(kinds.len())
+        });
     }
     cores
 }
@@ -75,13 +78,13 @@ pub(crate) fn models_text(kinds: &[CoreKind]) -> Option<String> {
     if let [kind] = kinds {
         return kind.name.clone();
     }
-    let kinds: Vec<String> = kinds
+    let texts: Vec<String> = kinds
         .iter()
         .map(|CoreKind { name, cores }| {
             format!("{} × {} ({cores})", cores.0.len(), name.as_deref().unwrap_or("unknown"))
         })
         .collect();
-    (!kinds.is_empty()).then(|| kinds.join(" and "))
+    (!texts.is_empty()).then(|| texts.join(" and "))
 }
 
 /// The frequency governor of the cores that this process may use; `performance (4-7), powersave (0-3)` where they differ.
@@ -117,11 +120,12 @@ fn cores_with_models(cpuinfo: &str) -> Vec<(usize, Option<String>)> {
     let mut cores = Vec::new();
     let (mut implementer, mut model) = (None, None);
     // From the end: a core's number stands before what is said of it.
-    for (key, value) in cpuinfo.lines().rev().filter_map(|line| line.split_once(':')) {
-        let value = value.trim();
+    for (key, text) in cpuinfo.lines().rev().filter_map(|line| line.split_once(':')) {
+        let value = text.trim();
         match key.trim() {
-            "model name" => model = Some(value.to_owned()),
-            "CPU part" => model = model.or(Some(value.to_owned())),
+            // Of a 32-bit process on ARM64 too: then it says less than the numbers.
+            "model name" => model = model.or(Some(value.to_owned())),
+            "CPU part" => model = Some(value.to_owned()),
             "CPU implementer" => implementer = Some(value.to_owned()),
             "processor" => {
                 let name = match (implementer.take(), model.take()) {
@@ -139,10 +143,11 @@ fn cores_with_models(cpuinfo: &str) -> Vec<(usize, Option<String>)> {
 
 /// The name of an ARM core; its numbers where it is not in the table.
 fn arm_name(implementer: &str, part: &str) -> String {
-    let number =
-        |text: &str| text.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
-    let numbers = number(implementer).zip(number(part));
-    let known = ARM_NAMES.iter().find(|(maker, part, _)| numbers == Some((*maker, *part)));
+    let [implementer_number, part_number] = [implementer, part].map(|text| {
+        text.strip_prefix("0x").and_then(|digits| u32::from_str_radix(digits, 16).ok())
+    });
+    let numbers = implementer_number.zip(part_number);
+    let known = ARM_NAMES.iter().find(|known| numbers == Some((known.0, known.1)));
     known.map_or_else(
         || format!("ARM implementer {implementer} part {part}"),
         |(.., name)| (*name).to_owned(),

@@ -21,7 +21,7 @@ pub struct Clock {
     is_virtual: bool,
 }
 
-/// Where readings come from.
+/// Where readings come from, which says what a tick is.
 #[derive(Clone, Debug)]
 enum Source {
     /// A counter that was calibrated, the kernel's clock, or virtual time.

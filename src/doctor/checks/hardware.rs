@@ -366,8 +366,8 @@ mod tests {
         let tree = tree();
         tree.add("proc/77", &[("comm", "irqbalance\n")]);
         let irqbalance = (State::Warning, "irqbalance".into());
-        assert_eq!(states(&findings(&tree, check_cpu))[1], irqbalance);
+        assert_eq!(states(&findings(&tree, check_cpu))[2], irqbalance);
         let bare = Tree::new(&[("proc/77/comm", "irqbalance\n")]);
-        assert_eq!(findings(&bare, check_cpu)[1].state, State::Ok);
+        assert_eq!(findings(&bare, check_cpu)[2].state, State::Ok);
     }
 }

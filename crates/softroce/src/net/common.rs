@@ -62,7 +62,7 @@ impl Count {
     }
 }
 
-/// Packets received or sent.
+/// Packets received or sent, and the system calls that it took.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// Datagrams per system call: GSO batches.
