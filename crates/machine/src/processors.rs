@@ -243,8 +243,8 @@ mod tests {
             ("sys/devices/system/cpu/cpu1/cpu_capacity", "1024\n"),
         ]);
         assert_eq!(models_text(&core_kinds(root.path())).as_deref(), Some("Neoverse V2"));
-        for root in [root, machine(&[])] {
-            assert_eq!(fastest_first(root.path(), vec![0, 1]), [0, 1]);
+        for small_machine in [root, machine(&[])] {
+            assert_eq!(fastest_first(small_machine.path(), vec![0, 1]), [0, 1]);
         }
     }
 
