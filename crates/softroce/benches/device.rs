@@ -15,13 +15,13 @@ mod plain_udp;
 
 use std::time::{Duration, Instant};
 
-use connected::{Load, Op, measure, receive};
+use connected::{Load, Op, measure, plan, receive};
 use end::{End, Plan, pair};
 use softroce::transport::{CompletionKind, Operation, Status};
 
 /// Round trips of a 64-byte SEND answered by another, in nanoseconds, in order of length.
 fn ping_pong_ns(rounds: usize) -> Vec<u64> {
-    let (client, server) = pair(&Plan::default());
+    let (client, server) = pair(&plan());
     let bytes = 64;
     let receive_one = |end: &End| {
         let mut arrived = false;
@@ -72,7 +72,7 @@ fn ping_pong_ns(rounds: usize) -> Vec<u64> {
 /// Seconds to create and connect this many QPs at both ends, and KiB per QP.
 fn connect_many(qps: usize) -> (f64, f64) {
     let before = resident_kib();
-    let plan = Plan { qps, memory_bytes: 4096, ..Plan::default() };
+    let plan = Plan { qps, memory_bytes: 4096, ..plan() };
     let start = Instant::now();
     let ends = pair(&plan);
     let seconds = start.elapsed().as_secs_f64();

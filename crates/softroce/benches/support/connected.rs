@@ -3,10 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use softroce::transport::{CompletionKind, Deliveries, Operation, Status};
+use softroce::transport::{CompletionKind, Deliveries, Operation, Status, Wire};
 
 use crate::end::{End, Plan, pair, request};
 use crate::plain_udp;
+
+/// The plan of all ends; `SOFTROCE_WIRE=udp` has them use sockets.
+pub fn plan() -> Plan {
+    let by_sockets = std::env::var_os("SOFTROCE_WIRE").is_some_and(|wire| wire == "udp");
+    Plan { wire: if by_sockets { Wire::Udp } else { Wire::Memory }, ..Plan::default() }
+}
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq)]
@@ -60,7 +66,7 @@ pub fn measure(load: &Load, time: Duration) -> (u64, f64) {
         send_wrs: depth as u32,
         recv_wrs: if load.op == Op::Send { 2 * depth as u32 } else { 1 },
         deliveries: Deliveries { max_rd_atomic: MAX_READS, ..Plan::default().deliveries },
-        ..Plan::default()
+        ..plan()
     };
     let (client, server) = pair(&plan);
     let stop = AtomicBool::new(false);

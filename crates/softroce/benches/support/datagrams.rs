@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use softroce::transport::{CompletionKind, Datagram, Kind, Operation, Status};
 
 use crate::connected::{named, print_counters, receive};
+use crate::connected::plan;
 use crate::end::{Plan, QKEY, pair, request};
 use crate::plain_udp;
 
@@ -25,7 +26,7 @@ pub fn received_per_s(time: Duration) -> f64 {
         memory_bytes: RECEIVE_BYTES,
         send_wrs: (POST_LIST * LISTS) as u32,
         recv_wrs: RECEIVES as u32,
-        ..Plan::default()
+        ..plan()
     };
     let (client, server) = pair(&plan);
     let to = Datagram {

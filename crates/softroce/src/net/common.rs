@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 use provider::Lock;
@@ -27,6 +27,24 @@ impl Common {
     /// Whether it is down now.
     pub fn is_down(&self) -> bool {
         self.outage.is_some_and(|outage| outage.is_down(self.clock.now_ns()))
+    }
+}
+
+/// Forks on the way to this process.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// A process among those that it was forked from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Generation(u32);
+
+impl Generation {
+    pub fn current() -> Generation {
+        Generation(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// Called in the child of a fork.
+    pub fn begin() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -233,7 +233,7 @@ impl Fabric {
         };
         port.leave_link(now_ns);
         let mut taken = 0;
-        for slot in batch.slots().take(most) {
+        for slot in batch.0.iter_mut().take(most) {
             let Some(datagram) = port.take() else {
                 break;
             };

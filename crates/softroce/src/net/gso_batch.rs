@@ -13,11 +13,12 @@ use std::alloc::Layout;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::{io, slice};
 
 use super::address::slot_of;
 use super::fabric::Attachment;
+use super::inbox::Inbox;
 use super::sockets::{SendOptions, Socket};
 use crate::wire::{ICRC_BYTES, IcrcAddresses, IcrcSeed, IdentificationShift, UDP_PORT, as_ipv6};
 
@@ -32,13 +33,15 @@ pub struct Flow {
     /// Whether the destination has our address' family; others cannot be reached.
     pub(super) reachable: bool,
     pub(super) socket: usize,
-    pub(super) source_port: u16,
+    pub(super) source: SocketAddr,
     pub(super) traffic_class: u8,
     pub(super) hop_limit: u8,
     /// Which process at the destination gets them: the kernel there gives it a whole GSO batch.
     pub(super) slot: u8,
     /// The most packets of a GSO batch.
     pub(super) max_packets: usize,
+    /// Where they are put, if the destination is in this process.
+    pub(super) inbox: Option<Arc<Inbox>>,
 }
 
 impl Flow {
@@ -50,22 +53,33 @@ impl Flow {
             addresses: icrc_addresses(source, canonical),
             reachable: source.is_ipv4() == canonical.is_ipv4(),
             socket,
-            source_port: port,
+            source: (source.to_canonical(), port).into(),
             traffic_class: 0,
             hop_limit: 0,
             slot: 0,
             max_packets: most_packets(),
+            inbox: None,
         }
     }
 
     /// The UDP source port of its packets.
     pub fn source_port(&self) -> u16 {
-        self.source_port
+        self.source.port()
     }
 
     /// The same way to the process of this QP.
     pub fn to_process_of(self, qpn: u32) -> Flow {
         Flow { slot: slot_of(qpn), ..self }
+    }
+
+    /// The same way without the kernel, if the destination is a device of this process.
+    pub fn through_memory(self) -> Flow {
+        Flow { inbox: Inbox::find(self.destination.ip(), self.slot), ..self }
+    }
+
+    /// Whether its packets leave without the kernel.
+    pub fn is_in_memory(&self) -> bool {
+        self.inbox.is_some()
     }
 
     /// The options for sending so many packets of this length to it at once.
@@ -80,7 +94,7 @@ impl Flow {
 
     /// The CRC seed of packets of this length with identification 0.
     pub(super) fn seed(&self, packet_bytes: usize) -> IcrcSeed {
-        IcrcSeed::new(self.addresses, self.source_port, packet_bytes)
+        IcrcSeed::new(self.addresses, self.source.port(), packet_bytes)
     }
 }
 
@@ -102,10 +116,35 @@ pub trait Outgoing {
     fn segment_bytes(&self) -> usize;
     /// Number of bytes, from the base transport headers to the CRCs.
     fn bytes(&self) -> usize;
+    /// Calls it with the pieces of the bytes, which are readable meanwhile.
+    fn with_pieces<R>(&self, call: impl FnOnce(&[libc::iovec]) -> R) -> R;
+
     /// A copy of the bytes.
-    fn copied(&self) -> Vec<u8>;
-    /// Sends them in one system call, as a whole or not at all; never blocks.
-    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()>;
+    fn copied(&self) -> Vec<u8> {
+        self.with_pieces(|pieces| {
+            let mut copy = Vec::with_capacity(self.bytes());
+            for piece in pieces {
+                // SAFETY: readable, as `with_pieces` says.
+                copy.extend_from_slice(unsafe {
+                    slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
+                });
+            }
+            copy
+        })
+    }
+
+    /// Sends them as a whole or not at all, into the memory of a device of this process or else in one system call; never
+    /// blocks.
+    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
+        let options = flow.send_options(self.packets(), self.segment_bytes());
+        // SAFETY: the pieces are readable, as `with_pieces` says.
+        self.with_pieces(|pieces| unsafe {
+            match &flow.inbox {
+                Some(inbox) if inbox.send(flow.source, pieces, &options) => Ok(()),
+                _ => by.send(pieces, &options),
+            }
+        })
+    }
 }
 
 /// The most packets of a GSO batch: Linux' limit for one datagram (UDP_MAX_SEGMENTS, since 6.9).
@@ -169,7 +208,7 @@ pub struct GsoBatch {
     staging: Staging,
 }
 
-// SAFETY: the pointers are read only in `push` and `send_on`, and `push` has its caller keep the memory readable
+// SAFETY: the pointers are read only in `push` and `with_pieces`, and `push` has its caller keep the memory readable
 // until the GSO batch is sent or begun anew, on whichever thread; the staging memory is the GSO batch's own.
 unsafe impl Send for GsoBatch {}
 
@@ -376,7 +415,7 @@ impl GsoBatch {
                 && let Some(opcode) = places.next()
             {
                 let byte = piece.iov_base.cast::<u8>().wrapping_add(packet_at - piece_at);
-                // SAFETY: within the piece; as in `send_on`.
+                // SAFETY: within the piece; as in `with_pieces`.
                 *opcode = unsafe { byte.read() };
                 packet_at += self.segment_bytes;
             }
@@ -414,21 +453,9 @@ impl Outgoing for GsoBatch {
         self.bytes
     }
 
-    fn copied(&self) -> Vec<u8> {
-        let mut copy = Vec::with_capacity(self.bytes);
-        for piece in self.pieces() {
-            // SAFETY: as in `send_on`.
-            copy.extend_from_slice(unsafe {
-                slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
-            });
-        }
-        copy
-    }
-
-    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
-        let options = flow.send_options(self.packets, self.segment_bytes);
-        // SAFETY: the pieces are staging memory or what `push`'s caller promised to keep until now.
-        unsafe { by.send(self.pieces(), &options) }
+    /// They are staging memory or what `push`'s caller promised to keep until now.
+    fn with_pieces<R>(&self, call: impl FnOnce(&[libc::iovec]) -> R) -> R {
+        call(self.pieces())
     }
 }
 
@@ -585,17 +612,13 @@ impl Outgoing for CopiedBatch {
         self.segment_bytes
     }
 
-    fn copied(&self) -> Vec<u8> {
-        self.bytes.clone()
-    }
-
     fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    fn send_on(&self, by: &Attachment, flow: &Flow) -> io::Result<()> {
-        let options = flow.send_options(self.packets, self.segment_bytes);
-        by.send_bytes(&self.bytes, &options)
+    fn with_pieces<R>(&self, call: impl FnOnce(&[libc::iovec]) -> R) -> R {
+        let bytes = self.bytes.as_slice();
+        call(&[libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }])
     }
 }
 

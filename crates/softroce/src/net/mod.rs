@@ -7,6 +7,7 @@ mod common;
 mod fabric;
 mod faults;
 mod gso_batch;
+mod inbox;
 mod impairment;
 mod limits;
 mod receiver;
@@ -28,10 +29,13 @@ use impairment::Impairment;
 use crate::wire::UDP_PORT;
 
 pub use address::{Membership, OpenError, SLOTS, os_error, slot_of, with_slot};
-pub use common::{Clock, Common, Count, Counters, FaultCounts, RecordedPacket, Tap, Traffic};
+pub use common::{
+    Clock, Common, Count, Counters, FaultCounts, Generation, RecordedPacket, Tap, Traffic,
+};
 pub use fabric::{Datagram, Fabric};
 pub use faults::{Direction, Faults, FaultsError, MOST_NAMED, NthPacket, Outage, Period};
 pub use gso_batch::{Flow, GsoBatch, MAX_GSO_BATCH_BYTES, MAX_GSO_BATCH_PACKETS, Outgoing};
+pub use inbox::{Inbox, Inboxes, inboxes};
 pub use limits::{Limits, Paths, Pause, QpContexts, QpRate, SlowPath};
 pub use receiver::{Arrival, Claim, Receiver, Requests, hand_on};
 pub use sockets::{
@@ -62,6 +66,14 @@ pub struct Port {
 }
 
 impl Port {
+    /// Takes packets of this process from memory from now on, and finds devices of this process that do.
+    pub fn open_inbox(&mut self) {
+        let slot = self.membership.as_ref().map(|member| member.slot);
+        let counters = Arc::clone(&self.common.counters);
+        let inbox = Inbox::new(self.common.address, slot, self.receive_buffer_bytes, counters);
+        self.receiver.take_from(inbox);
+    }
+
     /// Captures all packets from now on, in a file of this address' own: with its name before the extension of `path`.
     ///
     /// # Errors

@@ -33,7 +33,7 @@
 //! come, and goes with the process, however it ends.
 
 use std::io;
-use std::mem::zeroed;
+use std::mem::{self, zeroed};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
@@ -46,6 +46,7 @@ use super::capture::{Capture, Route};
 use super::common::{Common, Counters, Tap};
 use super::fabric::Attachment;
 use super::gso_batch::{MAX_GSO_BATCH_PACKETS, icrc_addresses};
+use super::inbox::Inbox;
 use super::impairment::{Impairment, Transit};
 use super::sockets::{BATCH, Batch, Datagram, Socket, accept_incoming, is_marked, known_hop_limit};
 use crate::wire::{
@@ -57,6 +58,9 @@ use crate::wire::{
 const SHORTEST: usize = Bth::BYTES + ICRC_BYTES;
 /// Packets after which a call receives no more.
 const ENOUGH: usize = 256;
+
+/// How long packets of strangers may wait in a socket that is not needed for anything else.
+const STRANGERS_WAIT_NS: u64 = 20_000;
 
 /// A received packet with the right invariant CRC.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +84,17 @@ impl Arrival<'_> {
 pub struct Receiver {
     common: Common,
     socket: Attachment,
+    /// For packets of this process.
+    inbox: Option<Arc<Inbox>>,
+    from_inbox: Batch,
     batch: Batch,
     /// Datagrams that the next call requests: one after a call without any, because requesting a second delays the
     /// first; many after a call with some, because it may be a stream.
     ask: usize,
     /// Whether the last call left nothing in the socket.
     drained: bool,
+    /// When a call last looked at the socket, where most do not.
+    looked_ns: u64,
     check: Check,
     /// The kernel's count of datagrams that found no room in the socket; it wraps.
     socket_drops: u32,
@@ -104,9 +113,12 @@ impl Receiver {
     ) -> Receiver {
         Receiver {
             socket,
+            inbox: None,
+            from_inbox: Batch::default(),
             batch: Batch::new(),
             ask: 1,
             drained: true,
+            looked_ns: 0,
             check: Check { address: common.address, identification: Identification::new() },
             socket_drops: 0,
             faults: faults.map(Box::new),
@@ -117,6 +129,15 @@ impl Receiver {
 
     pub(super) fn capture_to(&mut self, capture: Arc<Capture>) {
         self.capture = Some(capture);
+    }
+
+    pub(super) fn take_from(&mut self, inbox: Arc<Inbox>) {
+        self.inbox = Some(inbox);
+    }
+
+    /// Where packets of this process come, if not by the socket.
+    pub fn inbox(&self) -> Option<&Arc<Inbox>> {
+        self.inbox.as_ref()
     }
 
     pub(super) fn socket(&self) -> Option<&Socket> {
@@ -143,18 +164,24 @@ impl Receiver {
         knows: impl Fn(u32) -> bool,
         mut each: impl FnMut(Arrival<'_>),
     ) -> usize {
-        let mut handed_over = 0;
+        let (mut handed_over, still_some) = self.receive_from_inbox(&knows, &mut each);
+        if !self.should_look_at_socket() {
+            self.drained = !still_some;
+            return handed_over + self.hand_over_due(&knows, &mut each);
+        }
         let mut left = ENOUGH;
         while left > 0 {
             let requested = self.ask;
             // An error of the socket does not concern our packets; the next call may succeed.
             let datagrams = self.socket.receive(&mut self.batch, requested).unwrap_or(0);
             self.ask = if datagrams == 0 { 1 } else { BATCH };
-            self.drained = datagrams < requested;
+            self.drained = datagrams < requested && !still_some;
             if datagrams == 0 {
                 break;
             }
-            let (packets, good) = self.hand_over(datagrams, &knows, &mut each);
+            let mut batch = mem::take(&mut self.batch);
+            let (packets, good) = self.hand_over(batch.datagrams(datagrams), &knows, &mut each);
+            self.batch = batch;
             handed_over += good;
             left = left.saturating_sub(packets);
             if datagrams < BATCH {
@@ -164,21 +191,60 @@ impl Receiver {
         handed_over + self.hand_over_due(&knows, &mut each)
     }
 
+    /// Whether packets may be in the socket. While the device sends to this process alone only strangers use it.
+    fn should_look_at_socket(&mut self) -> bool {
+        if self.inbox.as_ref().is_none_or(|inbox| inbox.has_company()) {
+            return true;
+        }
+        let now_ns = self.common.clock.now_ns();
+        let looks = now_ns.saturating_sub(self.looked_ns) >= STRANGERS_WAIT_NS;
+        if looks {
+            self.looked_ns = now_ns;
+        }
+        looks
+    }
+
+    /// Passes on packets from the inbox. Returns their number, and whether more wait there.
+    fn receive_from_inbox(
+        &mut self,
+        knows: &impl Fn(u32) -> bool,
+        each: &mut impl FnMut(Arrival<'_>),
+    ) -> (usize, bool) {
+        let (mut handed_over, mut left) = (0, ENOUGH);
+        while left > 0 {
+            let Some(inbox) = &self.inbox else {
+                break;
+            };
+            let datagrams = inbox.receive(&mut self.from_inbox);
+            if datagrams == 0 {
+                return (handed_over, false);
+            }
+            let mut batch = mem::take(&mut self.from_inbox);
+            let (packets, good) = self.hand_over(batch.datagrams(datagrams), knows, each);
+            self.from_inbox = batch;
+            handed_over += good;
+            left = left.saturating_sub(packets);
+        }
+        (handed_over, self.inbox.as_ref().is_some_and(|inbox| inbox.has_some()))
+    }
+
     /// Whether the last call left nothing in the socket.
     pub fn is_drained(&self) -> bool {
         self.drained
     }
 
     /// Returns how many packets came, and how many passed the checks.
-    fn hand_over(
+    fn hand_over<'b>(
         &mut self,
-        datagrams: usize,
+        datagrams: impl Iterator<Item = Datagram<'b>>,
         knows: &impl Fn(u32) -> bool,
         each: &mut impl FnMut(Arrival<'_>),
     ) -> (usize, usize) {
         let mut tally = Tally::default();
         let is_down = self.common.is_down();
-        for datagram in self.batch.datagrams(datagrams) {
+        let mut count = 0;
+        for datagram in datagrams {
+            count += 1;
             if let Some(drops) = datagram.drops {
                 let more = drops.wrapping_sub(self.socket_drops);
                 self.socket_drops = drops;
@@ -226,7 +292,7 @@ impl Receiver {
                 tally.hand_over(verdict, packet, each);
             }
         }
-        tally.report(&self.common.counters, datagrams);
+        tally.report(&self.common.counters, count);
         (tally.packets as usize, tally.good)
     }
 
@@ -263,6 +329,14 @@ impl Receiver {
     /// When the next delayed packet is due.
     pub fn next_due_ns(&self) -> Option<u64> {
         self.faults.as_ref()?.next_due_ns()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        if let Some(inbox) = &self.inbox {
+            inbox.close();
+        }
     }
 }
 

@@ -16,7 +16,7 @@ pub const SENDING_SOCKETS: usize = 16;
 /// The most datagrams that one call receives.
 pub const BATCH: usize = 8;
 /// Bytes of the longest datagram.
-const DATAGRAM_BYTES: usize = 1 << 16;
+pub const DATAGRAM_BYTES: usize = 1 << 16;
 /// Room for four control messages of an int, aligned as they must be.
 type Control = [u64; 12];
 
@@ -176,7 +176,7 @@ impl Socket {
         // SAFETY: as above, for pieces of no bytes.
         let mut pieces: [libc::iovec; BATCH] = unsafe { zeroed() };
         for ((slot, piece), message) in
-            batch.slots.iter_mut().zip(&mut pieces).zip(&mut messages).take(room)
+            batch.0.iter_mut().zip(&mut pieces).zip(&mut messages).take(room)
         {
             piece.iov_base = slot.bytes.as_mut_ptr().cast();
             piece.iov_len = slot.bytes.len();
@@ -207,8 +207,8 @@ impl Socket {
             };
         }
         let received = result as usize;
-        for (slot, message) in batch.slots.iter_mut().zip(&messages).take(received) {
-            slot.length = (message.msg_len as usize).min(DATAGRAM_BYTES);
+        for (slot, message) in batch.0.iter_mut().zip(&messages).take(received) {
+            slot.length = (message.msg_len as usize).min(slot.bytes.len());
             // SAFETY: the kernel filled in this header's name and control bytes.
             unsafe {
                 slot.source = source_of(&slot.name);
@@ -219,10 +219,9 @@ impl Socket {
     }
 }
 
-/// Memory for received datagrams, allocated once.
-pub struct Batch {
-    slots: Vec<Slot>,
-}
+/// Received datagrams, or memory for them.
+#[derive(Default)]
+pub struct Batch(pub Vec<Slot>);
 
 pub struct Slot {
     bytes: Box<[u8]>,
@@ -234,6 +233,59 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Memory for a datagram of so many bytes.
+    pub fn with_room(bytes: usize) -> Slot {
+        Slot {
+            bytes: vec![0; bytes].into_boxed_slice(),
+            name: MaybeUninit::zeroed(),
+            control: [0; 12],
+            length: 0,
+            source: None,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// The most bytes of a datagram.
+    pub fn room_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of its datagram.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Makes it the datagram of these pieces, as sent with these options. What does not fit is left out.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    pub unsafe fn fill_from(
+        &mut self,
+        source: SocketAddr,
+        pieces: &[libc::iovec],
+        options: &SendOptions,
+    ) {
+        let mut room = &mut *self.bytes;
+        for piece in pieces {
+            let bytes = piece.iov_len.min(room.len());
+            let (place, rest) = room.split_at_mut(bytes);
+            // SAFETY: as many bytes are readable, as the caller vouches, and writable; a slot's are nobody else's.
+            unsafe {
+                ptr::copy_nonoverlapping(piece.iov_base.cast(), place.as_mut_ptr(), bytes);
+            }
+            room = rest;
+        }
+        let left = room.len();
+        self.length = self.bytes.len() - left;
+        self.source = Some(source);
+        self.metadata = Metadata {
+            segment_bytes: options.segment_bytes.map_or(0, usize::from),
+            drops: None,
+            traffic_class: options.traffic_class,
+            hop_limit: known_hop_limit(options.hop_limit),
+        };
+    }
+
     /// Makes it a datagram that came by other means than a socket.
     pub fn fill(
         &mut self,
@@ -269,28 +321,12 @@ pub struct Datagram<'a> {
 impl Batch {
     /// Memory for [`BATCH`] of the longest datagrams.
     pub fn new() -> Batch {
-        Batch {
-            slots: std::iter::repeat_with(|| Slot {
-                bytes: vec![0; DATAGRAM_BYTES].into_boxed_slice(),
-                name: MaybeUninit::zeroed(),
-                control: [0; 12],
-                length: 0,
-                source: None,
-                metadata: Metadata::default(),
-            })
-            .take(BATCH)
-            .collect(),
-        }
-    }
-
-    /// Room for datagrams that come by other means.
-    pub fn slots(&mut self) -> impl Iterator<Item = &mut Slot> {
-        self.slots.iter_mut()
+        Batch(std::iter::repeat_with(|| Slot::with_room(DATAGRAM_BYTES)).take(BATCH).collect())
     }
 
     /// The first `count` datagrams, as many as [`Socket::receive`] returned.
     pub fn datagrams(&mut self, count: usize) -> impl Iterator<Item = Datagram<'_>> {
-        self.slots.iter_mut().take(count).filter_map(|slot| {
+        self.0.iter_mut().take(count).filter_map(|slot| {
             Some(Datagram {
                 source: slot.source?,
                 segment_bytes: slot.metadata.segment_bytes,

@@ -253,7 +253,7 @@ fn flows_spread_over_the_source_ports() {
     let port = loopback_port();
     let flow = |entropy| port.transmitter.flow(port.common.address, entropy, 0, 0);
     let ports: std::collections::HashSet<u16> =
-        (0..64).map(|entropy| flow(entropy).source_port).collect();
+        (0..64).map(|entropy| flow(entropy).source_port()).collect();
     assert!(ports.len() > 8, "{ports:?}");
     assert!(ports.iter().all(|it| *it >= 0xc000));
 }

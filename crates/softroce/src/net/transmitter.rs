@@ -228,7 +228,7 @@ impl Transmitter {
             return;
         };
         let route = Route {
-            source: (self.common.address, flow.source_port).into(),
+            source: flow.source,
             destination: flow.destination,
             traffic_class: flow.traffic_class,
             hop_limit: match flow.hop_limit {
@@ -258,7 +258,7 @@ impl Transmitter {
             let context = (flow.clone(), place);
             let packet = Transit {
                 context,
-                source_port: flow.source_port,
+                source_port: flow.source_port(),
                 traffic_class: flow.traffic_class,
                 bytes,
             };

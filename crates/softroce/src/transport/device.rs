@@ -35,8 +35,8 @@ use std::sync::{
 use provider::Lock;
 
 use crate::net::{
-    self, Claim, Count, Flow, GsoBatch, Membership, Outage, Receiver, Requests, SLOTS, Transmitter,
-    let_go, with_slot,
+    self, Claim, Count, Flow, Generation, GsoBatch, Inbox, Inboxes, Membership, Outage, Receiver,
+    Requests, SLOTS, Transmitter, let_go, with_slot,
 };
 use crate::transport::memory::{Memories, Unguessable};
 use crate::transport::peer::{Peer, entropy};
@@ -51,6 +51,8 @@ pub(crate) struct Core {
     /// Its part in the address, until the device is closed.
     membership: Option<Membership>,
     pub(crate) transmitter: Transmitter,
+    /// Of packets of this process, if they come without the kernel.
+    pub(crate) inbox: Option<Arc<Inbox>>,
     /// Shared with the CQs, which say when one is armed.
     pub(crate) activity: Arc<Activity>,
     pub(crate) timers: Timers,
@@ -95,11 +97,17 @@ impl Core {
         let port_state = PortState::new(common.outage);
         activity.timer_at(port_state.tell(activity.now_ns()));
         let slot = port.membership.as_ref().map(|member| member.slot);
+        let inbox = port.receiver.inbox().cloned();
+        if let Some(inbox) = &inbox {
+            let activity = Arc::clone(&activity);
+            inbox.on_arrival(move || activity.packets_came());
+        }
         Ok(Core {
             generation: Generation::current(),
             address: common.address,
             membership: port.membership,
             transmitter: port.transmitter,
+            inbox,
             activity,
             timers: Timers::default(),
             turns_at_rate: Timers::default(),
@@ -241,7 +249,19 @@ impl Core {
         hop_limit: u8,
     ) -> Flow {
         let entropy = entropy(destination, flow_label, qpns, self.has_slow_path);
-        self.transmitter.flow(destination, entropy, traffic_class, hop_limit).to_process_of(qpns[1])
+        let flow = self
+            .transmitter
+            .flow(destination, entropy, traffic_class, hop_limit)
+            .to_process_of(qpns[1]);
+        // What is for the connection managers of several processes the kernel gives to one of them.
+        let Some(inbox) = self.inbox.as_ref().filter(|_| qpns[1] != GSI_QPN) else {
+            return flow;
+        };
+        let flow = flow.through_memory();
+        if !flow.is_in_memory() {
+            inbox.expect_company();
+        }
+        flow
     }
 
     /// Counters of the sockets and the protocol.
@@ -507,24 +527,6 @@ statistics! {
     rate_waits,
 }
 
-/// Forks on the way to this process.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// A process among those that it was forked from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Generation(u32);
-
-impl Generation {
-    pub(crate) fn current() -> Generation {
-        Generation(FORKS.load(Ordering::Relaxed))
-    }
-
-    /// Called in the child of a fork.
-    pub(crate) fn begin() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// What is a process's alone.
 pub(crate) struct Owned {
     devices: Vec<Weak<Core>>,
@@ -539,7 +541,7 @@ pub(crate) type Devices = MutexGuard<'static, Owned>;
 
 thread_local! {
     /// Held by the thread that forks.
-    static HELD: Cell<Option<Devices>> = const { Cell::new(None) };
+    static HELD: Cell<Option<(Devices, Inboxes)>> = const { Cell::new(None) };
 }
 
 /// Locks the devices. A process forks only before this or after the lock is given.
@@ -591,7 +593,7 @@ impl Drop for OwnClaim {
 
 unsafe extern "C" fn before_fork() {
     // A thread whose storage is gone forks without the lock.
-    let _ = HELD.try_with(|held| held.set(Some(devices())));
+    let _ = HELD.try_with(|held| held.set(Some((devices(), net::inboxes()))));
 }
 
 unsafe extern "C" fn after_fork() {
@@ -602,8 +604,7 @@ unsafe extern "C" fn after_fork() {
 unsafe extern "C" fn in_child() {
     Generation::begin();
     let _ = HELD.try_with(|held| {
-        let devices = held.take();
-        let Some(owned) = &devices else { return };
+        let Some((owned, _inboxes)) = held.take() else { return };
         for core in owned.devices.iter().filter_map(Weak::upgrade) {
             core.let_go_of_sockets();
         }

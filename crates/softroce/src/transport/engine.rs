@@ -16,7 +16,9 @@ use crate::transport::timing::{POLLER_IS_NEAR_NS, Sleep};
 
 /// Length of naps while a program polls: short at first, since it may stop, and longer while it goes on.
 const SHORTEST_NAP_NS: u64 = 50_000;
-const LONGEST_NAP_NS: u64 = 200_000;
+pub(crate) const LONGEST_NAP_NS: u64 = 200_000;
+/// Where packets come from this process alone, whoever sends one wakes the engine when the program has stopped polling.
+const LONGEST_NAP_BY_MEMORY_NS: u64 = 1_600_000;
 /// A program that polls but has left packets for this long waits for something other than completions: a byte in its
 /// memory, as latency benchmarks of WRITE do. Then packets wake the engine, until it finds this many times that the
 /// program took them first.
@@ -107,8 +109,14 @@ impl Drop for Engine {
 }
 
 impl Core {
+    /// Whether it sends to devices of this process alone.
+    fn is_alone_in_process(&self) -> bool {
+        self.inbox.as_ref().is_some_and(|inbox| !inbox.has_company())
+    }
+
     fn sleep(&self, until_ns: u64, why: Sleep) {
-        self.activity.sleep(until_ns, why, || self.transmitter.full_sockets());
+        let inbox = self.inbox.as_deref();
+        self.activity.sleep(until_ns, why, inbox, || self.transmitter.full_sockets());
     }
 }
 
@@ -123,7 +131,9 @@ fn run(core: &Core) {
         if watchful == 0 && activity.poller_is_near(now) {
             core.send_late(now);
             core.sleep(now + nap_ns, Sleep::NearPoller);
-            nap_ns = (nap_ns * 2).min(LONGEST_NAP_NS);
+            let needs_no_look = core.is_alone_in_process() && !core.corked.take_wanted();
+            let longest_ns = if needs_no_look { LONGEST_NAP_BY_MEMORY_NS } else { LONGEST_NAP_NS };
+            nap_ns = (nap_ns * 2).min(longest_ns);
             // Packets wait although the program has just polled, so it polls its memory instead.
             let idle_ns = activity.since_polled_ns(activity.now_ns());
             if (LEAVES_WORK_NS..POLLER_IS_NEAR_NS).contains(&idle_ns) && core.progress() > Some(0) {

@@ -32,7 +32,7 @@ mod world;
 pub use completion_queue::{Attached, BrokenCq, Completion, CompletionKind, Status};
 pub use device::{MAX_QPS, ManagementReceiver, OwnClaim, PortListener};
 pub use memory::{Access, MAX_REGIONS, MemoryError, PdId, Region};
-pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions};
+pub use nic::{Cq, ENGINE_CPU_NS, Nic, NicOptions, Wire};
 pub use provider::{Operation, Payload, Sge};
 pub use qp::{
     Qp, QpOptions, ReceiveSource, completion_queue_bytes, queue_pair_bytes, receive_queue_bytes,

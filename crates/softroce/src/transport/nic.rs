@@ -33,10 +33,21 @@ pub struct NicOptions {
     /// Whether it may be the device that this process has on loopback, if that was opened so too or by its address.
     pub joins: bool,
     pub faults: Faults,
+    pub wire: Wire,
     /// Size to ask of the kernel for the receive buffer; `None` for the largest that it gives.
     pub receive_buffer_bytes: Option<u32>,
     /// A file to capture all packets in; the device's address is added to its name.
     pub capture: Option<PathBuf>,
+}
+
+/// How packets go to devices of the same process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wire {
+    /// Through memory, if they do so too.
+    #[default]
+    Memory,
+    /// By sockets, as to all others.
+    Udp,
 }
 
 /// The counter of the CPU time that the device's own thread has used, in nanoseconds.
@@ -102,6 +113,9 @@ impl Nic {
         let mut port = shared.map_or_else(|| open(options.address), Ok)?;
         if let Some(path) = &options.capture {
             port.capture(path)?;
+        }
+        if options.wire != Wire::Udp {
+            port.open_inbox();
         }
         let core = Arc::new(Core::new(port)?);
         let engine = Engine::start(Arc::clone(&core))?;

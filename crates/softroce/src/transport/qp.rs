@@ -17,6 +17,7 @@ use crate::transport::peer::Path;
 use crate::transport::qp_state::{
     Connection, Deliveries, Kind, QpContext, QpEvent, Requester, Responder, State,
 };
+use crate::transport::engine::LONGEST_NAP_NS;
 use crate::transport::timing::MOST_CORKED_BYTES;
 use crate::transport::work_queues::{
     Capacities, PostError, RecvQueue, SendRequest, send_queue_bytes,
@@ -306,7 +307,7 @@ impl Qp {
             // Check again under the requester's lock: a QP that failed meanwhile flushes this request too.
             if matches!(self.state(), State::Err | State::Sqe) {
                 requester.flush(&self.context);
-            } else if polls && self.waits_for_poll(requester, before.1) {
+            } else if polls && self.waits_for_poll(requester, before.1, now) {
                 corked = (requester.queue.tail - before.0) as usize;
             } else {
                 Outbox::with(&self.core, &tables, |outbox| {
@@ -328,7 +329,12 @@ impl Qp {
     }
 
     /// Whether requests wait for the program's next poll: small ones do while others are on their way.
-    fn waits_for_poll(&self, requester: &Requester, posted_bytes_before: u64) -> bool {
+    fn waits_for_poll(
+        &self,
+        requester: &Requester,
+        posted_bytes_before: u64,
+        now_ns: u64,
+    ) -> bool {
         let corked = &self.core.corked;
         let is_busy = match self.context.kind {
             Kind::Ud | Kind::Uc => corked.has_sent(),
@@ -338,7 +344,12 @@ impl Qp {
             corked.sent();
         }
         let bytes = requester.queue.posted_bytes - posted_bytes_before;
-        is_busy && bytes <= MOST_CORKED_BYTES && corked.may_wait()
+        let activity = &self.core.activity;
+        is_busy
+            && bytes <= MOST_CORKED_BYTES
+            && corked.may_wait()
+            // Else nobody looks for them if no poll comes.
+            && activity.looks_by(now_ns + LONGEST_NAP_NS)
     }
 
     fn check(&self, request: &SendRequest<'_>) -> Result<(), PostError> {

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 
 use provider::Lock;
 
-use crate::net::{Clock, SENDING_SOCKETS, Wakeup};
+use crate::net::{Clock, Inbox, SENDING_SOCKETS, Wakeup};
 
 /// A program that polled within this time counts as polling.
 pub(crate) const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -52,6 +52,8 @@ pub(crate) struct Activity {
     wakes_ns: AtomicU64,
     /// Whether it sleeps without being woken by packets.
     naps: AtomicBool,
+    /// Whether a packet that no socket announces is to wake it, and none has yet.
+    listens: AtomicBool,
 }
 
 impl Activity {
@@ -69,6 +71,7 @@ impl Activity {
             next_departure_ns: AtomicU64::new(u64::MAX),
             wakes_ns: AtomicU64::new(0),
             naps: AtomicBool::new(false),
+            listens: AtomicBool::new(false),
         })
     }
 
@@ -144,6 +147,21 @@ impl Activity {
         }
     }
 
+    /// Wakes the engine for a packet that no socket announces, unless a program polls and finds it.
+    pub(crate) fn packets_came(&self) {
+        if self.listens.load(Ordering::SeqCst)
+            && !(self.naps.load(Ordering::SeqCst) && self.poller_is_near(self.now_ns()))
+            && self.listens.swap(false, Ordering::SeqCst)
+        {
+            self.wakeup.wake();
+        }
+    }
+
+    /// Whether the engine will look by then for posts that wait for a poll.
+    pub(crate) fn looks_by(&self, ns: u64) -> bool {
+        !self.naps.load(Ordering::SeqCst) || self.wakes_ns.load(Ordering::SeqCst) <= ns
+    }
+
     /// Records that a QP has a timer at this time.
     pub(crate) fn timer_at(&self, ns: u64) {
         self.awake_at(&self.next_timer_ns, ns);
@@ -200,11 +218,13 @@ impl Activity {
     }
 
     /// Sleeps until woken, until `latest_ns`, until a timer (not near a poller), until packets come (on the socket alone), or,
-    /// unless behind another's work, until a full socket has room; `full_sockets` names those.
+    /// unless behind another's work, until a full socket has room; `full_sockets` names those, and `inbox` is where packets
+    /// come without a socket.
     pub(crate) fn sleep(
         &self,
         latest_ns: u64,
         why: Sleep,
+        inbox: Option<&Inbox>,
         full_sockets: impl FnOnce() -> Option<[RawFd; SENDING_SOCKETS]>,
     ) {
         // Store this before reading the timers: a timer set from now on wakes the engine.
@@ -214,7 +234,12 @@ impl Activity {
         let stays = until_ns.min(self.timer_ns(why)) == until_ns;
         self.naps.store(why == Sleep::NearPoller, Ordering::SeqCst);
         // A program that armed a CQ before `naps` was set did not wake the engine.
-        let needed = why != Sleep::NearPoller || self.poller_is_near(self.now_ns());
+        self.listens.store(inbox.is_some() && why != Sleep::BehindWork, Ordering::SeqCst);
+        let needed = match why {
+            Sleep::NearPoller => self.poller_is_near(self.now_ns()),
+            Sleep::BehindWork => true,
+            Sleep::OnSocket => !inbox.is_some_and(Inbox::has_some),
+        };
         if stays && needed && !self.stop.load(Ordering::SeqCst) {
             let wait_ns = match until_ns {
                 u64::MAX => u64::MAX,
@@ -228,6 +253,7 @@ impl Activity {
             };
             self.wakeup.wait(socket, full, wait_ns);
         }
+        self.listens.store(false, Ordering::SeqCst);
         self.naps.store(false, Ordering::SeqCst);
         self.wakes_ns.store(0, Ordering::SeqCst);
     }
@@ -273,15 +299,25 @@ pub(crate) struct Corked {
     late_times: AtomicUsize,
     /// Datagrams were sent since the last poll.
     has_sent: AtomicBool,
+    /// Posts have waited, or would have, since the engine last asked.
+    was_wanted: AtomicBool,
 }
 
 impl Corked {
     pub(crate) fn may_wait(&self) -> bool {
+        if !self.was_wanted.load(Ordering::Relaxed) {
+            self.was_wanted.store(true, Ordering::Relaxed);
+        }
         let left = self.distrusted.load(Ordering::Relaxed);
         if left > 0 {
             self.distrusted.store(left - 1, Ordering::Relaxed);
         }
         left == 0
+    }
+
+    /// Whether posts have waited, or would have, since the last call.
+    pub(crate) fn take_wanted(&self) -> bool {
+        self.was_wanted.swap(false, Ordering::Relaxed)
     }
 
     /// Adds requests of a QP, and the QP if it `is_new` here. Returns whether there are enough to be sent.
@@ -462,7 +498,7 @@ mod tests {
     fn a_timer_before_the_engines_waking_is_not_slept_through() {
         let activity = Activity::new(Clock::Machine, -1).unwrap();
         activity.timer_at(now_ns() + 1_000_000);
-        activity.sleep(u64::MAX, Sleep::OnSocket, || None);
+        activity.sleep(u64::MAX, Sleep::OnSocket, None, || None);
         assert!(activity.take_due_timer(now_ns()));
         assert!(!activity.take_due_timer(now_ns()));
     }
@@ -471,7 +507,7 @@ mod tests {
     fn a_kick_ends_the_sleep() {
         let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let sleeper = Arc::clone(&activity);
-        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, || None));
+        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, None, || None));
         while activity.wakes_ns.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }

@@ -7,7 +7,7 @@ use softroce::net::Faults;
 use softroce::transport::{
     Access, Capacities, Connection, Cq, Deliveries, Kind, Nic, NicOptions, Operation, Payload,
     PdId, PostError, Qp, QpEvent, QpOptions, ReceiveSource, RecvQueue, Region, SendRequest, Sge,
-    World,
+    Wire, World,
 };
 
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct Plan {
     pub first_psn: u32,
     pub deliveries: Deliveries,
     pub faults: Faults,
+    /// How they reach each other without a world.
+    pub wire: Wire,
     pub receive_buffer_bytes: Option<u32>,
     /// How many completions a CQ for receives alone holds; without it one CQ is for both.
     pub receive_completions: Option<usize>,
@@ -53,6 +55,7 @@ impl Default for Plan {
                 max_rd_atomic: 16,
             },
             faults: Faults::default(),
+            wire: Wire::Udp,
             receive_buffer_bytes: None,
             receive_completions: None,
             shared: None,
@@ -77,6 +80,7 @@ impl End {
     pub fn new(plan: &Plan) -> End {
         let options = NicOptions {
             faults: plan.faults,
+            wire: plan.wire,
             receive_buffer_bytes: plan.receive_buffer_bytes,
             ..NicOptions::default()
         };
