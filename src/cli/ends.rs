@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     cli::{
-        args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, TokenArgs},
+        args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, TokenArgs, Wire},
         terminal::Failure,
     },
     coordinator::interface::{Ends, Target},
@@ -19,7 +19,7 @@ use machine::threads::check_cores;
 use node::resources::{NodeOptions, PortRequest};
 use plan::{Devices, HostPort, Nodes};
 use protocol::{connection, token::Token};
-use verbs::{address_of_environment, embedded_device};
+use verbs::{WireRequest, address_of_environment, embedded_device};
 
 /// This end, and the one at HOST, or in this process without HOST.
 ///
@@ -72,6 +72,7 @@ pub(super) fn check_has_own_node(nodes: &Nodes, endpoint: &EndpointArgs) -> Resu
         ("pkey-index", endpoint.pkey_index.is_some()),
         ("faults", endpoint.faults.is_some()),
         ("pcap", endpoint.pcap.is_some()),
+        ("wire", endpoint.wire != Wire::Auto),
         ("cores", endpoint.cores.is_some()),
     ];
     match options.iter().find(|(_, is_given)| *is_given) {
@@ -102,6 +103,9 @@ pub(super) fn server(
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
 /// The variable from which every program on it takes the file for a capture.
 const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
+
+/// The variable from which every program on it takes how packets go between devices of its own.
+const WIRE_VARIABLE: &str = "SOFTROCE_WIRE";
 
 /// Checks what the environment says about the embedded device's address, before any device is touched.
 pub(super) fn check_environment() -> Result<(), Failure> {
@@ -143,6 +147,16 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
             ));
         }
     }
+    let variable = std::env::var(WIRE_VARIABLE).unwrap_or_default();
+    let wire = match (args.wire, &*variable) {
+        (Wire::Memory, _) | (Wire::Auto, "memory") => WireRequest::Memory,
+        (Wire::Udp, _) | (Wire::Auto, "udp") => WireRequest::Udp,
+        (Wire::Auto, "" | "auto") => WireRequest::Auto,
+        (Wire::Auto, other) => {
+            return Err(Failure::bad_input(format!("the variable {WIRE_VARIABLE}: \"{other}\""))
+                .with_hint("write auto, memory or udp"));
+        }
+    };
     let capture = std::env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
     let pcap = args.pcap.or_else(|| capture.map(PathBuf::from));
     let request = PortRequest {
@@ -152,6 +166,7 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
         pkey_index: args.pkey_index,
         faults: faults.default,
         pcap,
+        wire,
     };
     Ok(NodeOptions {
         rails: args.device.filter(|devices| devices.only().is_none()),

@@ -37,12 +37,13 @@ use protocol::join::Join;
 const COMMAND: &str = "mesh";
 
 /// Options that are a rank's own, and what only says how ranks meet.
-const OWN_OPTIONS: [&str; 13] = [
+const OWN_OPTIONS: [&str; 14] = [
     "device",
     "ib-port",
     "gid-index",
     "faults",
     "pcap",
+    "wire",
     "cores",
     "token",
     "token-file",

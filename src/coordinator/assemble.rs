@@ -9,7 +9,7 @@ use protocol::message::WarmUp;
 use protocol::node_report::{EndReport, NodeReport, SetUpReport};
 use results::model::{
     CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, Failure, FlowConfig,
-    FlowResult, NodeResult, REVERSE, Run, gbit_per_s, mmsg_per_s, saturating_sum,
+    FlowResult, NodeResult, REVERSE, Run, WireKind, gbit_per_s, mmsg_per_s, saturating_sum,
 };
 use settings::{ConnectMode, Stop};
 
@@ -47,6 +47,7 @@ pub(crate) struct PathFacts {
     pub(crate) mtu_bytes: u32,
     /// READs outstanding on one QP.
     pub(crate) outstanding_reads: u8,
+    pub(crate) wire: Option<WireKind>,
 }
 
 /// What a flow with traffic both ways is called where it goes back.
@@ -179,11 +180,15 @@ fn paths(
 ) -> Vec<Option<PathFacts>> {
     let flows = (0..case.flows.len()).map(|index| {
         let end = end(reports, index, Side::Initiator).filter(|end| end.mtu_bytes > 0)?;
-        Some(PathFacts { mtu_bytes: end.mtu_bytes, outstanding_reads: end.outstanding_reads })
+        Some(PathFacts {
+            mtu_bytes: end.mtu_bytes,
+            outstanding_reads: end.outstanding_reads,
+            wire: end.wire,
+        })
     });
-    let of_rounds = set_up
-        .and_then(|set_up| set_up.path)
-        .map(|(mtu_bytes, outstanding_reads)| PathFacts { mtu_bytes, outstanding_reads });
+    let of_rounds = set_up.and_then(|set_up| set_up.path).map(|(mtu_bytes, outstanding_reads)| {
+        PathFacts { mtu_bytes, outstanding_reads, wire: None }
+    });
     if case.flows.is_empty() { vec![of_rounds] } else { flows.collect() }
 }
 
@@ -532,6 +537,7 @@ mod tests {
             side,
             mtu_bytes: 1024,
             outstanding_reads: 0,
+            wire: None,
             sent: None,
             window_ns: None,
             shared_ns: None,

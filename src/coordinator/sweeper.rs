@@ -266,6 +266,7 @@ pub(super) fn record(
         let directions = if flow.bidirectional { 2 } else { 1 };
         for config in flows.by_ref().take(directions) {
             config.path_mtu = config.path_mtu.or(path.map(|path| path.mtu_bytes));
+            config.wire = config.wire.or(path.and_then(|path| path.wire));
         }
     }
     entry.runs.push(done.run);

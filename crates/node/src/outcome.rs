@@ -45,6 +45,7 @@ pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> End
         side: *side,
         mtu_bytes: objects.path_mtu_bytes(),
         outstanding_reads: objects.outstanding_reads(),
+        wire: objects.wire_kind(),
         window_ns: times.map(|[first_open, .., last_closed]| (first_open, last_closed)),
         shared_ns: times.map(|[_, all_open, one_closed, _]| (all_open, one_closed)),
         doubts: if is_measured { Windows::new(flow, end, clock).doubts } else { Vec::new() },

@@ -5,8 +5,11 @@ use protocol::{
     endpoints::{self, Endpoints, QpEndpoint, gid_text},
     failure::RunFailure,
 };
+use results::model::WireKind;
 use settings::{QpNumbers, Settings};
-use verbs::{Gid, LinkLayer, Path, Port, Reliability, RemoteQp, Service, VerbsError};
+use verbs::{
+    Gid, LinkLayer, Path, Port, Reliability, RemoteQp, Service, VerbsError, Wire, WireRequest,
+};
 
 /// The connection array of a port's QPs.
 pub fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
@@ -125,6 +128,27 @@ fn path_mtu(flow: &Settings, ours: u32, peers: u32) -> Result<u32, RunFailure> {
                 hint,
             ))
         }
+    }
+}
+
+/// How packets of an embedded device go to the peer; `None` of adapters.
+///
+/// # Errors
+/// Not as `--wire` wants it.
+pub(crate) fn wire_kind(port: &Port, peer: &Endpoints) -> Result<Option<WireKind>, RunFailure> {
+    let (Some(embedded), Some(qp)) = (&port.embedded, peer.qps.first()) else {
+        return Ok(None);
+    };
+    let address = Gid(peer.gid_bytes()?).address();
+    match port.context.wire_to(address, qp.qpn) {
+        Some(Wire::Udp) if embedded.wire == WireRequest::Memory => Err(RunFailure::refused(
+            format!("--wire memory, but {address} is not a device of this process"),
+            "leave --wire out, or run both ends in one process: without HOST, or with --nodes local:2",
+        )),
+        wire => Ok(wire.map(|wire| match wire {
+            Wire::Udp => WireKind::Udp,
+            Wire::Memory => WireKind::Memory,
+        })),
     }
 }
 

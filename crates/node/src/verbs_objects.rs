@@ -14,7 +14,7 @@ use protocol::{
     endpoints::{Endpoints, QpEndpoint},
     failure::RunFailure,
 };
-use results::model::EndMemory;
+use results::model::{EndMemory, WireKind};
 use settings::{
     Access as OfferedAccess, CallStyle, ConnectMode, CqMode, Domains, Settings, Timestamps,
 };
@@ -54,6 +54,7 @@ pub struct VerbsObjects {
     psns: Vec<u32>,
     path_mtu_bytes: u32,
     outstanding_reads: u8,
+    wire_kind: Option<WireKind>,
     connections: Option<Connections>,
 }
 
@@ -136,6 +137,7 @@ impl VerbsObjects {
             qps,
             path_mtu_bytes: 0,
             outstanding_reads: 0,
+            wire_kind: None,
             connections: None,
         })
     }
@@ -223,6 +225,7 @@ impl VerbsObjects {
         let agreed = Agreed::between(&self.port, flow, peer)?;
         self.path_mtu_bytes = agreed.path_mtu_bytes;
         self.outstanding_reads = agreed.reliability.initiator_reads;
+        self.wire_kind = port_path::wire_kind(&self.port, peer)?;
         Ok(agreed)
     }
 
@@ -380,6 +383,11 @@ impl VerbsObjects {
     /// The most outstanding READs of a QP of this end; 0 before [`VerbsObjects::connect`].
     pub fn outstanding_reads(&self) -> u8 {
         self.outstanding_reads
+    }
+
+    /// How its packets go; `None` of adapters.
+    pub fn wire_kind(&self) -> Option<WireKind> {
+        self.wire_kind
     }
 
     /// The headers of its packets.

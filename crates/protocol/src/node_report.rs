@@ -10,7 +10,7 @@ use machine::{device::Lossless, surroundings::Surroundings};
 use plan::{FlowDevice, Side};
 use results::model::{
     ConnectStep, Device, Doubt, EndMemory, FlowResult, Latency, LossUnknown, NodeState, PathEvent,
-    QpResult, ReceiveQueues, Received, WorkerResult,
+    QpResult, ReceiveQueues, Received, WireKind, WorkerResult,
 };
 use verbs::{Network, Port, PortLimits};
 
@@ -84,6 +84,9 @@ pub struct EndReport {
     pub mtu_bytes: u32,
     /// READs outstanding on one QP.
     pub outstanding_reads: u8,
+    /// How its packets went; `None` of adapters.
+    #[serde(default)]
+    pub wire: Option<WireKind>,
     /// What it sent, wrote or read; the coordinator knows the names.
     pub sent: Option<FlowResult>,
     /// When the first of its workers opened its window, and the last one closed its, by the node's clock in nanoseconds; `None`
@@ -376,6 +379,7 @@ mod tests {
             side: Side::Initiator,
             mtu_bytes: 4096,
             outstanding_reads: 16,
+            wire: None,
             sent: Some(FlowResult { qps: (0..qps).map(qp).collect(), ..FlowResult::default() }),
             window_ns: Some((u64::MAX, u64::MAX)),
             shared_ns: Some((u64::MAX, u64::MAX)),

@@ -1,6 +1,7 @@
 //! Devices: the list, an open context, device and port attributes, the GID table.
 
 use std::mem::zeroed;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -13,7 +14,7 @@ use rdma_sys::{
     ibv_qp_type, ibv_transport_type,
 };
 use serde::{Deserialize, Serialize};
-use softroce::transport::Nic;
+use softroce::transport::{Nic, Wire};
 
 use crate::error::TeardownToken;
 use crate::{
@@ -217,6 +218,11 @@ impl Context {
     fn embedded(&self) -> Option<&Nic> {
         // SAFETY: a context of the embedded library, open as long as this.
         self.library.is_embedded().then(|| unsafe { softroce::verbs::nic(self.raw) })
+    }
+
+    /// How packets of the embedded device go to a QP at an address; `None` of others.
+    pub fn wire_to(&self, address: IpAddr, qpn: u32) -> Option<Wire> {
+        self.embedded().map(|nic| nic.wire_to(address, qpn))
     }
 
     /// Counters of the embedded device; `None` for others, whose kernel driver has them.

@@ -45,8 +45,8 @@ pub use qp::{AddressHandle, QpParts, QueuePair, SharedReceiveQueue};
 pub use qp_attributes::{Path, QpAttributes, QpCapacity, QpState, Reliability, RemoteQp, Service};
 pub use recv_ring::{RecvRing, RecvTemplate};
 pub use select::{
-    Embedded, EmbeddedDevice, Port, PortChoice, PortReason, PortRequest, embedded_device,
-    embedded_devices, select, select_or_embedded,
+    Embedded, EmbeddedDevice, Port, PortChoice, PortReason, PortRequest, WireRequest,
+    embedded_device, embedded_devices, select, select_or_embedded,
 };
 pub use send_ring::{
     ImmediateWrite, PostError, Poster, SendEdit, SendOpcode, SendRing, SendScratch, SendTemplate,
@@ -55,6 +55,7 @@ pub use send_ring::{
 pub use softroce::net::RecordedPacket;
 /// Faults of the embedded device, parsed from text such as `drop=5%,seed=7`.
 pub use softroce::net::{Faults, FaultsError};
+pub use softroce::transport::Wire;
 /// The address of the embedded device from the environment.
 pub use softroce::verbs::address_of_environment;
 pub use softroce::wire;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use softroce::transport::Wire;
 use softroce::verbs::OpenOptions;
 
 use crate::gid::choose_gid;
@@ -25,6 +26,20 @@ pub struct PortRequest {
     pub faults: Option<Faults>,
     /// A file for a capture of all packets, which only the embedded device can make.
     pub pcap: Option<PathBuf>,
+    /// How packets of the embedded device go to another one of this process.
+    pub wire: WireRequest,
+}
+
+/// How packets are to go between embedded devices of one process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WireRequest {
+    /// Through memory where both ends are in this process.
+    #[default]
+    Auto,
+    /// Through memory; other ends are refused.
+    Memory,
+    /// By sockets.
+    Udp,
 }
 
 /// The port that a session uses.
@@ -58,6 +73,8 @@ pub struct Embedded {
     pub faults: Option<Faults>,
     /// The file that its packets are captured in, without the address that is added to the name.
     pub pcap: Option<PathBuf>,
+    /// How its packets are to go to devices of this process.
+    pub wire: WireRequest,
 }
 
 impl Port {
@@ -393,6 +410,7 @@ pub fn select_or_embedded(
                     request.pcap.is_some(),
                     "`tcpdump -i ETH -w FILE udp port 4791` captures packets",
                 ),
+                ("--wire", request.wire != WireRequest::Auto, "adapters have a way of their own"),
             ];
             return match only_embedded.into_iter().find(|(_, is_given, _)| *is_given) {
                 Some((flag, _, instead)) => Err(VerbsError::OnlyOnEmbeddedDevice {
@@ -510,8 +528,14 @@ fn open_embedded(
     because: Option<String>,
 ) -> Result<Port, VerbsError> {
     let library = VerbsLibrary::embedded();
-    let options =
-        OpenOptions { faults: request.faults.unwrap_or_default(), capture: request.pcap.clone() };
+    let options = OpenOptions {
+        faults: request.faults.unwrap_or_default(),
+        capture: request.pcap.clone(),
+        wire: match request.wire {
+            WireRequest::Auto | WireRequest::Memory => Wire::Memory,
+            WireRequest::Udp => Wire::Udp,
+        },
+    };
     let raw = softroce::verbs::open_with(&device.name, options).map_err(|error| {
         let Some(code) = softroce::net::os_error(&error) else {
             return VerbsError::Capture(error);
@@ -533,6 +557,7 @@ fn open_embedded(
         is_in_place_of_others: false,
         faults: request.faults,
         pcap: request.pcap.clone(),
+        wire: request.wire,
     });
     Ok(port)
 }

@@ -25,7 +25,7 @@ pub use results::{
 pub use sweep::{
     AcceptArgs, AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, Least,
     MeshArgs, NOT_OF_ACCEPT, NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs, SearchArgs, SoakArgs,
-    SpeechArgs, SweepArgs, TokenArgs, WhyArgs,
+    SpeechArgs, SweepArgs, TokenArgs, WhyArgs, Wire,
 };
 
 const ABOUT: &str = "\

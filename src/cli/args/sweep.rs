@@ -8,7 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches,
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, ValueEnum,
     builder::{PossibleValue, TypedValueParser},
 };
 
@@ -471,9 +471,32 @@ pub struct EndpointArgs {
     /// added
     #[arg(long, value_name = "FILE")]
     pub pcap: Option<PathBuf>,
+    /// How packets go between embedded devices: auto goes through memory where both ends are in this process; memory
+    /// refuses others; udp uses the kernel's sockets, as between processes
+    #[arg(
+        long,
+        value_name = "WAY",
+        value_enum,
+        default_value_t,
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub wire: Wire,
     /// Cores for this end's workers, such as 2,4-7 [default: those of the device's NUMA node]
     #[arg(long, value_name = "LIST")]
     pub cores: Option<CoreList>,
+}
+
+/// How packets go between embedded devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Wire {
+    /// Through memory within a process, else by sockets.
+    #[default]
+    Auto,
+    /// Through memory alone.
+    Memory,
+    /// By sockets alone.
+    Udp,
 }
 
 /// The control connection to a server.

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     cli::{
-        args::{AgainstArgs, Least, OutputArgs, RunArgs, SearchArgs},
+        args::{AgainstArgs, EndpointArgs, Least, OutputArgs, RunArgs, SearchArgs, Wire},
         ends::{check_has_own_node, ends, servers},
         terminal::Failure,
     },
@@ -109,7 +109,16 @@ impl RunPlan {
                 .with_hint("list one core for each worker, or lower --workers"));
             }
         }
-        let ends = ends(args.host, args.connection, args.endpoint)?;
+        let endpoint = match args.endpoint.wire {
+            // Perftest's ends are two processes: ours go the same way.
+            Wire::Auto if against.is_some() => EndpointArgs { wire: Wire::Udp, ..args.endpoint },
+            Wire::Memory if against.is_some() => {
+                return Err(Failure::bad_input("perftest's packets cannot go through memory")
+                    .with_hint("leave --wire out, or --against"));
+            }
+            _ => args.endpoint,
+        };
+        let ends = ends(args.host, args.connection, endpoint)?;
         let has_server = !servers.is_empty() || ends.target != Target::Local;
         if ends.approach != Approach::default() && !has_server {
             return Err(Failure::bad_input("--wait-for-server or --bind is given, but no server")

@@ -66,7 +66,7 @@ fn columns_in_full() -> Vec<String> {
     if let Ok(Value::Object(settings)) = to_value(Settings::default()) {
         columns.extend(settings.into_iter().map(|(name, _)| name));
     }
-    let of_run = "path_mtu run flow from to started_at complete interrupted";
+    let of_run = "path_mtu wire run flow from to started_at complete interrupted";
     columns.extend(of_run.split(' ').map(str::to_owned));
     add_fields(&mut columns, "failure", "Failure");
     columns.push("standing".to_owned());
@@ -125,6 +125,7 @@ fn case_row(
     row.add("id", &flow.case.id)?;
     row.add("", &flow.settings)?;
     row.add("path_mtu", flow.config.and_then(|it| it.path_mtu))?;
+    row.add("wire", flow.config.and_then(|it| it.wire))?;
     row.add("run", run.run)?;
     row.add_flow(flow)?;
     row.add("started_at", &run.started_at)?;

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use settings::{CrossRail, ROWS, Settings};
+use settings::{CrossRail, ROWS, Settings, names};
 
 /// The node that runs the sweep, in a sweep of two nodes.
 pub const CLIENT: &str = "client";
@@ -55,8 +55,24 @@ pub struct FlowConfig {
     pub to_device: Option<String>,
     /// Path MTU in use, in bytes; `null` when no connection was made.
     pub path_mtu: Option<u32>,
+    /// How packets went between embedded devices; left out of others, and when no connection was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireKind>,
     /// Its settings that differ from the case's, by name.
     pub settings: Map<String, Value>,
+}
+
+names! {
+    /// How packets go between embedded devices.
+    #[derive(Default, Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    WireKind {
+        /// By sockets of the kernel's.
+        #[default]
+        Udp = "udp",
+        /// Through memory: both ends are in one process.
+        Memory = "memory",
+    }
 }
 
 /// Separates the name of a flow from its rail.

@@ -15,7 +15,9 @@ pub use comparison::{
     COMPARISON_VERSION, CaseComparison, Comparison, Direction, MetricComparison, MissingMetric,
     NodesComparison, Observation, OverAll, PlaceComparison, Reach, Round, Settles, Side, Verdict,
 };
-pub use config::{CLIENT, CaseConfig, CheckRound, FORWARD, FlowConfig, REVERSE, SERVER, subject};
+pub use config::{
+    CLIENT, CaseConfig, CheckRound, FORWARD, FlowConfig, REVERSE, SERVER, WireKind, subject,
+};
 pub use distribution::{
     BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
 };

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use softroce::transport::{CompletionKind, Datagram, Kind, Operation, Status};
 
-use crate::connected::{named, print_counters, receive};
 use crate::connected::plan;
+use crate::connected::{named, print_counters, receive};
 use crate::end::{Plan, QKEY, pair, request};
 use crate::plain_udp;
 

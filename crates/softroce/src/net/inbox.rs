@@ -211,3 +211,60 @@ impl Inbox {
         batch.0.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    const BYTES: usize = 100;
+    /// No device has it.
+    const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
+
+    fn send(inbox: &Inbox, value: u8) -> bool {
+        let bytes = [value; BYTES];
+        let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: BYTES };
+        let options = SendOptions {
+            destination: (ADDRESS, 4791).into(),
+            traffic_class: 2,
+            hop_limit: 0,
+            segment_bytes: None,
+        };
+        // SAFETY: the bytes are there until the call is over.
+        unsafe { inbox.send((ADDRESS, 0xc000).into(), &[piece], &options) }
+    }
+
+    #[test]
+    fn it_takes_what_it_has_room_for_and_counts_the_rest() {
+        let counters = Arc::new(Counters::default());
+        let room_bytes = 2 * (BYTES + OVERHEAD_BYTES);
+        let inbox = Inbox::new(ADDRESS, None, room_bytes, Arc::clone(&counters));
+        let arrived = Arc::new(AtomicU32::new(0));
+        let told = Arc::clone(&arrived);
+        inbox.on_arrival(move || drop(told.fetch_add(1, Ordering::Relaxed)));
+        let mut batch = Batch::default();
+        for round in 0..3 {
+            assert!((0..3).all(|value| send(&inbox, value)));
+            assert_eq!(counters.socket_drops.get(), round + 1);
+            assert!(inbox.has_some());
+            let taken = inbox.receive(&mut batch);
+            let values: Vec<Vec<u8>> =
+                batch.datagrams(taken).map(|datagram| datagram.bytes.to_vec()).collect();
+            assert_eq!(values, [[0; BYTES], [1; BYTES]]);
+            assert!(!inbox.has_some());
+        }
+        assert_eq!(arrived.load(Ordering::Relaxed), 6);
+    }
+
+    #[test]
+    fn it_is_found_by_address_and_slot_until_it_is_closed() {
+        let other = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 8));
+        let inbox = Inbox::new(other, Some(3), 1 << 20, Arc::default());
+        assert_eq!(Inbox::find(other, 3).as_ref(), Some(&inbox));
+        assert!(Inbox::find(other, 4).is_none());
+        inbox.close();
+        assert!(Inbox::find(other, 3).is_none() && !send(&inbox, 0));
+    }
+}

@@ -46,8 +46,8 @@ use super::capture::{Capture, Route};
 use super::common::{Common, Counters, Tap};
 use super::fabric::Attachment;
 use super::gso_batch::{MAX_GSO_BATCH_PACKETS, icrc_addresses};
-use super::inbox::Inbox;
 use super::impairment::{Impairment, Transit};
+use super::inbox::Inbox;
 use super::sockets::{BATCH, Batch, Datagram, Socket, accept_incoming, is_marked, known_hop_limit};
 use crate::wire::{
     BEHIND_IDENTIFICATION, Bth, ICRC_BYTES, IcrcSeed, ONE, UDP_PORT, as_ipv6, inverse_power,

@@ -227,6 +227,15 @@ impl Nic {
         self.engine.as_ref().map_or_else(Vec::new, Engine::cores)
     }
 
+    /// How its packets go to a QP at an address.
+    pub fn wire_to(&self, address: IpAddr, qpn: u32) -> Wire {
+        if self.core.flow(address, 0, [0, qpn], 0, 0).is_in_memory() {
+            Wire::Memory
+        } else {
+            Wire::Udp
+        }
+    }
+
     pub fn tap(&self) -> &net::Tap {
         &self.core.tap
     }

@@ -10,6 +10,7 @@ use provider::{Lock, Operation, Payload, Sge};
 use crate::net::ecn_capable;
 use crate::transport::completion_queue::Completion;
 use crate::transport::device::{Core, Tables};
+use crate::transport::engine::LONGEST_NAP_NS;
 use crate::transport::memory::{Access, PdId};
 use crate::transport::nic::{Cq, Nic};
 use crate::transport::outbox::{Outbox, QpWork};
@@ -17,7 +18,6 @@ use crate::transport::peer::Path;
 use crate::transport::qp_state::{
     Connection, Deliveries, Kind, QpContext, QpEvent, Requester, Responder, State,
 };
-use crate::transport::engine::LONGEST_NAP_NS;
 use crate::transport::timing::MOST_CORKED_BYTES;
 use crate::transport::work_queues::{
     Capacities, PostError, RecvQueue, SendRequest, send_queue_bytes,
@@ -329,12 +329,7 @@ impl Qp {
     }
 
     /// Whether requests wait for the program's next poll: small ones do while others are on their way.
-    fn waits_for_poll(
-        &self,
-        requester: &Requester,
-        posted_bytes_before: u64,
-        now_ns: u64,
-    ) -> bool {
+    fn waits_for_poll(&self, requester: &Requester, posted_bytes_before: u64, now_ns: u64) -> bool {
         let corked = &self.core.corked;
         let is_busy = match self.context.kind {
             Kind::Ud | Kind::Uc => corked.has_sent(),

@@ -507,7 +507,8 @@ mod tests {
     fn a_kick_ends_the_sleep() {
         let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
         let sleeper = Arc::clone(&activity);
-        let thread = std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, None, || None));
+        let thread =
+            std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, None, || None));
         while activity.wakes_ns.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }

@@ -29,7 +29,7 @@ use super::qp::Qp;
 use super::{cq, device, dmabuf, domain, errno, gid, post, qp, query};
 use crate::net;
 use crate::net::Faults;
-use crate::transport::{Nic, NicOptions, PdId, PortListener, WindowType};
+use crate::transport::{Nic, NicOptions, PdId, PortListener, WindowType, Wire};
 
 /// The variable with deliberate faults, in the syntax of [`Faults`].
 const FAULTS_VARIABLE: &str = "SOFTROCE_FAULTS";
@@ -39,6 +39,9 @@ const MOST_EVENTS: usize = 1 << 16;
 /// The variable with the file for a capture.
 const CAPTURE_VARIABLE: &str = "SOFTROCE_PCAP";
 
+/// The variable with the way of packets within a process: `auto`, or `udp` for sockets.
+const WIRE_VARIABLE: &str = "SOFTROCE_WIRE";
+
 /// What a device does besides its work.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
@@ -46,13 +49,15 @@ pub struct OpenOptions {
     pub faults: Faults,
     /// A file to capture all packets in; the device's address is added to its name.
     pub capture: Option<PathBuf>,
+    /// How packets go to devices of the same process.
+    pub wire: Wire,
 }
 
 impl OpenOptions {
     /// What the environment asks for.
     ///
     /// # Errors
-    /// EINVAL for faults that are none, after a line on stderr.
+    /// EINVAL for what it does not know, after a line on stderr.
     pub(crate) fn of_environment() -> Result<OpenOptions, c_int> {
         let text = env::var_os(FAULTS_VARIABLE).unwrap_or_default();
         let faults = text.to_string_lossy().parse().map_err(|error| {
@@ -60,7 +65,15 @@ impl OpenOptions {
             libc::EINVAL
         })?;
         let capture = env::var_os(CAPTURE_VARIABLE).filter(|path| !path.is_empty());
-        Ok(OpenOptions { faults, capture: capture.map(PathBuf::from) })
+        let wire = match env::var_os(WIRE_VARIABLE).unwrap_or_default().to_str() {
+            Some("" | "auto" | "memory") => Wire::Memory,
+            Some("udp") => Wire::Udp,
+            _ => {
+                complain(format_args!("{WIRE_VARIABLE}: write auto or udp"));
+                return Err(libc::EINVAL);
+            }
+        };
+        Ok(OpenOptions { faults, capture: capture.map(PathBuf::from), wire })
     }
 }
 
@@ -91,6 +104,7 @@ pub(crate) fn open(
         joins,
         faults: options.faults,
         capture: options.capture,
+        wire: options.wire,
         ..NicOptions::default()
     })?;
     let events = Arc::new(Queue::bounded(MOST_EVENTS, events_are_lost)?);

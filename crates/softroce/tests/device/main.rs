@@ -11,6 +11,7 @@
 
 mod fuzz;
 mod load;
+mod memory;
 mod model;
 mod packets;
 mod process;

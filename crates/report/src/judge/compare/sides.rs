@@ -326,8 +326,13 @@ pub(super) fn facts_of_case(config: &CaseConfig) -> impl Iterator<Item = Fact> +
             ("device of the other end", flow.to_device.clone()),
         ];
         let mtu = [("path MTU", flow.path_mtu.map(|mtu| format!("{mtu} B")))];
-        [facts_about(&subject, Aspect::Mtu, mtu), facts_about(&subject, Aspect::Device, devices)]
-            .concat()
+        let wire = [("packets go by", flow.wire.and_then(|wire| known(wire.name())))];
+        [
+            facts_about(&subject, Aspect::Mtu, mtu),
+            facts_about(&subject, Aspect::Device, devices),
+            facts_about(&subject, Aspect::Link, wire),
+        ]
+        .concat()
     })
 }
 

@@ -90,6 +90,10 @@ pub(crate) fn of_results(results: &[Loaded]) -> Cases {
         let mtu = it.flow.config.and_then(|flow| flow.path_mtu);
         mtu.map_or(Cell::Missing, |mtu| Cell::Number(mtu.into(), 0))
     });
+    columns.add("wire", differs, |_, it| {
+        let wire = it.flow.config.and_then(|flow| flow.wire);
+        wire.map_or(Cell::Missing, |wire| Cell::Text(wire.name().to_owned()))
+    });
     let end = columns.add("device", differs, |_, it| {
         let device = it.flow.config.and_then(|flow| flow.from_device.clone());
         device.map_or(Cell::Missing, Cell::Text)

@@ -4,7 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use results::{
-    model::{CaseConfig, DoubtKind, FORWARD, FlowResult, LoadVerdict, PathEventKind, REVERSE, Run},
+    model::{
+        CaseConfig, DoubtKind, FORWARD, FlowResult, LoadVerdict, PathEventKind, REVERSE, Run,
+        WireKind,
+    },
     text::Mark,
 };
 use settings::{Row, Settings, Timestamps, telling_apart};
@@ -234,6 +237,9 @@ fn same(settings: &[Settings], first: &CaseConfig, differing: &[&Row]) -> String
         has_one && !settings.is_empty() && differing.iter().all(|row| row.flag != "mtu")
     }) {
         words.push(format!("MTU {mtu}"));
+    }
+    if first.flows.iter().any(|flow| flow.wire == Some(WireKind::Memory)) {
+        words.push("packets through memory".to_owned());
     }
     words.join(" · ")
 }
