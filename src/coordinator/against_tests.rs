@@ -35,7 +35,7 @@ fn a_latency_run_has_as_many_messages_as_ours_had() {
     let settings = Settings::from([("ping-pong", "true"), ("tx-depth", "1")]);
     let case = Case::new(Case::sample().id, settings);
     let against = Against { pairs: 8, max_pairs: 24, limit: Duration::from_secs(20) };
-    let path = PathFacts { mtu_bytes: 1024, outstanding_reads: 4 };
+    let path = PathFacts { mtu_bytes: 1024, outstanding_reads: 4, wire: None };
     assert_eq!(job(&case, &against, path, None).messages, Some(1_000));
     let job = job(&case, &against, path, Some((40_000, 2.0)));
     assert_eq!((job.messages, job.limit_ms), (Some(40_000), 40_000));

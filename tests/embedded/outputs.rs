@@ -10,7 +10,7 @@ use results::load::load;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 
-use testing::process::{STEP, Signal};
+use testing::process::{Ended, STEP, Signal};
 use testing::program::{Server, call};
 use testing::wait::{wait_for, wait_until};
 
@@ -271,4 +271,18 @@ fn both_ends_print_perftests_table_after_its_name() {
     let json = fs::read_to_string(client.folder().join("perftest_out.json")).unwrap();
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["results"]["n_iterations"], 20);
+}
+
+#[test]
+fn how_packets_went_is_in_the_result_and_unlike_ways_are_not_compared() {
+    let wire = |ended: &Ended| ended.cases()[0]["config"]["flows"][0]["wire"].clone();
+    let by_memory = call(&format!("{QUICK} -q 1 --quiet")).passes();
+    assert_eq!(wire(&by_memory), "memory");
+    let by_sockets = call(&format!("{QUICK} -q 1 --quiet --wire udp")).passes();
+    assert_eq!(wire(&by_sockets), "udp");
+    Server::embedded("").call("-n 10 --warmup 0 --wire memory").is_refused(&["--wire memory, but"]);
+    let folders = [&by_memory, &by_sockets].map(|ended| ended.folder().join("results"));
+    let compared = call("compare").arg(&folders[0]).arg(&folders[1]).run();
+    let reason = "packets go by: memory in the base, udp in the new results";
+    assert!(compared.stdout.contains(reason), "{}", compared.stdout);
 }

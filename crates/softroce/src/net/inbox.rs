@@ -242,8 +242,10 @@ mod tests {
         let room_bytes = 2 * (BYTES + OVERHEAD_BYTES);
         let inbox = Inbox::new(ADDRESS, None, room_bytes, Arc::clone(&counters));
         let arrived = Arc::new(AtomicU32::new(0));
-        let told = Arc::clone(&arrived);
-        inbox.on_arrival(move || drop(told.fetch_add(1, Ordering::Relaxed)));
+        let count = Arc::clone(&arrived);
+        inbox.on_arrival(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
         let mut batch = Batch::default();
         for round in 0..3 {
             assert!((0..3).all(|value| send(&inbox, value)));
