@@ -9,13 +9,14 @@ use machine::device::Lossless;
 use machine::host;
 use node::connect_cm::check_port;
 use node::memory_needs::MemoryNeeds;
-use node::memory_place::check_gpus;
+use node::memory_place::{check_gpus, uses_gpu};
 use node::needs::{check_case, check_posts};
 use node::ports::is_on_loopback;
 use node::resources::NodeResources;
 use plan::{Case, FlowDevice, NodeRails, Nodes, Sweep};
 use protocol::failure::RunFailure;
-use protocol::link::Link;
+use protocol::link::{ANSWER_LIMIT, Link};
+use protocol::message::{Message, RunMessage};
 use protocol::node_report::DeviceKind;
 use results::model::{self, Host, ResultFile, SCHEMA_VERSION};
 use results::text::printable;
@@ -24,7 +25,7 @@ use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
 use super::interface::{Observer, SweepOptions, tool};
-use super::nodes::{Node, NodePlaces, place_of};
+use super::nodes::{Node, NodePlaces, failure_of, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
 use super::{against, beside, check, quick, search, stages, why};
 
@@ -80,6 +81,7 @@ pub(super) fn begin<'a>(
     if let Some(searches) = &options.searches {
         check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
     }
+    ask_of_gpus(&sweep, &nodes, stop)?;
     let outcome = SweepOutcome {
         result: ResultFile {
             schema_version: SCHEMA_VERSION,
@@ -254,6 +256,26 @@ fn check_memory(sweep: &Sweep, nodes: &[Node]) -> Result<(), RunFailure> {
                 format!("{} the case {}", place_of(&node.name), case.id)
             };
             needs.check(memory, &what)?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks the nodes of other processes whether their GPUs have room for each case: nobody else can tell.
+///
+/// # Errors
+/// Bad input: what one refuses, with its name. Or its link.
+fn ask_of_gpus(sweep: &Sweep, nodes: &[Node], stop: &AtomicBool) -> Result<(), RunFailure> {
+    let elsewhere = (0..).zip(nodes).filter(|(_, node)| !node.is_in_process);
+    for (number, Node { name, is_own, link, .. }) in elsewhere {
+        for case in sweep.cases.iter().filter(|case| uses_gpu(case, number)) {
+            link.send(RunMessage::Admit { case: Box::new(case.clone()), node: number })
+                .and_then(|()| link.recv(ANSWER_LIMIT, stop))
+                .and_then(|answer| match answer {
+                    Message::Run(RunMessage::Admitted) => Ok(()),
+                    other => Err(link.unexpected("admitted", &other)),
+                })
+                .map_err(|error| failure_of(name, *is_own, error))?;
         }
     }
     Ok(())

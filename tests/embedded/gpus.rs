@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use results::model::RegisteredBy;
 use testing::process::Call;
-use testing::program::call;
+use testing::program::{Server, call};
 
 /// A sweep whose every byte is checked.
 const CHECKED: &str = "-d soft0 --timeout 18 --warmup 0 --verify --quiet";
@@ -108,6 +108,12 @@ fn what_a_gpu_does_not_do_is_refused_before_the_run() {
         let call = call(&format!("-d soft0 -n 10 --warmup 0 --quiet {words}"));
         call.env("LD_LIBRARY_PATH", libraries()).is_refused(says);
     }
+    // The second case needs too much at the server, where nobody else can look; nothing has run then.
+    let server =
+        Server::embedded_by(call("serve -p 0 -d soft0").env("LD_LIBRARY_PATH", libraries()));
+    let words = "-n 10 --warmup 0 --memory-at server=cuda:0 --memory 64K,2G";
+    let refused = server.call(words).is_refused(&["of memory on cuda:0", "is free there"]);
+    assert_eq!(refused.results(), [""; 0]);
     call("-d soft0 -n 10 --register peermem")
         .is_refused(&["--register has no effect without --memory-at cuda"]);
 }

@@ -129,6 +129,11 @@ pub(crate) fn in_result(
     Some(memory)
 }
 
+/// Whether an end of the case at this node has its memory on a GPU.
+pub fn uses_gpu(case: &Case, node: u32) -> bool {
+    case.ends_at(node).any(|(_, flow, side)| matches!(named(flow, side), MemoryPlace::Gpu(..)))
+}
+
 /// Checks, before anything is allocated, that the GPUs of this machine have room for the memory of the ends at `nodes` of this
 /// process, and that their devices can reach it.
 ///

@@ -87,6 +87,10 @@ fn serve_session(
                 Run::prepare(link, stop, &resources, log, (&case, &flows), (run, node))?.serve()?;
                 *runs += 1;
             }
+            Message::Run(RunMessage::Admit { case, node }) => {
+                admit(&case, node, &resources)?;
+                link.send(RunMessage::Admitted)?;
+            }
             Message::Run(RunMessage::Show(result)) => {
                 log(ServerEvent::Result { result: &result });
             }

@@ -164,6 +164,15 @@ pub enum ExaminationMessage {
 #[serde(tag = "type", content = "body", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum RunMessage {
+    /// Coordinator to node, before the first run: does it have the memory for this case?
+    Admit {
+        /// The case.
+        case: Box<Case>,
+        /// The node's number in the session.
+        node: u32,
+    },
+    /// It does; otherwise it gives up.
+    Admitted,
     /// Coordinator to node: a run begins.
     Prepare {
         /// The case, with the flows that have an end at this node.
