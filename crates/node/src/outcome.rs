@@ -13,8 +13,9 @@ use protocol::message::NodeFailure;
 use protocol::node_report::{DeviceCounters, DeviceKind, EndReport};
 use results::{
     model::{
-        Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Limits, PathEvent, QpResult,
-        QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult, gbit_per_s,
+        Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, PathEvent,
+        QpResult, QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
+        gbit_per_s,
     },
     text::seconds_text,
 };
@@ -168,6 +169,16 @@ fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
     let open_loop = OpenLoop::new(flow, end, clock);
     let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let objects = &end.objects;
+    let has_histograms = messages.len() <= QpResult::MOST_HISTOGRAMS;
+    let of_a_qp = |latency: Option<Latency>| match latency {
+        Some(latency) if !has_histograms => Some(Latency {
+            mean: latency.mean.round(),
+            stddev: latency.stddev.round(),
+            histogram: None,
+            ..latency
+        }),
+        latency => latency,
+    };
     let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
@@ -187,10 +198,12 @@ fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
                         .map(|worker| worker.qps.get(index).map_or(0, |counts| counts.completed)),
                 ),
             ),
-            latency_ns: Recorder::merged(recorders(index))
-                .and_then(|merged| open_loop::unspoilt(&merged, lateness_of(index).as_ref())),
-            service_ns: open_loop.as_ref().and_then(|it| it.service_of(index)),
-            lateness_ns: lateness_of(index).and_then(|it| it.latency()),
+            latency_ns: of_a_qp(
+                Recorder::merged(recorders(index))
+                    .and_then(|merged| open_loop::unspoilt(&merged, lateness_of(index).as_ref())),
+            ),
+            service_ns: of_a_qp(open_loop.as_ref().and_then(|it| it.service_of(index))),
+            lateness_ns: of_a_qp(lateness_of(index).and_then(|it| it.latency())),
             swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
             // The coordinator knows what came.
             lost: None,

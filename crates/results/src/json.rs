@@ -12,11 +12,12 @@ use std::sync::LazyLock;
 use flate2::read::GzDecoder;
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use serde::Deserialize;
 use serde::de::{
     DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 use settings::text_file::without_mark;
 
 use crate::model::{CaseConfig, FlowConfig, FlowResult, ResultFile, SCHEMA_VERSION};
@@ -38,9 +39,102 @@ pub fn write(result: &ResultFile, path: &Path) -> Result<(), WriteError> {
 ///
 /// # Errors
 /// The stream's.
-pub fn write_to(result: &ResultFile, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, result)?;
+pub fn write_to(result: &ResultFile, out: impl Write) -> io::Result<()> {
+    write_document(result, out)
+}
+
+/// Writes a result, or what has one in it, with a line for each QP.
+///
+/// # Errors
+/// The stream's.
+pub fn write_document(document: &impl Serialize, mut out: impl Write) -> io::Result<()> {
+    document.serialize(&mut Serializer::with_formatter(&mut out, Lines::default()))?;
     writeln!(out)
+}
+
+/// Lists and objects within each other that have a line for each of their values: down to a list of QPs, each of which is
+/// a line.
+const DEPTH_OF_LINES: usize = 8;
+
+/// Indented by two spaces, down to [`DEPTH_OF_LINES`].
+#[derive(Default)]
+struct Lines {
+    depth: usize,
+    has_value: bool,
+}
+
+impl Lines {
+    fn begin<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.has_value = false;
+        writer.write_all(bracket)
+    }
+
+    fn end<W: ?Sized + Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth -= 1;
+        if self.has_value && self.depth < DEPTH_OF_LINES {
+            write!(writer, "\n{:1$}", "", 2 * self.depth)?;
+        }
+        self.has_value = true;
+        writer.write_all(bracket)
+    }
+
+    fn next<W: ?Sized + Write>(&mut self, writer: &mut W, is_first: bool) -> io::Result<()> {
+        let comma = if is_first { "" } else { "," };
+        if self.depth <= DEPTH_OF_LINES {
+            write!(writer, "{comma}\n{:1$}", "", 2 * self.depth)
+        } else {
+            writer.write_all(comma.as_bytes())
+        }
+    }
+}
+
+impl Formatter for Lines {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b"[")
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b"]")
+    }
+
+    fn begin_array_value<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.next(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.begin(writer, b"{")
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.end(writer, b"}")
+    }
+
+    fn begin_object_key<W: ?Sized + Write>(
+        &mut self,
+        writer: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.next(writer, first)
+    }
+
+    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(if self.depth <= DEPTH_OF_LINES { b": " } else { b":" })
+    }
+
+    fn end_object_value<W: ?Sized + Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.has_value = true;
+        Ok(())
+    }
 }
 
 /// A result file could not be read.

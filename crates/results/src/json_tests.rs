@@ -92,6 +92,13 @@ fn no_field_may_be_absent() {
         |[_, _, place]: &[String; 3]| place.replace(|letter: char| letter.is_ascii_digit(), "");
     found.sort_by_key(kind);
     found.dedup_by_key(|field| kind(field));
+    // What is left out where it is not known, in files with many distributions and QPs.
+    found.retain(|[_, field, place]| {
+        let of_qp = place.contains(".qps[") && ["service_ns", "lateness_ns"].contains(&&**field);
+        !(of_qp
+            || field == "histogram"
+            || field.starts_with('p') && field[1..].starts_with(char::is_numeric))
+    });
     for [pointer, field, place] in found {
         let mut less = whole.clone();
         let object = less.pointer_mut(&pointer).unwrap();

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use results::json::write_document;
 use results::model::ResultFile;
 use schemars::{JsonSchema, Schema, generate::SchemaSettings};
 use serde::Serialize;
@@ -21,13 +22,13 @@ struct Document<'a> {
 ///
 /// # Errors
 /// The stream's.
-pub fn write_to(result: &ResultFile, report: &Findings, mut out: impl Write) -> io::Result<()> {
+pub fn write_to(result: &ResultFile, report: &Findings, out: impl Write) -> io::Result<()> {
     let document = Document { result, findings: report.iter().collect() };
-    serde_json::to_writer_pretty(&mut out, &document)?;
-    writeln!(out)
+    write_document(&document, out)
 }
 
-/// The schema of the document (JSON Schema 2020-12). Every field but `beside` is required, also one that may be `null`.
+/// The schema of the document (JSON Schema 2020-12). Fields that may be left out say so; all others are required, also those
+/// that may be `null`.
 pub fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     settings.into_generator().into_root_schema_for::<Document<'_>>()

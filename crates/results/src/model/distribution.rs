@@ -18,24 +18,37 @@ pub struct Latency {
     pub mean: f64,
     /// Standard deviation of the samples.
     pub stddev: f64,
-    /// Median; `null` with fewer than 20 samples. A percentile needs ten samples beyond it.
+    /// Median; left out with fewer than 20 samples. A percentile needs ten samples beyond it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<u64>,
-    /// 90 % of samples are at most this; `null` with fewer than 100.
+    /// 90 % of samples are at most this; left out with fewer than 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90: Option<u64>,
-    /// 95 % of samples are at most this; `null` with fewer than 200.
+    /// 95 % of samples are at most this; left out with fewer than 200.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95: Option<u64>,
-    /// 99 % of samples are at most this; `null` with fewer than 1,000.
+    /// 99 % of samples are at most this; left out with fewer than 1,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<u64>,
-    /// 99.9 % of samples are at most this; `null` with fewer than 10,000.
+    /// 99.9 % of samples are at most this; left out with fewer than 10,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_9: Option<u64>,
-    /// 99.99 % of samples are at most this; `null` with fewer than 100,000.
+    /// 99.99 % of samples are at most this; left out with fewer than 100,000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_99: Option<u64>,
     /// The largest sample, to the precision of the histogram.
     pub max: u64,
-    /// Samples above the histogram's range; they count at its upper end.
+    /// Samples above the histogram's range; they count at its upper end. Left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub overflows: u64,
-    /// The whole distribution: `HdrHistogram` V2, deflated, in base64; `null` if it was left out.
+    /// The whole distribution: `HdrHistogram` V2, deflated, in base64; without it the histogram was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub histogram: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Latency {

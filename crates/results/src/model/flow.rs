@@ -101,6 +101,12 @@ names! {
     }
 }
 
+impl QpResult {
+    /// The most QPs of a flow that have a histogram each: with more they would be half of a large file. The flow has that
+    /// of all its QPs.
+    pub const MOST_HISTOGRAMS: usize = 4096;
+}
+
 impl FlowResult {
     /// A flow that has moved nothing.
     pub fn new(config: &FlowConfig) -> FlowResult {
@@ -328,16 +334,21 @@ pub struct QpResult {
     pub bytes: u64,
     /// Payload throughput of the QP, in 10^9 bits a second, over the windows of the workers that served it.
     pub gbit_per_s: Option<f64>,
-    /// Its latencies, in nanoseconds; `null` when off or without a sample.
+    /// Its latencies, in nanoseconds; `null` when off or without a sample. In a flow of more than 4,096 QPs without the
+    /// histogram.
     pub latency_ns: Option<Latency>,
-    /// Open loop: from the post until the worker sees the completion, in nanoseconds.
+    /// Open loop: from the post until the worker sees the completion, in nanoseconds; left out in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_ns: Option<Latency>,
-    /// Open loop: how late messages were posted although its send queue had room, in nanoseconds.
+    /// Open loop: how late messages were posted although its send queue had room, in nanoseconds; left out in a closed loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness_ns: Option<Latency>,
-    /// Compare-swap: how many of `messages` exchanged the value; the others found another. `null` for other operations.
+    /// Compare-swap: how many of `messages` exchanged the value; the others found another. left out of other operations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swaps_made: Option<u64>,
-    /// Over UC and UD: messages of this QP that did not come, in the whole run. `null` if `delivery` is, and if a UD QP
+    /// Over UC and UD: messages of this QP that did not come, in the whole run. Left out if `delivery` is `null`, and if a UD QP
     /// sends to all QPs, since a receive does not show the sending QP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<u64>,
 }
 
