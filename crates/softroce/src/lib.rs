@@ -10,6 +10,7 @@
 pub mod cm;
 pub mod net;
 pub mod rdmacm;
+mod sync;
 pub mod transport;
 pub mod verbs;
 pub mod wire;

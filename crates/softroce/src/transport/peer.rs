@@ -7,11 +7,9 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-
-use provider::Lock;
 
 use crate::net::Flow;
+use crate::sync::{AtomicI64, AtomicU64, AtomicUsize, Lock, Ordering};
 
 /// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
 pub(crate) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
@@ -221,7 +219,7 @@ pub(crate) struct Path {
     pub(crate) mtu_bytes: u32,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -16,11 +16,9 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-
-use provider::Lock;
 
 use crate::net::{Clock, Inbox, SENDING_SOCKETS, Wakeup};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Lock, Ordering};
 
 /// A program that polled within this time counts as polling.
 pub(crate) const POLLER_IS_NEAR_NS: u64 = 50_000;
@@ -487,10 +485,8 @@ impl Entry {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::net::now_ns;
 
@@ -501,19 +497,6 @@ mod tests {
         activity.sleep(u64::MAX, Sleep::OnSocket, None, || None);
         assert!(activity.take_due_timer(now_ns()));
         assert!(!activity.take_due_timer(now_ns()));
-    }
-
-    #[test]
-    fn a_kick_ends_the_sleep() {
-        let activity = Arc::new(Activity::new(Clock::Machine, -1).unwrap());
-        let sleeper = Arc::clone(&activity);
-        let thread =
-            std::thread::spawn(move || sleeper.sleep(u64::MAX, Sleep::OnSocket, None, || None));
-        while activity.wakes_ns.load(Ordering::SeqCst) == 0 {
-            std::thread::yield_now();
-        }
-        activity.timer_at(now_ns());
-        thread.join().unwrap();
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! A lock that is taken in one C call and released in another, for extended polling and posting.
 
-use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use crate::sync::{AtomicBool, Ordering, spin_loop, yield_now};
 
 /// Held by one thread at a time, across several calls.
 #[derive(Default)]
-pub(super) struct Latch {
+pub(crate) struct Latch {
     is_held: AtomicBool,
     /// Whether somebody has waited long. A thread that takes the latch again as soon as it has given it would keep all
     /// others out, for seconds where they share its core.
@@ -15,10 +13,10 @@ pub(super) struct Latch {
 
 impl Latch {
     /// Waits until it is free; other threads hold it for a few polls or posts.
-    pub(super) fn take(&self) {
+    pub(crate) fn take(&self) {
         const SPINS: u32 = 100;
         if self.is_awaited.load(Ordering::Relaxed) {
-            thread::yield_now();
+            yield_now();
         }
         let mut spins = 0;
         while self
@@ -31,7 +29,7 @@ impl Latch {
                 spin_loop();
             } else {
                 self.is_awaited.store(true, Ordering::Relaxed);
-                thread::yield_now();
+                yield_now();
             }
         }
         if spins >= SPINS {
@@ -39,7 +37,7 @@ impl Latch {
         }
     }
 
-    pub(super) fn give(&self) {
+    pub(crate) fn give(&self) {
         self.is_held.store(false, Ordering::Release);
     }
 }

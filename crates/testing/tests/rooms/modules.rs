@@ -62,7 +62,9 @@ impl Crates {
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         let parsed: File = syn::parse_file(&text).unwrap();
         let relative = file.strip_prefix(root()).unwrap().to_str().unwrap();
-        self.items(name, &parsed.items, relative, folder);
+        if !is_for_tests(&parsed.attrs) {
+            self.items(name, &parsed.items, relative, folder);
+        }
     }
 
     fn items(&mut self, name: Name, items: &[Item], file: &str, folder: &Path) {
@@ -221,6 +223,7 @@ pub fn parts(item: &Item) -> (&[Attribute], Option<&Ident>) {
 pub fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         attribute.path().is_ident("cfg")
-            && matches!(&attribute.meta, syn::Meta::List(list) if list.tokens.to_string() == "test")
+            && matches!(&attribute.meta, syn::Meta::List(list)
+                if ["test", "all (test , not (loom))"].contains(&&*list.tokens.to_string()))
     })
 }
