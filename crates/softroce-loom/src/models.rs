@@ -8,6 +8,7 @@ use loom::thread::{self, JoinHandle};
 use crate::net::{Clock, Inbox, NOW_NS, Wakeup};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
 use crate::transport::completion_queue::{Completion, CompletionKind, CqContext, Status};
+use crate::transport::peer::Peer;
 use crate::transport::timing::{Activity, Sleep};
 use crate::verbs::latch::Latch;
 
@@ -127,6 +128,47 @@ fn a_packet_in_memory_wakes_the_engine() {
             activity.sleep(u64::MAX, Sleep::OnSocket, Some(inbox), || None);
         }
         sender.join().unwrap();
+    });
+}
+
+const HALF_BYTES: i64 = 64 << 10;
+
+/// A peer whose window is full.
+fn full_peer() -> Arc<Peer> {
+    let peer = Peer::new(1 << 20);
+    peer.charge(2 * HALF_BYTES);
+    assert!(!peer.stays_open(0));
+    Arc::new(peer)
+}
+
+/// Counts an answer, and lets the QPs send that wait for it.
+fn answer(peer: &Peer, bytes: i64) -> Vec<u32> {
+    peer.credit(bytes);
+    std::iter::from_fn(|| peer.next_waiting()).collect()
+}
+
+/// The last answers come while a QP finds the window full.
+#[test]
+fn a_qp_that_waits_for_a_window_gets_its_turn() {
+    model(|| {
+        let peer = full_peer();
+        let answers = [0, 1].map(|_| beside(&peer, |peer| answer(peer, HALF_BYTES)));
+        let waits = !peer.stays_open(0) && peer.wait_unless_open(7);
+        let turns: Vec<u32> = answers.into_iter().flat_map(|it| it.join().unwrap()).collect();
+        assert_eq!(turns, vec![7; usize::from(waits)]);
+    });
+}
+
+/// A QP queues behind another one, whose turn comes.
+#[test]
+fn a_qp_that_waits_behind_another_gets_its_turn() {
+    model(|| {
+        let peer = full_peer();
+        let first = beside(&peer, |peer| !peer.stays_open(0) && peer.wait_unless_open(7));
+        let answered = beside(&peer, |peer| answer(peer, 2 * HALF_BYTES));
+        let waits = peer.has_waiting() && peer.wait_unless_open(8);
+        let all_waits = usize::from(waits) + usize::from(first.join().unwrap());
+        assert_eq!(answered.join().unwrap().len(), all_waits);
     });
 }
 

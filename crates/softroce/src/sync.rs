@@ -2,7 +2,7 @@
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 pub(crate) use std::thread::yield_now;
 

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::net::Flow;
-use crate::sync::{AtomicI64, AtomicU64, AtomicUsize, Lock, Ordering};
+use crate::sync::{AtomicI64, AtomicU64, AtomicUsize, Lock, Ordering, fence};
 
 /// The kernel's accounting for a datagram besides its bytes: `sk_buff`, shared info, rounding.
 pub(crate) const DATAGRAM_OVERHEAD_BYTES: usize = 1280;
@@ -120,7 +120,7 @@ impl Peer {
 
     /// Whether QPs wait, so that others must queue behind them.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.waiting_count.load(Ordering::Relaxed) > 0
+        self.waiting_count.load(Ordering::SeqCst) > 0
     }
 
     pub(crate) fn charge(&self, bytes: i64) {
@@ -129,7 +129,7 @@ impl Peer {
 
     /// Counts bytes as arrived, and widens the window: twofold in a round trip before the first loss, a little after it.
     pub(crate) fn credit(&self, bytes: i64) {
-        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.forget(bytes);
         let window = self.window_bytes.load(Ordering::Relaxed);
         if window < self.largest_bytes {
             let more = if window < self.threshold_bytes.load(Ordering::Relaxed) {
@@ -142,9 +142,10 @@ impl Peer {
         }
     }
 
-    /// Counts bytes as no longer in flight, whether lost or not.
+    /// Counts bytes as no longer in flight, whether lost or not. Afterwards the caller looks for waiting QPs, or has them looked
+    /// for.
     pub(crate) fn forget(&self, bytes: i64) {
-        self.settled_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.settled_bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
     /// Halves the window after a loss: once for all that was on its way together, although several QPs notice it. To be
@@ -162,11 +163,30 @@ impl Peer {
         self.threshold_bytes.store(window, Ordering::Relaxed);
     }
 
-    /// Puts a QP at the end of the queue.
+    /// Puts a QP at the end of the queue. It must have bytes in flight, whose answer serves the queue.
     pub(crate) fn wait(&self, qpn: u32) {
         let mut line = self.waiting.lock();
         line.push_back(qpn);
         self.waiting_count.store(line.len(), Ordering::Relaxed);
+    }
+
+    /// Puts a QP that found the window full, or others waiting, at the end of the queue, unless nobody waits any more and the
+    /// window is open: then it may send. Returns whether it waits.
+    ///
+    /// The last bytes in flight may be answered between its first look and this one. Either the thread that counts them sees the
+    /// QP wait, or the QP sees the window open: each stores before it loads, with a fence or `SeqCst` between. Behind others
+    /// no look is needed: they wait for an answer too, or are being served.
+    pub(crate) fn wait_unless_open(&self, qpn: u32) -> bool {
+        let mut line = self.waiting.lock();
+        line.push_back(qpn);
+        self.waiting_count.store(line.len(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let may_send = line.len() == 1 && self.is_open();
+        if may_send {
+            line.clear();
+            self.waiting_count.store(0, Ordering::Relaxed);
+        }
+        !may_send
     }
 
     /// The first QP of the queue, if the window is open.

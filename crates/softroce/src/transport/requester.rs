@@ -70,9 +70,8 @@ impl Requester {
     pub(crate) fn transmit(&mut self, work: QpWork<'_>, outbox: &mut Outbox<'_>, bytes: usize) {
         // Queue behind QPs that already wait.
         let behind = self.path.as_ref().is_some_and(|path| path.peer.has_waiting());
-        if behind && !self.in_burst && self.may_send(work) {
-            self.wait_in_line(work);
-        } else {
+        let must_wait = behind && !self.in_burst && self.may_send(work);
+        if !must_wait || self.has_turn(work) {
             self.transmit_in_turn(work, outbox, bytes);
         }
     }
@@ -82,12 +81,25 @@ impl Requester {
         matches!(state, State::Rts | State::Sqd) && !self.pauses && self.wants_to_send()
     }
 
+    /// Waits for its next turn, with bytes in flight.
     fn wait_in_line(&self, work: QpWork<'_>) {
         if let Some(path) = &self.path
             && !work.qp.waits.swap(true, Ordering::Relaxed)
         {
             path.peer.wait(work.qp.number);
         }
+    }
+
+    /// Waits for a turn, unless the peer's window has opened meanwhile; returns whether it has.
+    fn has_turn(&self, work: QpWork<'_>) -> bool {
+        let waits = &work.qp.waits;
+        let has_turn = self.path.as_ref().is_none_or(|path| {
+            !waits.swap(true, Ordering::Relaxed) && !path.peer.wait_unless_open(work.qp.number)
+        });
+        if has_turn {
+            waits.store(false, Ordering::Relaxed);
+        }
+        has_turn
     }
 
     /// As [`Requester::transmit`], for a QP taken from the queue.
@@ -138,10 +150,16 @@ impl Requester {
                 if self.is_window_full(work, turn.path.mtu_bytes, 0) {
                     return;
                 }
-                if work.qp.kind == Kind::Rc && (turn.is_over() || !turn.stays_open(0)) {
+                if work.qp.kind == Kind::Rc && turn.is_over() {
                     turn.charge();
                     self.wait_in_line(work);
                     return;
+                }
+                if work.qp.kind == Kind::Rc && !turn.stays_open(0) {
+                    turn.charge();
+                    if !self.has_turn(work) {
+                        return;
+                    }
                 }
             }
             let index = self.next;
