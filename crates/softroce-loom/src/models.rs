@@ -9,7 +9,7 @@ use crate::net::{Clock, Inbox, NOW_NS, Wakeup};
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, yield_now};
 use crate::transport::completion_queue::{Completion, CompletionKind, CqContext, Status};
 use crate::transport::peer::Peer;
-use crate::transport::timing::{Activity, Sleep};
+use crate::transport::timing::{Activity, CORKED_LATE_NS, Corked, Sleep};
 use crate::verbs::latch::Latch;
 
 /// Runs it in all orders in which few threads are interrupted between two of their steps: faults need one or two.
@@ -79,6 +79,26 @@ fn a_completion_raises_one_event() {
         device.join().unwrap();
         assert_eq!(cq.take(4, |_, _| {}), Ok(1));
         assert_eq!(events.load(Ordering::SeqCst), 1);
+    });
+}
+
+/// Posts that wait for a poll which does not come: the engine naps, looks for them, and sleeps until something wakes it.
+#[test]
+fn posts_wake_an_engine_that_goes_to_sleep() {
+    model(|| {
+        let shared = Arc::new((activity(), Corked::default()));
+        shared.0.should_check_socket(NOW_NS);
+        let program = beside(&shared, |(activity, corked)| {
+            corked.add(7, true, 1, NOW_NS);
+            activity.posts_wait(NOW_NS + CORKED_LATE_NS);
+        });
+        let (activity, corked) = &*shared;
+        activity.sleep(NOW_NS + 1, Sleep::NearPoller, None, || None);
+        while corked.is_empty() {
+            activity.sleep(u64::MAX, Sleep::OnSocket, None, || None);
+        }
+        assert_eq!(corked.next(), Some(7));
+        program.join().unwrap();
     });
 }
 

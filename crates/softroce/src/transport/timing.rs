@@ -331,8 +331,10 @@ impl Corked {
         before + requests >= MOST_CORKED_REQUESTS
     }
 
+    /// What a program added before it saw the engine nap, the engine sees after its nap: so neither this load nor
+    /// [`Activity::posts_wait`]'s may pass the stores before them.
     pub(crate) fn is_empty(&self) -> bool {
-        self.requests.load(Ordering::Acquire) == 0
+        self.requests.load(Ordering::SeqCst) == 0
     }
 
     /// Begins to send: requests from now on count anew.
