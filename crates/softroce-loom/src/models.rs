@@ -113,6 +113,27 @@ fn an_armed_cq_ends_the_engines_nap() {
     });
 }
 
+/// A QP goes away while the engine goes to sleep, and others wait for its peer: `Core::release_waiting` and `Core::work`.
+#[test]
+fn what_is_due_at_once_wakes_the_engine() {
+    model(|| {
+        let shared = Arc::new((activity(), AtomicBool::new(false)));
+        let program = beside(&shared, |(activity, waiting_may_send)| {
+            waiting_may_send.store(true, Ordering::SeqCst);
+            activity.departure_at(0);
+        });
+        let (activity, waiting_may_send) = &*shared;
+        loop {
+            activity.take_due_departure(NOW_NS);
+            if waiting_may_send.load(Ordering::Relaxed) {
+                break;
+            }
+            activity.sleep(u64::MAX, Sleep::OnSocket, None, || None);
+        }
+        program.join().unwrap();
+    });
+}
+
 /// A program finds a socket full and sleeps, while the engine goes to sleep: it is the engine that waits for room.
 #[test]
 fn a_full_socket_wakes_the_engine() {

@@ -190,7 +190,8 @@ impl Core {
     /// Called when a QP fails, is reset or destroyed: QPs that wait for the same peer may send.
     pub(crate) fn release_waiting(&self) {
         self.waiting_may_send.store(true, Ordering::SeqCst);
-        self.activity.wake();
+        // Not only a wakeup: the engine may have looked already, and not sleep yet.
+        self.activity.departure_at(0);
     }
 
     /// Sends a GSO batch. If faults delay packets of it, or a socket is full, the engine wakes when they are due or

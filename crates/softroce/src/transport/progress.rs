@@ -141,13 +141,6 @@ impl Core {
                     self.serve_waiting(tables, outbox, now, number);
                 }
             }
-            if self.waiting_may_send.load(Ordering::Relaxed)
-                && self.waiting_may_send.swap(false, Ordering::SeqCst)
-            {
-                for peer in self.peers() {
-                    self.serve(tables, outbox, now, &peer);
-                }
-            }
             // Nobody may be awake when packets delayed by faults are due.
             if let Some(due_ns) = receiver.next_due_ns() {
                 self.activity.departure_at(due_ns);
@@ -159,6 +152,14 @@ impl Core {
                 let turn_ns = self.turns_at_rate.earliest_ns();
                 let due_ns = delayed.into_iter().flatten().fold(turn_ns, u64::min);
                 self.activity.departure_at(due_ns);
+            }
+            // After the departures: whoever sets it makes one due.
+            if self.waiting_may_send.load(Ordering::Relaxed)
+                && self.waiting_may_send.swap(false, Ordering::SeqCst)
+            {
+                for peer in self.peers() {
+                    self.serve(tables, outbox, now, &peer);
+                }
             }
             let received = &self.net_counters.received;
             let (datagrams, bytes) = (received.datagrams.get(), received.bytes.get());

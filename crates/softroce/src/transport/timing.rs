@@ -138,7 +138,7 @@ impl Activity {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// Wakes the engine for work that no packet announces.
+    /// Wakes an engine that sleeps, for a socket that is full: it looks for one when it is about to sleep.
     pub(crate) fn wake(&self) {
         if self.wakes_ns.load(Ordering::SeqCst) != 0 {
             self.wakeup.wake();
