@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use fastrand::Rng;
 use provider::{Lock, Sge};
@@ -238,8 +238,7 @@ pub(crate) unsafe fn put(bytes: &[u8], to: *mut u8) {
     // The program may access it meanwhile, as during a device's DMA.
     unsafe {
         ptr::copy_nonoverlapping(rest.as_ptr(), to, rest.len());
-        fence(Ordering::Release);
-        to.add(rest.len()).write_volatile(*last);
+        AtomicU8::from_ptr(to.add(rest.len())).store(*last, Ordering::Release);
     }
 }
 
