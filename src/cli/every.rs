@@ -13,9 +13,11 @@ use results::{
 const BETWEEN_SAMPLES: Duration = Duration::from_millis(100);
 
 /// Stretches of a window of one length, one after the other. Each ends with the first sample behind its end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Stretches {
     length: Duration,
+    /// The run is in its measurement window.
+    is_open: bool,
     /// When the next one is to end.
     due: Duration,
     begun: Duration,
@@ -35,8 +37,13 @@ pub(super) struct Moved {
 
 impl Stretches {
     pub(super) fn new(length: Duration) -> Stretches {
-        let (length, none) = (length.max(BETWEEN_SAMPLES), Duration::ZERO);
-        Stretches { length, due: length, begun: none, last: none, gbit: 0.0, mmsg: 0.0 }
+        let due = length.max(BETWEEN_SAMPLES);
+        Stretches { length: due, due, ..Stretches::default() }
+    }
+
+    /// A phase of a run begins: of the window, or another.
+    pub(super) fn phase(&mut self, name: &str) {
+        *self = Stretches { is_open: name == "measure", ..Stretches::new(self.length) };
     }
 
     /// Takes the rate since the last sample; what was moved, if the stretch ends with it.
@@ -50,7 +57,7 @@ impl Stretches {
         self.last = elapsed;
         self.gbit += gbit_per_s * since_last;
         self.mmsg += mmsg_per_s * since_last;
-        if elapsed < self.due {
+        if !self.is_open || elapsed < self.due {
             return None;
         }
         let seconds = elapsed.saturating_sub(self.begun).as_secs_f64();
@@ -68,7 +75,6 @@ pub(super) struct EveryLines {
     above: AboveBar,
     /// When the window opened, in UTC; `None` before.
     opened_at: Option<String>,
-    is_open: bool,
     stretches: Stretches,
     /// The highest since the last line; of that line where none is new.
     p99_ns: Option<u64>,
@@ -83,7 +89,6 @@ impl EveryLines {
         EveryLines {
             above,
             opened_at: None,
-            is_open: false,
             stretches: Stretches::new(every),
             p99_ns: None,
             is_p99_shown: false,
@@ -111,20 +116,15 @@ impl EveryLines {
 
 impl Observer for EveryLines {
     fn phase(&mut self, phase: &str, _: Option<Duration>) {
-        self.is_open = phase == "measure";
-        if self.is_open {
-            *self = EveryLines {
-                opened_at: Some(utc_now()),
-                is_open: true,
-                ..EveryLines::new(self.stretches.length, self.above.clone())
-            };
+        if phase == "measure" {
+            let blank = EveryLines::new(self.stretches.length, self.above.clone());
+            *self = EveryLines { opened_at: Some(utc_now()), ..blank };
         }
+        self.stretches.phase(phase);
     }
 
     fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        if self.is_open
-            && let Some(text) = self.text(elapsed, gbit_per_s, mmsg_per_s)
-        {
+        if let Some(text) = self.text(elapsed, gbit_per_s, mmsg_per_s) {
             self.above.line(&text);
         }
     }
@@ -203,6 +203,7 @@ mod tests {
     #[test]
     fn a_line_has_the_mean_of_its_time_and_the_highest_p99() {
         let mut lines = EveryLines::new(Duration::from_secs(1), AboveBar::new());
+        lines.phase("measure", None);
         let at = |line: &mut EveryLines, ms| line.text(Duration::from_millis(ms), 8.0, 1.0);
         assert_eq!(at(&mut lines, 500), None);
         lines.latency(9_000);

@@ -9,6 +9,7 @@ mod every;
 mod explain;
 mod history;
 mod mesh;
+mod perftest_rows;
 mod perftest_words;
 mod plot;
 mod progress;

@@ -11,6 +11,7 @@ use crate::{
     cli::{
         args::ServeArgs,
         ends::{self, resources, token},
+        perftest_rows,
         signals::stop_flag,
         terminal::{Failure, say, start_logging},
     },
@@ -153,13 +154,10 @@ fn server_log(quiet: bool, table: Arc<Mutex<Option<PerftestTable<io::Stdout>>>>)
 /// What a server of perftest's prints.
 fn show(table: &mut PerftestTable<io::Stdout>, event: &ServerEvent<'_>) -> io::Result<()> {
     match event {
+        ServerEvent::Connecting(ends) => perftest_rows::begin(table, *ends),
         ServerEvent::Result { result } => {
-            for case in &result.cases {
-                for run in &case.runs {
-                    table.run(&case.config, run, result)?;
-                }
-            }
-            Ok(())
+            let mut runs = result.cases.iter().flat_map(|case| &case.runs);
+            runs.try_for_each(|run| table.run(run, result))
         }
         ServerEvent::Finished { .. } | ServerEvent::Broken { .. } => table.end(),
         _ => Ok(()),
@@ -177,7 +175,7 @@ fn line(event: &ServerEvent<'_>, quiet: bool) -> Option<String> {
         }
         ServerEvent::Refused { error } => error.to_string(),
         _ if quiet => return None,
-        ServerEvent::Result { .. } => return None,
+        ServerEvent::Connecting(_) | ServerEvent::Result { .. } => return None,
         ServerEvent::Accepted { client } => format!("{client}: session begins"),
         ServerEvent::Run { case, run } => format!("  {case}, run {run}"),
         ServerEvent::Note { text } => format!("rocebench: note: {text}"),

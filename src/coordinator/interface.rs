@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use node::resources::NodeOptions;
 use plan::check::CheckRequest;
 use plan::{Case, RailsAsked, Searches, Sweep, stages::Stage};
+use protocol::endpoints::ConnectingEnds;
 use protocol::failure::RunFailure;
 use protocol::handshake::Approach;
 use protocol::token::Token;
@@ -176,6 +177,8 @@ pub trait Observer {
     }
     /// A search of a case is over; `result` has it and all before it.
     fn search_finished(&mut self, _case: &Case, _search: &LoadSearch, _result: &ResultFile) {}
+    /// The ends of the first flow connect.
+    fn connects(&mut self, _ends: ConnectingEnds<'_>) {}
     /// Warm-up, measure, drain; with the time it is expected to take, where that is known.
     fn phase(&mut self, _name: &str, _expected: Option<Duration>) {}
     /// The rate now, `elapsed` into the phase.

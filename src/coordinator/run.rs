@@ -13,6 +13,7 @@ use std::time::Duration;
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use machine::threads;
 use plan::Case;
+use protocol::endpoints::ConnectingEnds;
 use protocol::failure::RunFailure;
 use protocol::link::{ANSWER_LIMIT, SETUP_LIMIT};
 use protocol::message::{Message, Progress, RunMessage, SetUpMessage, WarmUp};
@@ -147,7 +148,20 @@ fn connect(
         }
         arrays.push(array);
     }
-    for (member, peers) in links.members.iter().zip(peer_reports(links.members, &arrays)?) {
+    let peers_of_members = peer_reports(links.members, &arrays)?;
+    for ((member, peers), own) in links.members.iter().zip(peers_of_members).zip(&arrays) {
+        if let (true, Some(flow)) = (member.node.is_own, case.flows.first())
+            && let (Some(own), Some(peer)) = (own.first(), peers.first())
+        {
+            let facts = &member.node.facts.device;
+            observer.connects(ConnectingEnds {
+                settings: flow,
+                device: &facts.name,
+                gid_index: facts.gid_index,
+                own: &own.endpoints,
+                peer: &peer.endpoints,
+            });
+        }
         member.node.send(RunMessage::Connect(peers))?;
     }
     are_ready(links)

@@ -271,6 +271,24 @@ fn both_ends_print_perftests_table_after_its_name() {
     let json = fs::read_to_string(client.folder().join("perftest_out.json")).unwrap();
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(document["results"]["n_iterations"], 20);
+    // One end's QP is the other's peer.
+    for (here, there) in [(&client.stdout, &served.stdout), (&served.stdout, &client.stdout)] {
+        let local = here.lines().find_map(|it| it.strip_prefix(" local address: LID 0000 QPN 0x"));
+        assert!(there.contains(&format!(" remote address: LID 0000 QPN 0x{}", local.unwrap())));
+    }
+}
+
+#[test]
+fn a_run_without_an_end_has_rows_until_it_is_stopped() {
+    let server = Server::embedded_by(call("ib_write_bw -d soft0 -p 0 --run_infinitely"));
+    let line = "ib_write_bw -d soft0 -D 200ms --run_infinitely --qp-timeout=18 --warmup 0 --out_json 127.0.0.1";
+    let client = call(&format!("{line} -p {}", server.port)).start();
+    let json = client.folder().join("perftest_out.json");
+    wait_until("a row", STEP, || json.exists());
+    client.signal(Signal::Terminate);
+    let ended = client.wait().exits(0);
+    let rows: Vec<_> = ended.stdout.lines().filter(|it| it.starts_with(" 65536 ")).collect();
+    assert!(!rows.is_empty() && ended.stdout.contains("VAddr"), "{}", ended.stdout);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use perftest::Program;
 use plan::FlowDevice;
 use protocol::{
     connection::{canonical, tell_last},
+    endpoints::ConnectingEnds,
     error::AcceptError,
     failure::RunFailure,
     handshake::{Accepted, ServerTerms, SlotError, accept},
@@ -231,6 +232,8 @@ pub enum ServerEvent<'a> {
     Note {
         text: &'a str,
     },
+    /// The ends of a run's first flow here connect.
+    Connecting(ConnectingEnds<'a>),
     /// What came of the last run.
     Result {
         result: &'a ResultFile,

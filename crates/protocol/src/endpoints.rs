@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 use results::text::printable;
-use settings::Mtu;
+use settings::{Mtu, Settings};
 use verbs::{Gid, GidEntry, GidType};
 
 /// The connection array of one end of a flow. LID, GID and the limits belong to its port, which all of its QPs are on;
@@ -30,6 +30,17 @@ pub struct Endpoints {
     pub link_layer: LinkLayer,
     /// One entry a QP, in QP order.
     pub qps: Vec<QpEndpoint>,
+}
+
+/// Two ends of a flow that connect, as one of them sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectingEnds<'a> {
+    pub settings: &'a Settings,
+    /// The own device, with the index of its GID.
+    pub device: &'a str,
+    pub gid_index: Option<u32>,
+    pub own: &'a Endpoints,
+    pub peer: &'a Endpoints,
 }
 
 /// What lies beneath the transport.

@@ -75,7 +75,8 @@ fn verdict(plan: &RunPlan, outcome: &SweepOutcome) -> Result<(), Failure> {
     // With pairs it may have been more.
     let wanted = done.max(plan.options.sweep.cases.len() * runs_of_a_case(plan) as usize);
     let left = wanted - done;
-    if outcome.interrupted {
+    // A run without an end has no other.
+    if outcome.interrupted && plan.output.period.is_none() {
         let unstarted = not_started(left, wanted).map(|text| text + ", ").unwrap_or_default();
         let text = format!("interrupted; {unstarted}the results so far are kept");
         return Err(Failure::failed(text));

@@ -11,7 +11,8 @@ use std::{
 
 use crate::{
     cli::{
-        every::{EveryLines, Stretches},
+        every::EveryLines,
+        perftest_rows::PerftestRows,
         progress::{AboveBar, TimeLeft, for_stderr},
         sweep::plan::{Format, RunPlan, Sink},
         terminal::{Failure, print, say, screen},
@@ -19,16 +20,15 @@ use crate::{
     coordinator::interface::{Observer, SweepOptions, TrialStart},
 };
 use plan::Case;
-use protocol::failure::RunFailure;
+use protocol::{endpoints::ConnectingEnds, failure::RunFailure};
 use report::{
     judge::{finding::Finding, findings::Findings, stages::acceptance, threshold::Demands},
-    show::{Table, check, compare, mesh, perftest::PerftestTable, why},
+    show::{Table, check, compare, mesh, why},
 };
 use results::{
     journal::Journal,
     model::{
         self, CaseComparison, CaseConfig, Comparison, LoadSearch, ResultFile, Run, StageResult,
-        Totals,
     },
     text::{Screen, printable, wrapped},
     whole_file::{WriteError, prepare, prepare_directory, write_whole_until},
@@ -44,6 +44,8 @@ pub(super) struct Output {
     journal: JournalLines,
     documents: Documents,
     only_problems: bool,
+    /// What stdout has in place of the table.
+    perftest: Option<PerftestRows>,
     /// With stages a line for each, in place of rows of the table.
     stages: Option<StageLines>,
 }
@@ -83,19 +85,13 @@ impl Output {
             }
             beside.push(Box::new(Remarks { noted: BTreeSet::new(), above: above.clone() }));
         }
-        let (out, screen): (Box<dyn Write>, Screen) = match documents.on_stdout {
-            _ if only_problems || form.is_some() => (Box::new(io::sink()), screen(&io::stdout())),
-            Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
-            None => (Box::new(io::stdout()), screen(&io::stdout())),
-        };
+        let (out, screen) = documents.beside_them(only_problems || form.is_some());
         let stages = StageLines { on_stdout: documents.on_stdout.is_none(), above: above.clone() };
         Ok(Output {
             beside,
             rows: TableRows {
                 table: Table::new(out, screen, &shown(&plan.options.sweep.cases))
                     .with_columns_of(&plan.output.columns),
-                perftest: form.clone().map(|form| PerftestTable::new(io::stdout(), form)),
-                period: plan.output.period.map(Period::new),
                 above: above.clone(),
                 unshown: None,
             },
@@ -103,6 +99,7 @@ impl Output {
             journal: JournalLines { journal, case: String::new(), is_broken: false, above },
             documents,
             only_problems,
+            perftest: form.clone().map(|form| PerftestRows::new(form, plan.output.period)),
             stages: plan.options.stages.is_some().then_some(stages),
         })
     }
@@ -116,6 +113,9 @@ impl Output {
         match &mut self.stages {
             Some(lines) => list.push(lines),
             None => list.push(&mut self.rows),
+        }
+        if let Some(rows) = &mut self.perftest {
+            list.push(rows);
         }
         list.push(&mut self.failures);
         list.push(&mut self.journal);
@@ -135,17 +135,13 @@ impl Output {
             written.extend(journal.as_deref());
         }
         let problems: Vec<&Finding> = findings.iter().filter(|it| it.is_problem()).collect();
-        let (mut out, screen): (Box<dyn Write>, Screen) = match self.documents.on_stdout {
-            _ if self.rows.perftest.is_some() => (Box::new(io::sink()), screen(&io::stdout())),
-            Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
-            None => (Box::new(io::stdout()), screen(&io::stdout())),
-        };
+        let (mut out, screen) = self.documents.beside_them(self.perftest.is_some());
         let only_problems = self.only_problems;
-        if self.rows.perftest.is_some() {
-            self.rows.show_perftest(PerftestTable::end);
-            failures.extend(
-                self.rows.perftest.as_ref().and_then(PerftestTable::missed).map(str::to_owned),
-            );
+        if let Some(rows) = self.perftest.take() {
+            match rows.end() {
+                Ok(missed) => failures.extend(missed.map(str::to_owned)),
+                Err(error) => _ = self.rows.unshown.get_or_insert(error),
+            }
             problems.iter().for_each(|it| say(&format!("rocebench: note: {}", it.text)));
         }
         self.rows.show(|table| {
@@ -246,6 +242,15 @@ impl Documents {
         Ok(Documents { files, on_stdout: plan.output.on_stdout(), demands })
     }
 
+    /// Where the table goes, which makes room for a document on stdout.
+    fn beside_them(&self, is_hidden: bool) -> (Box<dyn Write>, Screen) {
+        match self.on_stdout {
+            _ if is_hidden => (Box::new(io::sink()), screen(&io::stdout())),
+            Some(_) => (Box::new(io::stderr()), screen(&io::stderr())),
+            None => (Box::new(io::stdout()), screen(&io::stdout())),
+        }
+    }
+
     fn of_sweep(&self) -> &[Document] {
         &self.files[..Format::OF_SWEEP.len()]
     }
@@ -292,23 +297,35 @@ impl Documents {
 /// Small observers of a sweep, called in this order.
 pub(super) struct Observers<'a>(Vec<&'a mut dyn Observer>);
 
+/// Methods that call that of each observer.
+macro_rules! to_each {
+    ($($name:ident($($argument:ident: $of:ty),*);)*) => {
+        $(fn $name(&mut self, $($argument: $of),*) {
+            for observer in &mut self.0 {
+                observer.$name($($argument),*);
+            }
+        })*
+    };
+}
+
 impl Observer for Observers<'_> {
-    fn run_started(&mut self, index: usize, total: usize, case: &Case, run: u32, runs: u32) {
-        for observer in &mut self.0 {
-            observer.run_started(index, total, case, run, runs);
-        }
-    }
-
-    fn trial_started(&mut self, index: usize, total: usize, case: &Case, trial: TrialStart<'_>) {
-        for observer in &mut self.0 {
-            observer.trial_started(index, total, case, trial);
-        }
-    }
-
-    fn search_finished(&mut self, case: &Case, search: &LoadSearch, result: &ResultFile) {
-        for observer in &mut self.0 {
-            observer.search_finished(case, search, result);
-        }
+    to_each! {
+        run_started(index: usize, total: usize, case: &Case, run: u32, runs: u32);
+        trial_started(index: usize, total: usize, case: &Case, trial: TrialStart<'_>);
+        search_finished(case: &Case, search: &LoadSearch, result: &ResultFile);
+        connects(ends: ConnectingEnds<'_>);
+        sample(elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64);
+        latency(p99_ns: u64);
+        path_events(count: u64);
+        waiting(elapsed: Duration);
+        failed(failure: &RunFailure);
+        runs_added(cases: &[Case]);
+        run_finished(config: &CaseConfig, run: &Run, result: &ResultFile);
+        round_finished(case: &Case, so_far: &CaseComparison, result: &ResultFile);
+        step(title: &str, text: &str);
+        diagnosed(case: &Case, result: &ResultFile);
+        stage_finished(stage: &StageResult);
+        note(text: &str);
     }
 
     fn phase(&mut self, name: &str, expected: Option<Duration>) {
@@ -318,80 +335,8 @@ impl Observer for Observers<'_> {
         }
     }
 
-    fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        for observer in &mut self.0 {
-            observer.sample(elapsed, gbit_per_s, mmsg_per_s);
-        }
-    }
-
     fn shows_latency(&self) -> bool {
         self.0.iter().any(|observer| observer.shows_latency())
-    }
-
-    fn latency(&mut self, p99_ns: u64) {
-        for observer in &mut self.0 {
-            observer.latency(p99_ns);
-        }
-    }
-
-    fn path_events(&mut self, count: u64) {
-        for observer in &mut self.0 {
-            observer.path_events(count);
-        }
-    }
-
-    fn waiting(&mut self, elapsed: Duration) {
-        for observer in &mut self.0 {
-            observer.waiting(elapsed);
-        }
-    }
-
-    fn failed(&mut self, failure: &RunFailure) {
-        for observer in &mut self.0 {
-            observer.failed(failure);
-        }
-    }
-
-    fn runs_added(&mut self, cases: &[Case]) {
-        for observer in &mut self.0 {
-            observer.runs_added(cases);
-        }
-    }
-
-    fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
-        for observer in &mut self.0 {
-            observer.run_finished(config, run, result);
-        }
-    }
-
-    fn round_finished(&mut self, case: &Case, so_far: &CaseComparison, result: &ResultFile) {
-        for observer in &mut self.0 {
-            observer.round_finished(case, so_far, result);
-        }
-    }
-
-    fn step(&mut self, title: &str, text: &str) {
-        for observer in &mut self.0 {
-            observer.step(title, text);
-        }
-    }
-
-    fn diagnosed(&mut self, case: &Case, result: &ResultFile) {
-        for observer in &mut self.0 {
-            observer.diagnosed(case, result);
-        }
-    }
-
-    fn stage_finished(&mut self, stage: &StageResult) {
-        for observer in &mut self.0 {
-            observer.stage_finished(stage);
-        }
-    }
-
-    fn note(&mut self, text: &str) {
-        for observer in &mut self.0 {
-            observer.note(text);
-        }
     }
 }
 
@@ -457,10 +402,6 @@ impl Observer for StageLines {
 
 struct TableRows {
     table: Table<Box<dyn Write>>,
-    /// What stdout has in its place.
-    perftest: Option<PerftestTable<io::Stdout>>,
-    /// Of a run without an end.
-    period: Option<Period>,
     above: AboveBar,
     /// Why the table could not be shown.
     unshown: Option<io::Error>,
@@ -469,20 +410,7 @@ struct TableRows {
 impl TableRows {
     /// Shows something of the table. A closed stdout is nobody's loss but the table's.
     fn show(&mut self, show: impl FnOnce(&mut Table<Box<dyn Write>>) -> io::Result<()>) {
-        let shown = self.above.suspend(|| show(&mut self.table));
-        self.note(shown);
-    }
-
-    fn show_perftest(
-        &mut self,
-        show: impl FnOnce(&mut PerftestTable<io::Stdout>) -> io::Result<()>,
-    ) {
-        let shown = self.perftest.as_mut().map_or(Ok(()), show);
-        self.note(shown);
-    }
-
-    fn note(&mut self, shown: io::Result<()>) {
-        if let Err(error) = shown
+        if let Err(error) = self.above.suspend(|| show(&mut self.table))
             && error.kind() != io::ErrorKind::BrokenPipe
         {
             self.unshown.get_or_insert(error);
@@ -490,70 +418,8 @@ impl TableRows {
     }
 }
 
-/// Rows of a run without an end.
-#[derive(Debug)]
-struct Period {
-    rows: Stretches,
-    seconds: Stretches,
-    /// The slowest second of the row, in 10^9 bits a second.
-    slowest: Option<f64>,
-    settings: Settings,
-    is_measured: bool,
-}
-
-impl Period {
-    fn new(length: Duration) -> Period {
-        let seconds = Stretches::new(Duration::from_secs(1));
-        let (rows, settings) = (Stretches::new(length), Settings::default());
-        Period { rows, seconds, slowest: None, settings, is_measured: false }
-    }
-
-    /// Takes the rate since the last sample. At the end of a row what it moved, and the slowest second.
-    fn add(
-        &mut self,
-        elapsed: Duration,
-        gbit_per_s: f64,
-        mmsg_per_s: f64,
-    ) -> Option<(Totals, f64)> {
-        if let Some(moved) = self.seconds.add(elapsed, gbit_per_s, mmsg_per_s) {
-            let rate = moved.gbit / moved.seconds;
-            self.slowest = Some(self.slowest.map_or(rate, |slowest| slowest.min(rate)));
-        }
-        let moved = self.rows.add(elapsed, gbit_per_s, mmsg_per_s)?;
-        let (messages, bytes) = (moved.mmsg * 1e6, moved.gbit * 1e9 / 8.0);
-        let totals =
-            Totals::in_window(messages.round() as u64, bytes.round() as u64, 0, moved.seconds);
-        let slowest = self.slowest.take().or(totals.gbit_per_s)?;
-        Some((totals, slowest))
-    }
-}
-
 impl Observer for TableRows {
-    fn run_started(&mut self, _: usize, _: usize, case: &Case, _: u32, _: u32) {
-        if let Some(period) = &mut self.period {
-            period.settings = case.settings.clone();
-        }
-    }
-
-    fn phase(&mut self, name: &str, _: Option<Duration>) {
-        if let Some(period) = &mut self.period {
-            period.is_measured = name == "measure";
-        }
-    }
-
-    fn sample(&mut self, elapsed: Duration, gbit_per_s: f64, mmsg_per_s: f64) {
-        let Some(period) = self.period.as_mut().filter(|period| period.is_measured) else {
-            return;
-        };
-        if let Some((moved, slowest)) = period.add(elapsed, gbit_per_s, mmsg_per_s) {
-            let settings = period.settings.clone();
-            self.show_perftest(|table| table.period(&settings, &moved));
-            say(&format!("rocebench: the slowest second of this row: {slowest:.2} Gb/s"));
-        }
-    }
-
-    fn run_finished(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) {
-        self.show_perftest(|table| table.run(config, run, result));
+    fn run_finished(&mut self, config: &CaseConfig, run: &Run, _: &ResultFile) {
         self.show(|table| table.run(config, run));
     }
 }
@@ -689,20 +555,6 @@ mod tests {
         let no_words = "--- client: x\n--- server: y\nz";
         assert_eq!(last_words("x", Some(no_words)), None);
         assert_eq!(last_words("x", None), None);
-    }
-
-    #[test]
-    fn a_row_of_an_endless_run_has_all_of_its_period_and_the_slowest_second() {
-        let mut period = Period::new(Duration::from_secs(2));
-        let second = Duration::from_secs(1);
-        assert_eq!(period.add(second, 8.0, 1.0), None);
-        // 8 and 4 Gbit, a million messages and half of that.
-        let (moved, slowest) = period.add(second * 2, 4.0, 0.5).unwrap();
-        assert_eq!((moved.messages, moved.bytes, slowest), (1_500_000, 1_500_000_000, 4.0));
-        assert_eq!(moved.gbit_per_s, Some(6.0));
-        assert_eq!(period.add(second * 3, 2.0, 1.0), None);
-        let next = period.add(second * 4, 2.0, 1.0).unwrap();
-        assert_eq!((next.0.gbit_per_s, next.1), (Some(2.0), 2.0));
     }
 
     #[test]

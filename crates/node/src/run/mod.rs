@@ -20,6 +20,7 @@ use machine::threads::CoreList;
 use metrics::steady::SteadyDetector;
 use plan::{Case, Flow, Side};
 use protocol::{
+    endpoints::ConnectingEnds,
     failure::{RunFailure, VERIFY_HINT},
     link::{ANSWER_LIMIT, Link, SETUP_LIMIT},
     message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp},
@@ -333,6 +334,16 @@ impl<'a> Run<'a> {
         if peers.len() != expected {
             let text = format!("{} arrays came for {expected} ends of flows", peers.len());
             return Err(RunFailure::new(text, None).into());
+        }
+        if let (Some(end), Some(peer)) = (created.first(), peers.first()) {
+            let port = end.objects.port();
+            (self.log)(ServerEvent::Connecting(ConnectingEnds {
+                settings: &end.flow,
+                device: port.context.name(),
+                gid_index: port.gid.map(|entry| entry.index.into()),
+                own: &end.objects.endpoints(),
+                peer: &peer.endpoints,
+            }));
         }
         let clock = self.resources.clock();
         let mut ends = Vec::with_capacity(expected);

@@ -2,9 +2,9 @@
 //! order and units are those of perftest 6.29, and so of 4.5 but for `MiB`, which 4.5 calls `MB`.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use results::model::{CLIENT, CaseConfig, FlowResult, Latency, ResultFile, Run, SERVER, Totals};
+use results::model::{CLIENT, FlowResult, Latency, ResultFile, Run, SERVER, Totals};
 use results::text::printable;
 use results::whole_file::write_whole;
 use serde_json::{Map, Value, json};
@@ -55,14 +55,42 @@ const LINE: &str =
 pub struct PerftestTable<W> {
     out: W,
     form: Form,
-    has_begun: bool,
+    /// The settings, and what the JSON says of the test; none before QPs connect.
+    test: Option<(Settings, Map<String, Value>)>,
     /// The best bandwidth and message rate of a row.
-    best: [f64; 2],
+    best: Option<[f64; 2]>,
+}
+
+/// What is known of a test when its QPs connect.
+#[derive(Debug)]
+pub struct Connecting<'a> {
+    pub settings: &'a Settings,
+    /// This end's, with the index of its GID.
+    pub device: &'a str,
+    pub gid_index: Option<u32>,
+    pub is_infiniband: bool,
+    pub mtu_bytes: u32,
+    /// READs outstanding on one QP.
+    pub outstanding_reads: u8,
+    /// The QPs of this end and of the other.
+    pub local: Vec<Address>,
+    pub remote: Vec<Address>,
+}
+
+/// A QP, and the memory that the other end may access; 0 where there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Address {
+    pub lid: u16,
+    pub gid: [u8; 16],
+    pub qpn: u32,
+    pub psn: u32,
+    pub rkey: u32,
+    pub address: u64,
 }
 
 impl<W: Write> PerftestTable<W> {
     pub fn new(out: W, form: Form) -> PerftestTable<W> {
-        PerftestTable { out, form, has_begun: false, best: [0.0; 2] }
+        PerftestTable { out, form, test: None, best: None }
     }
 
     /// The server listens.
@@ -77,63 +105,68 @@ impl<W: Write> PerftestTable<W> {
         self.out.flush()
     }
 
+    /// The QPs of a run connect: the header, with the addresses of the first ones.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub fn connects(&mut self, ends: &Connecting<'_>) -> io::Result<()> {
+        let (facts, settings) = (facts(&self.form, ends), ends.settings);
+        if self.form.only.is_none() && self.test.is_none() {
+            let mut lines = vec![LINE.to_owned(), format!("{:20}{}", "", title(settings))];
+            let shown: Vec<String> = facts.iter().filter_map(line).collect();
+            let (pairs, single) = shown.split_at(OF_PAIRS.min(shown.len()));
+            lines.extend(pairs.chunks(2).map(|pair| format!(" {}", pair.join("\t\t"))));
+            lines.extend(single.iter().map(|text| format!(" {text}")));
+            if settings.memory_at.has_gpu() {
+                let (bytes, place) = (settings.size_bytes, settings.memory_at);
+                lines.push(format!("allocated {bytes} bytes of GPU buffer at {place}"));
+            }
+            lines.push(LINE.to_owned());
+            lines.extend(ends.local.iter().map(|it| format!(" local {}", it.text(ends))));
+            lines.extend(ends.remote.iter().map(|it| format!(" remote {}", it.text(ends))));
+            lines.push(LINE.to_owned());
+            if self.form.has_rows(settings) {
+                let cpu = if self.form.with_cpu { "    CPU_Util[%]" } else { "" };
+                lines.push(Shape::from_settings(settings).head(&self.form) + cpu);
+            }
+            writeln!(self.out, "{}", lines.join("\n"))?;
+        }
+        let mut info = Map::new();
+        info.insert("test".to_owned(), json!(title(settings).replace(' ', "_")));
+        info.extend(facts.into_iter().map(|fact| (key(&fact), fact.1)));
+        self.test = Some((settings.clone(), info));
+        self.out.flush()
+    }
+
     /// A run that has figures.
     ///
     /// # Errors
     /// The stream's, or the JSON file's.
-    pub fn run(&mut self, config: &CaseConfig, run: &Run, result: &ResultFile) -> io::Result<()> {
-        let settings = config.flow(0);
-        if self.form.is_endless && !self.form.is_server {
-            return Ok(());
-        }
-        let Some(row) = Row::new(&self.form, &settings, run, result) else {
-            return Ok(());
-        };
-        let facts = facts(&self.form, config, &settings, result);
-        if self.form.only.is_none() && !self.has_begun {
-            self.begin(&row, &facts, &settings)?;
-        }
-        self.has_begun = true;
-        if let Figures::Bandwidth { average, mmsg_per_s, .. } = &row.figures {
-            self.best = [self.best[0].max(*average), self.best[1].max(*mmsg_per_s)];
-        }
-        // The adapter alone answers READs and atomics: the server measures no latency.
-        let is_shown = !self.form.is_server || settings.is_answered() || !settings.ping_pong;
-        if is_shown {
-            writeln!(self.out, "{}", row.text(&self.form))?;
-            self.out.flush()?;
-            if let Some(path) = &self.form.json {
-                write_json(path, &self.form, &row, facts, &settings)?;
-            }
-        }
-        Ok(())
+    pub fn run(&mut self, run: &Run, result: &ResultFile) -> io::Result<()> {
+        let test = self.test.as_ref().filter(|_| !self.form.is_endless || self.form.is_server);
+        let row = test.and_then(|(settings, _)| Row::new(&self.form, settings, run, result));
+        row.map_or(Ok(()), |row| self.row(&row))
     }
 
     /// A period of a run without an end, in which so much was moved.
     ///
     /// # Errors
-    /// The stream's.
-    pub fn period(&mut self, settings: &Settings, moved: &Totals) -> io::Result<()> {
+    /// The stream's, or the JSON file's.
+    pub fn period(&mut self, moved: &Totals) -> io::Result<()> {
         let flow = FlowResult { totals: moved.clone(), ..FlowResult::default() };
-        let Some(figures) = bandwidth(&self.form, &[flow], false) else {
+        let values = bandwidth(&self.form, &[flow], false);
+        let (Some((settings, _)), Some(values)) = (&self.test, values) else {
             return Ok(());
         };
         let (size_bytes, messages) = (settings.size_bytes, moved.messages);
-        let row = Row { size_bytes, messages, figures, cpu_percent: 0.0 };
-        if self.form.only.is_none() && !self.has_begun {
-            let config = CaseConfig::from(settings.clone());
-            let facts = facts(&self.form, &config, settings, &ResultFile::default());
-            self.begin(&row, &facts, settings)?;
-        }
-        self.has_begun = true;
-        writeln!(self.out, "{}", row.text(&self.form))?;
-        self.out.flush()
+        let shape = Shape::Bandwidth;
+        self.row(&Row { size_bytes, messages, shape, values, cpu_percent: 0.0 })
     }
 
     /// What no row has reached that one had to; `None` before the first row.
     pub fn missed(&self) -> Option<&'static str> {
         let least = [self.form.least_bandwidth, self.form.least_mmsg_per_s];
-        let mut pairs = least.iter().zip(&self.best).filter(|_| self.has_begun);
+        let mut pairs = least.iter().zip(self.best.iter().flatten());
         let place = pairs.position(|(limit, best)| limit.is_some_and(|it| it > *best))?;
         Some(["BW result is below bw limit", "Msg rate is below msg_rate limit"][place])
     }
@@ -143,29 +176,58 @@ impl<W: Write> PerftestTable<W> {
     /// # Errors
     /// The stream's.
     pub fn end(&mut self) -> io::Result<()> {
-        if self.has_begun && self.form.only.is_none() {
+        let has_table = self.test.as_ref().is_some_and(|(it, _)| self.form.has_rows(it));
+        if has_table && self.form.only.is_none() {
             writeln!(self.out, "{LINE}")?;
         }
         self.out.flush()
     }
 
-    fn begin(&mut self, row: &Row, facts: &[Fact], settings: &Settings) -> io::Result<()> {
-        writeln!(self.out, "{LINE}\n{:20}{}", "", title(settings))?;
-        let shown: Vec<String> = facts.iter().filter_map(Fact::text).collect();
-        let (pairs, single) = shown.split_at(OF_PAIRS.min(shown.len()));
-        for pair in pairs.chunks(2) {
-            writeln!(self.out, " {}", pair.join("\t\t"))?;
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        let Some((_, info)) = self.test.as_ref().filter(|(it, _)| self.form.has_rows(it)) else {
+            return Ok(());
+        };
+        if let (Shape::Bandwidth, [_, average, mmsg_per_s]) = (row.shape, &row.values[..]) {
+            let best = self.best.unwrap_or_default();
+            self.best = Some([best[0].max(*average), best[1].max(*mmsg_per_s)]);
         }
-        for text in single {
-            writeln!(self.out, " {text}")?;
-        }
-        if settings.memory_at.has_gpu() {
-            let (bytes, place) = (settings.size_bytes, settings.memory_at);
-            writeln!(self.out, "allocated {bytes} bytes of GPU buffer at {place}")?;
-        }
-        let cpu = if self.form.with_cpu { "    CPU_Util[%]" } else { "" };
-        writeln!(self.out, "{LINE}\n{}{cpu}", row.figures.head(&self.form))
+        writeln!(self.out, "{}", row.text(&self.form))?;
+        self.out.flush()?;
+        let Some(path) = &self.form.json else {
+            return Ok(());
+        };
+        let document = json!({ "test_info": info, "results": row.json(&self.form) });
+        write_whole(path, |mut out| {
+            serde_json::to_writer_pretty(&mut out, &document)?;
+            writeln!(out)
+        })
+        .map_err(io::Error::other)
     }
+}
+
+impl Address {
+    fn text(&self, ends: &Connecting<'_>) -> String {
+        let [lid, qpn, psn] = [(self.lid.into(), 4), (self.qpn.into(), 6), (self.psn.into(), 6)]
+            .map(|(value, width)| hex(value, width));
+        let mut text = format!("address: LID {lid} QPN {qpn} PSN {psn}");
+        if ends.settings.op == Workload::Transfer(Op::Read) {
+            text += &format!(" OUT {}", hex(ends.outstanding_reads.into(), 4));
+        }
+        if matches!(ends.settings.op, Workload::Transfer(Op::Read | Op::Write)) {
+            let (rkey, address) = (hex(self.rkey.into(), 8), hex(self.address, 16));
+            text += &format!(" RKey {rkey} VAddr {address}");
+        }
+        if ends.gid_index.is_some() {
+            let bytes = self.gid.map(|byte| format!("{byte:02}"));
+            text += &format!("\n GID: {}", bytes.join(":"));
+        }
+        text
+    }
+}
+
+/// As perftest writes it: zeros have no `0x`.
+fn hex(value: u64, width: usize) -> String {
+    if value == 0 { "0".repeat(width) } else { format!("{value:#0width$x}") }
 }
 
 /// One row of the table.
@@ -173,18 +235,21 @@ impl<W: Write> PerftestTable<W> {
 struct Row {
     size_bytes: u32,
     messages: u64,
-    figures: Figures,
+    shape: Shape,
+    /// One for each column, in its unit.
+    values: Vec<f64>,
     cpu_percent: f64,
 }
 
-#[derive(Debug)]
-enum Figures {
+/// Which columns a row has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
     /// In the unit of the form, and 10^6 messages a second.
-    Bandwidth { peak: f64, average: f64, mmsg_per_s: f64 },
-    /// Of a number of messages, in microseconds: min, max, median, mean, standard deviation, p99 and p99.9.
-    Latency([f64; 7]),
-    /// Of a time: the mean in microseconds, and messages a second.
-    MeanLatency { mean_us: f64, per_second: f64 },
+    Bandwidth,
+    /// Of a number of messages, in microseconds.
+    Latency,
+    /// Of a time: in microseconds, and messages a second.
+    MeanLatency,
 }
 
 impl Row {
@@ -192,47 +257,49 @@ impl Row {
     fn new(form: &Form, settings: &Settings, run: &Run, result: &ResultFile) -> Option<Row> {
         let flow = run.flows.first().filter(|_| run.failure.is_none())?;
         let is_counted = matches!(settings.stop(), Stop::MessagesPerQp(_));
-        let figures = if !settings.ping_pong {
-            bandwidth(form, &run.flows, is_counted)?
-        } else if is_counted {
-            Figures::Latency(latency_us(flow.latency_ns.as_ref()?))
-        } else {
-            let mean_us = flow.latency_ns.as_ref()?.mean / 1e3;
-            Figures::MeanLatency { mean_us, per_second: flow.mmsg_per_s()? * 1e6 }
+        let shape = Shape::from_settings(settings);
+        let values = match shape {
+            Shape::Bandwidth => bandwidth(form, &run.flows, is_counted)?,
+            Shape::Latency => latency_us(flow.latency_ns.as_ref()?),
+            Shape::MeanLatency => {
+                vec![flow.latency_ns.as_ref()?.mean / 1e3, flow.mmsg_per_s()? * 1e6]
+            }
         };
         Some(Row {
             size_bytes: settings.size_bytes,
             messages: flow.totals.messages,
-            figures,
+            shape,
+            values,
             cpu_percent: cpu_percent(form.node(), flow.window.seconds, run, result),
         })
     }
 
+    /// Names in perftest's JSON, blanks before the columns, figures, and their digits behind the point.
+    fn columns(&self, form: &Form) -> impl Iterator<Item = (&'static str, usize, f64, usize)> {
+        let of_bandwidth = self.values.get(1).map_or(2, |average| digits(form, *average));
+        self.shape.columns().iter().zip(&self.values).map(move |((key, gap), value)| {
+            let digits = match *key {
+                "MsgRate" => 6,
+                key if key.starts_with("BW_") => of_bandwidth,
+                _ => 2,
+            };
+            (*key, *gap, *value, digits)
+        })
+    }
+
     fn text(&self, form: &Form) -> String {
-        let (size, messages) = (self.size_bytes, self.messages);
-        let mut text = match (&self.figures, form.only) {
-            (Figures::Bandwidth { mmsg_per_s, .. }, Some(Figure::MessageRate)) => {
-                return format!("{mmsg_per_s:.6}");
-            }
-            (Figures::Bandwidth { average, .. }, Some(_)) => return format!("{average:.6}"),
-            (Figures::Latency([_, _, _, mean, ..]), Some(_)) => return format!("{mean:.6}"),
-            (Figures::MeanLatency { mean_us, .. }, Some(_)) => return format!("{mean_us:.6}"),
-            (Figures::Bandwidth { peak, average, mmsg_per_s }, None) => {
-                let digits = digits(form, *average);
-                format!(
-                    " {size:<7}    {messages:<10}       {peak:<7.digits$}            {average:<7.digits$}            {mmsg_per_s:<7.6}"
-                )
-            }
-            (Figures::Latency([min, max, median, mean, deviation, p99, p99_9]), None) => format!(
-                " {size:<7} {messages:<11}   {min:<7.2}        {max:<7.2}      {median:<7.2}          {mean:<7.2}        {deviation:<7.2}          \
-                 {p99:<7.2}                {p99_9:<7.2}"
-            ),
-            (Figures::MeanLatency { mean_us, per_second }, None) => {
-                format!(
-                    " {size:<7}       {messages:<10}       {mean_us:<7.2}        {per_second:<7.2}"
-                )
-            }
+        if let Some(figure) = form.only {
+            return format!("{:.6}", self.values[self.shape.only(figure).1]);
+        }
+        let (blanks, width) = match self.shape {
+            Shape::Bandwidth => (4, 10),
+            Shape::Latency => (1, 11),
+            Shape::MeanLatency => (7, 10),
         };
+        let mut text = format!(" {:<7}{:blanks$}{:<width$}", self.size_bytes, "", self.messages);
+        for (_, gap, value, digits) in self.columns(form) {
+            text += &format!("{:gap$}{value:<7.digits$}", "");
+        }
         if form.with_cpu {
             text += &format!("    {:<3.2}", self.cpu_percent);
         }
@@ -242,34 +309,17 @@ impl Row {
     /// Its keys in perftest's JSON, in the order of the columns.
     fn json(&self, form: &Form) -> Map<String, Value> {
         let mut object = Map::new();
-        if form.only.is_none() {
+        let mut numbers: Vec<(&str, f64, usize)> = Vec::new();
+        if let Some(figure) = form.only {
+            let (key, place) = self.shape.only(figure);
+            numbers.push((key, self.values[place], 6));
+        } else {
             object.insert("MsgSize".to_owned(), json!(self.size_bytes));
             object.insert("n_iterations".to_owned(), json!(self.messages));
+            numbers.extend(self.columns(form).map(|(key, _, value, digits)| (key, value, digits)));
         }
-        let numbers: Vec<(&str, f64, usize)> = match (&self.figures, form.only) {
-            (Figures::Bandwidth { mmsg_per_s, .. }, Some(Figure::MessageRate)) => {
-                vec![("msgRate_avg", *mmsg_per_s, 6)]
-            }
-            (Figures::Bandwidth { average, .. }, Some(_)) => vec![("bw_avg", *average, 6)],
-            (Figures::Latency([_, _, _, mean, ..]), Some(_)) => vec![("avg_lat", *mean, 6)],
-            (Figures::MeanLatency { mean_us, .. }, Some(_)) => vec![("t_avg", *mean_us, 6)],
-            (Figures::Bandwidth { peak, average, mmsg_per_s }, None) => {
-                let digits = digits(form, *average);
-                vec![
-                    ("BW_peak", *peak, digits),
-                    ("BW_average", *average, digits),
-                    ("MsgRate", *mmsg_per_s, 6),
-                ]
-            }
-            (Figures::Latency(times), None) => {
-                LATENCY_KEYS.iter().zip(times).map(|(key, time)| (*key, *time, 2)).collect()
-            }
-            (Figures::MeanLatency { mean_us, per_second }, None) => {
-                vec![("t_avg", *mean_us, 2), ("tps_average", *per_second, 2)]
-            }
-        };
-        let cpu = form.with_cpu.then_some(("CPU_util", self.cpu_percent, 2));
-        for (key, number, digits) in numbers.into_iter().chain(cpu) {
+        numbers.extend(form.with_cpu.then_some(("CPU_util", self.cpu_percent, 2)));
+        for (key, number, digits) in numbers {
             // As exact as its text.
             let rounded: Option<f64> = format!("{number:.digits$}").parse().ok();
             object.insert(key.to_owned(), json!(rounded));
@@ -278,51 +328,81 @@ impl Row {
     }
 }
 
-impl Figures {
-    fn head(&self, form: &Form) -> String {
+impl Shape {
+    fn from_settings(settings: &Settings) -> Shape {
+        match settings.stop() {
+            _ if !settings.ping_pong => Shape::Bandwidth,
+            Stop::MessagesPerQp(_) => Shape::Latency,
+            Stop::DurationNs(_) => Shape::MeanLatency,
+        }
+    }
+
+    fn columns(self) -> &'static [(&'static str, usize)] {
         match self {
-            Figures::Bandwidth { .. } => {
+            Shape::Bandwidth => &[("BW_peak", 7), ("BW_average", 12), ("MsgRate", 12)],
+            Shape::Latency => &[
+                ("t_min", 3),
+                ("t_max", 8),
+                ("t_typical", 6),
+                ("t_avg", 10),
+                ("t_stdev", 8),
+                ("percentile_99", 10),
+                ("percentile_99.9", 16),
+            ],
+            Shape::MeanLatency => &[("t_avg", 7), ("tps_average", 8)],
+        }
+    }
+
+    /// The key and the column of a figure that is printed alone.
+    fn only(self, figure: Figure) -> (&'static str, usize) {
+        match self {
+            Shape::Bandwidth if figure == Figure::MessageRate => ("msgRate_avg", 2),
+            Shape::Bandwidth => ("bw_avg", 1),
+            Shape::Latency => ("avg_lat", 3),
+            Shape::MeanLatency => ("t_avg", 0),
+        }
+    }
+
+    fn head(self, form: &Form) -> String {
+        match self {
+            Shape::Bandwidth => {
                 let unit = if form.in_gbits { "Gb/sec" } else { "MiB/sec" };
                 format!(
                     " #bytes     #iterations    BW peak[{unit}]    BW average[{unit}]   MsgRate[Mpps]"
                 )
             }
-            Figures::Latency(_) => {
+            Shape::Latency => {
                 " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   \
                  99% percentile[usec]   99.9% percentile[usec] "
                     .to_owned()
             }
-            Figures::MeanLatency { .. } => {
+            Shape::MeanLatency => {
                 " #bytes        #iterations       t_avg[usec]    tps average".to_owned()
             }
         }
     }
 }
 
-const LATENCY_KEYS: [&str; 7] =
-    ["t_min", "t_max", "t_typical", "t_avg", "t_stdev", "percentile_99", "percentile_99.9"];
-
 /// perftest shows slow links in Gb/s with more digits.
 fn digits(form: &Form, average: f64) -> usize {
     if form.in_gbits && average < 0.1 { 6 } else { 2 }
 }
 
-/// Both directions together.
-fn bandwidth(form: &Form, flows: &[FlowResult], is_counted: bool) -> Option<Figures> {
+/// The columns of a bandwidth, of both directions together.
+fn bandwidth(form: &Form, flows: &[FlowResult], is_counted: bool) -> Option<Vec<f64>> {
     let average: f64 = flows.iter().map(FlowResult::gbit_per_s).sum::<Option<f64>>()?;
     let intervals = flows.iter().map(|flow| flow.bandwidth_gbit_per_s.as_ref());
     let fastest: Option<f64> = intervals.map(|it| Some(it?.max)).sum();
     // perftest computes none over a time.
     let has_peak = is_counted && !form.without_peak;
-    Some(Figures::Bandwidth {
-        peak: if has_peak { form.in_unit(fastest.unwrap_or(average)) } else { 0.0 },
-        average: form.in_unit(average),
-        mmsg_per_s: flows.iter().map(FlowResult::mmsg_per_s).sum::<Option<f64>>()?,
-    })
+    let peak = if has_peak { form.in_unit(fastest.unwrap_or(average)) } else { 0.0 };
+    let mmsg_per_s = flows.iter().map(FlowResult::mmsg_per_s).sum::<Option<f64>>()?;
+    Some(vec![peak, form.in_unit(average), mmsg_per_s])
 }
 
-/// The columns of a latency. perftest prints percentiles of a few messages too.
-fn latency_us(latency: &Latency) -> [f64; 7] {
+/// The columns of a latency: min, max, median, mean, standard deviation, p99 and p99.9. perftest prints percentiles of a few
+/// messages too.
+fn latency_us(latency: &Latency) -> Vec<f64> {
     let histogram = latency.histogram().ok();
     let known = [(0.5, latency.p50), (0.99, latency.p99), (0.999, latency.p99_9)];
     let [median, p99, p99_9] = known.map(|(quantile, known_ns)| {
@@ -330,7 +410,7 @@ fn latency_us(latency: &Latency) -> [f64; 7] {
         counted_ns.or(known_ns).unwrap_or(latency.max) as f64
     });
     let (min, max) = (latency.min as f64, latency.max as f64);
-    [min, max, median, latency.mean, latency.stddev, p99, p99_9].map(|ns| ns / 1e3)
+    [min, max, median, latency.mean, latency.stddev, p99, p99_9].map(|ns| ns / 1e3).into()
 }
 
 /// The part of the time in which the cores of a node's machine worked; 0 if unknown.
@@ -346,97 +426,72 @@ impl Form {
         if self.is_server { SERVER } else { CLIENT }
     }
 
+    /// Whether there are any: the adapter alone answers READs and atomics, so the server measures no latency.
+    fn has_rows(&self, settings: &Settings) -> bool {
+        !self.is_server || settings.is_answered() || !settings.ping_pong
+    }
+
     fn in_unit(&self, gbit_per_s: f64) -> f64 {
         if self.in_gbits { gbit_per_s } else { gbit_per_s * 1e9 / 8.0 / f64::from(1 << 20) }
     }
 }
 
-/// A line about the test; in JSON alone if it has no label.
-struct Fact {
-    label: &'static str,
-    key: &'static str,
-    value: Value,
-}
-
 /// So many facts stand two in a line.
 const OF_PAIRS: usize = 6;
 
-impl Fact {
-    fn new(label: &'static str, key: &'static str, value: impl Into<Value>) -> Fact {
-        Fact { label, key, value: value.into() }
-    }
+/// What perftest says of a test: what it is called in its lines, of which the keys in JSON are made, and what it is.
+type Fact = (&'static str, Value);
 
-    fn switch(label: &'static str, key: &'static str, is_on: bool) -> Fact {
-        Fact::new(label, key, if is_on { "ON" } else { "OFF" })
-    }
-
-    fn text(&self) -> Option<String> {
-        let unit = if matches!(self.key, "Mtu" | "Max_inline_data") { "[B]" } else { "" };
-        let value = match &self.value {
-            Value::String(text) => text.clone(),
-            number => number.to_string(),
-        };
-        (!self.label.is_empty()).then(|| format!("{:<16}: {value}{unit}", self.label))
-    }
+fn key((label, _): &Fact) -> String {
+    label.replace([' ', '-'], "_").replace(['*', '.'], "")
 }
 
-/// What perftest says of a test before its figures.
-fn facts(form: &Form, config: &CaseConfig, settings: &Settings, result: &ResultFile) -> Vec<Fact> {
-    let flow = config.flows.first();
-    let name = flow.and_then(|flow| {
-        if form.is_server { flow.to_device.as_deref() } else { flow.from_device.as_deref() }
-    });
-    let mut devices = result.node(form.node()).into_iter().flat_map(|node| &node.devices);
-    let device = devices.find(|device| name.is_none_or(|name| device.name == *name));
-    let device_name = device.map_or("", |device| &device.name);
-    let link = device.and_then(|device| device.link_layer.as_deref()).unwrap_or("Ethernet");
+/// Its line; `None` for what is in JSON alone.
+fn line((label, value): &Fact) -> Option<String> {
+    let unit = if matches!(*label, "Mtu" | "Max inline data") { "[B]" } else { "" };
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (!label.ends_with("memory")).then(|| format!("{label:<16}: {text}{unit}"))
+}
+
+fn switch(is_on: bool) -> Value {
+    if is_on { "ON" } else { "OFF" }.into()
+}
+
+fn facts(form: &Form, ends: &Connecting<'_>) -> Vec<Fact> {
+    let settings = ends.settings;
+    let link = if ends.is_infiniband { "IB" } else { "Ethernet" };
     let by_cm = settings.connect == ConnectMode::Cm;
-    let memory = settings.memory_at.to_string();
+    let exchange = if by_cm { "rdma_cm" } else { "Ethernet" };
+    let on_rocm = settings.memory_at.to_string().contains("rocm");
     let profile = settings.op.profile();
-    let both = settings.bidirectional;
+    let [sends, receives] =
+        [!form.is_server, form.is_server].map(|it| it || settings.bidirectional);
     let tx_depth = if settings.ping_pong { 1 } else { settings.tx_depth };
     let list = [
-        Some(Fact::switch("Dual-port", "Dual_port", false)),
-        Some(Fact::new("Device", "Device", printable(device_name, MOST_CHARACTERS))),
-        Some(Fact::new("Number of qps", "Number_of_qps", settings.qps)),
-        Some(Fact::new("Transport type", "Transport_type", "IB")),
-        Some(Fact::new(
-            "Connection type",
-            "Connection_type",
-            settings.service.to_string().to_uppercase(),
-        )),
-        Some(Fact::switch("Using SRQ", "Using_SRQ", settings.recv_queue == RecvQueue::Shared)),
-        Some(Fact::switch(
-            "PCIe relax order",
-            "PCIe_relax_order",
-            settings.ordering == Ordering::Relaxed,
-        )),
-        Some(Fact::switch("ibv_wr* API", "ibv_wr_API", settings.post == CallStyle::Extended)),
-        (!form.is_server || both).then(|| Fact::new("TX depth", "TX_depth", tx_depth)),
-        (settings.post_list > 1).then(|| Fact::new("Post List", "Post_List", settings.post_list)),
-        (profile.receives && (form.is_server || both))
-            .then(|| Fact::new("RX depth", "RX_depth", settings.rx_depth)),
-        (!settings.ping_pong)
-            .then(|| Fact::new("CQ Moderation", "CQ_Moderation", settings.signal_every)),
-        Some(Fact::new("Mtu", "Mtu", flow.and_then(|flow| flow.path_mtu).unwrap_or(0))),
-        Some(Fact::new("Link type", "Link_type", printable(link, MOST_CHARACTERS))),
-        device.and_then(|it| it.gid_index).map(|index| Fact::new("GID index", "GID_index", index)),
-        (!profile.fetches)
-            .then(|| Fact::new("Max inline data", "Max_inline_data", settings.inline_bytes)),
-        settings
-            .max_rd_atomic
-            .filter(|_| profile.fetches)
-            .map(|outstanding| Fact::new("Outstand reads", "Outstand_reads", outstanding)),
-        Some(Fact::switch("rdma_cm QPs", "rdma_cm_QPs", by_cm)),
-        Some(Fact::switch("", "Use_ROCm_memory", memory.contains("rocm"))),
-        Some(Fact::switch("", "Use_MUSA_memory", false)),
-        Some(Fact::new(
-            "Data ex. method",
-            "Data_ex_method",
-            if by_cm { "rdma_cm" } else { "Ethernet" },
-        )),
+        (true, "Dual-port", switch(false)),
+        (true, "Device", printable(ends.device, MOST_CHARACTERS).into()),
+        (true, "Number of qps", settings.qps.into()),
+        (true, "Transport type", "IB".into()),
+        (true, "Connection type", settings.service.name().to_uppercase().into()),
+        (true, "Using SRQ", switch(settings.recv_queue == RecvQueue::Shared)),
+        (true, "PCIe relax order", switch(settings.ordering == Ordering::Relaxed)),
+        (true, "ibv_wr* API", switch(settings.post == CallStyle::Extended)),
+        (sends, "TX depth", tx_depth.into()),
+        (settings.post_list > 1, "Post List", settings.post_list.into()),
+        (receives && profile.receives, "RX depth", settings.rx_depth.into()),
+        (!settings.ping_pong, "CQ Moderation", settings.signal_every.into()),
+        (true, "Mtu", ends.mtu_bytes.into()),
+        (true, "Link type", link.into()),
+        (ends.gid_index.is_some(), "GID index", ends.gid_index.into()),
+        (!profile.fetches, "Max inline data", settings.inline_bytes.into()),
+        (profile.fetches, "Outstand reads", ends.outstanding_reads.into()),
+        (true, "rdma_cm QPs", switch(by_cm)),
+        (true, "Use ROCm memory", switch(on_rocm)),
+        (true, "Use MUSA memory", switch(false)),
+        (true, "Data ex. method", exchange.into()),
     ];
-    list.into_iter().flatten().collect()
+    let here = list.into_iter().filter(|(is_here, ..)| *is_here);
+    here.map(|(_, label, value)| (label, value)).collect()
 }
 
 /// What perftest calls the test.
@@ -454,24 +509,6 @@ fn title(settings: &Settings) -> String {
     let list = if settings.post_list > 1 { "Post List " } else { "" };
     let kind = if settings.ping_pong { "Latency" } else { "BW" };
     format!("{op} {both}{list}{kind} Test")
-}
-
-fn write_json(
-    path: &Path,
-    form: &Form,
-    row: &Row,
-    facts: Vec<Fact>,
-    settings: &Settings,
-) -> io::Result<()> {
-    let mut info = Map::new();
-    info.insert("test".to_owned(), json!(title(settings).replace(' ', "_")));
-    info.extend(facts.into_iter().map(|fact| (fact.key.to_owned(), fact.value)));
-    let document = json!({ "test_info": info, "results": row.json(form) });
-    write_whole(path, |mut out| {
-        serde_json::to_writer_pretty(&mut out, &document)?;
-        writeln!(out)
-    })
-    .map_err(io::Error::other)
 }
 
 #[cfg(test)]
