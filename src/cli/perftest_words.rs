@@ -11,7 +11,7 @@ use std::path::Path;
 use clap::{Arg, Command};
 
 use crate::cli::terminal::{Failure, say};
-use perftest::{Here, PerftestOption, Printed, Program, RateLimit};
+use perftest::{Here, Output, PerftestOption, Program, RateLimit};
 use report::show::perftest::{Figure, Form, JSON_FILE};
 
 /// Options that ask for words and not for a run.
@@ -123,6 +123,9 @@ fn asks(own: &OwnWords, flags: &[&str]) -> bool {
 const FIGURES: &str =
     "give bandwidth or message_rate to a program of bandwidth, and latency to one of latency";
 
+/// Any address of IPv6; an address that is named chooses the family too.
+const ANY_IPV6: &str = "--bind=::";
+
 /// The command that takes perftest's options of a server.
 const SERVER: &str = "serve";
 
@@ -176,13 +179,17 @@ fn translate_words(
             }
         }
     }
+    let mut others = translation.own.words.iter().filter(|word| *word != ANY_IPV6);
+    if others.any(|word| word.to_string_lossy().starts_with("--bind")) {
+        translation.own.words.retain(|word| word != ANY_IPV6);
+    }
     let end = translation.own.words.len();
     for (flag, text) in translation.rate.words()? {
         translation.flag("--rate_limit", flag, Some(text.as_ref()));
     }
     // Before the word that ends the options, if there is one.
-    let rate_words = translation.own.words.split_off(end);
-    translation.own.words.splice(1..1, rate_words);
+    let further = translation.own.words.split_off(end);
+    translation.own.words.splice(1..1, further);
     translation.own.words.extend(translation.given);
     Ok(translation.own)
 }
@@ -199,8 +206,8 @@ struct Translation<'c, W> {
 #[derive(Debug, Default)]
 struct AskedRate {
     limit: Option<f64>,
-    units: Option<OsString>,
-    kind: Option<OsString>,
+    units: OsString,
+    kind: OsString,
 }
 
 impl AskedRate {
@@ -209,17 +216,15 @@ impl AskedRate {
         let Some(limit) = self.limit else {
             return Ok(Vec::new());
         };
-        let units = self.units.as_ref().map_or("g".into(), |it| it.to_string_lossy());
-        let rate = match &*units {
-            "g" => format!("{:.0}b", limit * 1e9),
+        let rate = match &*self.units.to_string_lossy() {
+            "" | "g" => format!("{:.0}b", limit * 1e9),
             "M" => format!("{:.0}b", limit * f64::from(1 << 20) * 8.0),
             "p" => format!("{limit:.0}"),
             other => return Err(refusal(&format!("--rate_units {other}"), "give g, M or p")),
         };
-        let kind = self.kind.as_ref().map_or("SW".into(), |it| it.to_string_lossy());
-        let keeper = match &*kind {
+        let keeper = match &*self.kind.to_string_lossy() {
             "HW" => ("pace", "device".to_owned()),
-            "SW" => ("arrivals", "fixed".to_owned()),
+            "" | "SW" => ("arrivals", "fixed".to_owned()),
             other => return Err(refusal(&format!("--rate_limit_type {other}"), "give HW or SW")),
         };
         Ok(vec![("rate", rate), keeper])
@@ -253,7 +258,10 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
             }
             return Ok(());
         }
-        let Some(option) = PerftestOption::of_name(name) else {
+        let is_abbreviated = self.own.form.is_some();
+        let Some(option) = PerftestOption::of_name(name)
+            .or_else(|| PerftestOption::beginning(name).filter(|_| is_abbreviated))
+        else {
             self.keep(word);
             return Ok(());
         };
@@ -311,17 +319,17 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
                 };
                 let typed = value.clone().unwrap_or_default();
                 match printed {
-                    Printed::Gbits => form.in_gbits = true,
-                    Printed::WithoutPeak => form.without_peak = true,
-                    Printed::Cpu => form.with_cpu = true,
-                    Printed::Endless => form.is_endless = true,
-                    Printed::Json => {
+                    Output::Gbits => form.in_gbits = true,
+                    Output::WithoutPeak => form.without_peak = true,
+                    Output::Cpu => form.with_cpu = true,
+                    Output::Endless => form.is_endless = true,
+                    Output::Json => {
                         form.json.get_or_insert_with(|| JSON_FILE.into());
                     }
-                    Printed::JsonFile => form.json = Some(typed.into()),
-                    Printed::Only => form.only = Some(figure(dashed, &typed)?),
-                    Printed::LeastBandwidth => form.least_bandwidth = Some(number(dashed, &typed)?),
-                    Printed::LeastMessageRate => {
+                    Output::JsonFile => form.json = Some(typed.into()),
+                    Output::Only => form.only = Some(figure(dashed, &typed)?),
+                    Output::LeastBandwidth => form.least_bandwidth = Some(number(dashed, &typed)?),
+                    Output::LeastMessageRate => {
                         form.least_mmsg_per_s = Some(number(dashed, &typed)?);
                     }
                 }
@@ -349,10 +357,12 @@ impl<'c, W: Iterator<Item = OsString>> Translation<'c, W> {
                 let typed = value.unwrap_or_default();
                 match part {
                     RateLimit::Value => self.rate.limit = Some(number(dashed, &typed)?),
-                    RateLimit::Units => self.rate.units = Some(typed),
-                    RateLimit::Kind => self.rate.kind = Some(typed),
+                    RateLimit::Units => self.rate.units = typed,
+                    RateLimit::Kind => self.rate.kind = typed,
                 }
             }
+            Here::Ipv6 if self.own.words.contains(&ANY_IPV6.into()) => {}
+            Here::Ipv6 => self.keep(ANY_IPV6),
             Here::Already(why) => self.own.without_effect.push(format!("{dashed}: {why}")),
             Here::Not(sentence) => return Err(refusal(dashed, sentence)),
         }

@@ -46,7 +46,10 @@ fn letters_and_names_in_every_way_of_writing() {
         ),
         // What clap is to refuse, in the words that were typed.
         ("r -FX9", ""),
-        ("r -z --wait_destroy 9 --ipv6", "r"),
+        ("r -z --wait_destroy 9", "r"),
+        ("r --ipv6-addr --ipv6 -- h", "r --bind=:: -- h"),
+        ("r --ipv6 --source_ip fd00::1 h", "r --bind=fd00::1 h"),
+        ("r serve --ipv6-addr", "r serve --bind=::"),
         ("r --rate_limit 2.5 -q 4", "r --rate=2500000000b --arrivals=fixed -q 4"),
         (
             "r --rate_limit=8 --rate_units M --rate_limit_type=HW",
@@ -119,7 +122,7 @@ fn a_server_leaves_to_its_client_what_the_client_decides() {
 
 #[test]
 fn a_refusal_says_what_to_do() {
-    for option in OPTIONS {
+    for option in OPTIONS.iter() {
         let (Here::Not(sentence) | Here::Printed(_, &Here::Not(sentence))) = option.here else {
             continue;
         };
@@ -139,7 +142,7 @@ fn a_refusal_says_what_to_do() {
 fn no_option_means_one_thing_here_and_another_in_perftest() {
     let mut command = args::command();
     command.build();
-    for option in OPTIONS {
+    for option in OPTIONS.iter() {
         for arg in command.get_arguments().filter(|arg| {
             arg.get_short().is_some_and(|it| option.letter == Some(it))
                 || arg
@@ -161,7 +164,7 @@ fn flags_that_the_table_names_exist() {
     let command = args::command();
     let sweep = flags(&command);
     let of_commands: Vec<&str> = command.get_subcommands().flat_map(flags).collect();
-    for option in OPTIONS {
+    for option in OPTIONS.iter() {
         let sentence = match option.here {
             Here::Flag(flag) | Here::Setting(flag, _) | Here::Prefixed(flag, _) => {
                 assert!(sweep.contains(&flag), "{option:?}");
@@ -176,7 +179,7 @@ fn flags_that_the_table_names_exist() {
             Here::Already(sentence)
             | Here::Not(sentence)
             | Here::Printed(_, &(Here::Already(sentence) | Here::Not(sentence))) => sentence,
-            Here::Unchanged | Here::Rate(_) | Here::Printed(..) => continue,
+            Here::Ipv6 | Here::Unchanged | Here::Rate(_) | Here::Printed(..) => continue,
         };
         for flag in sentence.split([' ', '`', '=']).filter_map(|word| word.strip_prefix("--")) {
             assert!(sweep.contains(&flag) || of_commands.contains(&flag), "{sentence}");
@@ -279,8 +282,8 @@ fn some_options(
     let accepted: Vec<_> = OPTIONS
         .iter()
         .filter(|it| {
-            use Here::{Not, Printed, Rate, Setting, Unchanged};
-            !matches!(it.here, Unchanged | Not(_) | Printed(..) | Rate(_) | Setting("op", _))
+            use Here::{Ipv6, Not, Printed, Rate, Setting, Unchanged};
+            !matches!(it.here, Ipv6 | Unchanged | Not(_) | Printed(..) | Rate(_) | Setting("op", _))
         })
         .filter(|it| !matches!(it.here, Here::OneOf(..)) || it.letter == Some('c'))
         .filter(|it| it.letter != Some('T'))
@@ -390,7 +393,7 @@ fn perftests_command_lines_are_rocebenchs() {
             "rocebench --iters=5000 --warmup=auto:1s --op=write-imm host",
         ),
         ("rocebench ib_send_bw -d mlx5_0 -q 4", "rocebench serve --once -d mlx5_0"),
-        ("ib_send_bw --rate_limit 5", "rocebench serve --once"),
+        ("ib_send_bw --rate_limit 5 --report_gbit", "rocebench serve --once"),
         ("ib_send_bw --help", "rocebench --op=send --iters=1000 --warmup=auto:1s --help"),
     ] {
         let mut translated = named_in_own_words(typed).unwrap().words;
@@ -420,7 +423,7 @@ fn what_a_program_prints_is_as_its_options_say() {
         least_mmsg_per_s: Some(2.0),
         ..Form::default()
     };
-    let line = "ib_read_bw -N --report_gbits --cpu_util --output=message_rate --out_json_file=f --out_json -w90.5 -y 2 h";
+    let line = "ib_read_bw -N --report_gbit --cpu_util --output=message_rate --out_json_file=f --out_json -w90.5 -y 2 h";
     assert_eq!(form(line).unwrap(), rich);
     let endless = named_in_own_words("ib_write_bw --run_infinitely h").unwrap();
     assert!(endless.form.unwrap().is_endless);

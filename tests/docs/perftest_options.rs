@@ -55,6 +55,7 @@ fn answer(option: &PerftestOption) -> String {
             format!("{meanings}; else refused: {otherwise}")
         }
         Here::Printed(..) => "the same, after a program's name".to_owned(),
+        Here::Ipv6 => "`--bind ::`: HOST's address is one of IPv6, and so is the GID".to_owned(),
         Here::Rate(_) => {
             "`--rate`, with `--pace device` for `HW` and `--arrivals fixed` for `SW`".to_owned()
         }
@@ -66,11 +67,14 @@ fn answer(option: &PerftestOption) -> String {
 /// A row for each option; those that have one answer share a row.
 fn table() -> String {
     let mut rows: Vec<(String, String)> = Vec::new();
-    for option in OPTIONS {
+    for option in OPTIONS.iter() {
         let (spelling, here) = (spelling(option), answer(option));
         match rows.iter_mut().find(|(_, other)| *other == here) {
             Some((spellings, _))
-                if matches!(option.here, Here::Not(_) | Here::Printed(..) | Here::Rate(_)) =>
+                if matches!(
+                    option.here,
+                    Here::Ipv6 | Here::Not(_) | Here::Printed(..) | Here::Rate(_)
+                ) =>
             {
                 *spellings += &format!(", {spelling}");
             }

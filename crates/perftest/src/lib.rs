@@ -10,6 +10,6 @@ pub use job::{
     Job, JobError, LONGEST_LIMIT, MIN_MESSAGES, Misfit, Needed, Place, arguments, fits, measuring,
     note,
 };
-pub use options::{Here, Meaning, OPTIONS, PerftestOption, Printed, RateLimit};
+pub use options::{Here, Meaning, OPTIONS, Output, PerftestOption, RateLimit};
 pub use process::{Child, Ended, Launch, free_port, listens};
 pub use program::{Figure, LibraryError, MissingProgram, Program, TextError, figure, find_library};

@@ -3,7 +3,9 @@
 //! They are those of perftest 6.29 (`long_options` and the usage in `src/perftest_parameters.c`), and the few that only
 //! 4.5 has. The options of `raw_ethernet_*`, which make packets of their own, are not among them.
 
-use Here::{Already, Flag, Not, OneOf, Prefixed, Rate, Setting, Unchanged};
+use std::sync::LazyLock;
+
+use Here::{Already, Flag, Ipv6, Not, OneOf, Prefixed, Printed, Rate, Setting, Unchanged};
 
 #[derive(Clone, Copy, Debug)]
 pub struct PerftestOption {
@@ -31,7 +33,9 @@ pub enum Here {
     /// By its value; another value is refused, with this sentence.
     OneOf(&'static [(&'static str, Meaning)], &'static str),
     /// A form of perftest's output, where one of its programs is named; otherwise the other.
-    Printed(Printed, &'static Here),
+    Printed(Output, &'static Here),
+    /// IPv6, of the control connection and so of the GID.
+    Ipv6,
     /// With the others an offered load.
     Rate(RateLimit),
     /// Nothing: what it asks for is so in any case. The sentence says how.
@@ -42,7 +46,7 @@ pub enum Here {
 
 /// What an option says of the output of a program of perftest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Printed {
+pub enum Output {
     /// Bandwidth in 10^9 bits a second.
     Gbits,
     /// The peak is left at 0.
@@ -83,6 +87,12 @@ impl PerftestOption {
         OPTIONS.iter().find(|it| it.name == name || it.other_name == Some(name))
     }
 
+    /// The only option whose long name begins so, by which getopt takes it too.
+    pub fn beginning(name: &str) -> Option<&'static PerftestOption> {
+        let mut found = OPTIONS.iter().filter(|it| it.name.starts_with(name));
+        found.next().filter(|_| found.next().is_none())
+    }
+
     const fn or(self, other_name: &'static str) -> PerftestOption {
         PerftestOption { other_name: Some(other_name), ..self }
     }
@@ -107,23 +117,70 @@ const ALL_SIZES: &str =
     "2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M,2M,4M,8M";
 
 const SERVICES: &str = "give RC, UC or UD; rocebench has no XRC, DC or SRD QPs";
-const NO_DC: &str = "rocebench has no DC QPs";
 const ATOMICS: &str = "give FETCH_AND_ADD or CMP_AND_SWAP";
 const HISTOGRAMS: &str = "`--csv-histograms FILE` has all latencies, as the buckets of a histogram";
+const CPU_TIME: &Here = &Already("the result has the CPU time of the workers and of the machine");
+const FAIL_BELOW: &Here = &Not("`--fail-below 40Gb` exits with status 1 when a flow is slower");
+const FAIL_IF: &Here = &Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower");
+const REPEAT: &Here = &Not("`-D` takes up to 720h; `--runs 1000` repeats a run");
 const JSON: &Here = &Not("`--json FILE` writes the result in rocebench's own form");
-const BURSTS: &str = "the device's driver spreads messages within the limit";
 const PORTS: &str = "a file with a `[[flow]]` for each port has figures of each; `from-device` and `from-ib-port` name it";
-const NUMA: &str =
-    "`--cores LIST` names the cores; without it they are those of the device's NUMA node";
 const MULTICAST: &str = "there is no multicast; `--service ud` sends datagrams from QP to QP";
-const HOST_MEMORY: &str = "`--memory-at` names what messages can lie in: the host's memory, a dmabuf, a GPU of CUDA or ROCm";
-const NO_ENCRYPTION: &str = "the device's encryption and signatures are not used";
-const PATH: &str = "paths come from the ports and the other end";
-const DRIVER: &str = "the driver's default is used";
 
 /// All of them: first those with a letter or a flag here, then what is so in any case, then perftest's output, then what
 /// is refused.
-pub const OPTIONS: &[PerftestOption] = &[
+pub static OPTIONS: LazyLock<Vec<PerftestOption>> = LazyLock::new(|| {
+    let refused = REFUSED.iter().flat_map(|(options, sentence)| {
+        options.split(", ").map(|option| match option.split_once(' ') {
+            Some((name, value)) => long(name, Not(sentence)).with(value),
+            None => long(option, Not(sentence)),
+        })
+    });
+    ONE_BY_ONE.iter().copied().chain(refused).collect()
+});
+
+/// Those without a letter that are refused, with their values, and the sentence.
+const REFUSED: &[(&str, &str)] = &[
+    ("connectionless", MULTICAST),
+    ("report-per-port", PORTS),
+    ("cqe_poll N", "a poll asks for 32 completions"),
+    ("dont_xchg_versions", "both ends check that they speak one protocol; `--mtu` chooses the MTU"),
+    ("latency_gap TIME", "`--rate 100K --arrivals fixed` plans a message each 10 us"),
+    ("payload_file_path FILE", "`--verify` fills payloads with a pattern of its own"),
+    (
+        "numa_node N, disable_numa",
+        "`--cores LIST` names the cores; without it they are those of the device's NUMA node",
+    ),
+    (
+        "burst_size N, typical_pkt_size BYTES",
+        "the device's driver spreads messages within the limit",
+    ),
+    (
+        "reversed",
+        "a file with a `[[flow]]` whose `from` is \"server\" turns the direction; so does `--op read`",
+    ),
+    ("unsolicited_write", "a WRITE with immediate data uses up a receive"),
+    (
+        "inline_recv BYTES, congest_type TYPE, cpu_id N, no_enhanced_reorder, no_lock, ph N, tph_mem TYPE, use_ooo",
+        "the driver's default is used",
+    ),
+    ("dlid LID, force-link TYPE", "paths come from the ports and the other end"),
+    ("log_dci_streams N, log_active_dci_streams N", "rocebench has no DC QPs"),
+    (
+        "aes_block_size BYTES, aes_xts, credentials_path FILE, data_enc_key_app_path FILE, data_enc_keys_number N, \
+         encrypt_on_tx, kek_path FILE, sig_before, sig_offload",
+        "the device's encryption and signatures are not used",
+    ),
+    (
+        "cuda_mem_type TYPE, gpu_touch HOW, mmap FILE, mmap-offset BYTES, odp, opencl_platform_id ID, use-null-mr, \
+         use_cuda_bus_id ID, use_cuda_pcie_mapping, use_data_direct, use_hl ID, use_ib_dm_dmabuf NAME, use_mlu ID, \
+         use_mlu_dmabuf, use_musa ID, use_musa_bus_id ID, use_musa_dmabuf, use_musa_pcie_mapping, use_neuron ID, \
+         use_neuron_dmabuf, use_opencl ID",
+        "`--memory-at` names what messages can lie in: the host's memory, a dmabuf, a GPU of CUDA or ROCm",
+    ),
+];
+
+const ONE_BY_ONE: &[PerftestOption] = &[
     both('a', "all", Setting("size", ALL_SIZES)),
     both('A', "atomic_type", OneOf(ATOMIC_TYPES, ATOMICS)).with("TYPE"),
     both('b', "bidirectional", Flag("bidirectional")),
@@ -171,6 +228,8 @@ pub const OPTIONS: &[PerftestOption] = &[
     long("rate_limit", Rate(RateLimit::Value)).with("RATE"),
     long("rate_limit_type", Rate(RateLimit::Kind)).with("TYPE"),
     long("rate_units", Rate(RateLimit::Units)).with("UNITS"),
+    long("ipv6", Ipv6),
+    long("ipv6-addr", Ipv6),
     both(
         'F',
         "CPU-freq",
@@ -180,7 +239,6 @@ pub const OPTIONS: &[PerftestOption] = &[
         .with("LIST"),
     long("data_validation_debug", Already("a mismatch names QP, message and byte")),
     long("disable_dynamic_polling", Already("each poll asks for the same number of completions")),
-    long("ipv6-addr", Already("HOST may be an IPv6 address")),
     long("perform_warm_up", Already("each run warms up, as `--warmup` says")),
     long("report-both", Already("each direction of `-b` has its own figures")),
     long("use_old_post_send", Already("WRs are posted by `ibv_post_send`")),
@@ -190,51 +248,18 @@ pub const OPTIONS: &[PerftestOption] = &[
         Already("the ends talk over TCP; `--connect cm` connects QPs by rdma_cm"),
     )
     .or("com_rdma_cm"),
-    long("ipv6", Already("HOST's family chooses the GID, and `--gid-index N` another")),
     long("wait_destroy", Already("a run destroys its objects when it ends")).with("SECONDS"),
     long("recv_post_list", Already("receives are posted as batches complete")).with("N"),
-    both(
-        'N',
-        "noPeak",
-        Here::Printed(Printed::WithoutPeak, &Already("rocebench computes no peak")),
-    ),
-    long(
-        "cpu_util",
-        Here::Printed(
-            Printed::Cpu,
-            &Already("the result has the CPU time of the workers and of the machine"),
-        ),
-    ),
-    long(
-        "report_gbits",
-        Here::Printed(Printed::Gbits, &Already("bandwidth is in 10^9 bits a second")),
-    ),
-    both(
-        'w',
-        "limit_bw",
-        Here::Printed(
-            Printed::LeastBandwidth,
-            &Not("`--fail-below 40Gb` exits with status 1 when a flow is slower"),
-        ),
-    )
-    .with("VALUE"),
-    both(
-        'y',
-        "limit_msgrate",
-        Here::Printed(
-            Printed::LeastMessageRate,
-            &Not("`--fail-if 'mmsg<2'` exits with status 1 when a flow is slower"),
-        ),
-    )
-    .with("VALUE"),
-    long("out_json", Here::Printed(Printed::Json, JSON)),
-    long("out_json_file", Here::Printed(Printed::JsonFile, JSON)).with("FILE"),
-    long("output", Here::Printed(Printed::Only, &Not("`--csv -` prints figures and nothing else")))
+    both('N', "noPeak", Printed(Output::WithoutPeak, &Already("rocebench computes no peak"))),
+    long("cpu_util", Printed(Output::Cpu, CPU_TIME)),
+    long("report_gbits", Printed(Output::Gbits, &Already("bandwidth is in 10^9 bits a second"))),
+    both('w', "limit_bw", Printed(Output::LeastBandwidth, FAIL_BELOW)).with("VALUE"),
+    both('y', "limit_msgrate", Printed(Output::LeastMessageRate, FAIL_IF)).with("VALUE"),
+    long("out_json", Printed(Output::Json, JSON)),
+    long("out_json_file", Printed(Output::JsonFile, JSON)).with("FILE"),
+    long("output", Printed(Output::Only, &Not("`--csv -` prints figures and nothing else")))
         .with("UNITS"),
-    long(
-        "run_infinitely",
-        Here::Printed(Printed::Endless, &Not("`-D` takes up to 720h; `--runs 1000` repeats a run")),
-    ),
+    long("run_infinitely", Printed(Output::Endless, REPEAT)),
     both('C', "report-cycles", Not("latencies are in units of time")),
     both(
         'f',
@@ -244,75 +269,11 @@ pub const OPTIONS: &[PerftestOption] = &[
     .with("SECONDS"),
     both('g', "mcg", Not(MULTICAST)),
     both('M', "MGID", Not(MULTICAST)).with("GID"),
-    long("connectionless", Not(MULTICAST)),
     both('H', "report-histogram", Not(HISTOGRAMS)).or("report-histogrm"),
     both('U', "report-unsorted", Not(HISTOGRAMS)),
     both('O', "dualport", Not(PORTS)),
-    long("report-per-port", Not(PORTS)),
     both('X', "vector", Not("with `--poll event` each worker has a completion vector, in turn"))
         .with("N"),
-    long("cqe_poll", Not("a poll asks for 32 completions")).with("N"),
-    long(
-        "dont_xchg_versions",
-        Not("both ends check that they speak one protocol; `--mtu` chooses the MTU"),
-    ),
-    long("latency_gap", Not("`--rate 100K --arrivals fixed` plans a message each 10 us"))
-        .with("TIME"),
-    long("payload_file_path", Not("`--verify` fills payloads with a pattern of its own"))
-        .with("FILE"),
-    long("numa_node", Not(NUMA)).with("N"),
-    long("disable_numa", Not(NUMA)),
-    long("burst_size", Not(BURSTS)).with("N"),
-    long("typical_pkt_size", Not(BURSTS)).with("BYTES"),
-    long(
-        "reversed",
-        Not(
-            "a file with a `[[flow]]` whose `from` is \"server\" turns the direction; so does `--op read`",
-        ),
-    ),
-    long("unsolicited_write", Not("a WRITE with immediate data uses up a receive")),
-    long("inline_recv", Not(DRIVER)).with("BYTES"),
-    long("dlid", Not(PATH)).with("LID"),
-    long("force-link", Not(PATH)).with("TYPE"),
-    long("congest_type", Not(DRIVER)).with("TYPE"),
-    long("cpu_id", Not(DRIVER)).with("N"),
-    long("no_enhanced_reorder", Not(DRIVER)),
-    long("no_lock", Not(DRIVER)),
-    long("ph", Not(DRIVER)).with("N"),
-    long("tph_mem", Not(DRIVER)).with("TYPE"),
-    long("use_ooo", Not(DRIVER)),
-    long("log_dci_streams", Not(NO_DC)).with("N"),
-    long("log_active_dci_streams", Not(NO_DC)).with("N"),
-    long("aes_block_size", Not(NO_ENCRYPTION)).with("BYTES"),
-    long("aes_xts", Not(NO_ENCRYPTION)),
-    long("credentials_path", Not(NO_ENCRYPTION)).with("FILE"),
-    long("data_enc_key_app_path", Not(NO_ENCRYPTION)).with("FILE"),
-    long("data_enc_keys_number", Not(NO_ENCRYPTION)).with("N"),
-    long("encrypt_on_tx", Not(NO_ENCRYPTION)),
-    long("kek_path", Not(NO_ENCRYPTION)).with("FILE"),
-    long("sig_before", Not(NO_ENCRYPTION)),
-    long("sig_offload", Not(NO_ENCRYPTION)),
-    long("cuda_mem_type", Not(HOST_MEMORY)).with("TYPE"),
-    long("gpu_touch", Not(HOST_MEMORY)).with("HOW"),
-    long("mmap", Not(HOST_MEMORY)).with("FILE"),
-    long("mmap-offset", Not(HOST_MEMORY)).with("BYTES"),
-    long("odp", Not(HOST_MEMORY)),
-    long("opencl_platform_id", Not(HOST_MEMORY)).with("ID"),
-    long("use-null-mr", Not(HOST_MEMORY)),
-    long("use_cuda_bus_id", Not(HOST_MEMORY)).with("ID"),
-    long("use_cuda_pcie_mapping", Not(HOST_MEMORY)),
-    long("use_data_direct", Not(HOST_MEMORY)),
-    long("use_hl", Not(HOST_MEMORY)).with("ID"),
-    long("use_ib_dm_dmabuf", Not(HOST_MEMORY)).with("NAME"),
-    long("use_mlu", Not(HOST_MEMORY)).with("ID"),
-    long("use_mlu_dmabuf", Not(HOST_MEMORY)),
-    long("use_musa", Not(HOST_MEMORY)).with("ID"),
-    long("use_musa_bus_id", Not(HOST_MEMORY)).with("ID"),
-    long("use_musa_dmabuf", Not(HOST_MEMORY)),
-    long("use_musa_pcie_mapping", Not(HOST_MEMORY)),
-    long("use_neuron", Not(HOST_MEMORY)).with("ID"),
-    long("use_neuron_dmabuf", Not(HOST_MEMORY)),
-    long("use_opencl", Not(HOST_MEMORY)).with("ID"),
 ];
 
 const CONNECTION_TYPES: &[(&str, Meaning)] =
@@ -328,7 +289,7 @@ mod tests {
     #[test]
     fn each_spelling_is_one_options() {
         let mut seen = std::collections::HashSet::new();
-        for option in OPTIONS {
+        for option in OPTIONS.iter() {
             let names = [Some(option.name), option.other_name];
             for spelling in names
                 .into_iter()
@@ -343,11 +304,11 @@ mod tests {
 
     #[test]
     fn values_are_where_they_are_needed() {
-        for option in OPTIONS {
+        for option in OPTIONS.iter() {
             let is_sound = match option.here {
                 OneOf(..) | Prefixed(..) => option.value.is_some(),
                 Setting(..) | Unchanged => option.value.is_none(),
-                Flag(_) | Already(_) | Not(_) | Rate(_) | Here::Printed(..) => true,
+                Flag(_) | Already(_) | Not(_) | Rate(_) | Ipv6 | Printed(..) => true,
             };
             assert!(is_sound, "{option:?}");
         }

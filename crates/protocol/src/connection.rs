@@ -187,7 +187,8 @@ fn try_addresses(
         }
         None => {
             let kind = from.map_or("", |it| if it.is_ipv4() { " of IPv4" } else { " of IPv6" });
-            resolve_error(host, io::Error::other(format!("it has no address{kind}")))
+            let text = format!("it has no address{kind}");
+            resolve_error(host, io::Error::new(io::ErrorKind::AddrNotAvailable, text))
         }
     })
 }

@@ -242,6 +242,11 @@ impl ConnectError {
     /// What to do next, if there is something.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            ConnectError::Resolve { source, .. }
+                if source.kind() == io::ErrorKind::AddrNotAvailable =>
+            {
+                "give an address of the family of --bind, or leave that out (perftest's --ipv6 is `--bind ::`)".into()
+            }
             ConnectError::Resolve { host, .. } => {
                 format!("check the spelling of {host}, or give its address")
             }
