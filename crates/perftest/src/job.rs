@@ -51,35 +51,21 @@ impl Job {
     /// # Errors
     /// The first thing that is wrong with it.
     pub fn check(&self) -> Result<(), JobError> {
-        if let Err(error) = Sweep::check(&self.case) {
-            return refused(error.to_string());
-        }
-        if let Err(misfit) = fits(&self.case) {
-            return refused(misfit.to_string());
-        }
-        if self.program != Program::for_case(&self.case) {
-            return refused(format!("{} does not run this case", self.program));
-        }
-        if let Err(error) = Mtu::try_from(self.mtu_bytes) {
-            return refused(error);
-        }
-        if self.outstanding_reads == 0 {
-            return refused("no READ may be outstanding".into());
-        }
-        if let Some(messages) = self.messages
-            && !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages)
-        {
-            return refused(format!("{messages} messages"));
-        }
-        if self.limit() > LONGEST_LIMIT || self.limit_ms == 0 {
-            return refused(format!("a limit of {} ms", self.limit_ms));
-        }
-        Ok(())
+        let is_in_limit = (1..=LONGEST_LIMIT.as_millis()).contains(&self.limit_ms.into());
+        let odd = self.messages.filter(|it| !(MIN_MESSAGES..=MAX_MESSAGES).contains(it));
+        let reasons = [
+            Sweep::check(&self.case).err().map(|error| error.to_string()),
+            fits(&self.case).err().map(|misfit| misfit.to_string()),
+            (self.program != Program::for_case(&self.case))
+                .then(|| format!("{} does not run this case", self.program)),
+            Mtu::try_from(self.mtu_bytes).err(),
+            (self.outstanding_reads == 0).then(|| "no READ may be outstanding".into()),
+            odd.map(|messages| format!("{messages} messages")),
+            (!is_in_limit).then(|| format!("a limit of {} ms", self.limit_ms)),
+        ];
+        let reason = reasons.into_iter().flatten().next();
+        reason.map_or(Ok(()), |reason| Err(JobError { reason }))
     }
-}
-
-fn refused(reason: String) -> Result<(), JobError> {
-    Err(JobError { reason })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -300,132 +286,101 @@ pub struct Misfit {
 
 /// Whether perftest can run a case.
 pub fn fits(case: &Case) -> Result<(), Misfit> {
-    if case.is_set_up() {
-        return misfit(
-            case,
-            "none of its programs measures the set-up of QPs".into(),
-            "take connect out of --op",
-        );
-    }
-    if Program::measuring(case).is_none() {
-        return misfit(
-            case,
-            format!("none of its programs measures {}", case.op),
-            "compare --op send or write: immediate data is 4 bytes more in the last packet",
-        );
-    }
-    if case.op.profile().is_atomic() && case.atomic_target != AtomicTarget::PerQp {
-        return misfit(
-            case,
-            "its atomic operations act on 8 bytes for each QP".into(),
-            "compare with --atomic-target per-qp",
-        );
-    }
+    let Some((reason, hint)) = why_not(case) else { return Ok(()) };
+    Err(Misfit { case: case.id.clone(), reason, hint: hint.into() })
+}
+
+/// What perftest cannot do in a case, and what to change.
+fn why_not(case: &Case) -> Option<(String, &'static str)> {
     let usual = Settings::default();
     let supported: &[&str] = if gpu(case).is_some() { &["memory-at", "register"] } else { &[] };
     let mut unsupported =
-        (ROWS.iter()).filter(|row| ONLY_HERE.contains(&row.flag) && !supported.contains(&row.flag));
-    if let Some(row) = unsupported.find(|row| !row.is_equal(case, &usual)) {
-        return misfit(
-            case,
-            format!("it does not support --{} {}", row.flag, row.text(case)),
-            "compare with the default receive queues, SGEs, buffers and calls",
-        );
-    }
-    let [Flow { from: 0, to: 1, from_device: None, to_device: None, .. }] = case.flows.as_slice()
-    else {
-        return misfit(case,
-            "it moves one kind of traffic, from the client to the server, on the devices of --device".into(),
-            "compare flow by flow, each with the options of the command line",
-        );
-    };
-    if case.connect == ConnectMode::Cm {
-        return misfit(case,
-            "with rdma_cm (-R) it takes device, GID, MTU and timeouts from route and kernel, not from the case"
-                .into(),
-            "compare with --connect tcp: the way of connecting QPs does not change how data moves",
-        );
-    }
-    if case.size_mix.is_some() {
-        return misfit(
-            case,
-            "all its messages have one size".into(),
-            "give --size instead of --size-mix in a comparison",
-        );
-    }
-    if case.ping_pong && case.qps > 1 {
-        return misfit(case, "its latency programs have one QP".into(), "compare with --qps 1");
-    }
-    if case.spread != Spread::Own {
-        return misfit(
-            case,
-            "each of its QPs posts its own next message".into(),
-            "compare with --spread own",
-        );
-    }
-    if case.ud_fan_out {
-        return misfit(
-            case,
-            "each of its UD QPs sends to one QP".into(),
-            "compare without --ud-fan-out",
-        );
-    }
-    if case.verify {
-        return misfit(
-            case,
-            "it does not check payloads, so --verify would slow only rocebench".into(),
-            "leave --verify out of a comparison",
-        );
-    }
-    if case.post_list > 1 && !case.post_list.is_multiple_of(case.signal_every) {
-        return misfit(
-            case,
-            format!(
-                "its post list ({}) must be a multiple of its CQ moderation ({})",
-                case.post_list, case.signal_every
-            ),
-            "give -Q a divisor of -l",
-        );
-    }
-    for (flag, value, most) in [
+        ROWS.iter().filter(|row| ONLY_HERE.contains(&row.flag) && !supported.contains(&row.flag));
+    let missing = unsupported.find(|row| !row.is_equal(case, &usual));
+    let too_large = [
         ("-t", case.tx_depth, MAX_DEPTH),
         ("-r", case.rx_depth, MAX_DEPTH),
         ("-s", case.size_bytes, MAX_SIZE_BYTES),
         ("-q", case.qps, MAX_QPS),
         ("-I", case.inline_bytes, MAX_INLINE_BYTES),
-    ] {
-        if value > most {
-            return misfit(
-                case,
-                format!("{flag} {value} is beyond its limit of {most}"),
-                "lower that option",
+    ]
+    .into_iter()
+    .find(|(_, value, most)| value > most);
+    let is_one_flow = matches!(
+        case.flows.as_slice(),
+        [Flow { from: 0, to: 1, from_device: None, to_device: None, .. }]
+    );
+    let list = case.post_list;
+    let messages = match case.stop() {
+        Stop::MessagesPerQp(messages) => Some(messages),
+        Stop::DurationNs(_) => None,
+    };
+    let reasons = [
+        case.is_set_up().then(|| {
+            ("none of its programs measures the set-up of QPs".into(), "take connect out of --op")
+        }),
+        Program::measuring(case).is_none().then(|| {
+            let hint = "compare --op send or write: immediate data is 4 bytes more in the last packet";
+            (format!("none of its programs measures {}", case.op), hint)
+        }),
+        (case.op.profile().is_atomic() && case.atomic_target != AtomicTarget::PerQp).then(|| {
+            let reason = "its atomic operations act on 8 bytes for each QP".into();
+            (reason, "compare with --atomic-target per-qp")
+        }),
+        missing.map(|row| {
+            let hint = "compare with the default receive queues, SGEs, buffers and calls";
+            (format!("it does not support --{} {}", row.flag, row.text(case)), hint)
+        }),
+        (!is_one_flow).then(|| {
+            let reason =
+                "it moves one kind of traffic, from the client to the server, on the devices of --device";
+            (reason.into(), "compare flow by flow, each with the options of the command line")
+        }),
+        (case.connect == ConnectMode::Cm).then(|| {
+            let reason =
+                "with rdma_cm (-R) it takes device, GID, MTU and timeouts from route and kernel, not from the case";
+            let hint =
+                "compare with --connect tcp: the way of connecting QPs does not change how data moves";
+            (reason.into(), hint)
+        }),
+        case.size_mix.is_some().then(|| {
+            let hint = "give --size instead of --size-mix in a comparison";
+            ("all its messages have one size".into(), hint)
+        }),
+        (case.ping_pong && case.qps > 1)
+            .then(|| ("its latency programs have one QP".into(), "compare with --qps 1")),
+        (case.spread != Spread::Own).then(|| {
+            ("each of its QPs posts its own next message".into(), "compare with --spread own")
+        }),
+        case.ud_fan_out.then(|| {
+            ("each of its UD QPs sends to one QP".into(), "compare without --ud-fan-out")
+        }),
+        case.verify.then(|| {
+            let reason = "it does not check payloads, so --verify would slow only rocebench";
+            (reason.into(), "leave --verify out of a comparison")
+        }),
+        (list > 1 && !list.is_multiple_of(case.signal_every)).then(|| {
+            let moderation = case.signal_every;
+            let reason = format!(
+                "its post list ({list}) must be a multiple of its CQ moderation ({moderation})"
             );
-        }
-    }
-    if let Stop::MessagesPerQp(messages) = case.stop() {
-        if !(MIN_MESSAGES..=MAX_MESSAGES).contains(&messages) {
-            return misfit(
-                case,
-                format!("it takes {MIN_MESSAGES} to {MAX_MESSAGES} messages a QP, not {messages}"),
-                "choose another -n, or give -D",
-            );
-        }
-        if !messages.is_multiple_of(case.post_list.into()) {
-            return misfit(
-                case,
-                format!(
-                    "its messages ({messages}) must be a multiple of its post list ({})",
-                    case.post_list
-                ),
-                "choose -n a multiple of -l, or give -D",
-            );
-        }
-    }
-    Ok(())
-}
-
-fn misfit(case: &Case, reason: String, hint: &str) -> Result<(), Misfit> {
-    Err(Misfit { case: case.id.clone(), reason, hint: hint.into() })
+            (reason, "give -Q a divisor of -l")
+        }),
+        too_large.map(|(flag, value, most)| {
+            (format!("{flag} {value} is beyond its limit of {most}"), "lower that option")
+        }),
+        messages.filter(|it| !(MIN_MESSAGES..=MAX_MESSAGES).contains(it)).map(|messages| {
+            let reason =
+                format!("it takes {MIN_MESSAGES} to {MAX_MESSAGES} messages a QP, not {messages}");
+            (reason, "choose another -n, or give -D")
+        }),
+        messages.filter(|it| !it.is_multiple_of(list.into())).map(|messages| {
+            let reason =
+                format!("its messages ({messages}) must be a multiple of its post list ({list})");
+            (reason, "choose -n a multiple of -l, or give -D")
+        }),
+    ];
+    reasons.into_iter().flatten().next()
 }
 
 /// Whether perftest sleeps on completion events in this case, which it can for all but WRITE.

@@ -4,48 +4,27 @@ use settings::Settings;
 
 use super::*;
 
-/// Of 4.5 (6.06), Debian 12: shortened above the table.
-const OLD_BW: &str = "\
----------------------------------------------------------------------------------------
-                    RDMA_Write BW Test
- Dual-port       : OFF\t\tDevice         : soft0
- Number of qps   : 1\t\tTransport type : IB
- CQ Moderation   : 1
- Mtu             : 4096[B]
----------------------------------------------------------------------------------------
- local address: LID 0000 QPN 0x670011 PSN 0x530a8f RKey 0x000171 VAddr 0x007fecd4dfa000
- GID: 00:00:00:00:00:00:00:00:00:00:255:255:127:00:00:03
----------------------------------------------------------------------------------------
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      17588            0.00               9.22   \t\t   0.017586
----------------------------------------------------------------------------------------
-";
+/// True outputs of both generations, each behind its command line.
+const OLD: &str = include_str!("../../report/tests/perftest/4.5.txt");
+const NEW: &str = include_str!("../../report/tests/perftest/6.29.txt");
 
-/// The same below 0.1 Gb/s: six decimals.
+fn printed_by(command: &str, recorded: &'static str) -> &'static str {
+    let mut parts = recorded.split("\n$ ").filter_map(|part| part.split_once('\n'));
+    parts.find(|(line, _)| line.starts_with(command)).unwrap().1
+}
+
+fn old_bw() -> &'static str {
+    printed_by("ib_write_bw", OLD)
+}
+
+fn old_lat() -> &'static str {
+    printed_by("ib_send_lat -n", OLD)
+}
+
+/// Below 0.1 Gb/s: six decimals.
 const OLD_SMALL: &str = "\
  #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
  64         52400           0.000000            0.013414            0.026200
----------------------------------------------------------------------------------------
-";
-
-/// Of 6.2x: a warning above, other spaces in the row.
-const NEW_BW: &str = "\
- WARNING: BW peak won't be measured in this run.
----------------------------------------------------------------------------------------
-                    Send BW Test
- Dual-port       : OFF\t\tDevice         : mlx5_0
- Number of qps   : 16\t\tTransport type : IB
- CQE Poll Batch  : Dynamic
- Mtu             : 4096[B]
----------------------------------------------------------------------------------------
- #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
- 65536      1859868          0.00               97.51  \t\t     0.185987
----------------------------------------------------------------------------------------
-";
-
-const OLD_LAT: &str = "\
- #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] 
- 64      1000          4.23           5929.51      4.66     \t       32.62       \t265.43 \t\t140.95  \t\t5929.51
 ---------------------------------------------------------------------------------------
 ";
 
@@ -65,23 +44,23 @@ fn refused(text: &str) -> String {
 fn both_generations_are_read() {
     for (size_bytes, text, expected_gbit_per_s, tolerance, expected_mmsg_per_s) in [
         // The rate has more digits.
-        (65_536, OLD_BW, 0.017_586 * 524.288, 1e-9, 0.017_586),
+        (65_536, old_bw(), 0.028_368 * 524.288, 1e-9, 0.028_368),
         (64, OLD_SMALL, 0.013_414, 1e-6, 0.026_2),
-        (65_536, NEW_BW, 97.51, 0.005, 0.185_987),
+        (65_536, printed_by("ib_write_bw", NEW), 0.035_518 * 524.288, 1e-9, 0.035_518),
     ] {
         let (gbit_per_s, mmsg_per_s) = bandwidth(size_bytes, text);
         assert_eq!(mmsg_per_s, expected_mmsg_per_s);
         assert!((gbit_per_s - expected_gbit_per_s).abs() < tolerance);
     }
-    let latency = figure(Program::IbReadLat, 64, OLD_LAT).unwrap();
-    assert_eq!(latency, Figure::Latency { median_ns: 4660.0 });
+    let latency = figure(Program::IbReadLat, 2, old_lat()).unwrap();
+    assert_eq!(latency, Figure::Latency { median_ns: 6200.0 });
 }
 
 #[test]
 fn large_messages_take_the_bandwidths_digits() {
     let text =
-        OLD_BW.replace("65536      17588", "8388608     137").replace("0.017586", "0.000137");
-    assert_eq!(bandwidth(8_388_608, &text), (9.22, 0.000_137));
+        old_bw().replace("65536      56737", "8388608    443").replace("0.028368", "0.000222");
+    assert_eq!(bandwidth(8_388_608, &text), (14.87, 0.000_222));
 }
 
 #[test]
@@ -89,36 +68,36 @@ fn nonsense_is_an_error() {
     assert_eq!(refused(""), "it printed no table");
     let row_only = "65536 17588 0.00 9.22 0.017586";
     assert_eq!(refused(row_only), "it printed no table");
-    assert!(refused(&OLD_BW.replace("Gb/sec", "MiB/sec")).contains("unexpected heading"));
-    assert!(refused(OLD_LAT).contains("unexpected heading"));
+    assert!(refused(&old_bw().replace("Gb/sec", "MiB/sec")).contains("unexpected heading"));
+    assert!(refused(old_lat()).contains("unexpected heading"));
     assert_eq!(refused(OLD_SMALL), "its table says a size of 64");
-    let head_only = OLD_BW.split_inclusive('\n').take(11).collect::<String>();
-    assert_eq!(refused(&head_only), "its table has no row");
-    let twice = OLD_BW.to_owned() + " 65536 17588 0.00 9.22 0.017586\n";
+    let (head_only, _) = old_bw().split_once(" 65536").unwrap();
+    assert_eq!(refused(head_only), "its table has no row");
+    let twice = old_bw().to_owned() + "\n 65536 17588 0.00 9.22 0.017586\n";
     assert!(refused(&twice).contains("2 rows"));
     for (from, to, says) in [
-        ("0.017586", "0.000000", "a message rate of 0.000000"),
-        ("0.017586", "nan", "a message rate of nan"),
-        ("0.017586", "inf", "a message rate of inf"),
-        ("0.017586", "-0.017586", "a message rate of -0.017586"),
-        ("9.22", "1099.14", "a bandwidth of 1099.14"),
-        ("9.22", "-nan", "a bandwidth of -nan"),
-        ("17588", "0", "iterations 0"),
-        ("0.017586", "", "has no row"),
-        ("9.22", "9,22", "has no row"),
+        ("0.028368", "0.000000", "a message rate of 0.000000"),
+        ("0.028368", "nan", "a message rate of nan"),
+        ("0.028368", "inf", "a message rate of inf"),
+        ("0.028368", "-0.028368", "a message rate of -0.028368"),
+        ("14.87", "1099.14", "a bandwidth of 1099.14"),
+        ("14.87", "-nan", "a bandwidth of -nan"),
+        ("56737", "0", "iterations 0"),
+        ("0.028368", "", "has no row"),
+        ("14.87", "14,87", "has no row"),
     ] {
-        has(refused(&OLD_BW.replace(from, to)), [says]);
+        has(refused(&old_bw().replace(from, to)), [says]);
     }
-    let zero = figure(Program::IbReadLat, 64, &OLD_LAT.replace("4.66", "0.00"));
+    let zero = figure(Program::IbReadLat, 2, &old_lat().replace("6.20", "0.00"));
     assert!(zero.unwrap_err().to_string().contains("0.00"));
 }
 
 #[test]
 fn peak_deviation_and_maximum_are_never_used() {
-    let no_peak = OLD_BW.replace(" 0.00 ", " nan ");
-    assert_eq!(bandwidth(65_536, &no_peak), bandwidth(65_536, OLD_BW));
-    let no_deviation = OLD_LAT.replace("265.43", "-nan").replace("5929.51", "inf");
-    let [read, usual] = [&no_deviation, OLD_LAT].map(|text| figure(Program::IbReadLat, 64, text));
+    let no_peak = old_bw().replace(" 0.00 ", " nan ");
+    assert_eq!(bandwidth(65_536, &no_peak), bandwidth(65_536, old_bw()));
+    let no_deviation = old_lat().replace("16.83", "-nan").replace("425.83", "inf");
+    let [read, usual] = [&no_deviation, old_lat()].map(|text| figure(Program::IbReadLat, 2, text));
     assert_eq!(read, usual);
 }
 
