@@ -566,6 +566,7 @@ mod tests {
                 link_gbit_per_s: 0.02,
                 protocol_efficiency: 0.8,
                 share_of_limit: Some(1.0),
+                narrower: None,
             }),
             ..FlowResult::default()
         };

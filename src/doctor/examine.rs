@@ -266,6 +266,10 @@ fn transfers(
         target,
         resources: &examination.resources,
         token: examination.token.as_ref(),
+        service: match &builder.report.choice {
+            Some(choice) if choice.needs_uc => "uc",
+            _ => "rc",
+        },
         stop,
     };
     let done = transfer.run();

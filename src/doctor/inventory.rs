@@ -4,13 +4,14 @@
 use std::net::IpAddr;
 
 use machine::device;
+use machine::surroundings::{Bond, other_function};
 use protocol::failure::RunFailure;
 use results::model::Host;
 use serde::Serialize;
 use verbs::{
     Adapter, AdapterPort, Adapters, Driver, Gid, GidEntry, GidReason, GidType, KernelLink, Port,
-    PortRequest, Refused, Route, VerbsError, VerbsLibrary, embedded_devices, kernel_driver,
-    select_or_embedded,
+    PortLimits, PortRequest, Refused, Route, VerbsError, VerbsLibrary, embedded_devices,
+    kernel_driver, select_or_embedded,
 };
 
 use super::machine::Machine;
@@ -260,6 +261,9 @@ pub struct Choice {
     pub gid_because: String,
     /// The services of which the device makes no QP, each with what it answered.
     pub lacks: Vec<String>,
+    /// It has UC QPs, and no RC ones.
+    #[serde(skip)]
+    pub needs_uc: bool,
     /// The extended verbs that the device has; empty if it has none.
     pub extended_verbs: Vec<&'static str>,
 }
@@ -279,6 +283,7 @@ impl Choice {
             _ if port.gids.len() == 1 => "it is the only one".to_owned(),
             reason => reason.to_string(),
         };
+        let services_lacking = PortLimits::new(&port.adapter, &port.info).lacks_services;
         Choice {
             device: port.context.name().to_owned(),
             library: port.context.library().name.to_owned(),
@@ -291,6 +296,7 @@ impl Choice {
             device_because,
             gid_because,
             lacks: lacks(port),
+            needs_uc: services_lacking.rc && !services_lacking.uc,
             extended_verbs: extended_verbs(port),
         }
     }
@@ -384,6 +390,10 @@ pub struct PortEntry {
     pub netdev_mtu_bytes: Option<u32>,
     /// `up`, `down` … of that interface.
     pub netdev_state: Option<String>,
+    /// Another device at the same connector of the same card, with PCIe lanes of its own.
+    pub other_function: Option<String>,
+    /// The bond that its interface is.
+    pub bond: Option<Bond>,
     /// The filled entries of its GID table.
     pub gids: Vec<GidRow>,
 }
@@ -523,6 +533,8 @@ fn kernel_port(machine: &Machine, name: &str, number: u8) -> PortEntry {
         link_layer: facts.link_layer,
         link_gbit_per_s: link.gbit_per_s,
         width_lanes: link.lanes,
+        other_function: other_function(machine.root(), name, number),
+        bond: Bond::read(machine.root(), name, number),
         gids: kernel_gids(machine, &folder, is_ethernet),
         ..PortEntry::default()
     };

@@ -249,6 +249,8 @@ pub(super) struct TransferCheck<'a> {
     pub(super) target: Target,
     pub(super) resources: &'a NodeOptions,
     pub(super) token: Option<&'a Token>,
+    /// That of the QPs, `rc` or `uc`; over `uc` READ is left out.
+    pub(super) service: &'a str,
     pub(super) stop: &'a AtomicBool,
 }
 
@@ -311,7 +313,7 @@ impl TransferCheck<'_> {
             token: self.token.cloned(),
             ..Ends::new(self.target.clone(), self.resources.clone())
         };
-        let options = SweepOptions::new(sweep(size), ends);
+        let options = SweepOptions::new(sweep(size, self.service), ends);
         run_sweep(&options, self.stop, &mut NoObserver)
     }
 }
@@ -322,20 +324,26 @@ fn any_passed(outcome: &SweepOutcome) -> bool {
 
 /// A sweep of each operation once, with fewer retries than usual, half a second apart: failures show quickly, while a
 /// busy machine has time to answer.
-fn sweep(size: &str) -> Sweep {
-    let given = Given::from([
-        ("op", "send,write,read"),
+fn sweep(size: &str, service: &str) -> Sweep {
+    // Over UC nothing is read, and nothing sent again.
+    let (ops, retries) = match service {
+        "uc" => ("send,write", &[][..]),
+        _ => ("send,write,read", &[("timeout", "17"), ("retry-cnt", "3")][..]),
+    };
+    let messages = MESSAGES.to_string();
+    let common = [
+        ("op", ops),
+        ("service", service),
         ("size", size),
         ("tx-depth", "8"),
         ("rx-depth", "16"),
         ("bidirectional", "true"),
-        ("iters", MESSAGES.to_string().as_str()),
+        ("iters", messages.as_str()),
         ("warmup", "0"),
         ("verify", "true"),
         ("no-latency", "true"),
-        ("timeout", "17"),
-        ("retry-cnt", "3"),
-    ]);
+    ];
+    let given: Given = common.into_iter().chain(retries.iter().copied()).collect();
     // The settings are constant; a test checks them.
     Sweep::new(&given).unwrap_or_default()
 }
@@ -455,10 +463,14 @@ mod tests {
 
     #[test]
     fn the_sweep_is_each_operation_both_ways_and_checked() {
-        for (size, bytes) in [(SMALL, 64), (LARGE, 65_536)] {
-            let cases = sweep(size).cases;
+        let sizes = [(SMALL, 64), (LARGE, 65_536)];
+        for ((size, bytes), (service, expected)) in sizes
+            .into_iter()
+            .flat_map(|size| [(size, ("rc", &Op::BASIC[..])), (size, ("uc", &Op::BASIC[..2]))])
+        {
+            let cases = sweep(size, service).cases;
             let ops: Vec<Op> = cases.iter().map(|case| case.op.transfer()).collect();
-            assert_eq!(ops, Op::BASIC);
+            assert_eq!(ops, expected);
             for case in &cases {
                 assert_eq!((case.size_bytes, case.qps), (bytes, 1));
                 assert!(case.verify && case.bidirectional);

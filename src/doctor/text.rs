@@ -151,7 +151,16 @@ fn port_text(out: &mut String, inventory: &Inventory, device: &DeviceEntry, port
             None => format!("on {netdev}"),
         });
     }
-    let _ = writeln!(out, "  port {}: {}", port.port, facts.join(", "));
+    facts.extend(port.other_function.iter().map(|other| format!("its cable is also {other}'s")));
+    facts.extend(
+        port.bond
+            .as_ref()
+            .map(|bond| format!("{} members of {} Gb/s", bond.members, bond.gbit_per_s_of_member)),
+    );
+    for (number, line) in wrapped(&facts.join(", "), WIDTH - 10).iter().enumerate() {
+        let head = if number == 0 { format!("port {}:", port.port) } else { String::new() };
+        let _ = writeln!(out, "  {head:<7} {line}");
+    }
     if port.gids.is_empty() {
         let _ = writeln!(out, "    no GID");
         return;

@@ -17,9 +17,8 @@ use protocol::link::Link;
 use protocol::message::{ChannelSettings, Message};
 use settings::Mtu;
 use verbs::{
-    Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, LinkLayer,
-    MemoryRegion, Path, Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability,
-    RemoteQp, Sleeper, Wakeup,
+    Access, AsyncEvent, AsyncEvents, CompletionChannel, CompletionQueue, Gid, MemoryRegion, Path,
+    Port, Poster, ProtectionDomain, QpCapacity, QueuePair, Reliability, RemoteQp, Sleeper, Wakeup,
 };
 
 /// The most QPs of a transfer.
@@ -295,11 +294,10 @@ impl Channel {
                 "lower --mtu, or raise the network interface's MTU",
             ));
         }
-        let wants_gid = self.port.info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
         Ok(Path {
             port: self.port.info.port,
             link_layer: self.port.info.link_layer,
-            gid_index: self.port.gid.filter(|_| wants_gid).map(|entry| entry.index),
+            gid_index: self.port.gid.filter(|_| self.port.has_grh()).map(|entry| entry.index),
             service_level: 0,
             traffic_class: 0,
             flow_label: 0,

@@ -1,6 +1,7 @@
 //! The first day with an adapter: what the program says of it and does with it, for each table of `null-verbs/personas`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod kinds_of_2026;
 mod networks;
 mod path_events;
 mod ping_pong;
@@ -12,6 +13,8 @@ use std::sync::atomic::AtomicBool;
 use machine::threads::CoreLocks;
 use node::resources::{NodeOptions, PortRequest, Route};
 use protocol::handshake::Approach;
+use protocol::node_report::State;
+use results::model::Host;
 use rocebench::doctor::examine::ExaminationEvent;
 use rocebench::doctor::{Examination, Finding, Inventory, Machine, examine, text as doctor_text};
 use testing::null_library::{PersonaMachine, persona};
@@ -26,6 +29,7 @@ fn first_day(persona: &PersonaMachine) -> String {
     match Inventory::read(&machine(), persona.library(), &request, route) {
         Ok(mut inventory) => {
             inventory.devices.retain(|device| !device.is_embedded());
+            inventory.host = Host::default();
             text += &doctor_text::inventory_text(&inventory, None);
         }
         Err(error) => writeln!(text, "{error}").unwrap(),
@@ -56,6 +60,13 @@ fn first_day(persona: &PersonaMachine) -> String {
         &mut |event: ExaminationEvent<'_>| match event {
             ExaminationEvent::Finding(finding) if !of_adapter(finding) => {}
             ExaminationEvent::Section(_) => {}
+            // Without the numbers of its QP and its peer's port.
+            ExaminationEvent::Finding(finding)
+                if finding.check == "transfer" && finding.state == State::Broken =>
+            {
+                let remedy = finding.remedy.as_deref().unwrap_or_default();
+                writeln!(text, "broken   {}\n  try: {remedy}", finding.label()).unwrap();
+            }
             event => text += &doctor_text::event_lines(&event, false),
         },
     )

@@ -345,7 +345,7 @@ fn first_registered(
     Err(first_error.unwrap_or(VerbsError::DeviceLacks {
         device: mapping.to_string(),
         what: "ways to register its memory so",
-        instead: "leave --register out",
+        instead: "leave --register out".into(),
     }))
 }
 

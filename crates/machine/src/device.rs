@@ -25,6 +25,15 @@ pub fn pcie_gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
     gtransfer_per_s * coding * f64::from(lanes)
 }
 
+/// The share of a PCIe packet of 256 bytes that is payload, after headers and flow control: a TLP has some 26 bytes besides
+/// its payload (PCI Express Base Specification, chapters 2 and 3).
+const PAYLOAD_SHARE: f64 = 0.9;
+
+/// About what PCIe lanes of this speed carry together of payload, in 10^9 bits a second.
+pub fn pcie_payload_gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
+    pcie_gbit_per_s(gtransfer_per_s, lanes) * PAYLOAD_SHARE
+}
+
 /// The facts of a device's port and, if one is given, its GID, from the files below `root`. A device that the kernel does not
 /// know has its name and port, nothing more.
 pub fn read(root: &Path, name: &str, port: u8, gid_index: Option<u32>) -> Device {

@@ -36,12 +36,35 @@ impl Surroundings {
     /// Of a port of a device on this NUMA node, from the files below `root`.
     pub fn read(root: &Path, device: &str, port: u8, numa_node: Option<u32>) -> Surroundings {
         Surroundings {
-            bond: interface(root, device, port).and_then(|folder| bond(&folder)),
+            bond: Bond::read(root, device, port),
             other_function: other_function(root, device, port),
             near_cores: near_cores(root, numa_node),
             idle_exits_us: idle_exits_us(&root.join("sys/devices/system/cpu/cpu0/cpuidle")),
         }
     }
+}
+
+impl Bond {
+    /// The bond below a port whose members carry traffic at the same time; `None` of other ports. From the files below `root`.
+    pub fn read(root: &Path, device: &str, port: u8) -> Option<Bond> {
+        bond(&interface(root, device, port)?)
+    }
+
+    /// What it is, and what one QP has of it.
+    pub fn words(&self) -> String {
+        let Bond { name, members, gbit_per_s_of_member } = self;
+        format!(
+            "{name} has {members} members of {gbit_per_s_of_member} Gb/s, and one QP uses one of them"
+        )
+    }
+
+    /// What to do about that.
+    pub const ADVICE: &str = "use more QPs, four for each member or more, and look at the bond's transmit hash policy (layer3+4)";
+}
+
+/// What to do with two functions of one cable, each of which has PCIe lanes for a part of it.
+pub fn both_functions(device: &str, other: &str) -> String {
+    format!("use both functions of its cable as rails, at both ends: -d {device},{other}")
 }
 
 /// The folder of the network interface below a port.
@@ -51,7 +74,6 @@ fn interface(root: &Path, device: &str, port: u8) -> Option<PathBuf> {
     Some(root.join("sys/class/net").join(name))
 }
 
-/// A bond whose members carry traffic at the same time; `None` of other interfaces.
 fn bond(interface: &Path) -> Option<Bond> {
     let members = text(&interface.join("bonding/slaves"))?;
     let mode = text(&interface.join("bonding/mode")).unwrap_or_default();
@@ -69,7 +91,8 @@ fn bond(interface: &Path) -> Option<Bond> {
     })
 }
 
-fn other_function(root: &Path, device: &str, port: u8) -> Option<String> {
+/// Another device at the connector of this port, from the files below `root`.
+pub fn other_function(root: &Path, device: &str, port: u8) -> Option<String> {
     let own = connector(root, device, port)?;
     let entries = fs::read_dir(root.join("sys/class/infiniband")).ok()?.flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -151,6 +174,8 @@ mod tests {
             idle_exits_us: vec![2, 133],
         };
         assert_eq!(read("mlx5_bond_0", &[]), expected);
+        let words = "mlx5_bond_0 has 2 members of 100 Gb/s, and one QP uses one of them";
+        assert_eq!(expected.bond.unwrap().words(), words);
         for changed in [
             ("sys/class/net/mlx5_bond_0/bonding/mode", "active-backup 1\n"),
             ("sys/class/net/eth1/operstate", "down\n"),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     fn share_of(gbit_per_s: f64, link_gbit_per_s: f64, protocol_efficiency: f64) -> Option<f64> {
-        let limits = Limits { link_gbit_per_s, protocol_efficiency, share_of_limit: None };
+        let limits = Limits { link_gbit_per_s, protocol_efficiency, ..Limits::default() };
         limits.share_of(gbit_per_s)
     }
 

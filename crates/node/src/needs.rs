@@ -139,12 +139,12 @@ pub fn check_flow(limits: &PortLimits, flow: &Settings, side: Side) -> Result<()
         return Err(limits.lacks("atomic operations", instead));
     }
     if has(limits.lacks_services, flow.service) {
-        let (what, instead) = match flow.service {
-            Service::Rc => ("RC QPs", "use --service ud, or choose another device with -d"),
-            Service::Uc => ("UC QPs", "use --service rc"),
-            Service::Ud => ("UD QPs", "use --service rc"),
+        let what = match flow.service {
+            Service::Rc => "RC QPs",
+            Service::Uc => "UC QPs",
+            Service::Ud => "UD QPs",
         };
-        return Err(limits.lacks(what, instead));
+        return Err(limits.lacks(what, with_another_service(limits, flow)));
     }
     check_calls(limits, flow)?;
     if flow.service == Service::Ud {
@@ -162,6 +162,22 @@ pub fn check_flow(limits: &PortLimits, flow: &Settings, side: Side) -> Result<()
         return Err(limits.lacks("shared receive queues", "use --recv-queue per-qp"));
     }
     check_amounts(limits, flow, roles, &needs)
+}
+
+/// What to give so that a flow runs by a service that the device has, within the depth of its queues.
+fn with_another_service(limits: &PortLimits, flow: &Settings) -> String {
+    let mut services = Service::ALL.iter().filter(|service| !has(limits.lacks_services, **service));
+    let Some(service) = services.next() else {
+        return "choose another device with -d".to_owned();
+    };
+    let mut instead = format!("use --service {service}");
+    let most = limits.device.max_qp_wr;
+    for (flag, depth) in [("--tx-depth", flow.tx_depth), ("--rx-depth", flow.rx_depth)] {
+        if most > 0 && u64::from(depth) > most {
+            instead += &format!(" {flag} {most}");
+        }
+    }
+    instead
 }
 
 /// Checks how many of each object, and of what each object holds.
@@ -346,5 +362,23 @@ mod tests {
         let (message, hint) = check("uc").unwrap_err();
         assert_eq!(message, "bnxt_re0 has no UC QPs");
         assert_eq!(hint.as_deref(), Some("use --service rc"));
+    }
+
+    #[test]
+    fn a_device_of_uc_alone_with_short_queues_is_refused_once_with_all_that_it_takes() {
+        let limits = PortLimits {
+            name: "rdma_en2".to_owned(),
+            device: DeviceLimits { max_qp_wr: 32, ..DeviceLimits::default() },
+            lacks_services: Services { rc: true, ud: true, ..Services::default() },
+            ..PortLimits::default()
+        };
+        let mut flow = Settings::default();
+        flow.fit();
+        let refused = check_flow(&limits, &flow, Side::Initiator).unwrap_err();
+        let all = "use --service uc --tx-depth 32 --rx-depth 32";
+        assert_eq!(refused.hint().as_deref(), Some(all));
+        let given = [("service", "uc"), ("tx-depth", "32"), ("rx-depth", "32")];
+        let fitting = check_flow(&limits, &Settings::from(given), Side::Initiator);
+        fitting.map_err(|error| error.to_string()).unwrap();
     }
 }

@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 
 use datapath::{Layout, QpReport, Trouble, WindowEdges, WorkerReport, received_bytes};
-use machine::{control_groups::CpuQuota, device::Lossless};
+use machine::{
+    control_groups::CpuQuota,
+    device::{Lossless, pcie_payload_gbit_per_s},
+    surroundings::{Bond, both_functions, other_function},
+};
 use metrics::{
     self, Clock, EMBEDDED_DRIVER, counters::Growth, latency::Recorder, limits::protocol_efficiency,
     steady::drift,
@@ -13,9 +17,9 @@ use protocol::message::NodeFailure;
 use protocol::node_report::{DeviceCounters, DeviceKind, EndReport};
 use results::{
     model::{
-        Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, PathEvent,
-        QpResult, QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window, WorkerResult,
-        gbit_per_s,
+        Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, Narrower,
+        PathEvent, QpResult, QpTimeline, ReceiveQueues, Received, Timeline, Totals, Window,
+        WorkerResult, gbit_per_s,
     },
     text::seconds_text,
 };
@@ -354,8 +358,49 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
         objects.path_mtu_bytes(),
         objects.wire(),
     );
-    let limits = Limits { link_gbit_per_s, protocol_efficiency: efficiency, share_of_limit: None };
+    // What moved more was no limit, such as the PCIe link that a hypervisor makes up.
+    let narrower = narrower(objects.port(), flow.qps, efficiency)
+        .filter(|it| gbit_per_s.is_none_or(|rate| rate <= it.payload_gbit_per_s));
+    let limits = Limits {
+        link_gbit_per_s,
+        protocol_efficiency: efficiency,
+        share_of_limit: None,
+        narrower: narrower.filter(|it| it.payload_gbit_per_s < link_gbit_per_s * efficiency),
+    };
     Some(Limits { share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)), ..limits })
+}
+
+/// What carries least of a port's payload behind its link: its PCIe lanes, or with one QP a member of a bond.
+fn narrower(port: &Port, qps: u32, efficiency: f64) -> Option<Narrower> {
+    let (root, name) = (port.context.root(), port.context.name());
+    let device = machine::device::read(root, name, port.info.port, None);
+    let lanes = device.pci_gtransfer_per_s.zip(device.pci_width_lanes);
+    let pcie = lanes.map(|(speed, lanes)| Narrower {
+        part: format!("PCIe {speed} GT/s x{lanes}"),
+        payload_gbit_per_s: pcie_payload_gbit_per_s(speed, lanes),
+    });
+    let bond = Bond::read(root, name, port.info.port).filter(|_| qps == 1);
+    let member = bond.map(|bond| Narrower {
+        part: format!("one member of {}", bond.name),
+        payload_gbit_per_s: bond.gbit_per_s_of_member * efficiency,
+    });
+    let known = pcie.into_iter().chain(member).filter(|part| part.payload_gbit_per_s > 0.0);
+    known.min_by(|one, other| one.payload_gbit_per_s.total_cmp(&other.payload_gbit_per_s))
+}
+
+/// What of a port's surroundings keeps one function, or one QP, from having its link; with what to do.
+pub(crate) fn surroundings_note(port: &Port) -> Option<String> {
+    let (root, name, number) = (port.context.root(), port.context.name(), port.info.port);
+    if let Some(bond) = Bond::read(root, name, number) {
+        return Some(format!("{name}: {}: {}", bond.words(), Bond::ADVICE));
+    }
+    let (other, link) = (other_function(root, name, number)?, port.info.link_gbit_per_s?);
+    let pcie = narrower(port, 0, 1.0).filter(|pcie| pcie.payload_gbit_per_s < link)?;
+    let Narrower { part, payload_gbit_per_s } = pcie;
+    let both = both_functions(name, &other);
+    Some(format!(
+        "{name}: {part} carries {payload_gbit_per_s:.0} of its link's {link} Gb/s: {both}"
+    ))
 }
 
 /// What the network interface below the port in use, of which these are the facts, does against loss.

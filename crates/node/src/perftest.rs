@@ -21,7 +21,6 @@ use protocol::{
     message::{Message, PerftestEnd, PerftestMessage},
 };
 use results::text::seconds_text;
-use verbs::LinkLayer;
 
 use crate::{needs::effective_workers, resources::NodeResources};
 
@@ -60,11 +59,10 @@ impl PerftestLaunch {
             ],
             None => Vec::new(),
         };
-        let has_gid = port.info.link_layer == LinkLayer::Ethernet || port.wants_grh;
         Ok(PerftestLaunch {
             device: port.context.name().to_owned(),
             ib_port: port.info.port,
-            gid_index: port.gid.filter(|_| has_gid).map(|entry| entry.index),
+            gid_index: port.gid.filter(|_| port.has_grh()).map(|entry| entry.index),
             pkey_index: port.pkey_index,
             environment,
             cores: cores(resources, case),

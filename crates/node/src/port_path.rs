@@ -7,9 +7,7 @@ use protocol::{
 };
 use results::model::WireKind;
 use settings::{QpNumbers, Settings};
-use verbs::{
-    Gid, LinkLayer, Path, Port, Reliability, RemoteQp, Service, VerbsError, Wire, WireRequest,
-};
+use verbs::{Gid, Path, Port, Reliability, RemoteQp, Service, VerbsError, Wire, WireRequest};
 
 /// The connection array of a port's QPs.
 pub fn endpoints(port: &Port, qps: Vec<QpEndpoint>) -> Endpoints {
@@ -51,11 +49,7 @@ impl Agreed {
         let path = Path {
             port: port.info.port,
             link_layer: port.info.link_layer,
-            gid_index: match port.info.link_layer {
-                LinkLayer::Ethernet => port.gid.map(|entry| entry.index),
-                LinkLayer::Infiniband if port.wants_grh => port.gid.map(|entry| entry.index),
-                LinkLayer::Infiniband => None,
-            },
+            gid_index: port.gid.filter(|_| port.has_grh()).map(|entry| entry.index),
             service_level: flow.service_level,
             traffic_class: flow.traffic_class,
             flow_label: 0,

@@ -11,9 +11,7 @@ use protocol::{
     message::{ExaminationMessage, Message},
     node_report::NodeFacts,
 };
-use verbs::{
-    Adapters, LinkLayer, Network, Port, PortRequest, Route, VerbsError, select_or_embedded,
-};
+use verbs::{Adapters, Network, Port, PortRequest, Route, VerbsError, select_or_embedded};
 
 use crate::resources::{NodeOptions, NodeResources};
 
@@ -108,8 +106,8 @@ fn all_ports(options: &NodeOptions) -> Result<Vec<PortRequest>, VerbsError> {
 }
 
 fn is_link_local(port: &Port) -> bool {
-    let is_ethernet = port.info.link_layer == LinkLayer::Ethernet;
-    is_ethernet && port.gid.is_some_and(|entry| entry.gid.is_link_local())
+    port.info.link_layer.has_gid_addresses()
+        && port.gid.is_some_and(|entry| entry.gid.is_link_local())
 }
 
 impl From<Port> for Rails {

@@ -17,6 +17,7 @@ pub use verbs::{Faults, FaultsError, PortRequest, Route};
 use verbs::{Network, Port, VerbsLibrary, embedded_device, select_or_embedded};
 
 use crate::{
+    outcome::surroundings_note,
     ports::{Rails, rails_in_turn, threads_of_rails},
     threads::Cores,
 };
@@ -165,10 +166,13 @@ impl NodeResources {
         self.options.memory_limit
     }
 
-    /// A remark on the device for the user; `None` for a system device without another that could have been chosen.
+    /// A remark on the device for the user; `None` for a system device without another that could have been chosen, or that
+    /// carries less than its link.
     pub fn remark(&self) -> Option<String> {
         let Some(embedded) = &self.port().embedded else {
-            return self.port().choice_line().filter(|_| !self.has_rails());
+            let lines = [self.port().choice_line(), surroundings_note(self.port())];
+            let known: Vec<String> = lines.into_iter().flatten().collect();
+            return Some(known.join("; ")).filter(|text| !text.is_empty() && !self.has_rails());
         };
         let name =
             self.rails.ports.iter().map(|port| port.context.name()).collect::<Vec<_>>().join(", ");

@@ -395,8 +395,8 @@ impl VerbsObjects {
         match (self.port.info.link_layer, self.port.gid) {
             (LinkLayer::Infiniband, _) if self.port.wants_grh => Wire::InfiniBandGrh,
             (LinkLayer::Infiniband, _) => Wire::InfiniBand,
-            (LinkLayer::Ethernet, Some(entry)) if entry.gid.address().is_ipv6() => Wire::RoceIpv6,
-            (LinkLayer::Ethernet, _) => Wire::RoceIpv4,
+            (_, Some(entry)) if entry.gid.address().is_ipv6() => Wire::RoceIpv6,
+            (_, _) => Wire::RoceIpv4,
         }
     }
 }

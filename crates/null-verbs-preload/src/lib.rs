@@ -1,12 +1,16 @@
 //! `null-verbs` under libibverbs' names: with `LD_PRELOAD` an unmodified program such as `ib_write_bw` runs on
 //! `null0`, so its cost per message is measured on the same library as rocebench's.
 //!
+//! With `NULL_VERBS_PERSONA` it is an adapter of `null-verbs/personas`, such as `connectx8_mrc`, which moves bytes within the
+//! process.
+//!
 //! It exports the functions that perftest imports from libibverbs. Functions that `null-verbs` lacks (completion
 //! channels, SRQs, address handles made of a completion) fail with EOPNOTSUPP, so that the real library never gets a foreign context.
 
 use std::os::raw::{c_char, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
+use null_verbs::personas::ALL;
 use rdma_sys::{
     ibv_ah, ibv_ah_attr, ibv_async_event, ibv_comp_channel, ibv_context, ibv_cq, ibv_device,
     ibv_device_attr, ibv_gid, ibv_gid_entry, ibv_grh, ibv_mr, ibv_pd, ibv_port_attr, ibv_qp,
@@ -42,14 +46,26 @@ macro_rules! refuse {
     )*};
 }
 
+/// `ibv_get_device_list(3)`: `null0` and `loop0`, or the devices of the persona that `NULL_VERBS_PERSONA` names.
+///
+/// # Safety
+/// As for libibverbs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ibv_get_device_list(count: *mut c_int) -> *mut *mut ibv_device {
+    let name = std::env::var("NULL_VERBS_PERSONA").unwrap_or_else(|_| "plain".to_owned());
+    let named = ALL.iter().find(|entry| entry.name == name);
+    // SAFETY: forwarded as it came.
+    named.map_or(null_mut(), |entry| unsafe { (entry.get_device_list)(count) })
+}
+
 export! {
-    ibv_get_device_list = get_device_list(count: *mut c_int) -> *mut *mut ibv_device;
     ibv_free_device_list = free_device_list(list: *mut *mut ibv_device);
     ibv_get_device_name = get_device_name(device: *mut ibv_device) -> *const c_char;
     ibv_open_device = open_device(device: *mut ibv_device) -> *mut ibv_context;
     ibv_close_device = close_device(context: *mut ibv_context) -> c_int;
     ibv_query_device = query_device(context: *mut ibv_context, attr: *mut ibv_device_attr) -> c_int;
     ibv_query_port = query_port_compat(context: *mut ibv_context, port: u8, attr: *mut ibv_port_attr) -> c_int;
+    ibv_query_port_speed = query_port_speed(context: *mut ibv_context, port: u32, speed: *mut u64) -> c_int;
     ibv_query_gid = query_gid(context: *mut ibv_context, port: u8, index: c_int, gid: *mut ibv_gid) -> c_int;
     _ibv_query_gid_ex = query_gid_ex_sized(context: *mut ibv_context, port: u32, gid_index: u32, entry: *mut ibv_gid_entry, flags: u32, entry_bytes: usize) -> c_int;
     ibv_query_pkey = query_pkey(context: *mut ibv_context, port: u8, index: c_int, pkey: *mut u16) -> c_int;

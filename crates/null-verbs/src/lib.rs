@@ -12,7 +12,7 @@
 //! list of devices and their opening.
 //!
 //! Differences from libibverbs: an SRQ of `null0` takes receives and never uses them, only `loop0` has completion
-//! channels, only `null0` has UC and UD QPs and address handles, and there are no extended verbs.
+//! channels, only `null0` has UD QPs and address handles, and there are no extended verbs.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod answers;

@@ -59,9 +59,9 @@ macro_rules! personas {
 personas! {
     plain
     mixed rails
-    connectx6dx connectx7 connectx7_vf connectx7_bond connectx7_container connectx8_xdr
+    connectx6dx connectx7 connectx7_vf connectx7_bond connectx7_container connectx8_xdr connectx8_mrc gb10
     infiniband_ndr infiniband_grh
-    thor2 irdma_roce irdma_iwarp efa erdma hns mana ionic qedr siw
+    thor2 irdma_roce irdma_iwarp efa erdma hns mana ionic qedr siw thunderbolt
 }
 
 /// `ibv_get_device_list(3)`: `null0` and `loop0`.
@@ -149,6 +149,9 @@ pub struct Adapter {
     /// Whether the flow label reaches the UDP source port.
     pub flow_label: bool,
     pub udp_sport: Answer,
+    /// `ibv_post_send` takes WRITEs alone, with or without immediate data, as a library that turns RC into MRC.
+    #[serde(default)]
+    pub(crate) posts_writes_alone: bool,
     /// What creating a QP of each service answers.
     pub(crate) services: Services,
     pub(crate) port: Vec<Port>,
@@ -256,6 +259,8 @@ pub(crate) enum LinkLayer {
     Unspecified = 0,
     Infiniband = 1,
     Ethernet = 2,
+    /// Its driver's code, which verbs.h does not have.
+    Thunderbolt = 100,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]

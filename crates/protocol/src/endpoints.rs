@@ -60,8 +60,8 @@ impl LinkLayer {
     pub fn from_attributes(port: verbs::LinkLayer, gid: Option<&GidEntry>) -> Self {
         match (port, gid.map(|entry| entry.gid_type)) {
             (verbs::LinkLayer::Infiniband, _) => LinkLayer::Infiniband,
-            (verbs::LinkLayer::Ethernet, Some(GidType::RoceV1)) => LinkLayer::RoceV1,
-            (verbs::LinkLayer::Ethernet, _) => LinkLayer::RoceV2,
+            (_, Some(GidType::RoceV1)) => LinkLayer::RoceV1,
+            (_, _) => LinkLayer::RoceV2,
         }
     }
 

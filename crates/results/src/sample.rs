@@ -351,7 +351,12 @@ pub fn fairness(jain: f64, min_share: f64, max_share: f64) -> Option<Fairness> {
 }
 
 pub fn limits(link: f64, protocol_efficiency: f64, share: Option<f64>) -> Option<Limits> {
-    Some(Limits { link_gbit_per_s: link, protocol_efficiency, share_of_limit: share })
+    Some(Limits {
+        link_gbit_per_s: link,
+        protocol_efficiency,
+        share_of_limit: share,
+        narrower: None,
+    })
 }
 
 pub fn window(seconds: f64) -> Window {

@@ -1,6 +1,7 @@
 //! What a device is and what it can do, asked once when it is opened. Whoever chooses a port, refuses a case or tells of a
 //! device reads this and asks the driver nothing.
 
+use std::borrow::Cow;
 use std::ffi::CStr;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -196,8 +197,8 @@ impl PortLimits {
     }
 
     /// The error of a case that needs what the device does not have.
-    pub fn lacks(&self, what: &'static str, instead: &'static str) -> VerbsError {
-        VerbsError::DeviceLacks { device: self.name.clone(), what, instead }
+    pub fn lacks(&self, what: &'static str, instead: impl Into<Cow<'static, str>>) -> VerbsError {
+        VerbsError::DeviceLacks { device: self.name.clone(), what, instead: instead.into() }
     }
 
     /// Checks an amount that a case needs; `flags` are those that change it.

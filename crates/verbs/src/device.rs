@@ -208,10 +208,10 @@ impl Context {
         self.driver.is_some_and(Driver::is_software)
     }
 
-    /// Whether extended verbs can be asked for at all.
+    /// Whether extended verbs can be asked for at all. Those of a context know nothing of QPs that another library makes.
     pub(super) fn is_extended(&self) -> bool {
         // SAFETY: the context is open.
-        unsafe { ffi::is_extended(self.raw()) }
+        !self.library.is_overlaid() && unsafe { ffi::is_extended(self.raw()) }
     }
 
     /// The embedded device behind it; `None` of others.

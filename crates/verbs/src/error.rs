@@ -1,5 +1,6 @@
 //! Errors of verbs: the failed operation, its object, and advice.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::{fmt, io};
@@ -119,7 +120,7 @@ pub enum VerbsError {
         /// What it lacks, in the plural.
         what: &'static str,
         /// What to do instead, as an imperative.
-        instead: &'static str,
+        instead: Cow<'static, str>,
     },
     #[error(
         "--memory-at huge takes {needed} huge pages of {mib} MiB, but fewer are free on this machine"
@@ -172,8 +173,11 @@ impl VerbsError {
 
     /// The error of a call that returned its error number (or -1 with it in `errno`).
     pub(super) fn returned(operation: Operation, object: impl Into<String>, code: i32) -> Self {
-        let source =
-            if code > 0 { io::Error::from_raw_os_error(code) } else { io::Error::last_os_error() };
+        let source = match code {
+            -1..=0 => io::Error::last_os_error(),
+            // Some return it negated, such as RDMA over Thunderbolt.
+            code => io::Error::from_raw_os_error(code.saturating_abs()),
+        };
         VerbsError::Call { operation, object: object.into(), source }
     }
 
@@ -214,7 +218,7 @@ impl VerbsError {
                 return Some("choose one of them with --gid-index, or leave the flag out".into());
             }
             VerbsError::DeviceLimit { flags, .. } => return Some(format!("lower {flags}")),
-            VerbsError::DeviceLacks { instead, .. } => return Some((*instead).to_owned()),
+            VerbsError::DeviceLacks { instead, .. } => return Some(instead.clone().into_owned()),
             VerbsError::NoHugePages { needed, .. } => {
                 return Some(format!(
                     "reserve them early, before memory is fragmented: `echo {needed} | sudo tee \
@@ -351,6 +355,10 @@ impl VerbsError {
             (Operation::AllocMemory, _) => "lower --qps, --size or the depths",
             (Operation::PostSend, libc::ENOMEM) => {
                 "lower --tx-depth: the send queue is full, the device took fewer WRs than its limit"
+            }
+            (Operation::PostSend, libc::EINVAL | libc::EOPNOTSUPP) => {
+                "take another --op: this device, or a library preloaded before libibverbs, does not post this one \
+                 (MRC has write and write-imm alone)"
             }
             (Operation::PostRecv | Operation::PostSrqRecv, libc::ENOMEM) => {
                 "lower --rx-depth: the receive queue is full, the device took fewer WRs than its limit"

@@ -39,6 +39,15 @@ unsafe extern "C" {
     ) -> *mut ibv_mr;
 }
 
+/// Where the object file begins that has this function; `None` where the loader does not know.
+pub(super) fn object_file(function: *const c_void) -> Option<usize> {
+    // SAFETY: pointers and nothing else, for which zero is valid.
+    let mut info: libc::Dl_info = unsafe { zeroed() };
+    // SAFETY: `info` is writable; the loader only looks the address up.
+    let found = unsafe { libc::dladdr(function, &mut info) };
+    (found != 0).then(|| info.dli_fbase.addr())
+}
+
 /// `ibv_reg_mr(3)` as the macro of verbs.h, which takes optional flags too.
 pub(super) unsafe extern "C" fn reg_mr(
     pd: *mut ibv_pd,

@@ -127,6 +127,7 @@ fn lane_gbit_per_s(code: u8, link_layer: LinkLayer) -> Option<f64> {
     Some(match link_layer {
         LinkLayer::Infiniband => infiniband,
         LinkLayer::Ethernet => ethernet,
+        LinkLayer::Other(_) => return None,
     })
 }
 
@@ -147,22 +148,35 @@ pub(super) fn lanes(code: u8) -> Option<u32> {
 pub enum LinkLayer {
     Ethernet,
     Infiniband,
+    /// One that verbs.h does not name.
+    Other(u8),
 }
+
+/// The link layer of RDMA over Thunderbolt, as its driver calls it.
+const THUNDERBOLT: u8 = 100;
 
 impl LinkLayer {
     /// That of a port. 0, unspecified, is an old InfiniBand driver.
     pub(super) fn from_attributes(attr: &ibv_port_attr) -> LinkLayer {
-        // IBV_LINK_LAYER_ETHERNET of verbs.h.
+        // IBV_LINK_LAYER_* of verbs.h.
         match attr.link_layer {
+            0 | 1 => LinkLayer::Infiniband,
             2 => LinkLayer::Ethernet,
-            _ => LinkLayer::Infiniband,
+            other => LinkLayer::Other(other),
         }
+    }
+
+    /// Whether a port's address is its GID; elsewhere it is its LID.
+    pub fn has_gid_addresses(self) -> bool {
+        self != LinkLayer::Infiniband
     }
 
     pub fn name(self) -> &'static str {
         match self {
             LinkLayer::Ethernet => "Ethernet",
             LinkLayer::Infiniband => "InfiniBand",
+            LinkLayer::Other(THUNDERBOLT) => "Thunderbolt",
+            LinkLayer::Other(_) => "an unknown link layer",
         }
     }
 }

@@ -127,6 +127,13 @@ impl VerbsLibrary {
         &EMBEDDED
     }
 
+    /// Whether its QPs are another object file's than its contexts: that of a library which is preloaded before libibverbs,
+    /// such as one that makes MRC of RC.
+    pub(super) fn is_overlaid(&self) -> bool {
+        ffi::object_file(self.open_device as *const c_void)
+            != ffi::object_file(self.create_qp as *const c_void)
+    }
+
     pub fn is_system(&self) -> bool {
         std::ptr::eq(self, VerbsLibrary::system())
     }

@@ -169,10 +169,10 @@ pub(super) fn address_vector(path: &Path, remote: &RemoteQp) -> ibv_ah_attr {
     let mut ah: ibv_ah_attr = unsafe { zeroed() };
     ah.port_num = path.port;
     ah.sl = path.service_level;
-    if path.link_layer == LinkLayer::Infiniband {
+    if !path.link_layer.has_gid_addresses() {
         ah.dlid = remote.lid;
     }
-    if path.link_layer == LinkLayer::Ethernet || path.gid_index.is_some() {
+    if path.link_layer.has_gid_addresses() || path.gid_index.is_some() {
         ah.is_global = 1;
         ah.grh.dgid.raw = remote.gid.0;
         ah.grh.sgid_index = path.gid_index.unwrap_or(0);

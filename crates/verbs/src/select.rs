@@ -78,6 +78,11 @@ pub struct Embedded {
 }
 
 impl Port {
+    /// Whether its packets carry the GID, in a GRH or an IP header.
+    pub fn has_grh(&self) -> bool {
+        self.info.link_layer.has_gid_addresses() || self.wants_grh
+    }
+
     /// Whether this network is that of another port or GID that may be taken in place of this one.
     pub fn may_move_to(&self, network: Network) -> bool {
         self.choice.networks.iter().any(|own| {
@@ -95,8 +100,8 @@ impl Port {
     pub fn choice_line(&self) -> Option<String> {
         let sentence = Some(self.choice.sentence()).filter(|_| !self.choice.others.is_empty())?;
         let address = match (self.info.link_layer, self.gid) {
-            (LinkLayer::Ethernet, Some(entry)) => format!(" ({})", entry.gid.address()),
-            _ => String::new(),
+            (LinkLayer::Infiniband, _) | (_, None) => String::new(),
+            (_, Some(entry)) => format!(" ({})", entry.gid.address()),
         };
         let name = self.context.name();
         Some(format!("{name} port {}{address}: {sentence}", self.info.port))
@@ -279,7 +284,7 @@ fn candidate(
             (Some(entry), GidReason::Requested)
         }
         (None, LinkLayer::Infiniband) => (port.gids.first().copied(), GidReason::Infiniband),
-        (None, LinkLayer::Ethernet) => match choose_gid(&here, local, network) {
+        (None, _) => match choose_gid(&here, local, network) {
             Some((entry, reason)) => (Some(entry), reason),
             None if port.gids.iter().any(GidEntry::is_usable) => {
                 return Err(Unfit::Because(format!(

@@ -3,7 +3,8 @@
 
 use testing::null_library::persona;
 use verbs::{
-    Adapters, Network, Port, PortReason, PortRequest, Route, VerbsError, select, select_or_embedded,
+    Adapters, Network, Port, PortReason, PortRequest, Route, VerbsError, VerbsLibrary, select,
+    select_or_embedded,
 };
 
 fn port_request(device: Option<&str>, gid_index: Option<u8>) -> PortRequest {
@@ -189,5 +190,17 @@ fn services_without_qps_are_known_before_a_run() {
             })
             .collect();
         assert_eq!(refused, lacks, "{name}");
+    }
+}
+
+/// As with a library that is preloaded before libibverbs, and has QPs of its own.
+#[test]
+fn extended_verbs_of_contexts_whose_qps_are_anothers_are_not_used() {
+    let embedded = VerbsLibrary::embedded();
+    let system = VerbsLibrary::system();
+    let overlaid = VerbsLibrary { create_qp: system.create_qp, ..*embedded };
+    for (library, has_some) in [(embedded, true), (Box::leak(Box::new(overlaid)), false)] {
+        let adapters = Adapters::open(library, Some("soft0")).unwrap();
+        assert_eq!(adapters.opened[0].extensions().extended_poll, has_some);
     }
 }

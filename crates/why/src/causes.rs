@@ -14,7 +14,9 @@ use crate::signs::{
     is_not_ready, messages_in_flight, missing_cpu, of_losses, of_lost, one_qp, packets,
     packets_per_s, reads, round_trip, slow_part,
 };
-use crate::states::{BOND_MEMBER, ECN_WITHOUT_CNPS, FAR_NUMA_NODE, ONE_FUNCTION, SLEEP_STATES};
+use crate::states::{
+    BOND_MEMBER, ECN_WITHOUT_CNPS, FAR_NUMA_NODE, HALF_STARTED, ONE_FUNCTION, SLEEP_STATES,
+};
 
 /// How likely the runs of the case make a cause, before anything is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -661,6 +663,7 @@ pub const CAUSES: &[Cause] = &[
         },
         ..USUAL
     },
+    HALF_STARTED,
     ONE_FUNCTION,
     BOND_MEMBER,
     ECN_WITHOUT_CNPS,

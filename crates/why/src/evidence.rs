@@ -135,7 +135,7 @@ impl<'a> Evidence<'a> {
     /// Part of what the link can carry, 0 to 1, of the flow that comes nearest; `None` if its speed is unknown.
     pub fn share_of_link(&self) -> Option<f64> {
         self.over_runs(|run| {
-            let shares = run.flows.iter().filter_map(|flow| flow.limits.as_ref()?.share_of_limit);
+            let shares = run.flows.iter().filter_map(|flow| flow.limits.as_ref()?.share_of_link());
             shares.reduce(f64::max)
         })
     }

@@ -31,6 +31,27 @@ pub(crate) const ONE_FUNCTION: Cause = Cause {
     ..USUAL
 };
 
+/// Seen on GB10 (NVIDIA/dgx-spark-playbooks #108): 8 to 25 Gb/s, although link and PCIe have their speeds.
+pub(crate) const HALF_STARTED: Cause = Cause {
+    id: "half_started",
+    weight: |evidence| known(is_half_started(evidence), Weight::Shown, Weight::Against),
+    effect: |_, change| bits(change),
+    covers: &["bits", "slow_part", "one_function"],
+    sentence: |evidence| {
+        format!(
+            "The adapter of {} or {} has started with a fault: its link and PCIe have their speeds, no counter tells of loss, and it moves {} Gb/s.",
+            evidence.initiator(),
+            evidence.target(),
+            fixed(evidence.gbit_per_s().unwrap_or(0.0), 1)
+        )
+    },
+    remedy: |_| {
+        "Shut both machines down, take their power away for a minute, and start them again."
+            .to_owned()
+    },
+    ..USUAL
+};
+
 pub(crate) const BOND_MEMBER: Cause = Cause {
     id: "bond_member",
     weight: |evidence| known(full_member(evidence).is_some(), Weight::Shown, Weight::Against),
@@ -53,9 +74,7 @@ pub(crate) const BOND_MEMBER: Cause = Cause {
             )
         })
     },
-    remedy: |_| {
-        "Use more QPs, four for each member or more; look at the bond's transmit hash policy (layer3+4).".to_owned()
-    },
+    remedy: |_| format!("{}.", Bond::ADVICE.replacen("use", "Use", 1)),
     ..USUAL
 };
 
@@ -135,11 +154,21 @@ fn one_function<'a>(evidence: &Evidence<'a>) -> Option<(&'a str, &'a str, &'a st
     })
 }
 
+/// Whether an end's card has two functions a cable, as GB10's has, and the case moves what those that start with a fault do.
+fn is_half_started(evidence: &Evidence<'_>) -> bool {
+    let is_slow = evidence.gbit_per_s().is_some_and(|rate| (8.0..=25.0).contains(&rate));
+    let is_clean = !has_losses(evidence)
+        && evidence.count(PathEventKind::PausedByNetwork) == 0
+        && evidence.count(PathEventKind::PausedByHost) == 0;
+    let mut cards = ends(evidence).filter(|(_, port)| port.surroundings.other_function.is_some());
+    is_slow && is_clean && cards.any(|(_, port)| port.link_gbit_per_s >= Some(100.0))
+}
+
 /// A bond of which the case moves as much as one member carries, and no more.
 fn full_member<'a>(evidence: &Evidence<'a>) -> Option<(&'a str, &'a Bond)> {
     let gbit_per_s = evidence.over_runs(|run| {
         let limits = run.flows.iter().filter_map(|flow| flow.limits.as_ref());
-        let of_flows = limits.filter_map(|it| Some(it.share_of_limit? * it.link_gbit_per_s));
+        let of_flows = limits.filter_map(|it| Some(it.share_of_link()? * it.link_gbit_per_s));
         of_flows.reduce(f64::max)
     })?;
     let bonds =
@@ -233,7 +262,10 @@ mod tests {
             settings.fit();
             let case = Case::new("made-up".to_owned(), settings);
             let flow = FlowResult {
-                totals: Totals::in_window(1 << 20, 1 << 36, 0, 1.0),
+                totals: Totals {
+                    gbit_per_s: Some(self.gbit_per_s),
+                    ..Totals::in_window(1 << 20, 1 << 36, 0, 1.0)
+                },
                 window: Window { seconds: 1.0, ..Window::default() },
                 limits: Some(Limits {
                     link_gbit_per_s: 200.0,
@@ -253,6 +285,7 @@ mod tests {
             }];
             let port = Port {
                 numa_node: Some(1),
+                link_gbit_per_s: Some(200.0),
                 surroundings: self.around.clone(),
                 slow_parts: self.slow_part.into_iter().map(str::to_owned).collect(),
                 ..Port::default()
@@ -300,6 +333,27 @@ mod tests {
                 MadeUp { around: around.clone(), slow_part: Some(slow_part), ..MadeUp::default() };
             assert_eq!(made_up.weight(&ONE_FUNCTION), known_if(is_shown), "{slow_part}");
         }
+    }
+
+    #[test]
+    fn a_card_that_started_with_a_fault_moves_a_tenth_and_counts_nothing() {
+        let other_function = Some("roceP2p1s0f0".to_owned());
+        let around = Surroundings { other_function, ..Surroundings::default() };
+        let pauses = PathEvent {
+            node: "client".to_owned(),
+            kind: PathEventKind::PausedByNetwork,
+            count: 900,
+            counters: vec!["rx_prio3_pause".to_owned()],
+        };
+        for (gbit_per_s, events, is_shown) in
+            [(13.2, vec![], true), (13.2, vec![pauses], false), (97.0, vec![], false)]
+        {
+            let made_up =
+                MadeUp { around: around.clone(), gbit_per_s, events, ..MadeUp::default() };
+            assert_eq!(made_up.weight(&HALF_STARTED), known_if(is_shown), "{gbit_per_s}");
+        }
+        let other_card = MadeUp { gbit_per_s: 13.2, ..MadeUp::default() };
+        assert_eq!(other_card.weight(&HALF_STARTED), Weight::Against);
     }
 
     #[test]

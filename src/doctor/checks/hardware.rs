@@ -2,7 +2,8 @@
 
 use machine::{
     control_groups::{CpuQuota, cpu_quota},
-    device::pcie_gbit_per_s,
+    device::pcie_payload_gbit_per_s,
+    surroundings::both_functions,
     threads::{CoreList, cores_of_node},
 };
 use protocol::node_report::{Check, Finding};
@@ -17,10 +18,6 @@ const PCIE: Check = Check::new(
      half its rate",
 );
 
-/// The share of a packet of 256 bytes that is payload, after headers and flow control: a TLP has some 26 bytes
-/// besides its payload (PCI Express Base Specification, chapters 2 and 3).
-const PAYLOAD_SHARE: f64 = 0.9;
-
 /// Checks the PCIe link of each adapter: whether it has its full width and speed, and is fast enough for the network link.
 pub(super) fn check_pcie(subject: &Subject<'_>) -> Vec<Finding> {
     subject.adapters().filter_map(|device| Some(judge_link(device)?.about(&device.name))).collect()
@@ -34,7 +31,7 @@ fn judge_link(device: &DeviceEntry) -> Option<Finding> {
             "the kernel does not report the link's width and speed (as in virtual machines)";
         return Some(PCIE.unknown(found));
     };
-    let gbit_per_s = gbit_per_s(speed, width);
+    let gbit_per_s = pcie_payload_gbit_per_s(speed, width);
     let mut found = format!("{speed} GT/s x{width}, about {gbit_per_s:.0} Gb/s");
     let slow = device.pci_max_gtransfer_per_s.is_some_and(|max| max > speed);
     let narrow = device.pci_max_width_lanes.is_some_and(|max| max > width);
@@ -51,19 +48,19 @@ fn judge_link(device: &DeviceEntry) -> Option<Finding> {
         }
     }
     if network > gbit_per_s {
+        found += &format!("; less than the {network} Gb/s of its ports");
+        if let Some(other) = device.ports.iter().find_map(|port| port.other_function.as_ref()) {
+            found += &format!(", which {other} carries too: another function of the same cable");
+            return Some(PCIE.warning(found, both_functions(&device.name, other)));
+        }
         return Some(PCIE.warning(
-            format!("{found}; less than the {network} Gb/s of its ports"),
+            found,
             "move the adapter to a wider slot of this speed, or look for a bifurcated or shared one (`sudo lspci \
              -vv` shows LnkCap and LnkSta; the BIOS sets the slot)",
         ));
     }
     // Fast enough for the network link.
     Some(PCIE.ok(found))
-}
-
-/// Payload rate of the lanes.
-fn gbit_per_s(gtransfer_per_s: f64, lanes: u32) -> f64 {
-    pcie_gbit_per_s(gtransfer_per_s, lanes) * PAYLOAD_SHARE
 }
 
 const ORDERING: Check = Check::new(
@@ -264,7 +261,7 @@ mod tests {
                 findings_with(&tree(), check_pcie, |devices| devices[0].pci_width_lanes = lanes);
             assert_eq!(found[0].state, state);
         }
-        assert!((gbit_per_s(5.0, 8) - 28.8).abs() < 1e-9);
+        assert!((pcie_payload_gbit_per_s(5.0, 8) - 28.8).abs() < 1e-9);
     }
 
     fn found_with(driver: &str, config: &[u8]) -> (State, String) {

@@ -24,6 +24,7 @@ pub fn run_all(subject: &Subject<'_>) -> Vec<Finding> {
         ports::check_ports,
         ports::check_gids,
         ports::check_mtu,
+        ports::check_bonds,
         firewall::check_firewall,
         firewall::check_udp_port,
         hardware::check_pcie,

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use machine::{device::Lossless, optional_counters::OptionalCounters};
+use machine::{device::Lossless, optional_counters::OptionalCounters, surroundings::Bond};
 use metrics::{
     counters::{Reading, why_loss_is_unknown},
     counts_pauses,
@@ -156,6 +156,23 @@ fn raise_mtu(netdev: &str, bytes: u32) -> String {
     format!(
         "sudo ip link set {netdev} mtu {bytes}, at both ends, and allow it on the switches between"
     )
+}
+
+const BOND: Check = Check::new(
+    "bond",
+    "the adapter gives each QP one member of the bond; the speeds of port and bond are those of all members together",
+);
+
+/// Names the members of bonds, of which one QP uses one.
+pub(super) fn check_bonds(subject: &Subject<'_>) -> Vec<Finding> {
+    let bonds = subject
+        .active_roce_ports()
+        .filter_map(|(device, port)| Some((port_name(device, port), port.bond.as_ref()?)));
+    bonds
+        .map(|(name, bond)| {
+            BOND.finding(State::Ok, bond.words(), Some(Bond::ADVICE.to_owned())).about(name)
+        })
+        .collect()
 }
 
 const LOSS: Check = Check::new(

@@ -50,8 +50,9 @@ pub(crate) fn open(port: &Port) -> Vec<Part> {
 pub(crate) fn query(port: &Port) -> Vec<Part> {
     let info = &port.info;
     let link_layer = match info.link_layer {
-        LinkLayer::Ethernet => "IBV_LINK_LAYER_ETHERNET",
-        LinkLayer::Infiniband => "IBV_LINK_LAYER_INFINIBAND",
+        LinkLayer::Ethernet => "IBV_LINK_LAYER_ETHERNET".to_owned(),
+        LinkLayer::Infiniband => "IBV_LINK_LAYER_INFINIBAND".to_owned(),
+        LinkLayer::Other(code) => code.to_string(),
     };
     let query = Call::new(format!("ibv_query_port(context, {}, &attr)", info.port), "0")
         .came("state", format!("IBV_PORT_{}", info.state))

@@ -13,7 +13,7 @@ use protocol::{
 };
 use settings::Op;
 use verbs::{
-    Access, Completion, CompletionQueue, Gid, LinkLayer, MemoryRegion, Operation, Path, Port,
+    Access, Completion, CompletionQueue, Gid, MemoryRegion, Operation, Path, Port,
     ProtectionDomain, QpCapacity, QueuePair, RecvRing, RecvTemplate, Reliability, RemoteQp,
     SendRing, SendTemplate, Teardown, VerbsError, WcBatch, tear_down,
 };
@@ -120,11 +120,10 @@ impl LessonObjects {
     /// Path attributes of packets from this end.
     pub(crate) fn path(&self, mtu_bytes: u32) -> Path {
         let info = &self.port.info;
-        let has_grh = info.link_layer == LinkLayer::Ethernet || self.port.wants_grh;
         Path {
             port: info.port,
             link_layer: info.link_layer,
-            gid_index: self.port.gid.filter(|_| has_grh).map(|entry| entry.index),
+            gid_index: self.port.gid.filter(|_| self.port.has_grh()).map(|entry| entry.index),
             service_level: 0,
             traffic_class: 0,
             flow_label: 0,

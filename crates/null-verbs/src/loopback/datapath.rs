@@ -69,6 +69,9 @@ unsafe fn post_one_send(
         return Err(libc::EINVAL);
     }
     let operation = request.operation;
+    if qp.posts_writes_alone && !matches!(operation, Operation::Write { .. }) {
+        return Err(libc::EINVAL);
+    }
     if operation.is_local() || matches!(operation, Operation::SendInvalidate { .. }) {
         return Err(libc::EINVAL);
     }

@@ -41,6 +41,7 @@ struct Requester {
     pd: u32,
     max_rd_atomic: u8,
     rnr_retry: u8,
+    is_unreliable: bool,
 }
 
 /// Attributes of the peer's QP.
@@ -206,6 +207,7 @@ impl Fabric {
             pd: qp.pd,
             max_rd_atomic: qp.attr.max_rd_atomic,
             rnr_retry: qp.attr.rnr_retry,
+            is_unreliable: qp.is_unreliable,
         };
         let patience_ns = RETRY_TIMEOUT_NS * u64::from(qp.attr.retry_cnt.max(1));
         let Some(responder) = self.responder(qpn) else {
@@ -289,7 +291,7 @@ impl Fabric {
         }
     }
 
-    /// Whether the peer has a receive for the WR. If not, it waits, or fails in the end.
+    /// Whether the peer has a receive for the WR. If not, it waits, or fails in the end; over UC it is lost.
     fn is_ready(
         &self,
         requester: &Requester,
@@ -302,7 +304,7 @@ impl Fabric {
             Some(srq) => !srq.receives.is_empty(),
             None => !peer.receives.is_empty(),
         });
-        if !is_ready && requester.rnr_retry != RNR_RETRY_FOR_EVER {
+        if !is_ready && !requester.is_unreliable && requester.rnr_retry != RNR_RETRY_FOR_EVER {
             let patience_ns = RNR_TIMEOUT_NS * u64::from(requester.rnr_retry);
             let since_ns = *wr.not_ready_since_ns.get_or_insert(now_ns);
             let fails_ns = since_ns + patience_ns;
@@ -345,7 +347,7 @@ impl Fabric {
         now_ns: u64,
     ) -> Outcome {
         if !self.is_ready(requester, responder, wr, now_ns)? {
-            return Ok(None);
+            return Ok(requester.is_unreliable.then_some((ibv_wc_opcode::IBV_WC_SEND, 0)));
         }
         let bytes = self.outgoing(requester, wr)?;
         let Some(receive) = self.take_receive(responder) else {
@@ -382,7 +384,7 @@ impl Fabric {
     ) -> Outcome {
         let with_imm = wr.immediate.is_some();
         if with_imm && !self.is_ready(requester, responder, wr, now_ns)? {
-            return Ok(None);
+            return Ok(requester.is_unreliable.then_some((ibv_wc_opcode::IBV_WC_RDMA_WRITE, 0)));
         }
         let bytes = self.outgoing(requester, wr)?;
         if !self.remote_ok(responder, to) {

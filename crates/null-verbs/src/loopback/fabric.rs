@@ -117,6 +117,9 @@ pub(super) struct Qp {
     pub(super) attr: ibv_qp_attr,
     pub(super) cap: ibv_qp_cap,
     pub(super) sq_sig_all: bool,
+    /// It is of the UC service: what finds no receive is lost.
+    pub(super) is_unreliable: bool,
+    pub(super) posts_writes_alone: bool,
     pub(super) sends: VecDeque<SendWr>,
     pub(super) sends_posted: u64,
     pub(super) sends_freed: u64,

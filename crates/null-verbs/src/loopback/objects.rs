@@ -8,7 +8,8 @@ use provider::{
     SrqRequest,
 };
 use rdma_sys::{
-    ibv_ah_attr, ibv_cq, ibv_qp_attr_mask as Mask, ibv_qp_state, ibv_srq, verbs_context,
+    ibv_ah_attr, ibv_cq, ibv_qp_attr_mask as Mask, ibv_qp_state, ibv_qp_type, ibv_srq,
+    verbs_context,
 };
 
 use super::datapath;
@@ -116,6 +117,8 @@ impl Objects for Loopback {
             attr: unsafe { std::mem::zeroed() },
             cap: *request.cap,
             sq_sig_all: init.sq_sig_all != 0,
+            is_unreliable: init.qp_type == ibv_qp_type::IBV_QPT_UC,
+            posts_writes_alone: self.table.posts_writes_alone,
             sends: VecDeque::new(),
             sends_posted: 0,
             sends_freed: 0,

@@ -466,16 +466,46 @@ pub struct Limits {
     pub link_gbit_per_s: f64,
     /// Payload bytes over all bytes on the wire, 0 to 1.
     pub protocol_efficiency: f64,
-    /// Payload throughput (over UC and UD the received one) over `link_gbit_per_s` × `protocol_efficiency`; `null` without a
-    /// throughput.
+    /// Payload throughput (over UC and UD the received one) over `link_gbit_per_s` × `protocol_efficiency`, or over that of
+    /// `narrower`; `null` without a throughput.
     pub share_of_limit: Option<f64>,
+    /// What carries less on the way to the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub narrower: Option<Narrower>,
+}
+
+/// A part between memory and link that carries less than the link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Narrower {
+    /// Its name, such as `PCIe 32 GT/s x4`, or `one member of bond0`.
+    pub part: String,
+    /// What it carries of payload, in 10^9 bits a second.
+    pub payload_gbit_per_s: f64,
 }
 
 impl Limits {
+    /// What they allow of payload, in 10^9 bits a second.
+    pub fn payload_gbit_per_s(&self) -> f64 {
+        let of_link = self.link_gbit_per_s * self.protocol_efficiency;
+        self.narrower.as_ref().map_or(of_link, |narrower| narrower.payload_gbit_per_s.min(of_link))
+    }
+
     /// What `share_of_limit` is of a payload throughput; `None` for a link without a speed.
     pub fn share_of(&self, gbit_per_s: f64) -> Option<f64> {
-        let bound_gbit_per_s = self.link_gbit_per_s * self.protocol_efficiency;
+        let bound_gbit_per_s = self.payload_gbit_per_s();
         (bound_gbit_per_s > 0.0).then(|| gbit_per_s / bound_gbit_per_s)
+    }
+
+    /// The same share of the link alone, whatever carries less.
+    pub fn share_of_link(&self) -> Option<f64> {
+        let share = self.share_of_limit?;
+        Some(match self.narrower {
+            None => share,
+            Some(_) => {
+                share * self.payload_gbit_per_s()
+                    / (self.link_gbit_per_s * self.protocol_efficiency)
+            }
+        })
     }
 }
 

@@ -23,8 +23,8 @@ pub use distribution::{
 };
 pub use flow::{
     Delivery, Doubt, DoubtKind, EndMemory, Fairness, FlowResult, Gaps, Limits, Load, LoadVerdict,
-    NotKeptBy, QpResult, QpTimeline, ReceiveQueues, Received, RegisteredBy, StarvedQp, Timeline,
-    Totals, Window, gbit_per_s, in_one_line, mmsg_per_s, saturating_sum,
+    Narrower, NotKeptBy, QpResult, QpTimeline, ReceiveQueues, Received, RegisteredBy, StarvedQp,
+    Timeline, Totals, Window, gbit_per_s, in_one_line, mmsg_per_s, saturating_sum,
 };
 pub use run::{
     Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeFact, NodeResult,

@@ -293,6 +293,7 @@ impl Mesh {
                 link_gbit_per_s,
                 protocol_efficiency: 0.98,
                 share_of_limit: Some(gbit_per_s / link_gbit_per_s / 0.98),
+                narrower: None,
             }),
             ..steady(config, case, messages, SECONDS, self.latency(rng, case, p50, messages))
         }

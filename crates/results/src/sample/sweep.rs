@@ -190,6 +190,7 @@ impl Synthetic {
                 share_of_limit: Some(
                     rate * size as f64 * 8e-9 / link_gbit_per_s / protocol_efficiency,
                 ),
+                narrower: None,
             }),
             bandwidth_gbit_per_s: Bandwidth::of_intervals(timeline.interval_seconds, rates),
             timeline: Some(timeline),

@@ -102,6 +102,7 @@ fn run_of(case: &Case, traffic: &Traffic, factor: f64, link_gbit_per_s: f64) -> 
         link_gbit_per_s,
         protocol_efficiency: bytes / (bytes + packets * HEADER_BYTES + of_message),
         share_of_limit: None,
+        narrower: None,
     };
     limits.share_of_limit = totals.gbit_per_s.and_then(|rate| limits.share_of(rate));
     let qps = traffic.messages.iter().zip(0..).map(|(count, index)| QpResult {

@@ -266,9 +266,12 @@ fn device_facts(device: &Device) -> String {
     let speed = device.link_gbit_per_s.filter(|_| !device.software);
     let link = speed.map(|speed| format!("link of {speed} Gb/s"));
     let mtu = device.active_mtu_bytes.map(|mtu| format!("MTU {mtu}"));
+    let pci = device.pci_gtransfer_per_s.zip(device.pci_width_lanes);
+    let pci_words = pci.map(|(speed, lanes)| format!("PCIe {speed} GT/s x{lanes}"));
     let facts = known([
         (", driver ", &device.driver),
         (", firmware ", &device.firmware),
+        (", ", &pci_words),
         (", ", &link),
         (", ", &mtu),
         (", ", &device.gid_type),

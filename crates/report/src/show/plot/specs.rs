@@ -152,7 +152,7 @@ pub const BANDWIDTH_BY_SIZE: Spec = Spec {
 fn limit(sample: &Sample<'_>) -> Option<f64> {
     let mut counted = sample.observed.counted();
     let limits = counted.find_map(|it| it.moved?.limits.as_ref())?;
-    Some(limits.link_gbit_per_s * limits.protocol_efficiency)
+    Some(limits.payload_gbit_per_s())
 }
 
 /// What perftest reached, in Gb/s, over the pairs that count; `None` beside one of several flows, whose sum it measures.
