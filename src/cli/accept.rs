@@ -1,22 +1,29 @@
 //! `rocebench accept`: from the command line to one sweep with the cases of all stages, after those that measure nothing.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
 
 use clap::ArgMatches;
 
 use crate::{
     cli::{
         args::{self, AcceptArgs, Least, NOT_OF_ACCEPT},
-        doctor, given_options, refuse_foreign,
-        signals::stop_flag_or_unread,
+        doctor, given_options,
+        mesh::among_nodes,
+        refuse_foreign,
         sweep::{
             accepted, execute_until,
-            plan::{DefaultNodes, RunPlan, least_window, nodes_here},
+            plan::{RunPlan, least_window, nodes_here},
             stage_text,
         },
-        terminal::{Failure, print, screen, start_logging},
+        terminal::{Failure, print, screen},
     },
-    coordinator::interface::{PlannedStage, Stages},
+    coordinator::{
+        interface::{PlannedStage, Stages},
+        ranks::Ranks,
+    },
 };
 use machine::threads::allowed_cores;
 use plan::{
@@ -25,6 +32,7 @@ use plan::{
 };
 use report::judge::{stages::acceptance, threshold::Demands};
 use results::{numbers::for_people, text::wrapped};
+use settings::Given;
 
 /// Options that a stage's own command does not have.
 const OWN_OPTIONS: [&str; 4] = ["stages", "budget", "dry-run", "token"];
@@ -36,16 +44,40 @@ const OWN_OPTIONS: [&str; 4] = ["stages", "budget", "dry-run", "token"];
 pub fn run(mut args: AcceptArgs, matches: &ArgMatches) -> Result<(), Failure> {
     let hint = "`rocebench accept --help` lists what it takes; each stage is a sweep of its own (--dry-run)";
     refuse_foreign(matches, "accept", NOT_OF_ACCEPT, hint)?;
-    let begun = Instant::now();
-    let Some(nodes) = args.run.nodes.clone() else {
-        return Err(Failure::bad_input("no nodes are named")
-            .with_hint("run `rocebench serve` on each node, and name them with --nodes"));
+    let request = Request {
+        least: args.run.output.fail_below.take().unwrap_or_default(),
+        given: args.run.sweep.given.clone(),
+        asks_for_rails: args.run.rails.is_some(),
+        shared: given_options(matches, "accept", &OWN_OPTIONS, &["Output"]),
+        stages: args.stages,
+        budget: args.budget.into(),
     };
-    let least = args.run.output.fail_below.take().unwrap_or_default();
-    let given = args.run.sweep.given.clone();
-    let asks_for_rails = args.run.rails.is_some();
-    let mut plan = RunPlan::new(args.run, &DefaultNodes::Pairs)?;
-    let chosen = chosen(&args.stages, asks_for_rails || has_rails(&plan, &nodes))?;
+    among_nodes("accept", args.run, args.launch, matches, |plan, stop, ranks| {
+        accept(&request, plan, stop, ranks)
+    })
+}
+
+/// What is asked of an acceptance besides its nodes.
+struct Request {
+    least: Least,
+    given: Given,
+    asks_for_rails: bool,
+    /// Options of all stages, as they were given.
+    shared: Vec<String>,
+    stages: Vec<String>,
+    budget: Duration,
+}
+
+fn accept(
+    request: &Request,
+    mut plan: RunPlan,
+    stop: &AtomicBool,
+    ranks: Option<Arc<Ranks>>,
+) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let Request { least, given, shared, .. } = request;
+    let nodes = plan.options.sweep.nodes.clone();
+    let chosen = chosen(&request.stages, request.asks_for_rails || has_rails(&plan, &nodes))?;
     if let Some((stage, _)) =
         least.of_stages.iter().find(|(stage, _)| !chosen.contains(&stage.name))
     {
@@ -57,29 +89,26 @@ pub fn run(mut args: AcceptArgs, matches: &ArgMatches) -> Result<(), Failure> {
     }
     let cores = allowed_cores().map_or(1, |cores| cores.len());
     let window = least_window(cores, nodes_here(&nodes, &plan.options.ends.target) as usize);
-    let shared = given_options(matches, "accept", &OWN_OPTIONS, &["Output"]);
     let (mut cases, mut planned) = (Vec::new(), Vec::new());
     for stage in STAGES.iter().filter(|it| it.has_cases() && chosen.contains(&it.name)) {
         let from = cases.len();
-        cases.extend(stage.cases(&given, &nodes, window)?);
+        cases.extend(stage.cases(given, &nodes, window)?);
         let words = ["rocebench", "mesh"].map(str::to_owned).into_iter();
-        let command = words.chain(shared.clone()).chain(stage.options(&given, window)).collect();
+        let command = words.chain(shared.clone()).chain(stage.options(given, window)).collect();
         planned.push(PlannedStage {
             stage,
             cases: from..cases.len(),
-            demands: demands(&least, stage),
+            demands: demands(least, stage),
             command,
         });
     }
     plan.options.sweep.cases = cases;
     if plan.dry_run {
-        return print(&dry_run(&plan, &planned, &chosen, &shared));
+        return print(&dry_run(&plan, &planned, &chosen, shared));
     }
-    start_logging(plan.verbose, plan.quiet);
-    let stop = stop_flag_or_unread().map_err(Failure::failed)?;
     let mut done = Vec::new();
     if chosen.contains(&"doctor") {
-        done.push(doctor::stage(&plan, &stop)?);
+        done.push(doctor::stage(&plan, ranks.as_deref(), stop)?);
     }
     let is_shown = plan.output.on_stdout().is_none();
     for stage in done.iter().filter(|_| is_shown) {
@@ -89,9 +118,9 @@ pub fn run(mut args: AcceptArgs, matches: &ArgMatches) -> Result<(), Failure> {
         print(&acceptance(&done).map_or_else(String::new, |text| text + "\n"))?;
         return accepted(&done);
     }
-    let ends_at = begun + Duration::from(args.budget);
+    let ends_at = begun + request.budget;
     plan.options.stages = Some(Stages { done, planned, ends_at });
-    execute_until(plan, &stop, None)
+    execute_until(plan, stop, ranks)
 }
 
 /// The stages that are to run, in their order: all where none are named, that of rails where nodes have several.

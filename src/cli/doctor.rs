@@ -17,10 +17,11 @@ use crate::{
         sweep::plan::RunPlan,
         terminal::{Failure, print, print_json, start_logging_beside_findings},
     },
+    coordinator::ranks::Ranks,
     doctor::{
         Examination, Inventory, Machine, State, examine,
         examine::ExaminationEvent,
-        nodes::{NodeAddress, examine_nodes, table},
+        nodes::{NodeAddress, examine_nodes, examine_ranks, table},
         text::{event_lines, inventory_text, summary},
     },
 };
@@ -42,7 +43,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     }
     let target = server(args.host, args.connection.port)?;
     check_one_device(&args.endpoint, "doctor")?;
-    let resources = resources(args.endpoint)?;
+    let resources = resources(args.endpoint, &[])?;
     let approach = args.connection.approach();
     let token = token(args.connection.token)?;
     start_logging_beside_findings(args.speech.verbose);
@@ -139,15 +140,25 @@ fn addresses(nodes: &Nodes, servers: Vec<(String, u16)>) -> Vec<NodeAddress> {
 /// what this machine has.
 ///
 /// # Errors
-/// The user stopped it, or there is no such device.
-pub(super) fn stage(plan: &RunPlan, stop: &AtomicBool) -> Result<StageResult, Failure> {
+/// The user stopped it, a rank is gone, or there is no such device.
+pub(super) fn stage(
+    plan: &RunPlan,
+    ranks: Option<&Ranks>,
+    stop: &AtomicBool,
+) -> Result<StageResult, Failure> {
     let (nodes, ends) = (&plan.options.sweep.nodes, &plan.options.ends);
-    let (what, interrupted, findings): (_, _, Vec<(Vec<String>, Finding)>) =
-        if let Nodes::Hosts(_) = nodes {
+    let of_nodes = match (nodes, ranks) {
+        (Nodes::Hosts(_), _) => {
             let addresses = addresses(nodes, plan.options.servers.clone());
-            let report = examine_nodes(&addresses, ends.token.as_ref(), ends.approach, stop);
+            Some(examine_nodes(&addresses, ends.token.as_ref(), ends.approach, stop))
+        }
+        (_, Some(ranks)) => Some(examine_ranks(nodes.names(), ranks, &ends.resources, stop)?),
+        (_, None) => None,
+    };
+    let (what, interrupted, findings): (_, _, Vec<(Vec<String>, Finding)>) =
+        if let Some(report) = of_nodes {
             let findings = report.findings.into_iter().map(|it| (it.nodes, it.finding));
-            (counted(addresses.len(), "node"), report.interrupted, findings.collect())
+            (counted(nodes.count(), "node"), report.interrupted, findings.collect())
         } else {
             let mut resources = ends.resources.clone();
             if let Some(Devices::Named(names)) = resources.rails.take() {

@@ -11,17 +11,19 @@ use std::{
 use crate::{
     cli::{
         args::{ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, TokenArgs, Wire},
+        sweep::plan::nodes_here,
         terminal::Failure,
     },
     coordinator::interface::{Ends, Target},
 };
 use machine::threads::check_cores;
-use node::resources::{NodeOptions, PortRequest};
+use node::resources::{NodeOptions, PlacedFaults, PortRequest, is_shared};
 use plan::{Devices, HostPort, Nodes};
 use protocol::{connection, token::Token};
+use settings::listed;
 use verbs::{WireRequest, address_of_environment, embedded_device};
 
-/// This end, and the one at HOST, or in this process without HOST.
+/// This end, and the one at HOST, or in this process without HOST; `nodes` are those of the session.
 ///
 /// # Errors
 /// Always bad input.
@@ -29,14 +31,17 @@ pub(super) fn ends(
     host: Option<HostPort>,
     connection: ConnectionArgs,
     endpoint: EndpointArgs,
+    nodes: &Nodes,
 ) -> Result<Ends, Failure> {
     let target = match server(host, connection.port)? {
         Some((host, port)) => Target::Remote(host, port),
         None => Target::Local,
     };
+    let mut here = nodes.names();
+    here.truncate(nodes_here(nodes, &target) as usize);
     Ok(Ends {
         target,
-        resources: resources(endpoint)?,
+        resources: resources(endpoint, &here)?,
         approach: connection.approach(),
         token: token(connection.token)?,
     })
@@ -112,11 +117,12 @@ pub(super) fn check_environment() -> Result<(), Failure> {
     address_of_environment().map(drop).map_err(Failure::bad_input)
 }
 
-/// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment.
+/// This end as flags ask for it, on the system's verbs library; faults and capture otherwise by the environment. `nodes` are
+/// the names of those of this process where there are several.
 ///
 /// # Errors
-/// When the environment's faults or address are none.
-pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
+/// When the environment's faults or address are none, or faults are at a place that is not here.
+pub(super) fn resources(args: EndpointArgs, nodes: &[String]) -> Result<NodeOptions, Failure> {
     check_environment()?;
     if let Some(cores) = &args.cores {
         check_cores(&cores.0).map_err(Failure::bad_input)?;
@@ -130,23 +136,17 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
             Failure::bad_input(format!("the variable {FAULTS_VARIABLE}: {error}"))
         })?);
     }
-    if let Some(Devices::Named(names)) = &args.device
-        && let Some((name, _)) = faults.of.iter().find(|(name, _)| !names.contains(name))
-    {
-        let text = format!("--faults names {name}, which is not in --device");
-        return Err(
-            Failure::bad_input(text).with_hint(format!("the devices are {}", names.join(", ")))
-        );
-    }
-    for (name, _) in &faults.of {
-        if embedded_device(name).map_err(Failure::failed)?.is_none() {
-            let text =
-                format!("--faults names {name}, which is no embedded device of this machine");
-            return Err(Failure::bad_input(text).with_hint(
-                "name one as in soft0:drop=1%; for another node's packets start its server with `rocebench serve --faults drop=1%`",
-            ));
-        }
-    }
+    let placed_faults = faults
+        .of
+        .iter()
+        .map(|(place, faults)| {
+            let (node, device) = placed(place, nodes, args.device.as_ref()).map_err(|why| {
+                Failure::bad_input(format!("--faults names {place}, {why}"))
+                    .with_hint(places(nodes))
+            })?;
+            Ok(PlacedFaults { node, device, faults: *faults })
+        })
+        .collect::<Result<_, Failure>>()?;
     let variable = std::env::var(WIRE_VARIABLE).unwrap_or_default();
     let wire = match (args.wire, &*variable) {
         (Wire::Memory, _) | (Wire::Auto, "memory") => WireRequest::Memory,
@@ -170,9 +170,51 @@ pub(super) fn resources(args: EndpointArgs) -> Result<NodeOptions, Failure> {
     };
     Ok(NodeOptions {
         rails: args.device.filter(|devices| devices.only().is_none()),
-        device_faults: faults.of,
+        placed_faults,
         ..NodeOptions::system(request, args.cores.map(|cores| cores.0))
     })
+}
+
+/// The node's number and the device of a place of `--faults`: `soft1`, `node3` or `node3/soft1`.
+fn placed(
+    place: &str,
+    nodes: &[String],
+    devices: Option<&Devices>,
+) -> Result<(usize, Option<String>), &'static str> {
+    let (node, device) = match place.split_once('/') {
+        Some((node, device)) => (Some(node), Some(device)),
+        None if nodes.iter().any(|name| name == place) => (Some(place), None),
+        None => (None, Some(place)),
+    };
+    let mut named = match devices {
+        Some(Devices::Named(names)) => names.iter().map(String::as_str),
+        Some(Devices::All) | None => [].iter().map(String::as_str),
+    };
+    let Some(number) = node.map_or(Some(0), |node| nodes.iter().position(|it| it == node)) else {
+        return Err("which is at no node of this process");
+    };
+    if let Some(name) = device {
+        if named.len() > 0 && !named.clone().any(|it| it == name) {
+            return Err("which is not in --device");
+        }
+        if embedded_device(name).ok().flatten().is_none() {
+            return Err("which is no embedded device of this machine");
+        }
+    }
+    let is_shared = device.map_or_else(|| named.any(is_shared), is_shared);
+    if node.is_some() && is_shared {
+        return Err("but all nodes of this process share the device's address: take -d soft0");
+    }
+    Ok((number, device.map(str::to_owned)))
+}
+
+/// What to write in place of a place that is not there.
+fn places(nodes: &[String]) -> String {
+    match nodes {
+        [] => "name a device as in soft0:drop=1%; for another node's packets start its server with `rocebench serve --faults drop=1%`".to_owned(),
+        [first, .., last] if nodes.len() > 8 => format!("the nodes of this process are {first} to {last}: write {last}:drop=1%"),
+        [first, ..] => format!("the nodes of this process are {}: write {first}:drop=1%, {first}/soft0:drop=1%, or soft0:drop=1% for this end's own", listed(nodes)),
+    }
 }
 
 /// Refuses several devices, where `what` needs one.

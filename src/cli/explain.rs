@@ -15,6 +15,7 @@ use crate::{
     coordinator::session::{LessonOptions, run_lesson},
     explain::{Language, LessonWriter, PAGE, Presentation, Style, Verdict},
 };
+use plan::Nodes;
 use protocol::lesson::{BETWEEN_MTUS_BYTES, Lesson, MOST_BYTES, Mistake};
 use settings::{Op, listed, nearest};
 
@@ -28,7 +29,7 @@ const NARROWEST: usize = 40;
 pub fn run(args: ExplainArgs) -> Result<(), Failure> {
     let (lesson, text) = lesson(&args)?;
     check_one_device(&args.endpoint, "explain")?;
-    let ends = ends(args.host, args.connection, args.endpoint)?;
+    let ends = ends(args.host, args.connection, args.endpoint, &Nodes::TwoEnds)?;
     start_logging(0, false);
     let options = LessonOptions { text, ends, lesson };
     let stop = stop_flag().map_err(Failure::failed)?;

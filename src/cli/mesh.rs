@@ -15,17 +15,18 @@ use clap::ArgMatches;
 
 use crate::{
     cli::{
-        args::{MeshArgs, RunArgs},
+        args::{LaunchArgs, MeshArgs, RunArgs},
         ends::{self, resources, token},
         given_options,
-        signals::{RankSignals, signals_of_rank},
+        signals::{RankSignals, signals_of_rank, stop_flag_or_unread},
         sweep::{
-            execute, execute_until,
+            execute_until,
             plan::{DefaultNodes, RunPlan},
         },
         terminal::{Failure, say, start_logging},
     },
     coordinator::{interface::Target, ranks::Ranks},
+    doctor::{Machine, examine::examine_node},
     launch::{self, LaunchError, Launched, Options, Rank0, Variables, pmi},
 };
 use machine::host;
@@ -34,7 +35,8 @@ use node::session::{Place, serve_rank_0};
 use plan::{HostPort, Nodes};
 use protocol::join::Join;
 
-const COMMAND: &str = "mesh";
+/// Commands whose nodes a launcher may start.
+const COMMANDS: [&str; 2] = ["mesh", "accept"];
 
 /// Options that are a rank's own, and what only says how ranks meet.
 const OWN_OPTIONS: [&str; 14] = [
@@ -67,43 +69,73 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Bad input, what stopped it, or that runs failed.
 pub fn run(mut args: MeshArgs, matches: &ArgMatches) -> Result<(), Failure> {
     args.run.check = args.check_request();
-    let given = Options { rank_0: args.rank_0, ranks: args.ranks, port: args.run.connection.port };
+    among_nodes("mesh", args.run, args.launch, matches, execute_until)
+}
+
+/// What a command does with its plan until a flag is set; of a launcher's ranks with the others.
+pub(super) trait Act:
+    FnOnce(RunPlan, &AtomicBool, Option<Arc<Ranks>>) -> Result<(), Failure>
+{
+}
+
+impl<F: FnOnce(RunPlan, &AtomicBool, Option<Arc<Ranks>>) -> Result<(), Failure>> Act for F {}
+
+/// Acts on a plan between the nodes that options name, or at rank 0 of a launcher between all ranks; the others join it.
+///
+/// # Errors
+/// As of `act`, and that it is not known which nodes there are.
+pub(super) fn among_nodes(
+    command: &str,
+    args: RunArgs,
+    launch: LaunchArgs,
+    matches: &ArgMatches,
+    act: impl Act,
+) -> Result<(), Failure> {
+    let port = args.connection.port;
+    let given = Options { rank_0: launch.rank_0, ranks: launch.ranks, port };
     let launched = launch::find(&variables(), &given);
-    if args.run.nodes.is_some() || args.run.host.is_some() {
+    if args.nodes.is_some() || args.host.is_some() {
         return match launched {
             Ok(Some(launched)) if launched.ranks > 1 => Err(both(&launched)),
-            _ => without_ranks(args.run),
+            _ => without_ranks(args, command, act),
         };
     }
     match launched.map_err(unlaunched)? {
         Some(launched) if launched.ranks < 2 => Err(Failure::bad_input(format!(
-            "{} started 1 rank, but a mesh needs 2 nodes or more",
+            "{} started 1 rank, but rocebench {command} needs 2 nodes or more",
             launched.launcher
         ))
-        .with_hint(format!("start one for each node, such as {}", launched.launcher.example()))),
+        .with_hint(format!(
+            "start one for each node, such as {}",
+            launched.launcher.example().replace("mesh", command)
+        ))),
         Some(launched) => {
             let host = launched.host.as_deref().map_or_else(host_name, as_name);
             let own = Join::new(
                 launched.rank,
                 launched.ranks,
                 host,
-                given_options(matches, COMMAND, &OWN_OPTIONS, &[]),
+                given_options(matches, command, &OWN_OPTIONS, &[]),
             );
             match launched.rank {
-                0 => lead(args.run, &launched, own),
-                _ => follow(args.run, &launched, &own),
+                0 => lead(args, &launched, own, act),
+                _ => follow(args, &launched, &own),
             }
         }
         None if given.rank_0.is_some() || given.ranks.is_some() => Err(Failure::bad_input(
             "no launcher has started this process, so its rank is not known",
         )
-        .with_hint(HOW)),
-        None => without_ranks(args.run),
+        .with_hint(how(command))),
+        None => without_ranks(args, command, act),
     }
 }
 
-const HOW: &str = "start one process a node with srun, mpirun, mpiexec or an indexed Job of Kubernetes, such as `srun -N8 rocebench mesh`; or \
-                   run `rocebench serve` on each node, and name them here with --nodes";
+fn how(command: &str) -> String {
+    format!(
+        "start one process a node with srun, mpirun, mpiexec or an indexed Job of Kubernetes, such as `srun -N8 rocebench {command}`; or \
+         run `rocebench serve` on each node, and name them here with --nodes"
+    )
+}
 
 fn unlaunched(error: LaunchError) -> Failure {
     let hint = error.hint();
@@ -118,19 +150,20 @@ fn both(launched: &Launched) -> Failure {
     .with_hint("leave --nodes or HOST out to measure the ranks, or run rocebench once, without the launcher")
 }
 
-/// The sweep of one process, whose nodes are named.
-fn without_ranks(args: RunArgs) -> Result<(), Failure> {
+/// In one process, whose nodes are named.
+fn without_ranks(args: RunArgs, command: &str, act: impl Act) -> Result<(), Failure> {
     let plan = RunPlan::new(args, &DefaultNodes::Pairs)?;
     if (&plan.options.sweep.nodes, &plan.options.ends.target) == (&Nodes::TwoEnds, &Target::Local) {
         let text = "no launcher has started this process, and no nodes are named";
-        return Err(Failure::bad_input(text).with_hint(HOW));
+        return Err(Failure::bad_input(text).with_hint(how(command)));
     }
     start_logging(plan.verbose, plan.quiet);
-    execute(plan)
+    let stop = stop_flag_or_unread().map_err(Failure::failed)?;
+    act(plan, &stop, None)
 }
 
 /// Rank 0: has the others join, and runs the sweep.
-fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
+fn lead(args: RunArgs, launched: &Launched, own: Join, act: impl Act) -> Result<(), Failure> {
     start_logging(args.speech.verbose, args.speech.quiet);
     let RankSignals { stop, .. } = signals_of_rank(Duration::ZERO).map_err(Failure::failed)?;
     launched
@@ -155,7 +188,7 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
         Ranks::open(listener, own, launched.hosts.clone(), token, facts)
             .map_err(Failure::failed)?,
     );
-    let done = led(args, &ranks, &stop);
+    let done = led(args, &ranks, &stop, act);
     match &done {
         Ok(()) => ranks.part(),
         Err(failure) => {
@@ -165,7 +198,7 @@ fn lead(args: RunArgs, launched: &Launched, own: Join) -> Result<(), Failure> {
     done
 }
 
-fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failure> {
+fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool, act: impl Act) -> Result<(), Failure> {
     let (mut noted_at, mut noted) = (Instant::now(), 0);
     let names = ranks.gather(stop, |joined, of| {
         if !args.speech.quiet && joined != noted && noted_at.elapsed() >= PATIENCE {
@@ -174,7 +207,7 @@ fn led(args: RunArgs, ranks: &Arc<Ranks>, stop: &AtomicBool) -> Result<(), Failu
         }
     })?;
     let plan = RunPlan::new(args, &DefaultNodes::Ranks(names))?;
-    execute_until(plan, stop, Some(Arc::clone(ranks)))
+    act(plan, stop, Some(Arc::clone(ranks)))
 }
 
 /// Any other rank: a node of the sweep that rank 0 runs.
@@ -196,8 +229,17 @@ fn followed(
     own: &Join,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
+    let place = match &launched.rank_0 {
+        Rank0::At { hosts, port, .. } => Place { hosts: hosts.clone(), port: *port },
+        Rank0::Store { descriptor, .. } => {
+            let HostPort { host, port } =
+                agree(*descriptor, None, stop)?.parse().map_err(Failure::failed)?;
+            Place { hosts: vec![host], port: port.unwrap_or_default() }
+        }
+    };
+    let control_port = place.port;
     let options = ServerOptions {
-        resources: resources(args.endpoint)?,
+        resources: resources(args.endpoint, &[])?,
         token: token(args.connection.token)?,
         host: serde_json::to_value(host::read()).unwrap_or_default(),
         route: None,
@@ -207,15 +249,9 @@ fn followed(
         allow_perftest: false,
         shows_results: false,
         files: None,
-        examiner: None,
-    };
-    let place = match &launched.rank_0 {
-        Rank0::At { hosts, port, .. } => Place { hosts: hosts.clone(), port: *port },
-        Rank0::Store { descriptor, .. } => {
-            let HostPort { host, port } =
-                agree(*descriptor, None, stop)?.parse().map_err(Failure::failed)?;
-            Place { hosts: vec![host], port: port.unwrap_or_default() }
-        }
+        examiner: Some(Arc::new(move |node, route, device| {
+            examine_node(&Machine::this(), node, route, device, control_port)
+        })),
     };
     let log: ServerLog = Arc::new(|event| tracing::debug!(?event, "the node of this rank"));
     Ok(serve_rank_0(&place, own, &options, &log, stop)?)
@@ -260,6 +296,6 @@ fn as_name(text: &str) -> String {
 
 /// Whether these are the arguments of a rank other than 0, for which rank 0 speaks.
 pub(super) fn is_further_rank(mut arguments: impl Iterator<Item = OsString>) -> bool {
-    arguments.nth(1).is_some_and(|word| word == COMMAND)
+    arguments.nth(1).is_some_and(|word| COMMANDS.iter().any(|command| word == *command))
         && launch::rank(&variables()).is_some_and(|rank| rank > 0)
 }

@@ -52,7 +52,7 @@ pub fn run(args: SendArgs) -> Result<(), Failure> {
         return Err(Failure::bad_input("no HOST"));
     };
     let files = sources(&paths, args.chunk.bytes()).map_err(unreadable)?;
-    let resources = resources(args.endpoint)?;
+    let resources = resources(args.endpoint, &[])?;
     let usual = settings::Settings::default();
     let options = SendOptions {
         host,

@@ -33,8 +33,10 @@ use report::show::perftest::{Form, PerftestTable};
 pub fn run(args: ServeArgs, form: Option<Form>) -> Result<(), Failure> {
     start_logging(args.speech.verbose, args.speech.quiet);
     let stop = stop_flag().map_err(Failure::failed)?;
-    let resources =
-        NodeOptions { memory_limit: args.memory.map(|limit| limit.0), ..resources(args.endpoint)? };
+    let resources = NodeOptions {
+        memory_limit: args.memory.map(|limit| limit.0),
+        ..resources(args.endpoint, &[])?
+    };
     let token = token(args.token)?;
     let any_device = resources.request.device.is_none() && resources.rails.is_none();
     // Found out now, not by the first client.

@@ -353,7 +353,7 @@ impl NodePlaces {
             let (resources, whose) = match index {
                 0 => (ends.resources.clone(), String::new()),
                 _ => (
-                    ends.resources.of_the_other_end(),
+                    ends.resources.of_further_node(index),
                     format!("{}: ", place_of(&self.names[index])),
                 ),
             };

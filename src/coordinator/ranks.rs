@@ -102,6 +102,18 @@ impl Ranks {
         Ok(state.slots.iter_mut().filter_map(Slot::leave).collect())
     }
 
+    /// Has the links that were taken wait for a session again.
+    pub(crate) fn put_back(&self, links: Vec<Joined>) {
+        for (slot, link) in self.slots.lock().slots.iter_mut().zip(links) {
+            slot.link = Some(link);
+        }
+    }
+
+    /// The TCP port at which they join.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// All have been told goodbye: nobody comes back.
     pub(crate) fn release(&self) {
         for slot in &mut self.slots.lock().slots {

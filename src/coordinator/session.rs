@@ -45,7 +45,7 @@ impl Session {
                 (None, until_servers_listen(limit, || address.reach(facts, stop))?)
             }
             Target::Local => {
-                let other = ends.resources.of_the_other_end();
+                let other = ends.resources.of_further_node(1);
                 let local = LocalServer::start(other, facts, None, "at the server: ".to_owned())?;
                 let reached = local.address().reach(facts, stop)?;
                 (Some(local), reached)

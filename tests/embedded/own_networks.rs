@@ -21,6 +21,12 @@ fn a_port_whose_interface_is_down_is_down() {
     in_own_network(own, "exec \"$@\"", || holds("tests/embedded/tables/down.txt"));
 }
 
+#[test]
+fn faults_of_nodes_are_named() {
+    let own = "own_networks::faults_of_nodes_are_named";
+    in_own_network(own, LOOPBACK, || holds("tests/embedded/tables/planted.txt"));
+}
+
 /// The kernel takes a moment to see that both ends of a pair are up.
 fn await_carrier(before: &str, interface: &str) {
     let is_up = || run(&format!("{before}ip link show {interface}")).contains("state UP");

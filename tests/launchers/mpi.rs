@@ -53,7 +53,7 @@ fn only_rank_0_speaks(ended: &Ended, of_rank_0: &[&str]) {
 
 #[track_caller]
 fn one_rank_is_none(launcher: Command, name: &str) {
-    let sentence = format!("{name} started 1 rank, but a mesh needs 2 nodes or more");
+    let sentence = format!("{name} started 1 rank, but rocebench mesh needs 2 nodes or more");
     let ended = Job::mesh(launcher, SHORT).ended();
     ended.exits(2).says(&[&sentence]);
 }

@@ -17,6 +17,7 @@ fn slurm() {
     let _jobs = one_at_a_time();
     let cluster = Cluster::start();
     all_pairs(&cluster);
+    stages(&cluster);
     cancelled(&cluster);
     interrupted(&cluster);
     interrupted_twice(&cluster);
@@ -38,6 +39,21 @@ fn all_pairs(cluster: &Cluster) {
     for text in [&*ended.stdout, ended.stderr()] {
         assert!(text.lines().all(|line| line.starts_with("0:")), "{text}");
     }
+}
+
+/// Whether this machine is well, and no path slow, is not asked.
+fn stages(cluster: &Cluster) {
+    let words = [PROGRAM, "accept", "--out", "OUT", "--stages", "doctor,preflight"];
+    let words: Vec<&str> = words.into_iter().chain(SHORT.split_whitespace()).collect();
+    let ended = Job::start(cluster.srun(&["-N4"]), &words).ended();
+    ended.shows(&["0: doctor", "6 of 6 paths between 4 nodes work"]);
+    assert!(ended.stdout.lines().all(|line| line.starts_with("0:")), "{}", ended.stdout);
+    let stages = ended.result().stages;
+    assert_eq!(
+        stages.iter().map(|stage| &*stage.name).collect::<Vec<_>>(),
+        ["doctor", "preflight"]
+    );
+    assert!(ended.runs().iter().all(|run| run.complete));
 }
 
 fn cancelled(cluster: &Cluster) {
@@ -109,7 +125,7 @@ fn other_options(cluster: &Cluster) {
 
 fn one_rank(cluster: &Cluster) {
     let ended = Job::mesh(cluster.srun(&["-N1"]), SHORT).ended();
-    let sentence = "srun started 1 rank, but a mesh needs 2 nodes";
+    let sentence = "srun started 1 rank, but rocebench mesh needs 2 nodes";
     ended.exits(2).says(&[sentence, "srun -N8 rocebench mesh"]);
 }
 

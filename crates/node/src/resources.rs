@@ -256,6 +256,16 @@ fn is_port(port: &Port, device: &FlowDevice) -> bool {
     has_number && port.context.name() == device.name
 }
 
+/// Faults of some devices of a node of this process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedFaults {
+    /// The node's number among those of this process.
+    pub node: usize,
+    /// All of its devices without a name.
+    pub device: Option<String>,
+    pub faults: Faults,
+}
+
 /// The options of a node.
 #[derive(Clone, Debug)]
 pub struct NodeOptions {
@@ -265,8 +275,10 @@ pub struct NodeOptions {
     pub request: PortRequest,
     /// The devices over which its flows go at once, in place of the one of `request`.
     pub rails: Option<Devices>,
-    /// Faults of a device in place of those of `request`.
-    pub device_faults: Vec<(String, Faults)>,
+    /// Its number among the nodes of this process.
+    pub number: usize,
+    /// Faults in place of those of `request`; of several that fit a device the last.
+    pub placed_faults: Vec<PlacedFaults>,
     pub cores: Option<Vec<usize>>,
     /// Where workers on this host record their cores for each other.
     pub core_locks: CoreLocks,
@@ -281,37 +293,40 @@ impl NodeOptions {
             library: VerbsLibrary::system(),
             request,
             rails: None,
-            device_faults: Vec::new(),
+            number: 0,
+            placed_faults: Vec::new(),
             cores,
             core_locks: CoreLocks::of_host(),
             memory_limit: None,
         }
     }
 
-    /// The options of a further node in the same process. Faults stay at the first, as with another process, unless
-    /// the nodes share one device: its first opening decides, and any node may be first.
-    pub fn of_the_other_end(&self) -> Self {
-        let mut other = self.clone();
+    /// The options of a further node in the same process. Faults that are placed at no node stay at the first, as with
+    /// another process, unless the nodes share one device: its first opening decides, and any node may be first.
+    pub fn of_further_node(&self, number: usize) -> Self {
+        let mut other = NodeOptions { number, ..self.clone() };
         if !other.request.device.as_deref().is_some_and(is_shared) {
             other.request.faults = None;
         }
-        other.device_faults.retain(|(name, _)| is_shared(name));
         other
     }
 
     /// The request for a device of this name, or for any.
     pub(crate) fn request(&self, device: Option<&str>) -> PortRequest {
-        let own = self.device_faults.iter().find(|(name, _)| device == Some(name.as_str()));
+        let own = self.placed_faults.iter().rfind(|placed| match &placed.device {
+            None => placed.node == self.number,
+            Some(name) => device == Some(name) && (placed.node == self.number || is_shared(name)),
+        });
         PortRequest {
             device: device.map(str::to_owned),
-            faults: own.map(|(_, faults)| *faults).or(self.request.faults),
+            faults: own.map(|placed| placed.faults).or(self.request.faults),
             ..self.request.clone()
         }
     }
 }
 
 /// Whether all openings of a device have one address; each of an embedded one without an address has its own.
-fn is_shared(name: &str) -> bool {
+pub fn is_shared(name: &str) -> bool {
     let device = embedded_device(name).ok().flatten();
     device.is_none_or(|device| device.address.is_some())
 }

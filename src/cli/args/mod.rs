@@ -23,9 +23,9 @@ pub use results::{
     Switch, UnclearArgs, WhatArgs,
 };
 pub use sweep::{
-    AcceptArgs, AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices, Least,
-    MeshArgs, NOT_OF_ACCEPT, NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs, SearchArgs, SoakArgs,
-    SpeechArgs, SweepArgs, TokenArgs, WhyArgs, Wire,
+    AcceptArgs, AgainstArgs, ConnectionArgs, DEFAULT_PORT, EndpointArgs, FaultsOfDevices,
+    LaunchArgs, Least, MeshArgs, NOT_OF_ACCEPT, NOT_OF_SOAK, NOT_OF_WHY, OutputArgs, RunArgs,
+    SearchArgs, SoakArgs, SpeechArgs, SweepArgs, TokenArgs, WhyArgs, Wire,
 };
 
 const ABOUT: &str = "\

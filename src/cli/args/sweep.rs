@@ -14,11 +14,11 @@ use clap::{
 
 use machine::threads::CoreList;
 use node::resources::{Faults, FaultsError};
-use plan::check::CheckRequest;
 use plan::{
     Devices, Factor, HostPort, Nodes, Slo,
     stages::{STAGES, Stage},
 };
+use plan::{check::CheckRequest, nodes::expand};
 use protocol::handshake::Approach;
 use report::{judge::threshold::Condition, observe::Metric};
 use settings::{CrossRail, Given, GivenError, ROWS, Row, Takes, TimeSpan, nearest};
@@ -185,9 +185,9 @@ Examples:
   rocebench mesh --nodes node[01-16]             each node runs `rocebench serve`
   rocebench mesh --nodes local:4 -D 1s           four nodes in this process";
 
+/// How ranks of a launcher meet.
 #[derive(Debug, Args)]
-#[command(after_help = MESH_AFTER_HELP)]
-pub struct MeshArgs {
+pub struct LaunchArgs {
     /// Host of rank 0, optionally with a port, for launchers that do not provide it; the same at all ranks
     #[arg(long, value_name = "HOST", conflicts_with_all = ["host", "nodes"], help_heading = "Connection")]
     pub rank_0: Option<HostPort>,
@@ -200,6 +200,13 @@ pub struct MeshArgs {
         help_heading = "Connection"
     )]
     pub ranks: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = MESH_AFTER_HELP)]
+pub struct MeshArgs {
+    #[command(flatten)]
+    pub launch: LaunchArgs,
     /// Check that each rail of each node reaches that of the same number of all others, both ways; exit with status 1
     /// where one does not or is slow
     #[arg(
@@ -245,6 +252,7 @@ Answers one question after the other, each with a sweep of its own, and names th
 Examples:
   rocebench accept --nodes node[01-64]           each node runs `rocebench serve`
   rocebench accept --nodes node[01-64]/mlx5_[0-3] --junit fabric.xml
+  srun -N64 rocebench accept                     the ranks of a launcher, without servers
   rocebench accept --nodes @racks.txt --stages mesh,bisection --fail-below 90%,bisection=50%link";
 
 /// Options of a sweep that an acceptance does not take, by their ids: its stages have patterns and runs of their own.
@@ -261,6 +269,8 @@ pub struct AcceptArgs {
     /// Begin no stage that might not end within this time
     #[arg(long, value_name = "TIME", default_value = "10m", help_heading = "Accept")]
     pub budget: TimeSpan,
+    #[command(flatten)]
+    pub launch: LaunchArgs,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -464,7 +474,7 @@ pub struct EndpointArgs {
     #[arg(long, value_name = "N")]
     pub pkey_index: Option<u16>,
     /// Faults for this end's packets, on the embedded device: drop=5%,reorder=1%,seed=7; for one of several devices:
-    /// soft1:rate=1G
+    /// soft1:rate=1G; for nodes of this process: node[0-5]:rate=40M;node3/soft1:drop=1%
     #[arg(long, value_name = "SPEC")]
     pub faults: Option<FaultsOfDevices>,
     /// Capture this end's packets for Wireshark, on the embedded device; the file's name gets the device's address
@@ -548,12 +558,12 @@ pub struct SpeechArgs {
     pub verbose: u8,
 }
 
-/// Faults of `--faults`, of all devices of this end or of one: `rate=1G;soft1:drop=1%`.
+/// Faults of `--faults`, of all devices of this end or at one place: `rate=1G;soft1:drop=1%;node3:rate=40M`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultsOfDevices {
-    /// Of all devices without faults of their own.
+    /// Of all devices of this end without faults of their own.
     pub default: Option<Faults>,
-    /// Of the devices of these names.
+    /// At places: a device of this end, a node of this process, or `NODE/DEVICE`.
     pub of: Vec<(String, Faults)>,
 }
 
@@ -565,7 +575,11 @@ impl FromStr for FaultsOfDevices {
         for part in text.split(';') {
             // The value of `peer` may be an IPv6 address.
             match part.split_once(':').filter(|(name, _)| !name.contains('=')) {
-                Some((name, of)) => faults.of.push((name.trim().to_owned(), faults_of(of)?)),
+                Some((places, text)) => {
+                    let of_each = faults_of(text)?;
+                    let expanded = expand(places.trim()).map_err(|error| error.to_string())?;
+                    faults.of.extend(expanded.into_iter().map(|place| (place, of_each)));
+                }
                 None => faults.default = Some(faults_of(part)?),
             }
         }
@@ -596,6 +610,9 @@ mod tests {
         let both = of("drop=1%;soft1:rate=1G");
         assert_eq!((both.default, &both.of[..]), (Some(drop), &[("soft1".to_owned(), rate)][..]));
         assert_eq!(of("soft1:rate=1G").default, None);
+        let many = of("node[0-1]/soft[2-3]:rate=1G;node1:drop=1%");
+        let places: Vec<&str> = many.of.iter().map(|(place, _)| &**place).collect();
+        assert_eq!(places, ["node0/soft2", "node0/soft3", "node1/soft2", "node1/soft3", "node1"]);
         assert!(of("drop=1%,peer=fd00::1").of.is_empty());
         assert!("soft1:nothing=1".parse::<FaultsOfDevices>().is_err());
     }

@@ -118,7 +118,7 @@ impl RunPlan {
             }
             _ => args.endpoint,
         };
-        let ends = ends(args.host, args.connection, endpoint)?;
+        let ends = ends(args.host, args.connection, endpoint, &sweep.nodes)?;
         let has_server = !servers.is_empty() || ends.target != Target::Local;
         if ends.approach != Approach::default() && !has_server {
             return Err(Failure::bad_input("--wait-for-server or --bind is given, but no server")

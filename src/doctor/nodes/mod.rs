@@ -11,8 +11,11 @@ use std::time::Duration;
 
 use differences::{ASPECTS, Spread, clock_findings};
 use machine::host;
+use node::resources::NodeOptions;
 use plan::FlowDevice;
 use protocol::{
+    PROGRAM_VERSION,
+    failure::RunFailure,
     handshake::{Approach, ClockOffset, PeerInfo, connect, until_servers_listen},
     link::Link,
     message::{ExaminationMessage, Message, SessionMessage},
@@ -26,9 +29,11 @@ use results::{
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Machine;
+use super::examine::examine_node;
 use super::inventory::SCHEMA_VERSION;
 use super::peer::not_reached;
-use crate::coordinator::interface::tool;
+use crate::coordinator::{interface::tool, ranks::Ranks};
 
 /// What was found at many nodes and between them.
 #[derive(Serialize)]
@@ -111,6 +116,32 @@ pub fn examine_nodes(
         interrupted: stop.load(Ordering::Relaxed),
         ..NodesReport::new(names, answers)
     }
+}
+
+/// Asks all ranks of a launcher's job and compares them; the first, this process, is a node with these options.
+///
+/// # Errors
+/// A rank is gone.
+pub fn examine_ranks(
+    names: Vec<String>,
+    ranks: &Ranks,
+    options: &NodeOptions,
+    stop: &AtomicBool,
+) -> Result<NodesReport, RunFailure> {
+    let joined = ranks.take(stop)?;
+    let (first, _) = joined.first().ok_or_else(|| RunFailure::new("there is one rank", None))?;
+    let own = Answer {
+        address: first.local()?,
+        version: PROGRAM_VERSION.to_owned(),
+        host: host::read(),
+        clock: Some(ClockOffset { offset_ns: 0, uncertainty_ns: 0 }),
+        examination: examine_node(&Machine::this(), options, first.route()?, None, ranks.port()),
+    };
+    let others = at_once(AT_ONCE, &joined, |(link, peer)| ask(link, peer.clone(), None, stop));
+    ranks.put_back(joined);
+    let answers = std::iter::once(Ok(own)).chain(others).collect();
+    let interrupted = stop.load(Ordering::Relaxed);
+    Ok(NodesReport { interrupted, ..NodesReport::new(names, answers) })
 }
 
 impl NodesReport {
@@ -289,7 +320,9 @@ fn ask_all(
             connect(&node.host, node.port, approach.from, token, facts, stop)
         });
         let (link, peer) = reached.map_err(|error| Box::new(not_reached(&error, node.port)))?;
-        ask(&link, peer, node.device.clone(), stop)
+        let answer = ask(&link, peer, node.device.clone(), stop)?;
+        Link::part([&link], stop);
+        Ok(answer)
     })
 }
 
@@ -309,7 +342,6 @@ fn ask(link: &Link, peer: PeerInfo, device: Option<FlowDevice>, stop: &AtomicBoo
         Ok(other) => return Err(unexamined(&link.unexpected("examined", &other).to_string())),
         Err(error) => return Err(unexamined(&error.to_string())),
     };
-    Link::part([link], stop);
     Ok(Answer {
         address: peer.address,
         version: peer.version,
