@@ -111,7 +111,8 @@ pub(super) fn plot_with(args: &PlotArgs, options: &Options) -> Result<(), Failur
     let mut found: Vec<Finding> = files.iter().flat_map(|file| searches(&file.cases)).collect();
     found.extend(findings(&files));
     let figures: Vec<_> = sections.iter().flat_map(|section| &section.figures).collect();
-    if figures.is_empty() {
+    // Stages are told without figures too.
+    if figures.is_empty() && files.iter().all(|file| file.stages.is_empty()) {
         return Err(nothing_to_draw(&files, cases));
     }
     let page = Page {

@@ -8,12 +8,13 @@ use plan::{
     check::CheckRequest,
     stages::{RAILS, Way},
 };
+use protocol::failure::RunFailure;
 use report::judge::stages::judge_stage;
-use results::model::{ResultFile, StageResult, StageVerdict};
+use results::model::{self, ResultFile, StageResult, StageVerdict};
 use results::numbers::for_people;
 
-use super::interface::{PlannedStage, Stages};
-use super::sweeper::{StopReason, Sweeper};
+use super::interface::{Observer, PlannedStage, Stages, SweepOptions};
+use super::sweeper::{StopReason, SweepOutcome, Sweeper};
 use super::{check, quick};
 
 /// Runs all stages for which there is time.
@@ -24,7 +25,7 @@ pub(super) fn run_stages(sweeper: &mut Sweeper<'_>, of: &Stages) -> Result<(), S
     let sweep = Arc::clone(&sweeper.sweep);
     let down = rails_down(sweeper);
     sweeper.outcome.result.stages.clone_from(&of.done);
-    for planned in &of.planned {
+    for (number, planned) in of.planned.iter().enumerate() {
         let (stage, cases) = (planned.stage, &sweep.cases[planned.cases.clone()]);
         let begun = sweeper.outcome.result.cases.len();
         let left = of.ends_at.saturating_duration_since(Instant::now());
@@ -48,9 +49,55 @@ pub(super) fn run_stages(sweeper: &mut Sweeper<'_>, of: &Stages) -> Result<(), S
         };
         sweeper.observer.stage_finished(&result);
         sweeper.outcome.result.stages.push(result);
+        if let Err(StopReason::Lost(_)) = done {
+            let others = leave_out(&of.planned[number + 1..], sweeper.observer);
+            sweeper.outcome.result.stages.extend(others);
+        }
         done?;
     }
     Ok(())
+}
+
+/// What becomes of stages whose sweep cannot begin because nodes cannot be reached: the first has failed.
+///
+/// # Errors
+/// It cannot begin for another reason, or has no stages.
+pub(super) fn unreached(
+    options: &SweepOptions,
+    failure: RunFailure,
+    observer: &mut dyn Observer,
+) -> Result<SweepOutcome, RunFailure> {
+    let stages = options.stages.as_ref().and_then(|of| Some((of, of.planned.split_first()?)));
+    let is_of_nodes = !failure.nodes.is_empty() && !failure.bad_input && !failure.interrupted;
+    let Some((of, (first, others))) = stages.filter(|_| is_of_nodes) else {
+        return Err(failure);
+    };
+    let names = options.sweep.nodes.names().into_iter();
+    let nodes = names.map(|name| model::Node { name, ..model::Node::default() }).collect();
+    let mut outcome = SweepOutcome::new(options, nodes);
+    let remedy = failure.hint.as_ref().map_or_else(String::new, |it| format!(" Try: {it}."));
+    let text = match &failure.nodes[..] {
+        [node] => format!("{node} cannot be reached: {}.{remedy}", failure.message),
+        _ => format!("{}.{remedy}", failure.message),
+    };
+    let failed = StageResult {
+        nodes: failure.nodes,
+        ..StageResult::new(first.stage.name, StageVerdict::Failed, text)
+    };
+    observer.stage_finished(&failed);
+    outcome.result.stages = of.done.iter().cloned().chain([failed]).collect();
+    outcome.result.stages.extend(leave_out(others, observer));
+    Ok(outcome)
+}
+
+/// Stages that nodes are missing for.
+fn leave_out(planned: &[PlannedStage], observer: &mut dyn Observer) -> Vec<StageResult> {
+    let text = "Left out: not all nodes can be reached.";
+    let stages = planned.iter().map(|it| it.stage.name);
+    stages
+        .map(|name| StageResult::new(name, StageVerdict::NotJudged, text.to_owned()))
+        .inspect(|stage| observer.stage_finished(stage))
+        .collect()
 }
 
 /// The rounds of a check, which go over rails by themselves.

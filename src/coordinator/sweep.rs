@@ -18,13 +18,12 @@ use protocol::failure::RunFailure;
 use protocol::link::{ANSWER_LIMIT, Link};
 use protocol::message::{Message, RunMessage};
 use protocol::node_report::DeviceKind;
-use results::model::{self, Host, ResultFile, SCHEMA_VERSION};
+use results::model::{self, Host};
 use results::text::printable;
-use results::utc_now;
 use settings::ConnectMode;
 use verbs::cm::CmChannel;
 
-use super::interface::{Observer, SweepOptions, tool};
+use super::interface::{Observer, SweepOptions};
 use super::nodes::{Node, NodePlaces, failure_of, place_of};
 use super::sweeper::{StopReason, SweepOutcome, Sweeper};
 use super::{against, beside, check, quick, search, stages, why};
@@ -41,7 +40,10 @@ pub fn run_sweep(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<SweepOutcome, RunFailure> {
-    let (mut sweeper, version) = begin(options, stop, observer)?;
+    let (mut sweeper, version) = match begin(options, stop, observer) {
+        Ok(begun) => begun,
+        Err(failure) => return stages::unreached(options, failure, observer),
+    };
     match all_cases(&mut sweeper, version.as_deref()) {
         Ok(()) => {}
         Err(StopReason::Interrupted) => sweeper.outcome.interrupted = true,
@@ -82,22 +84,8 @@ pub(super) fn begin<'a>(
         check_sweep(&searches.as_sweep(&options.sweep), &nodes)?;
     }
     ask_of_gpus(&sweep, &nodes, stop)?;
-    let outcome = SweepOutcome {
-        result: ResultFile {
-            schema_version: SCHEMA_VERSION,
-            tool: tool(),
-            started_at: utc_now(),
-            command_line: options.command_line.clone(),
-            nodes: nodes.iter().map(|node| node_of(node, &own_host)).collect(),
-            cases: Vec::new(),
-            stages: Vec::new(),
-        },
-        failed_runs: 0,
-        only_bad_input: true,
-        only_unmeasured: true,
-        interrupted: false,
-        lost: None,
-    };
+    let nodes_of_result = nodes.iter().map(|node| node_of(node, &own_host)).collect();
+    let outcome = SweepOutcome::new(options, nodes_of_result);
     for node in nodes.iter().filter(|node| node.is_own) {
         if let Some(text) = &node.facts.remark {
             observer.note(text);

@@ -11,12 +11,15 @@ use protocol::failure::RunFailure;
 use protocol::message::RunMessage;
 use report::observe::standing::{self, Standing};
 use results::history::leave_out_parts;
-use results::model::{CaseComparison, CaseResult, NodeResult, ResultFile, Run};
+use results::model::{
+    self, CaseComparison, CaseResult, NodeResult, ResultFile, Run, SCHEMA_VERSION,
+};
+use results::utc_now;
 use serde_json::Value;
 use statistics::median;
 
 use super::assemble::{Assembled, PathFacts, config};
-use super::interface::{Observer, SweepOptions};
+use super::interface::{Observer, SweepOptions, tool};
 use super::nodes::{Node, NodePlaces, Unconnected};
 use super::run::{QpsOfRun, not_run, run};
 
@@ -32,6 +35,28 @@ pub struct SweepOutcome {
     pub interrupted: bool,
     /// The peer could not be reached again, so cases are missing.
     pub lost: Option<ConnectError>,
+}
+
+impl SweepOutcome {
+    /// Nothing, of a sweep between these nodes that begins now.
+    pub(super) fn new(options: &SweepOptions, nodes: Vec<model::Node>) -> SweepOutcome {
+        SweepOutcome {
+            result: ResultFile {
+                schema_version: SCHEMA_VERSION,
+                tool: tool(),
+                started_at: utc_now(),
+                command_line: options.command_line.clone(),
+                nodes,
+                cases: Vec::new(),
+                stages: Vec::new(),
+            },
+            failed_runs: 0,
+            only_bad_input: true,
+            only_unmeasured: true,
+            interrupted: false,
+            lost: None,
+        }
+    }
 }
 
 /// Why a sweep ends before its last run.

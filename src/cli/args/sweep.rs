@@ -575,8 +575,8 @@ impl FromStr for FaultsOfDevices {
         for part in text.split(';') {
             // The value of `peer` may be an IPv6 address.
             match part.split_once(':').filter(|(name, _)| !name.contains('=')) {
-                Some((places, text)) => {
-                    let of_each = faults_of(text)?;
+                Some((places, of)) => {
+                    let of_each = faults_of(of)?;
                     let expanded = expand(places.trim()).map_err(|error| error.to_string())?;
                     faults.of.extend(expanded.into_iter().map(|place| (place, of_each)));
                 }
