@@ -32,10 +32,8 @@ fn the_speed_is_of_the_best_source_and_not_the_clamped_code_or_one_member_of_a_b
 #[test]
 fn a_code_that_stands_for_several_speeds_is_no_speed() {
     let machine = persona("connectx7");
-    let library = Box::leak(Box::new(verbs::VerbsLibrary {
-        root: "/there/is/no/sysfs",
-        ..*machine.library()
-    }));
+    let library =
+        Box::leak(Box::new(VerbsLibrary { root: "/there/is/no/sysfs", ..*machine.library() }));
     let adapters = Adapters::open(library, None).unwrap();
     let info = &adapters.opened[0].ports[0].info;
     assert_eq!((info.link_gbit_per_s, info.lanes), (None, Some(4)));
@@ -113,8 +111,7 @@ fn a_port_may_move_to_the_networks_of_all_that_fit_the_request_unless_it_has_the
     assert_eq!(networks(&choose(port_request(None, None), route("203.0.113.10", None))), [second]);
     // RoCE v1 has no IP network, and neither has an address without a prefix.
     assert!(networks(&choose(port_request(None, Some(2)), None)).is_empty());
-    let library =
-        Box::leak(Box::new(verbs::VerbsLibrary { prefixes: Vec::new, ..*machine.library() }));
+    let library = Box::leak(Box::new(VerbsLibrary { prefixes: Vec::new, ..*machine.library() }));
     let unknown = select(library, &port_request(None, None), None).unwrap();
     assert!(networks(&unknown).is_empty());
 }

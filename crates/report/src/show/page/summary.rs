@@ -267,7 +267,8 @@ fn device_facts(device: &Device) -> String {
     let link = speed.map(|speed| format!("link of {speed} Gb/s"));
     let mtu = device.active_mtu_bytes.map(|mtu| format!("MTU {mtu}"));
     let pci = device.pci_gtransfer_per_s.zip(device.pci_width_lanes);
-    let pci_words = pci.map(|(speed, lanes)| format!("PCIe {speed} GT/s x{lanes}"));
+    let pci_words =
+        pci.map(|(gtransfer_per_s, lanes)| format!("PCIe {gtransfer_per_s} GT/s x{lanes}"));
     let facts = known([
         (", driver ", &device.driver),
         (", firmware ", &device.firmware),
