@@ -296,14 +296,22 @@ fn perftest(case: &CaseResult) -> CaseComparison {
 }
 
 /// The same with other values at places of its JSON: `flows/0/totals/errors=1; complete=false`. A value that is no JSON is a
-/// text. What is not there is not changed but fails.
+/// text. What is not there is not changed but fails, unless the place begins with `+`.
 #[track_caller]
 pub fn with<T: Serialize + DeserializeOwned>(original: &T, changes: &str) -> T {
     let mut json = serde_json::to_value(original).unwrap();
     for change in changes.split("; ") {
         let (place, text) = change.split_once('=').expect("place=value");
         let value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
-        let old = json.pointer_mut(&format!("/{place}"));
+        let present = match place.strip_prefix('+') {
+            Some(added) => {
+                let (parent, field) = added.rsplit_once('/').expect("a field of an object");
+                json.pointer_mut(&format!("/{parent}")).expect("the object")[field] = Value::Null;
+                added
+            }
+            None => place,
+        };
+        let old = json.pointer_mut(&format!("/{present}"));
         *old.unwrap_or_else(|| panic!("there is no {place}")) = value;
     }
     serde_json::from_value(json).unwrap_or_else(|error| panic!("{changes}: {error}"))
