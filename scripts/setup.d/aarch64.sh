@@ -11,7 +11,7 @@ aarch64_run_packages=(gcc-aarch64-linux-gnu qemu-user-static)
 aarch64_pkg_config=/usr/lib/aarch64-linux-gnu/pkgconfig
 # What cargo needs in its environment.
 # shellcheck disable=SC2034
-aarch64_environment=(PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_LIBDIR=$aarch64_pkg_config
+aarch64_environment=(PKG_CONFIG_ALLOW_CROSS=1 "PKG_CONFIG_LIBDIR=$aarch64_pkg_config"
 	CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64-static)
 

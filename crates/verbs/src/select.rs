@@ -40,6 +40,8 @@ pub enum WireRequest {
     Memory,
     /// By sockets.
     Udp,
+    /// As between two processes: by sockets, where a device has a choice.
+    BetweenProcesses,
 }
 
 /// The port that a session uses.
@@ -415,7 +417,11 @@ pub fn select_or_embedded(
                     request.pcap.is_some(),
                     "`tcpdump -i ETH -w FILE udp port 4791` captures packets",
                 ),
-                ("--wire", request.wire != WireRequest::Auto, "adapters have a way of their own"),
+                (
+                    "--wire",
+                    matches!(request.wire, WireRequest::Memory | WireRequest::Udp),
+                    "adapters have a way of their own",
+                ),
             ];
             return match only_embedded.into_iter().find(|(_, is_given, _)| *is_given) {
                 Some((flag, _, instead)) => Err(VerbsError::OnlyOnEmbeddedDevice {
@@ -538,7 +544,7 @@ fn open_embedded(
         capture: request.pcap.clone(),
         wire: match request.wire {
             WireRequest::Auto | WireRequest::Memory => Wire::Memory,
-            WireRequest::Udp => Wire::Udp,
+            WireRequest::Udp | WireRequest::BetweenProcesses => Wire::Udp,
         },
     };
     let raw = softroce::verbs::open_with(&device.name, options).map_err(|error| {

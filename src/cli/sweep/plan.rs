@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     cli::{
-        args::{AgainstArgs, EndpointArgs, Least, OutputArgs, RunArgs, SearchArgs, Wire},
+        args::{AgainstArgs, Least, OutputArgs, RunArgs, SearchArgs, Wire},
         ends::{check_has_own_node, ends, servers},
         terminal::Failure,
     },
@@ -34,6 +34,7 @@ use report::{
 use results::model::ResultFile;
 use settings::{Given, PollMode, Settings, Stop};
 use statistics::FEWEST_PAIRS;
+use verbs::WireRequest;
 
 /// What the command line asks for: a sweep, and what becomes of its figures.
 pub struct RunPlan {
@@ -109,16 +110,15 @@ impl RunPlan {
                 .with_hint("list one core for each worker, or lower --workers"));
             }
         }
-        let endpoint = match args.endpoint.wire {
+        if against.is_some() && args.endpoint.wire == Wire::Memory {
+            return Err(Failure::bad_input("perftest's packets cannot go through memory")
+                .with_hint("leave --wire out, or --against"));
+        }
+        let mut ends = ends(args.host, args.connection, args.endpoint, &sweep.nodes)?;
+        if against.is_some() && ends.resources.request.wire == WireRequest::Auto {
             // Perftest's ends are two processes: ours go the same way.
-            Wire::Auto if against.is_some() => EndpointArgs { wire: Wire::Udp, ..args.endpoint },
-            Wire::Memory if against.is_some() => {
-                return Err(Failure::bad_input("perftest's packets cannot go through memory")
-                    .with_hint("leave --wire out, or --against"));
-            }
-            _ => args.endpoint,
-        };
-        let ends = ends(args.host, args.connection, endpoint, &sweep.nodes)?;
+            ends.resources.request.wire = WireRequest::BetweenProcesses;
+        }
         let has_server = !servers.is_empty() || ends.target != Target::Local;
         if ends.approach != Approach::default() && !has_server {
             return Err(Failure::bad_input("--wait-for-server or --bind is given, but no server")
