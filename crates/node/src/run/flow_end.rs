@@ -6,7 +6,7 @@ use datapath::{Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WorkerRepo
 use metrics::{Clock, latency::digits_for};
 use plan::{Flow, Side};
 use protocol::{
-    endpoints::{Endpoints, Posts},
+    endpoints::{ConnectingEnds, Endpoints, Posts},
     failure::RunFailure,
     link::Link,
     message::{CmListening, Drained, EndArray},
@@ -18,6 +18,7 @@ use crate::{
     connect_cm::{Caller, Listener, Terms},
     needs::{EndRoles, recorders},
     port_path::Agreed,
+    server::{ServerEvent, ServerLog},
     verbs_objects::VerbsObjects,
 };
 
@@ -47,6 +48,18 @@ pub struct FlowEnd {
 }
 
 impl CreatedEnd {
+    /// Logs which ends connect.
+    pub(super) fn log_connecting(&self, peer: &EndArray, log: &ServerLog) {
+        let port = self.objects.port();
+        log(ServerEvent::Connecting(ConnectingEnds {
+            settings: &self.flow,
+            device: port.context.name(),
+            gid_index: port.gid.map(|entry| entry.index.into()),
+            own: &self.objects.endpoints(),
+            peer: &peer.endpoints,
+        }));
+    }
+
     /// Connects it to `peer`; an end that fails alone is without QPs where that fails. The planned times of an open loop
     /// are those of this `run` of the case.
     pub(super) fn connect(

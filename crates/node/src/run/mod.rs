@@ -20,7 +20,6 @@ use machine::threads::CoreList;
 use metrics::steady::SteadyDetector;
 use plan::{Case, Flow, Side};
 use protocol::{
-    endpoints::ConnectingEnds,
     failure::{RunFailure, VERIFY_HINT},
     link::{ANSWER_LIMIT, Link, SETUP_LIMIT},
     message::{Drained, EndArray, Message, Progress, RunMessage, SetUpMessage, WarmUp},
@@ -336,14 +335,7 @@ impl<'a> Run<'a> {
             return Err(RunFailure::new(text, None).into());
         }
         if let (Some(end), Some(peer)) = (created.first(), peers.first()) {
-            let port = end.objects.port();
-            (self.log)(ServerEvent::Connecting(ConnectingEnds {
-                settings: &end.flow,
-                device: port.context.name(),
-                gid_index: port.gid.map(|entry| entry.index.into()),
-                own: &end.objects.endpoints(),
-                peer: &peer.endpoints,
-            }));
+            end.log_connecting(peer, self.log);
         }
         let clock = self.resources.clock();
         let mut ends = Vec::with_capacity(expected);

@@ -516,10 +516,8 @@ pub struct Timeline {
     /// Intended length of an interval, in seconds.
     pub interval_seconds: f64,
     /// End of each interval, in seconds from the start of the window.
-    #[serde(serialize_with = "in_one_line")]
     pub at_seconds: Vec<f64>,
     /// Messages whose completions were seen in each interval.
-    #[serde(serialize_with = "in_one_line")]
     pub messages: Vec<u64>,
     /// Longest time without a completion, in seconds; 0 if it is below 0.5 ms. Of several workers it may be more, by less than
     /// two intervals.
@@ -533,10 +531,8 @@ pub struct QpTimeline {
     /// Intended length of an interval, in seconds: 0.01, or a multiple of it.
     pub interval_seconds: f64,
     /// End of each interval, in seconds from the start of the window.
-    #[serde(serialize_with = "in_one_line")]
     pub at_seconds: Vec<f64>,
     /// For each QP, by index: messages whose completions were seen in each interval.
-    #[serde(serialize_with = "in_one_line")]
     pub messages: Vec<Vec<u64>>,
 }
 

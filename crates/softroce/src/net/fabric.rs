@@ -4,18 +4,18 @@
 //! Sockets and networks alike are an [`Attachment`], which packets leave and come by.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{io, slice};
 
 use provider::Lock;
 
 use super::common::{Clock, FaultCounts};
 use super::faults::Direction;
 use super::impairment::{Impairment, Transit};
-use super::sockets::{Batch, SendOptions, Socket, known_hop_limit};
+use super::sockets::{Batch, SendOptions, Socket, copied, known_hop_limit, piece_of};
 use crate::wire::UDP_PORT;
 
 /// What the kernel counts for a datagram in a receive buffer besides its bytes, about.
@@ -286,13 +286,8 @@ impl Attachment {
             // SAFETY: the caller's promise.
             Attachment::Udp(socket) => unsafe { socket.send(pieces, options) },
             Attachment::Fabric(fabric, source) => {
-                let mut bytes = Vec::with_capacity(pieces.iter().map(|it| it.iov_len).sum());
-                for piece in pieces {
-                    // SAFETY: the caller's promise.
-                    bytes.extend_from_slice(unsafe {
-                        slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
-                    });
-                }
+                // SAFETY: the caller's promise.
+                let bytes = unsafe { copied(pieces) };
                 fabric.send(*source, &bytes, options);
                 Ok(())
             }
@@ -301,10 +296,8 @@ impl Attachment {
 
     /// Sends the bytes as one datagram, or as one split into segments; never blocks.
     pub fn send_bytes(&self, bytes: &[u8], options: &SendOptions) -> io::Result<()> {
-        let piece =
-            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
         // SAFETY: the bytes are borrowed until the call is over.
-        unsafe { self.send(&[piece], options) }
+        unsafe { self.send(&[piece_of(bytes)], options) }
     }
 
     /// Receives up to `most` datagrams, at most [`super::sockets::BATCH`]; returns their number, 0 if none wait.

@@ -19,7 +19,7 @@ use std::{io, slice};
 use super::address::slot_of;
 use super::fabric::Attachment;
 use super::inbox::Inbox;
-use super::sockets::{SendOptions, Socket};
+use super::sockets::{SendOptions, Socket, copied, piece_of};
 use crate::wire::{ICRC_BYTES, IcrcAddresses, IcrcSeed, IdentificationShift, UDP_PORT, as_ipv6};
 
 /// IPv4 flags of all our packets: "don't fragment".
@@ -121,16 +121,8 @@ pub trait Outgoing {
 
     /// A copy of the bytes.
     fn copied(&self) -> Vec<u8> {
-        self.with_pieces(|pieces| {
-            let mut copy = Vec::with_capacity(self.bytes());
-            for piece in pieces {
-                // SAFETY: readable, as `with_pieces` says.
-                copy.extend_from_slice(unsafe {
-                    slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
-                });
-            }
-            copy
-        })
+        // SAFETY: the pieces are readable, as `with_pieces` says.
+        self.with_pieces(|pieces| unsafe { copied(pieces) })
     }
 
     /// Sends them as a whole or not at all, into the memory of a device of this process or else in one system call; never
@@ -617,8 +609,7 @@ impl Outgoing for CopiedBatch {
     }
 
     fn with_pieces<R>(&self, call: impl FnOnce(&[libc::iovec]) -> R) -> R {
-        let bytes = self.bytes.as_slice();
-        call(&[libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }])
+        call(&[piece_of(&self.bytes)])
     }
 }
 

@@ -217,6 +217,7 @@ mod tests {
     use std::net::Ipv4Addr;
     use std::sync::atomic::AtomicU32;
 
+    use super::super::sockets::piece_of;
     use super::*;
 
     const BYTES: usize = 100;
@@ -225,7 +226,6 @@ mod tests {
 
     fn send(inbox: &Inbox, value: u8) -> bool {
         let bytes = [value; BYTES];
-        let piece = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: BYTES };
         let options = SendOptions {
             destination: (ADDRESS, 4791).into(),
             traffic_class: 2,
@@ -233,7 +233,7 @@ mod tests {
             segment_bytes: None,
         };
         // SAFETY: the bytes are there until the call is over.
-        unsafe { inbox.send((ADDRESS, 0xc000).into(), &[piece], &options) }
+        unsafe { inbox.send((ADDRESS, 0xc000).into(), &[piece_of(&bytes)], &options) }
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod common;
 mod fabric;
 mod faults;
 mod gso_batch;
+mod identification;
 mod impairment;
 mod inbox;
 mod limits;

@@ -6,7 +6,7 @@
 use std::mem::{MaybeUninit, size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::{io, ptr};
+use std::{io, ptr, slice};
 
 use libc::{c_int, sock_filter, socklen_t};
 use rustix::event::epoll;
@@ -219,6 +219,26 @@ impl Socket {
     }
 }
 
+/// These bytes as a piece, readable while they are borrowed.
+pub fn piece_of(bytes: &[u8]) -> libc::iovec {
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+}
+
+/// A copy of all pieces.
+///
+/// # Safety
+/// They are readable.
+pub unsafe fn copied(pieces: &[libc::iovec]) -> Vec<u8> {
+    let mut copy = Vec::with_capacity(pieces.iter().map(|piece| piece.iov_len).sum());
+    for piece in pieces {
+        // SAFETY: the caller's promise.
+        copy.extend_from_slice(unsafe {
+            slice::from_raw_parts(piece.iov_base.cast(), piece.iov_len)
+        });
+    }
+    copy
+}
+
 /// Received datagrams, or memory for them.
 #[derive(Default)]
 pub struct Batch(pub Vec<Slot>);
@@ -265,6 +285,19 @@ impl Slot {
         pieces: &[libc::iovec],
         options: &SendOptions,
     ) {
+        let metadata = Metadata {
+            segment_bytes: options.segment_bytes.map_or(0, usize::from),
+            drops: None,
+            traffic_class: options.traffic_class,
+            hop_limit: known_hop_limit(options.hop_limit),
+        };
+        // SAFETY: as the caller's.
+        unsafe { self.put(source, pieces, metadata) };
+    }
+
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn put(&mut self, source: SocketAddr, pieces: &[libc::iovec], metadata: Metadata) {
         let mut room = &mut *self.bytes;
         for piece in pieces {
             let bytes = piece.iov_len.min(room.len());
@@ -278,12 +311,7 @@ impl Slot {
         let left = room.len();
         self.length = self.bytes.len() - left;
         self.source = Some(source);
-        self.metadata = Metadata {
-            segment_bytes: options.segment_bytes.map_or(0, usize::from),
-            drops: None,
-            traffic_class: options.traffic_class,
-            hop_limit: known_hop_limit(options.hop_limit),
-        };
+        self.metadata = metadata;
     }
 
     /// Makes it a datagram that came by other means than a socket.
@@ -295,12 +323,9 @@ impl Slot {
         drops: u32,
         bytes: &[u8],
     ) {
-        self.length = bytes.len().min(DATAGRAM_BYTES);
-        for (to, from) in self.bytes.iter_mut().zip(bytes) {
-            *to = *from;
-        }
-        self.source = Some(source);
-        self.metadata = Metadata { segment_bytes, drops: Some(drops), traffic_class, hop_limit };
+        let metadata = Metadata { segment_bytes, drops: Some(drops), traffic_class, hop_limit };
+        // SAFETY: the bytes are borrowed until the call is over.
+        unsafe { self.put(source, &[piece_of(bytes)], metadata) };
     }
 }
 
