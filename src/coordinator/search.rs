@@ -1,18 +1,18 @@
-//! `--slo` and `--knee`: searches for the highest load that keeps limits of latency, by trials at the loads that
-//! [`Bounds`] asks for. Each trial is judged, and makes the bounds.
+//! `--slo`, `--knee` and `--loss-search`: searches for the highest load that keeps limits of latency, or loses nothing, by
+//! trials at the loads that [`Bounds`] asks for. Each trial is judged, and makes the bounds.
 
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use plan::{Case, Goal, Searches};
 use results::model::{
-    BEYOND, FlowResult, Latency, LatencyLimit, LoadSearch, LoadVerdict, NotKeptBy, Run, SearchEnd,
-    Trial, TrialOutcome, can_tell, fewest_samples,
+    BEYOND, FlowResult, Latency, LatencyLimit, LoadSearch, LoadVerdict, NotKeptBy, PathEventKind,
+    Run, SearchEnd, Trial, TrialOutcome, can_tell, fewest_samples,
 };
 use settings::{Stop, TimeSpan};
 
 use super::interface::TrialStart;
-use super::search_bounds::{Bounds, Next};
+use super::search_bounds::{Bounds, Next, Rule};
 use super::sweeper::{StopReason, Sweeper, median_per_second};
 
 /// A trial is so long that it has samples enough for a percentile but for once in 3 million: so many standard deviations of
@@ -209,15 +209,19 @@ impl Searching<'_> {
                     below_ns: (reference as f64 * factor.value()).floor() as u64 + 1,
                 }];
             }
+            Goal::ZeroLoss => {}
         }
-        let mut bounds = Bounds::new(lowest, self.found.maximum_per_second as u64);
+        let rule = if *self.goal == Goal::ZeroLoss { Rule::ByCount } else { Rule::ByExcess };
+        let mut bounds = Bounds::new(rule, lowest, self.found.maximum_per_second as u64);
         loop {
             let (load, is_short) = match bounds.next() {
                 Next::Try { load, is_short } => (load, is_short),
                 Next::Over(end) => return self.ended(end, lowest, &bounds),
             };
             let trial = self.trial(load, is_short, Some(&bounds))?;
-            let excess = trial.excess.unwrap_or_default();
+            // Of losses trials are counted: a figure on either side of 1 will do.
+            let counted = if trial.outcome == TrialOutcome::Broke { 2.0 } else { 0.5 };
+            let excess = trial.excess.unwrap_or(counted);
             bounds.add(load, is_short, trial.outcome, excess);
             let (lower, upper) = bounds.found();
             self.found.lower_per_second = lower.map(|it| it as f64);
@@ -235,12 +239,12 @@ impl Searching<'_> {
     fn lowest(&self) -> Result<u64, Cut> {
         let (maximum, fewest) = (self.found.maximum_per_second, self.fewest_per_second());
         let (lowest, needed) = match self.goal {
-            Goal::Slo(_) => (fewest.max(maximum * LOWEST_SHARE), maximum),
+            Goal::Slo(_) | Goal::ZeroLoss => (fewest.max(maximum * LOWEST_SHARE), maximum),
             Goal::Knee(_) => (maximum * REFERENCE_SHARE, maximum * REFERENCE_SHARE),
         };
         if fewest > needed {
             let at = match self.goal {
-                Goal::Slo(_) => "the closed loop's",
+                Goal::Slo(_) | Goal::ZeroLoss => "the closed loop's",
                 Goal::Knee(_) => "10 % of the closed loop's",
             };
             return Err(Cut::Ended(
@@ -286,7 +290,7 @@ impl Searching<'_> {
     fn ended(&mut self, end: SearchEnd, lowest: u64, bounds: &Bounds) -> Result<SearchEnd, Cut> {
         let by_messages = self.fewest_per_second() > self.found.maximum_per_second * LOWEST_SHARE;
         match end {
-            SearchEnd::NoneKeeps if by_messages && matches!(self.goal, Goal::Slo(_)) => {
+            SearchEnd::NoneKeeps if by_messages && !matches!(self.goal, Goal::Knee(_)) => {
                 let few = self.too_few();
                 Err(Cut::Ended(
                     SearchEnd::TooFewMessages,
@@ -326,7 +330,12 @@ impl Searching<'_> {
             if run.interrupted {
                 return Err(Cut::Stopped(StopReason::Interrupted));
             }
-            match judge(&run, load, &self.found.limits) {
+            let by_latency = judge(&run, load, &self.found.limits);
+            let judged = match self.goal {
+                Goal::ZeroLoss => by_latency.and_then(|trial| judge_losses(&run, trial)),
+                Goal::Slo(_) | Goal::Knee(_) => by_latency,
+            };
+            match judged {
                 Ok(trial) => {
                     let trial = Trial { seconds: seconds(span), ..trial };
                     self.found.trials.push(trial.clone());
@@ -363,6 +372,7 @@ impl Searching<'_> {
         match self.goal {
             Goal::Slo(_) => number << 1,
             Goal::Knee(_) => number << 1 | 1,
+            Goal::ZeroLoss => !number,
         }
     }
 
@@ -426,6 +436,33 @@ fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String>
         };
     }
     Ok(trial)
+}
+
+/// A trial as a search for losses takes it: it broke its load where something was lost or sent again, or messages piled up.
+///
+/// # Errors
+/// It is not known whether something was lost, and why.
+fn judge_losses(run: &Run, trial: Trial) -> Result<Trial, String> {
+    let are_counted = run.flows.iter().all(|flow| flow.delivery.is_some());
+    if let Some(unknown) = run.loss_unknown.first().filter(|_| !are_counted) {
+        return Err(format!("packets that are sent again cannot be seen at {}", unknown.words()));
+    }
+    let events = (run.path_events.iter())
+        .filter(|event| event.kind.is_loss() || event.kind == PathEventKind::ReceiverNotReady)
+        .map(|event| event.count);
+    let messages =
+        run.flows.iter().filter_map(|flow| flow.delivery.as_ref()).map(|delivery| delivery.lost);
+    let losses = events.chain(messages).fold(0, u64::saturating_add);
+    let mut loads = run.flows.iter().filter_map(|flow| flow.load.as_ref());
+    let outcome = match trial.outcome {
+        TrialOutcome::Kept
+            if losses > 0 || loads.any(|load| load.verdict == LoadVerdict::Overloaded) =>
+        {
+            TrialOutcome::Broke
+        }
+        outcome => outcome,
+    };
+    Ok(Trial { outcome, losses: Some(losses), ..trial })
 }
 
 fn lateness_p99(flow: &FlowResult) -> Option<u64> {

@@ -15,6 +15,17 @@ use plan::Searches;
 use results::model::{SearchEnd, TrialOutcome};
 use statistics::t_quantile;
 
+/// When trials at a load say together that it is a bound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// By their excesses, which scatter around that of the load.
+    #[default]
+    ByExcess,
+    /// By how many broke it, as in RFC 9971 with a goal loss ratio of 0, an exceed ratio of 1/2 and a duration sum of
+    /// [`MOST`] trials: a load is a bound as soon as no further trial of these could change that.
+    ByCount,
+}
+
 /// How close bounds are to be, as a share of the load; the bounds of a percentile that scatters are further apart.
 const GOAL_WIDTH: f64 = 0.01;
 
@@ -52,6 +63,7 @@ pub(super) enum Next {
 
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
+    rule: Rule,
     lowest: u64,
     highest: u64,
     loads: BTreeMap<u64, Evidence>,
@@ -87,9 +99,10 @@ fn rounded(load: u64) -> u64 {
 
 impl Bounds {
     /// Among loads of `lowest` to `highest` messages a second, both above 0.
-    pub(super) fn new(lowest: u64, highest: u64) -> Bounds {
+    pub(super) fn new(rule: Rule, lowest: u64, highest: u64) -> Bounds {
         let most = highest.max(1);
         Bounds {
+            rule,
             lowest: lowest.clamp(1, most),
             highest: most,
             loads: BTreeMap::new(),
@@ -155,7 +168,8 @@ impl Bounds {
     pub(super) fn add(&mut self, load: u64, is_short: bool, outcome: TrialOutcome, excess: f64) {
         self.trials += 1;
         if !is_short {
-            let evidence = self.loads.entry(load).or_default();
+            let blank = Evidence { rule: self.rule, ..Evidence::default() };
+            let evidence = self.loads.entry(load).or_insert(blank);
             match outcome {
                 TrialOutcome::Kept | TrialOutcome::Broke => evidence.add(excess),
                 TrialOutcome::NotKept => evidence.add_unkept(),
@@ -292,6 +306,7 @@ enum Bound {
 /// tried: together that comes to 19 of 20 searches at least whose bounds hold the limit (`search_bounds_tests`).
 #[derive(Clone, Debug, Default)]
 struct Evidence {
+    rule: Rule,
     /// Natural logarithms of the trials' excess.
     logs: Vec<f64>,
     /// Trials that did not keep their schedule.
@@ -321,6 +336,15 @@ impl Evidence {
     /// What the load is for sure.
     fn bound(&self) -> Option<Bound> {
         let count = self.logs.len();
+        if self.rule == Rule::ByCount {
+            let broke = self.logs.iter().filter(|log| **log > 0.0).count();
+            let is_lower = count - broke >= MOST / 2;
+            return (is_lower || broke > MOST / 2).then_some(if is_lower {
+                Bound::Lower
+            } else {
+                Bound::Upper
+            });
+        }
         if count < FEWEST {
             return None;
         }

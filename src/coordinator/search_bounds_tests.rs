@@ -9,7 +9,7 @@ const CAPACITY: u64 = 1_000_000;
 
 /// Searches by a response, which tells the excess at a load; `None` of one whose schedule is not kept.
 fn search(lowest: u64, mut response: impl FnMut(u64, bool) -> Option<f64>) -> (SearchEnd, Bounds) {
-    let mut bounds = Bounds::new(lowest, CAPACITY);
+    let mut bounds = Bounds::new(Rule::ByExcess, lowest, CAPACITY);
     loop {
         match bounds.next() {
             Next::Over(end) => return (end, bounds),
@@ -26,6 +26,24 @@ fn search(lowest: u64, mut response: impl FnMut(u64, bool) -> Option<f64>) -> (S
                 assert!(low <= high, "{low}..{high}");
             }
         }
+    }
+}
+
+/// Of eight trials at a load four that kept it make a lower bound, and five that broke it an upper one.
+#[test]
+fn trials_that_are_counted_make_a_bound_when_no_further_one_could_change_it() {
+    let bound = |kept: usize, broke: usize| {
+        let logs = [vec![-1.0; kept], vec![1.0; broke]].concat();
+        Evidence { rule: Rule::ByCount, logs, unkept: 0 }.bound()
+    };
+    for (kept, broke, expected) in [
+        (3, 4, None),
+        (4, 0, Some(Bound::Lower)),
+        (4, 4, Some(Bound::Lower)),
+        (0, 4, None),
+        (3, 5, Some(Bound::Upper)),
+    ] {
+        assert_eq!(bound(kept, broke), expected, "{kept} {broke}");
     }
 }
 
@@ -184,7 +202,7 @@ fn where_a_lower_load_is_slower_the_limit_below_it_counts() {
 
 #[test]
 fn the_estimate_shrinks_and_is_never_nothing() {
-    let mut bounds = Bounds::new(10_000, CAPACITY);
+    let mut bounds = Bounds::new(Rule::ByExcess, 10_000, CAPACITY);
     let mut estimates = Vec::new();
     while let Next::Try { load, is_short } = bounds.next() {
         estimates.push(bounds.trials_left());

@@ -2,7 +2,7 @@
 
 use super::*;
 use queueing::Queue;
-use results::model::{Failure, Load};
+use results::model::{Delivery, Failure, Load, LossUnknown, LossUnknownReason, PathEvent};
 use results::sample::has;
 
 /// Bounds, and how long it still takes.
@@ -202,6 +202,52 @@ fn a_search_that_is_interrupted_keeps_what_it_has() {
         assert!(matches!(done, Err(StopReason::Interrupted)));
         assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 11));
     }
+}
+
+/// A device of which every other trial above 300,000 messages a second sends something again, and each above 400,000.
+#[test]
+fn the_highest_load_without_losses_is_where_most_trials_have_none() {
+    let event = |kind| PathEvent { node: "client".into(), kind, count: 3, counters: Vec::new() };
+    let mut trials = fake(|load, number| {
+        let mut run = kept_but(2);
+        let is_lossy = load > 400_000 || load > 300_000 && number.is_multiple_of(2);
+        run.path_events.push(event(PathEventKind::Congestion));
+        run.path_events.extend(is_lossy.then(|| event(PathEventKind::Resent)));
+        Ok(run)
+    });
+    let found = found(&Goal::ZeroLoss, 1e6, &mut trials);
+    assert_eq!((found.end, &*found.asked), (SearchEnd::Found, "zero loss"));
+    let (lower, upper) = bounds(&found);
+    assert!(lower >= 290_000.0 && upper <= 410_000.0, "{lower} {upper}");
+    for trial in &found.trials {
+        let losses = if trial.outcome == TrialOutcome::Broke { 3 } else { 0 };
+        assert_eq!((trial.losses, trial.excess), (Some(losses), None));
+    }
+}
+
+#[test]
+fn messages_that_are_lost_or_pile_up_break_a_load() {
+    let outcome = |change: &dyn Fn(&mut Run)| {
+        let mut run = run_of(&[10_000; 1_000], LoadVerdict::Kept);
+        change(&mut run);
+        let trial = judge(&run, 1_000, &[]).unwrap();
+        judge_losses(&run, trial).map(|trial| trial.outcome)
+    };
+    let lost = |lost| Some(Delivery { lost, ..Delivery::default() });
+    let set = |verdict| move |run: &mut Run| run.flows[0].load.as_mut().unwrap().verdict = verdict;
+    assert_eq!(outcome(&|_| {}), Ok(TrialOutcome::Kept));
+    assert_eq!(outcome(&|run| run.flows[0].delivery = lost(0)), Ok(TrialOutcome::Kept));
+    assert_eq!(outcome(&|run| run.flows[0].delivery = lost(1)), Ok(TrialOutcome::Broke));
+    assert_eq!(outcome(&set(LoadVerdict::Overloaded)), Ok(TrialOutcome::Broke));
+    let unseen = |run: &mut Run| {
+        run.loss_unknown.push(LossUnknown {
+            node: "client".into(),
+            device: "mlx5_0".into(),
+            driver: None,
+            reason: LossUnknownReason::NoCounters,
+        });
+    };
+    has(outcome(&unseen).unwrap_err(), ["mlx5_0", "shows no counters"]);
 }
 
 /// Trials whose messages go through a queue with one server.

@@ -325,7 +325,7 @@ fn over_rails(
     let is_between_two = [
         ("--against", options.against.is_some()),
         ("--beside", options.beside.is_some()),
-        ("--slo and --knee", options.searches.is_some()),
+        ("--slo, --knee and --loss-search", options.searches.is_some()),
         ("--op connect", sweep.cases.iter().any(|it| it.is_set_up())),
     ];
     if let Some((flag, _)) = is_between_two.iter().find(|(_, is_asked)| *is_asked) {

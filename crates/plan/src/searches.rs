@@ -117,6 +117,8 @@ pub enum Goal {
     Slo(Slo),
     /// The highest load whose p99 is at most so many times that at 10 % load.
     Knee(Factor),
+    /// The highest load at which nothing is lost or sent again.
+    ZeroLoss,
 }
 
 impl Goal {
@@ -125,6 +127,8 @@ impl Goal {
         match self {
             Goal::Slo(slo) => slo.limits.iter().map(|it| it.percentile).fold(0.0, f64::max),
             Goal::Knee(_) => 99.0,
+            // Losses have no percentile; a trial of a handful of messages says nothing all the same.
+            Goal::ZeroLoss => 50.0,
         }
     }
 }
@@ -134,6 +138,7 @@ impl fmt::Display for Goal {
         match self {
             Goal::Slo(slo) => f.write_str(&slo.text),
             Goal::Knee(factor) => write!(f, "knee {}", factor.0),
+            Goal::ZeroLoss => f.write_str("zero loss"),
         }
     }
 }
@@ -280,9 +285,11 @@ mod tests {
         let limits = slo.limits.iter().map(|it| (it.percentile, it.below_ns));
         assert!(limits.eq([(99.0, 20_000), (99.9, 100_000)]), "{slo:?}");
         let knee = Goal::Knee("2.5".parse().unwrap());
-        for (goal, text, rarest) in
-            [(Goal::Slo(slo), "p99<20us,p99.9<0.1ms", 99.9), (knee, "knee 2.5", 99.0)]
-        {
+        for (goal, text, rarest) in [
+            (Goal::Slo(slo), "p99<20us,p99.9<0.1ms", 99.9),
+            (knee, "knee 2.5", 99.0),
+            (Goal::ZeroLoss, "zero loss", 50.0),
+        ] {
             assert_eq!((&*goal.to_string(), goal.rarest()), (text, rarest));
         }
         for (text, ns) in [("p50<1s", 1_000_000_000), ("p90<700ns", 700), ("p99.99<1.5µs", 1_500)]

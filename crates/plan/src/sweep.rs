@@ -306,11 +306,13 @@ pub enum PlanError {
         /// Id of the first such case; none where it has no effect on any.
         case: Option<String>,
     },
-    #[error("--{flag} cannot be used with --slo and --knee: {why}")]
+    #[error("--{flag} cannot be used with --slo, --knee and --loss-search: {why}")]
     NotWithSearch { flag: &'static str, why: &'static str },
     #[error("--{flag} does not go together with --{mode}: {why}")]
     NotWithMode { flag: &'static str, mode: &'static str, why: &'static str },
-    #[error("--slo and --knee search for the rate of one flow, not for rates of [[flow]] tables")]
+    #[error(
+        "--slo, --knee and --loss-search search for the rate of one flow, not for rates of [[flow]] tables"
+    )]
     SearchWithFlows,
     #[error("the lists make {cases} cases; a sweep has at most {most}")]
     TooManyCases {

@@ -41,10 +41,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "all", value_parser = ["all"], hide_possible_values = true, help_heading = "What to run")]
     pub rails_up: Option<String>,
     /// Find the slow node, cable or path: --pattern pairs -q 4 -D 200ms --warmup 200ms, and again what looks slow
-    #[arg(long, help_heading = "What to run", conflicts_with_all = ["host", "against", "beside", "slo", "knee"])]
+    #[arg(long, help_heading = "What to run", conflicts_with_all = ["host", "against", "beside", "slo", "knee", "loss_search"])]
     pub quick: bool,
     /// Then find out what limits the slowest case, or the slow node or path, within 60 s (`rocebench why` explains one case)
-    #[arg(long, help_heading = "What to run", conflicts_with_all = ["against", "beside", "slo", "knee"])]
+    #[arg(long, help_heading = "What to run", conflicts_with_all = ["against", "beside", "slo", "knee", "loss_search"])]
     pub why: bool,
     /// TOML file of a sweep and its flows; each flag overrides the key with its name
     #[arg(long, value_name = "FILE", help_heading = "What to run")]
@@ -148,6 +148,9 @@ pub struct SearchArgs {
         conflicts_with_all = ["against", "beside"]
     )]
     pub knee: Option<Factor>,
+    /// Find the highest rate at which nothing is lost or sent again, and no backlog grows
+    #[arg(long, conflicts_with_all = ["against", "beside"])]
+    pub loss_search: bool,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -212,7 +215,7 @@ pub struct MeshArgs {
     #[arg(
         long,
         help_heading = "What to run",
-        conflicts_with_all = ["host", "quick", "why", "against", "beside", "slo", "knee", "rails", "rails_up", "fail_below", "fail_if"]
+        conflicts_with_all = ["host", "quick", "why", "against", "beside", "slo", "knee", "loss_search", "rails", "rails_up", "fail_below", "fail_if"]
     )]
     pub check: bool,
     /// With --check, paths from one rail to another: required (they must work), forbidden (they must not), ignore
@@ -256,7 +259,7 @@ Examples:
   rocebench accept --nodes @racks.txt --stages mesh,bisection --fail-below 90%,bisection=50%link";
 
 /// Options of a sweep that an acceptance does not take, by their ids: its stages have patterns and runs of their own.
-pub const NOT_OF_ACCEPT: &str = "host config quick why against beside pairs max_pairs perftest_limit slo knee rails_up columns \
+pub const NOT_OF_ACCEPT: &str = "host config quick why against beside pairs max_pairs perftest_limit slo knee loss_search rails_up columns \
                                  only_problems fail_if fail_victim pattern fan-in fan-out bidirectional ping-pong runs rate";
 
 #[derive(Debug, Args)]
@@ -286,7 +289,7 @@ Examples:
   rocebench history trend --folder results/soak  what stepped, and when";
 
 /// Options of a sweep that a soak does not take, by their ids: it has one case, no end of its own, and files of its own.
-pub const NOT_OF_SOAK: &str = "every against beside pairs max_pairs perftest_limit slo knee quick why runs iters duration json csv csv_all \
+pub const NOT_OF_SOAK: &str = "every against beside pairs max_pairs perftest_limit slo knee loss_search quick why runs iters duration json csv csv_all \
                                csv_qps csv_histograms junit columns only_problems fail_victim";
 
 #[derive(Debug, Args)]
@@ -322,7 +325,7 @@ Examples:
   rocebench mesh --nodes node[01-16] --quick --why";
 
 /// Options of a sweep that `rocebench why` does not take, by their ids: it has one case, and runs of its own.
-pub const NOT_OF_WHY: &str = "against beside pairs max_pairs perftest_limit slo knee quick why runs iters only_problems fail_below \
+pub const NOT_OF_WHY: &str = "against beside pairs max_pairs perftest_limit slo knee loss_search quick why runs iters only_problems fail_below \
                               fail_if fail_victim";
 
 #[derive(Debug, Args)]

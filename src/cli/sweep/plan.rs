@@ -256,7 +256,8 @@ fn fit_on(cores: usize, nodes: usize, window_ns: Option<u64>) -> Result<(), Fail
 fn goals(args: &SearchArgs) -> Vec<Goal> {
     let slo = args.slo.clone().map(Goal::Slo);
     let knee = args.knee.map(Goal::Knee);
-    slo.into_iter().chain(knee).collect()
+    let zero_loss = args.loss_search.then_some(Goal::ZeroLoss);
+    slo.into_iter().chain(knee).chain(zero_loss).collect()
 }
 
 /// The cases of settings, and the searches over them.

@@ -132,7 +132,7 @@ pub(super) fn add_command(findings: &mut [Finding], file: &ResultFile) {
 }
 
 /// Commands and options whose sweeps have no slowest case, by the words that they begin with.
-const NO_WHY: [&str; 10] = [
+const NO_WHY: [&str; 11] = [
     "why",
     "soak",
     "accept",
@@ -142,6 +142,7 @@ const NO_WHY: [&str; 10] = [
     "--beside",
     "--slo",
     "--knee",
+    "--loss-search",
     "--op=connect",
 ];
 

@@ -271,9 +271,13 @@ fn searches_of_loads() -> Vec<(&'static str, ResultFile)> {
     };
     let mut knee = ended("asked=knee 3");
     knee.cases[0].searches[0].reference_p99_ns = Some(4_100);
+    let mut lossy = ended("asked=zero loss; end=none_keeps; lower_per_second=null");
+    lossy.cases[0].searches[0].trials.iter_mut().for_each(|trial| trial.losses = Some(12));
     vec![
         ("a search found a load", ended("end=found")),
         ("a knee", knee),
+        ("a load without loss", ended("asked=zero loss")),
+        ("no load without loss", lossy),
         ("all loads keep the limit", ended("end=all_keep; upper_per_second=null")),
         (
             "no load keeps the limit",

@@ -1,4 +1,4 @@
-//! What searches for the highest load came to (`--slo`, `--knee`), and up to which load open loops keep their latency.
+//! What searches for the highest load came to (`--slo`, `--knee`, `--loss-search`), and up to which load open loops keep their latency.
 
 use results::{
     model::{CaseResult, LoadSearch, LoadVerdict, ResultFile, SearchEnd, TrialOutcome},
@@ -30,6 +30,7 @@ pub fn searches(cases: &[CaseResult]) -> Vec<Finding> {
 fn finding(case: &str, search: &LoadSearch) -> Finding {
     let (request, note) = (request(search), search.note.as_deref().unwrap_or("no trial tells"));
     let [lower, upper] = [search.lower_per_second, search.upper_per_second];
+    let of_losses = search.trials.iter().any(|trial| trial.losses.is_some());
     let (id, severity, what, remedy) = match (search.end, lower, upper) {
         (SearchEnd::Found, Some(lower), Some(upper)) => (
             "search_found",
@@ -55,7 +56,11 @@ fn finding(case: &str, search: &LoadSearch) -> Finding {
             "search_none_keeps",
             Severity::Problem,
             format!("No load keeps {request} ({case}){}", lowest_that_broke(search, upper)),
-            " Raise the limit, or make the system faster.",
+            if of_losses {
+                " Look for the cause with `rocebench why`."
+            } else {
+                " Raise the limit, or make the system faster."
+            },
         ),
         (SearchEnd::TooFewMessages, ..) => (
             TOO_FEW_MESSAGES,
@@ -135,8 +140,11 @@ fn lowest_that_broke(search: &LoadSearch, upper: Option<f64>) -> String {
         let figures = [("p50", trial.p50_ns), ("p99", trial.p99_ns), ("p99.9", trial.p99_9_ns)];
         let known =
             figures.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", in_micros(ns?))));
-        let rate = rate_text(trial.asked_per_second);
-        format!(": even the lowest, {rate}, had {}", known.collect::<Vec<_>>().join(", "))
+        let figures = match trial.losses {
+            Some(losses) => format!("{losses} lost or sent again"),
+            None => known.collect::<Vec<_>>().join(", "),
+        };
+        format!(": even the lowest, {}, had {figures}", rate_text(trial.asked_per_second))
     });
     match (latencies, upper) {
         (Some(latencies), _) => latencies,

@@ -119,7 +119,7 @@ pub struct CaseResult {
     pub config: CaseConfig,
     /// The runs of the case, in the order in which they ran; failed ones too.
     pub runs: Vec<Run>,
-    /// `--slo` and `--knee`: searches for a load of this case; empty otherwise.
+    /// `--slo`, `--knee` and `--loss-search`: searches for a load of this case; empty otherwise.
     pub searches: Vec<LoadSearch>,
     /// The case beside what it was measured in turns with: perftest (`--against perftest`), or the victim alone (`--beside`);
     /// `null` otherwise.

@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
-/// A search for a load (`--slo`, `--knee`): it runs one case at rates that it chooses.
+/// A search for a load (`--slo`, `--knee`, `--loss-search`): it runs one case at rates that it chooses.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadSearch {
-    /// The requested limit: `p99<20us`, or `knee 3`.
+    /// The requested limit: `p99<20us`, `knee 3` or `zero loss`.
     pub asked: String,
-    /// The limits of latency that a load keeps or breaks.
+    /// The limits of latency that a load keeps or breaks; empty with `--loss-search`.
     pub limits: Vec<LatencyLimit>,
     /// `--knee`: p99 at 10 % load, in nanoseconds; the limit is a multiple of it. `null` otherwise.
     pub reference_p99_ns: Option<u64>,
@@ -51,8 +51,12 @@ pub struct Trial {
     /// Its verdict on its load.
     pub outcome: TrialOutcome,
     /// Share of messages above a limit, over the share that the limit allows; the largest of several limits. At most 1
-    /// if the trial kept the limits; `null` if it has no verdict.
+    /// if the trial kept the limits; `null` if it has no verdict, and with
+    /// `--loss-search`.
     pub excess: Option<f64>,
+    /// `--loss-search`: messages that were lost, and what the devices counted of packets lost or sent again. Absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub losses: Option<u64>,
     /// Median latency from the planned time, in nanoseconds.
     pub p50_ns: Option<u64>,
     /// 99 % of latencies are at most this, in nanoseconds.
@@ -68,10 +72,10 @@ names! {
     #[derive(Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     TrialOutcome {
-        /// The latencies of its load kept all limits.
+        /// Its load kept all limits.
         #[default]
         Kept = "kept",
-        /// The latencies of its load broke at least one limit.
+        /// Its load broke at least one limit.
         Broke = "broke",
         /// No verdict: it did not keep its schedule.
         NotKept = "schedule not kept",

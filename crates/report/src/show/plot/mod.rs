@@ -80,7 +80,7 @@ const KINDS: [Kind; 12] = [
     Kind {
         id: "load",
         heading: "Latency against load",
-        needs: "a case with planned times (--rate), or a search for a load (--slo, --knee)",
+        needs: "a case with planned times (--rate), or a search for a load (--slo, --knee, --loss-search)",
         intro: "Latency at a given load, counted from each message's planned time. A closed loop sends a slow system \
                 fewer messages, so it cannot show this.",
         draw: |from| specs::LATENCY_BY_LOAD.figures(from.sums).into(),
