@@ -13,6 +13,7 @@ mod perftest_rows;
 mod perftest_words;
 mod plot;
 mod progress;
+mod recipe;
 mod send;
 mod serve;
 mod signals;
@@ -80,6 +81,7 @@ pub fn main() -> Result<(), Failure> {
             plot::plot(&args)
         }
         Some(args::Command::History(args)) => history::run(args),
+        Some(args::Command::Recipe(args)) => recipe::run(args, &matches),
         Some(args::Command::Devices(args)) => doctor::devices(&args),
         Some(args::Command::Doctor(args)) => doctor::run(args),
         Some(args::Command::Explain(args)) => explain::run(args),
@@ -120,19 +122,27 @@ fn refuse_foreign(
     }
 }
 
-/// The options of a command that were given, as `--flag=value`, but for some flags and those below some headings.
+/// As [`options_of`] of a command by its name.
 fn given_options(
     matches: &ArgMatches,
     name: &str,
     flags: &[&str],
     headings: &[&str],
 ) -> Vec<String> {
-    let command = args::command();
-    let (Some(command), Some(matches)) =
-        (command.find_subcommand(name), matches.subcommand_matches(name))
-    else {
-        return Vec::new();
-    };
+    let program = args::command();
+    let (command, own) = (program.find_subcommand(name), matches.subcommand_matches(name));
+    command
+        .zip(own)
+        .map_or_else(Vec::new, |(command, own)| options_of(command, own, flags, headings))
+}
+
+/// The options of a command that were given, as `--flag=value`, but for some flags and those below some headings.
+fn options_of(
+    command: &clap::Command,
+    matches: &ArgMatches,
+    flags: &[&str],
+    headings: &[&str],
+) -> Vec<String> {
     let mut options = Vec::new();
     for argument in command.get_arguments() {
         let id = argument.get_id().as_str();

@@ -12,6 +12,7 @@ mod odd_results;
 mod perftest;
 mod pictures;
 mod plot;
+mod recipe;
 
 use std::path::Path;
 

@@ -31,9 +31,10 @@ fn run(folder: impl AsRef<Path>, words: &[&str]) -> String {
 }
 
 /// Pages that speak of options.
-const PAGES: [&str; 27] = [
+const PAGES: [&str; 28] = [
     "README.md",
     "docs/adapters.md",
+    "docs/ai-fabrics.md",
     "docs/against-perftest.md",
     "docs/beside.md",
     "docs/ci.md",
@@ -75,8 +76,21 @@ fn all_options() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let of_history = ["history", "history trend", "history compare"];
     for command in [
-        "", "mesh", "accept", "soak", "why", "serve", "compare", "gate", "plot", "devices",
-        "doctor", "explain", "send",
+        "",
+        "mesh",
+        "accept",
+        "soak",
+        "why",
+        "serve",
+        "compare",
+        "gate",
+        "plot",
+        "devices",
+        "doctor",
+        "explain",
+        "send",
+        "recipe",
+        "recipe run",
     ]
     .into_iter()
     .chain(of_history)

@@ -28,6 +28,7 @@ mod on_hardware;
 mod outputs;
 mod own_networks;
 mod process_limits;
+mod recipes;
 mod send;
 mod soak;
 mod stage;

@@ -50,6 +50,11 @@ fn accept() {
 }
 
 #[test]
+fn recipes() {
+    holds("tests/embedded/tables/recipes.txt");
+}
+
+#[test]
 fn lessons() {
     holds("tests/embedded/tables/lessons.txt");
 }

@@ -8,6 +8,7 @@ mod flow;
 mod matrix;
 pub mod nodes;
 pub mod quick;
+pub mod recipes;
 mod searches;
 pub mod stages;
 mod sweep;

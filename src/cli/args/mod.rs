@@ -16,7 +16,7 @@ use crate::cli::terminal::EXIT_STATUS;
 use crate::explain::Language;
 use plan::{HostPort, Nodes};
 use protocol::lesson::Mistake;
-use settings::{MemorySize, Mtu, Size};
+use settings::{MemorySize, Mtu, Size, TimeSpan};
 
 pub use results::{
     CompareArgs, GateArgs, HistoryAction, HistoryArgs, HistoryCompareArgs, PlotArgs, Strict,
@@ -57,6 +57,7 @@ Examples:
   rocebench send FILE HOST                       a file over many QPs, to `serve --receive DIR`
   rocebench doctor HOST                          find problems and their remedies
   rocebench why HOST -q 4                        what limits this case?
+  rocebench recipe run first-day HOST            are new adapters well, and how fast?
   rocebench explain --op write                   one transfer, step by step";
 
 /// The command line of `rocebench`. Of commands help is the same for `-h` and `--help`, hence no long texts.
@@ -99,6 +100,8 @@ pub enum Command {
     Plot(PlotArgs),
     /// Keep results of many nights or commits in a folder, and report when something stepped
     History(HistoryArgs),
+    /// Run ready-made measurements, such as those of a first day, KV caches or storage, each with an answer in a sentence
+    Recipe(RecipeArgs),
     /// List RDMA devices, ports and GIDs, and mark those that a sweep would use
     Devices(DevicesArgs),
     /// Check this machine and the path to HOST, with a remedy for each problem
@@ -256,6 +259,69 @@ pub struct DoctorArgs {
     /// Print JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    #[command(flatten)]
+    pub speech: SpeechArgs,
+}
+
+const RECIPE_AFTER_HELP: &str = "\
+A recipe is a question about a network, with the commands that answer it. Without HOST and --nodes
+all ends run on this machine.
+
+Examples:
+  rocebench recipe                               which recipes there are
+  rocebench recipe show kv-cache                 its commands, and how to read their tables
+  rocebench recipe run first-day HOST            HOST runs `rocebench serve`
+  rocebench recipe run incast --nodes node[1-5]  each node runs `rocebench serve`";
+
+#[derive(Debug, Args)]
+#[command(after_help = RECIPE_AFTER_HELP)]
+pub struct RecipeArgs {
+    #[command(subcommand)]
+    pub action: Option<RecipeAction>,
+}
+
+/// What to do with recipes.
+#[derive(Debug, Subcommand)]
+pub enum RecipeAction {
+    /// List the recipes, with the time that each takes
+    List,
+    /// Show a recipe: where it comes from, its commands, and how to read their tables
+    Show {
+        /// The recipe, as `rocebench recipe` lists it
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Run the stages of a recipe one after the other, and answer its question
+    Run(Box<RecipeRunArgs>),
+}
+
+#[derive(Debug, Args)]
+pub struct RecipeRunArgs {
+    /// The recipe, as `rocebench recipe` lists it
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Host that runs `rocebench serve`: a name or address, optionally with a port (`host:port`, `[v6]:port`)
+    #[arg(value_name = "HOST")]
+    pub host: Option<HostPort>,
+    /// Nodes, in place of HOST: servers such as a,b:18516, or local:N for N nodes in this process
+    #[arg(long, value_name = "LIST", help_heading = "What to run", conflicts_with = "host")]
+    pub nodes: Option<Nodes>,
+    /// Run only these stages
+    #[arg(long, value_name = "LIST", value_delimiter = ',', help_heading = "What to run")]
+    pub stages: Vec<String>,
+    /// Window of each run, in place of the recipe's
+    #[arg(short = 'D', long, value_name = "TIME", help_heading = "What to run")]
+    pub duration: Option<TimeSpan>,
+    /// Print the commands and exit
+    #[arg(long, help_heading = "What to run")]
+    pub dry_run: bool,
+    /// Folder for the result files, with a folder a recipe and stage
+    #[arg(long, value_name = "DIR", default_value = "results", help_heading = "Output")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub endpoint: EndpointArgs,
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
     #[command(flatten)]
     pub speech: SpeechArgs,
 }

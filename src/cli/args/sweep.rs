@@ -68,6 +68,9 @@ pub struct RunArgs {
     /// Of `mesh --check`.
     #[arg(skip)]
     pub check: Option<CheckRequest>,
+    /// The command of a recipe's stage, in place of the process's own.
+    #[arg(skip)]
+    pub typed: Option<Vec<String>>,
 }
 
 #[derive(Debug, Args)]

@@ -51,8 +51,9 @@ pub fn execute_until(
         return dry_run::print(&plan, note);
     }
     plan.options.ranks = ranks;
-    plan.options.command_line =
-        command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()));
+    plan.options.command_line = plan.typed.take().unwrap_or_else(|| {
+        command_line(std::env::args_os().map(|word| word.to_string_lossy().into_owned()))
+    });
     let mut output = Output::open(&plan)?;
     for text in note.into_iter().chain(few_runs(&plan)) {
         output.observers().note(&text);

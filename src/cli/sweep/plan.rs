@@ -21,6 +21,7 @@ use machine::threads::{CoreList, allowed_cores};
 use perftest::{LONGEST_LIMIT, fits};
 use plan::{
     ConfigFile, FlowTable, Goal, Nodes, PlanError, RailsAsked, Searches, Sweep, check, quick,
+    recipes,
 };
 use protocol::handshake::Approach;
 use report::{
@@ -45,6 +46,8 @@ pub struct RunPlan {
     pub quiet: bool,
     /// 0, or how many times `-v` was given.
     pub verbose: u8,
+    /// The command, where it is not the process's own.
+    pub typed: Option<Vec<String>>,
     /// A way of polling was asked for.
     polls_as_asked: bool,
 }
@@ -156,6 +159,7 @@ impl RunPlan {
             dry_run: args.dry_run,
             quiet: args.speech.quiet,
             verbose: args.speech.verbose,
+            typed: args.typed,
             polls_as_asked,
         })
     }
@@ -326,7 +330,16 @@ fn sweep(
         .map(|argument| argument.get_long().unwrap_or(argument.get_id().as_str()))
         .filter(|flag| Settings::row(flag).is_none())
         .collect();
-    let file = ConfigFile::read(path, &machine_flags)?;
+    let file = match recipes::config_of(path) {
+        Some(text) => {
+            let mut file = ConfigFile::parse(&text, path, &machine_flags)?;
+            if let Some(nodes) = &args.nodes {
+                recipes::place_nodes(&mut file, nodes);
+            }
+            file
+        }
+        None => ConfigFile::read(path, &machine_flags)?,
+    };
     if let (Some(host), Some(_)) = (&args.host, &file.nodes) {
         return Err(Failure::bad_input(format!(
             "{} names nodes, and HOST is {host}: they exclude each other",

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod findings;
 pub mod mesh;
 mod problems;
+pub mod recipes;
 pub mod searches;
 pub mod stages;
 pub mod threshold;
