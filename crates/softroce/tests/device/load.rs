@@ -6,12 +6,10 @@
 //! - Deliberate faults of a device: what they befall, and what not; and its limits, at exact instants.
 //! - Sixteen senders to one receiver: all data arrive right and no QP fails. Where the links mark, senders are told
 //!   and no queue overflows; where they do not, queues lose. The same seed has the same effects.
-//! - What gets lost, doubled or overtaken, at exact instants: packets take 10 µs each way and nothing else takes time.
 //! - Requests of one QP take effect in their order: a READ gets what was there before the requests behind it, also if
 //!   these change it before it is answered, and what those before it have left.
 
 use softroce::transport::{Operation, QpEvent, SendRequest, State, Status};
-use softroce::wire::time_of_code_ns;
 
 use crate::support::end::{End, Plan, pair, post, request};
 
@@ -106,32 +104,6 @@ fn pauses_of_one_qp_look_at_no_other() {
 
 /// Fifteen packets.
 const FAULTY_BYTES: usize = 60 << 10;
-const FAULTY_TIMEOUT: u8 = 17;
-
-/// Ends at 10.0.0.1, 10.0.0.2 and 10.0.0.3; the first, which meets faults, is connected to both others.
-fn three(faults: &str) -> [End; 3] {
-    let mut plan = Plan::on(1, "");
-    plan.qps = 2;
-    (plan.deliveries.timeout, plan.deliveries.retry_count) = (FAULTY_TIMEOUT, 2);
-    let ends = [faults, "", ""]
-        .map(|faults| End::new(&Plan { faults: faults.parse().unwrap(), ..plan.clone() }));
-    let [first, others @ ..] = &ends;
-    for (qp, other) in first.qps.iter().zip(others) {
-        first.connect_qps(qp, other, &other.qps[0]);
-        other.connect_qps(&other.qps[0], first, qp);
-    }
-    ends
-}
-
-#[test]
-fn packets_that_leave_a_faulty_link_together_share_a_datagram() {
-    for (faults, datagrams) in [("", 2), ("delay=1us", 2), ("tx.lose=write#2", 3)] {
-        let (from, to) = pair_with(&Plan::on(1, ""), [faults, ""]);
-        from.run(1, 1, FAULTY_BYTES, |_| (to.write_to(0), 0));
-        // The first packet has more headers than the others.
-        from.counts("datagrams_sent", datagrams);
-    }
-}
 
 #[test]
 fn faults_of_both_directions_befall_packets_and_change_no_data() {
@@ -155,35 +127,6 @@ fn faults_of_both_directions_befall_packets_and_change_no_data() {
     let damaged = from.counter("fault_tx_corrupted");
     let twice = from.counter("fault_tx_duplicated");
     assert!((damaged..=damaged + twice).contains(&to.counter("bad_icrc")));
-}
-
-#[test]
-fn faults_of_one_peer_befall_its_packets_alone() {
-    for faults in ["tx.drop=100%,peer=10.0.0.2", "rx.drop=100%,peer=10.0.0.2"] {
-        let [first, second, third] = three(faults);
-        for (qp, to) in [&second, &third].into_iter().enumerate() {
-            first.post(qp, to.write_to(0), &[first.sge(0, 64)]);
-        }
-        let ended = first.completions(&first.cq, 2).iter().map(|it| it.status).collect::<Vec<_>>();
-        assert_eq!(ended, [Status::Success, Status::RetryExceededError]);
-        let dropped = ["fault_tx_dropped", "fault_rx_dropped"].map(|it| first.counter(it));
-        assert_eq!(dropped.iter().sum::<u64>(), 3, "each sending");
-    }
-}
-
-#[test]
-fn a_slow_link_to_one_peer_delays_no_other() {
-    let [first, second, third] = three("delay=50ms,rate=1M,peer=10.0.0.2");
-    let world = first.plan.world.as_ref().unwrap();
-    let start_ns = world.now_ns();
-    for (qp, to) in [&second, &third].into_iter().enumerate() {
-        first.post(qp, to.write_to(0), &[first.sge(0, 64)]);
-    }
-    // 124 bytes with all headers at 1 Mb/s, and the delay.
-    for after_ns in [0, 992_000 + 50_000_000] {
-        first.succeeds(1);
-        assert_eq!(world.now_ns() - start_ns, after_ns);
-    }
 }
 
 /// Ends on a network that takes no time, of which the first has these faults.
@@ -213,41 +156,6 @@ fn a_context_that_is_not_in_the_cache_costs_its_time() {
         });
         assert_eq!(took_us, takes_us, "{faults}");
         from.counts("qp_cache_misses", misses);
-    }
-}
-
-#[test]
-fn what_is_posted_at_once_leaves_as_limits_allow() {
-    // When the WRITEs of four QPs, of 992 bits with all headers, are complete, and pauses that were received and sent.
-    for (faults, after_ns, pauses) in [
-        ("tx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
-        ("rx.pps=1M", [1000, 2000, 3000, 4000], [0, 0]),
-        // An answer has 384 bits.
-        ("rx.rate=384M", [1000, 2000, 3000, 4000], [0, 0]),
-        // The first answer comes when its WRITE has left, and takes as long.
-        ("pps=1M", [2000, 3000, 4000, 5000], [0, 0]),
-        // The slower of both holds.
-        ("tx.pps=1M,rate=1G", [1000, 2000, 3000, 4000], [0, 0]),
-        ("tx.pps=1M,rate=496M", [2000, 4000, 6000, 8000], [0, 0]),
-        ("tx.qp_cache=4:1us", [1000, 2000, 3000, 4000], [0, 0]),
-        // From 0 to 1 µs and from 4 to 5 µs nothing begins to leave.
-        ("pause=25%/4us,tx.pps=1M", [2000, 3000, 4000, 6000], [2, 0]),
-        ("rx.pause=25%/4us", [1000; 4], [0, 1]),
-        ("rx.pause=25%/4us,tx.pps=1M", [1000, 2000, 3000, 5000], [0, 1]),
-    ] {
-        let (from, to) = limited(faults, 4);
-        let world = from.plan.world.as_ref().unwrap();
-        let start_ns = world.now_ns();
-        for qp in 0..4 {
-            from.post(qp, to.write_to(0), &[from.sge(0, 64)]);
-        }
-        let completed_ns = after_ns.map(|_| {
-            from.succeeds(1);
-            world.now_ns() - start_ns
-        });
-        assert_eq!(completed_ns, after_ns, "{faults}");
-        let counted = ["rx_global_pause", "tx_global_pause"].map(|name| from.counter(name));
-        assert_eq!(counted, pauses, "{faults}");
     }
 }
 
@@ -321,24 +229,6 @@ fn sprayed_packets_overtake_each_other_and_all_data_arrive() {
     from.run(1, 1, FAULTY_BYTES, |_| (to.write_to(0), 0));
     assert!(to.memory[..FAULTY_BYTES] == from.memory[..FAULTY_BYTES]);
     assert!(to.counter("out_of_sequence") > 0 && from.counter("fault_tx_dropped") == 0);
-}
-
-#[test]
-fn packets_vanish_both_ways_while_the_port_is_down() {
-    let [first, second, _] = three("down=0s+1s");
-    let world = first.plan.world.as_ref().unwrap();
-    let start_ns = world.now_ns();
-    for (from, to) in [(&first, &second), (&second, &first)] {
-        from.post(0, to.write_to(0), &[from.sge(0, 64)]);
-    }
-    first.succeeds(1);
-    second.succeeds(1);
-    // Again after each of two time-outs.
-    let took_ns = world.now_ns() - start_ns;
-    assert_eq!(took_ns, 2 * time_of_code_ns(FAULTY_TIMEOUT));
-    for lost in ["fault_tx_dropped", "fault_rx_dropped"] {
-        first.counts(lost, 2);
-    }
 }
 
 const SENDERS: usize = 16;
@@ -449,92 +339,6 @@ fn the_same_seed_runs_the_same_way() {
     };
     assert_eq!(outcome(5), outcome(5));
     assert_ne!(outcome(5), outcome(6));
-}
-
-const HOP_NS: u64 = 10_000;
-const LOST_BYTES: usize = 4 * 4096;
-
-/// 2 ms, and a time-out of more than two hours.
-const LOSS_TIMEOUT: u8 = 9;
-const FOR_EVER: u8 = 31;
-
-fn ends(timeout: u8, faults: [&str; 2]) -> (End, End) {
-    let mut plan = Plan::on(1, "delay=10us");
-    plan.deliveries.timeout = timeout;
-    let (mut from, to) = pair_with(&plan, faults);
-    from.fill();
-    (from, to)
-}
-
-#[test]
-fn each_loss_costs_what_it_takes_to_notice_it() {
-    const NONE: &str = "";
-    const GAP: &str = "tx.lose=write#2";
-    const TWO_GAPS: &str = "tx.lose=write#2,tx.lose=write#6";
-    const END: &str = "tx.lose=write#4";
-    const ANSWER: &str = "tx.lose=ack#1";
-    const TWICE: &str = "tx.duplicate=100%";
-    // What befalls four packets and what their answers, the time-outs and NAKs that tell of it, packets that come again
-    // although they had come, and how often something is on its way until the WRITE is complete.
-    for (faults, [timeouts, naks, repeated], hops) in [
-        ([NONE, NONE], [0, 0, 0], 2),
-        ([GAP, NONE], [0, 1, 0], 4),
-        ([TWO_GAPS, NONE], [0, 2, 0], 6),
-        ([END, NONE], [1, 0, 3], 2),
-        ([NONE, ANSWER], [1, 0, 4], 2),
-        ([GAP, ANSWER], [1, 1, 1], 2),
-        ([TWICE, NONE], [0, 0, 4], 2),
-    ] {
-        let (from, to) = ends(LOSS_TIMEOUT, faults);
-        let world = from.plan.world.as_ref().unwrap();
-        let start_ns = world.now_ns();
-        from.post(0, to.write_to(0), &[from.sge(0, LOST_BYTES)]);
-        from.succeeds(1);
-        let takes_ns = timeouts * time_of_code_ns(LOSS_TIMEOUT) + hops * HOP_NS;
-        assert_eq!(world.now_ns() - start_ns, takes_ns, "{faults:?}");
-        while world.step() {}
-        from.counts("timeouts", timeouts);
-        to.counts("naks_sent", naks);
-        to.counts("duplicate_requests", repeated);
-        assert!(to.memory[..LOST_BYTES] == from.memory[..LOST_BYTES]);
-    }
-}
-
-#[test]
-fn a_receive_that_comes_late_costs_the_pause_that_the_receiver_asks_for() {
-    /// What the code of an end means.
-    const PAUSE_NS: u64 = 640_000;
-    for late_ns in [PAUSE_NS / 2, 3 * PAUSE_NS / 2] {
-        let (from, to) = ends(LOSS_TIMEOUT, ["", ""]);
-        let world = from.plan.world.as_ref().unwrap();
-        let start_ns = world.now_ns();
-        from.post(0, Operation::Send, &[from.sge(0, LOST_BYTES)]);
-        world.run_until(start_ns + late_ns);
-        to.qps[0].post_recv(1, &[to.sge(0, LOST_BYTES)]).unwrap();
-        from.succeeds(1);
-        to.succeeds(1);
-        // Each time it is refused, and in the end taken.
-        let pauses = late_ns.div_ceil(PAUSE_NS);
-        let takes_ns = pauses * (PAUSE_NS + 2 * HOP_NS) + 2 * HOP_NS;
-        assert_eq!(world.now_ns() - start_ns, takes_ns);
-        to.counts("rnr_naks_sent", pauses);
-        from.counts("timeouts", 0);
-        assert!(to.memory[..LOST_BYTES] == from.memory[..LOST_BYTES]);
-    }
-}
-
-#[test]
-fn a_packet_lost_at_the_end_is_asked_after_before_the_time_out() {
-    const BEFORE: usize = 40;
-    let (from, to) = ends(FOR_EVER, [&format!("tx.lose=write#{}", BEFORE + 1), ""]);
-    let world = from.plan.world.as_ref().unwrap();
-    from.run(BEFORE, 1, 64, |_| (to.write_to(0), 0));
-    let start_ns = world.now_ns();
-    from.run(1, 1, 64, |_| (to.write_to(0), 0));
-    // The least time before a probe, and its way there and back.
-    assert_eq!(world.now_ns() - start_ns, 8_000_000 + 2 * HOP_NS);
-    from.counts("probes", 1);
-    from.counts("timeouts", 0);
 }
 
 /// At the requester the bytes of the other request, or its result, and those that are read.

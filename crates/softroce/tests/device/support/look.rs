@@ -1,11 +1,11 @@
 //! What an end has done, and waiting for it.
 
 use std::ptr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use softroce::net::Faults;
-use softroce::transport::{Completion, Cq, Nic, Operation, QpEvent, Status, World};
+use softroce::transport::{Completion, Cq, Nic, Operation, Status, World};
 
 use super::end::{End, Plan};
 use testing::wait::wait_or_tell;
@@ -71,16 +71,6 @@ impl End {
             || format!("{value} {name}: {:?}", self.nic.counters()),
         );
         assert_eq!(self.counter(name), value, "{name}");
-    }
-
-    /// Waits until it has heard so many events of its QPs, and returns all.
-    #[track_caller]
-    pub fn heard(&self, count: usize) -> Vec<QpEvent> {
-        let heard = || self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        self.until(
-            || Some(heard().clone()).filter(|events| events.len() >= count),
-            || format!("{count} events: {:?}", heard()),
-        )
     }
 
     /// The next completion; of a receive if it has a CQ of their own for these.

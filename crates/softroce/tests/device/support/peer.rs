@@ -1,15 +1,10 @@
-//! A peer made of packets, in a network in memory: it sends what no device of ours sends, and sees each answer as it is on
-//! the wire.
+//! A peer made of packets, in a network in memory: it sends what no device of ours sends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use softroce::net::Datagram;
 use softroce::transport::World;
-use softroce::wire::{IcrcAddresses, Opcode, Packet, Syndrome, icrc};
-
-use super::end::End;
-use super::look::steps;
+use softroce::wire::{IcrcAddresses, Packet, icrc};
 
 pub const QPN: u32 = 0x0077_1234;
 /// The port that it sends from.
@@ -28,58 +23,6 @@ pub struct Peer {
 impl Peer {
     pub fn new(world: &Arc<World>) -> Peer {
         Peer { world: Arc::clone(world), address: world.stranger() }
-    }
-
-    pub fn send(&self, to: &End, packet: &Packet<'_>) {
-        self.send_bytes(to, PORT, 0, &wire(packet));
-    }
-
-    /// Sends these bytes and their CRC, from a port and as a class of its own.
-    pub fn send_bytes(&self, to: &End, port: u16, class: u8, bytes: &[u8]) {
-        let source = (self.address, port);
-        forge(&self.world, source, to.nic.address(), class, bytes, true);
-    }
-
-    /// Sends these bytes with a wrong CRC.
-    pub fn send_damaged(&self, to: &End, bytes: &[u8]) {
-        let source = (self.address, PORT);
-        forge(&self.world, source, to.nic.address(), 0, bytes, false);
-    }
-
-    /// The next packet that comes.
-    #[track_caller]
-    pub fn arrival(&self) -> Datagram {
-        steps(&self.world, || self.world.fabric().take(self.address), || "answer".into())
-    }
-
-    /// The next answer, without its CRC.
-    #[track_caller]
-    pub fn answer(&self) -> Vec<u8> {
-        let mut bytes = self.arrival().bytes;
-        bytes.truncate(bytes.len() - 4);
-        bytes
-    }
-
-    #[track_caller]
-    pub fn answers(&self, count: usize) -> Vec<Vec<u8>> {
-        (0..count).map(|_| self.answer()).collect()
-    }
-
-    /// The next answer, which is an acknowledgement or NAK: its PSN and syndrome.
-    #[track_caller]
-    pub fn acknowledged(&self) -> (u32, Syndrome) {
-        let answer = self.answer();
-        let packet = Packet::parse_body(&answer).unwrap();
-        assert_eq!(packet.opcode, Opcode::Acknowledge);
-        (packet.psn.value(), packet.extended.aeth.unwrap().syndrome)
-    }
-
-    /// Lets all happen that still happens: no answer comes.
-    #[track_caller]
-    pub fn is_left_alone(&self) {
-        while self.world.step() {}
-        let more = self.world.fabric().take(self.address);
-        assert!(more.is_none(), "{more:02x?}");
     }
 }
 
