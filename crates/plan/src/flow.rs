@@ -29,6 +29,9 @@ pub struct Flow {
     /// Which of a node's sets of workers serve it: 0, or 1 for an attacker, which takes no time of the victim's.
     #[serde(default, skip_serializing_if = "is_first")]
     pub worker_set: u8,
+    /// In lock-step: messages of each QP in an iteration; 0 of other flows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u32,
     /// Every setting; those of the case are the same in all of its flows.
     #[serde(flatten)]
     pub settings: Settings,
@@ -72,6 +75,7 @@ impl Flow {
             from_device: None,
             to_device: None,
             worker_set: 0,
+            steps: 0,
             settings,
         }
     }
@@ -113,6 +117,11 @@ impl Flow {
         (1..=32).contains(&name.len())
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(steps: &u32) -> bool {
+    *steps == 0
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
@@ -274,7 +283,12 @@ fn flow_over_rails(
             counted(to_rails)
         ));
     }
-    Ok(pairs.into_iter().map(|(from, to)| over_ends(flow, from, to)).collect())
+    let mut of_rail = flow.clone();
+    if flow.lock_step {
+        // They carry what is sent in a step together.
+        of_rail.size_bytes = (flow.size_bytes / pairs.len() as u32).max(1);
+    }
+    Ok(pairs.into_iter().map(|(from, to)| over_ends(&of_rail, from, to)).collect())
 }
 
 /// The flow over these rails, with their names in its own.

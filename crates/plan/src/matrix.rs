@@ -96,6 +96,7 @@ impl OwnFlow {
             from_device: table.from_device.clone(),
             to_device: table.to_device.clone(),
             worker_set: 0,
+            steps: 0,
             settings,
         };
         Ok(OwnFlow { flow, own })
@@ -269,11 +270,15 @@ impl<'a> Axes<'a> {
         let digits = rounds.len().to_string().len();
         let mut cases = Vec::with_capacity(rounds.len());
         for (number, round) in (1..).zip(&rounds) {
-            let flows = round.iter().map(|(from, to)| Flow {
-                name: format!("{}>{}", name_of(&names, *from), name_of(&names, *to)),
-                from: *from,
-                to: *to,
-                ..Flow::forward(case.settings.clone())
+            let flows = round.iter().map(|(from, to)| {
+                let (steps, settings) = of_step(&case.settings, names.len() as u32, *to);
+                Flow {
+                    name: format!("{}>{}", name_of(&names, *from), name_of(&names, *to)),
+                    from: *from,
+                    to: *to,
+                    steps,
+                    ..Flow::forward(settings)
+                }
             });
             let suffix = match rounds.len() {
                 1 => String::new(),
@@ -366,6 +371,20 @@ impl<'a> Axes<'a> {
         }
         id
     }
+}
+
+/// Steps of an iteration, and the settings of a flow to this node, with the bytes that go there in a step on each QP. A ring
+/// passes each of its chunks on to all other nodes to sum it, and to all again with the sum (P. Patarasuk and X. Yuan,
+/// Bandwidth optimal all-reduce algorithms, 2009).
+fn of_step(settings: &Settings, nodes: u32, to: u32) -> (u32, Settings) {
+    let (steps, bytes) = match &settings.pattern {
+        _ if !settings.lock_step => return (0, settings.clone()),
+        Some(Pattern::Ring) => {
+            (2 * nodes.saturating_sub(1).max(1), settings.size_bytes / nodes.max(1))
+        }
+        _ => (1, settings.split.bytes_for(settings.size_bytes, to, nodes)),
+    };
+    (steps, Settings { size_bytes: (bytes / settings.qps.max(1)).max(1), ..settings.clone() })
 }
 
 fn name_of(names: &[String], node: u32) -> &str {

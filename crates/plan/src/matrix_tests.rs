@@ -188,6 +188,29 @@ fn a_share_of_a_pattern_is_of_its_closed_loop() {
     assert_eq!(ids(text), format!("{expected} {ring} {ring}-R50%"));
 }
 
+#[test]
+fn a_buffer_is_cut_into_the_messages_of_its_steps() {
+    let text = "nodes = 'local:4'\npattern = ['ring', 'all-to-all']\nlock-step = true\nsize = '1200'\nqps = 2\nduration = '1s'\n\
+                split = ['equal', 'hot-1']";
+    let sweep = sweep_of(text).unwrap();
+    // Chunks of a ring are equal, so --split makes no cases of it.
+    let found: Vec<_> = sweep
+        .cases
+        .iter()
+        .map(|case| {
+            assert_eq!(Sweep::check(case), Ok(()));
+            assert_eq!(case.size_bytes, 1_200);
+            let from_last = case.flows.iter().filter(|flow| flow.from == 3);
+            let mut sizes: Vec<_> = from_last.map(|flow| (flow.to, flow.size_bytes)).collect();
+            sizes.sort_unstable();
+            (case.flows[0].steps, sizes)
+        })
+        .collect();
+    let equal = vec![(0, 150), (1, 150), (2, 150)];
+    let hot = vec![(0, 300), (1, 100), (2, 100)];
+    assert_eq!(found, [(6, vec![(0, 150)]), (1, equal), (1, hot)]);
+}
+
 fn flows(pattern: &str, nodes: u32, given: &[(&str, &str)]) -> Result<Vec<Vec<Link>>, PlanError> {
     let settings = given.iter().copied().collect();
     rounds_of(&pattern.parse().unwrap(), &settings, &Nodes::Local(nodes))

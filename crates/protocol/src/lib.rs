@@ -18,7 +18,7 @@ pub mod token;
 
 /// Version of the protocol between the two ends of a link. It rises with every change that an older end would
 /// misread; both ends must have the same.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 
 /// The version of the program, as peers tell each other.
 pub const PROGRAM_VERSION: &str = env!("CARGO_PKG_VERSION");

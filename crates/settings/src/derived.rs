@@ -221,7 +221,7 @@ impl Settings {
     /// or one completion a list where there is none.
     pub fn fitted_signal_every(&self) -> u32 {
         let is_large = self.size_bytes > MODERATED_SIZE_BYTES;
-        if !self.no_latency || is_large || !self.is_closed_loop() {
+        if !self.no_latency || is_large || !self.is_closed_loop() || self.lock_step {
             return 1;
         }
         let step = self.post_list.max(1);
@@ -318,9 +318,9 @@ mod tests {
     /// Two settings that differ in this one alone, to which it applies.
     fn apart(row: &'static Row) -> [Settings; 2] {
         let bases = "op=send pattern=incast pattern=outcast op=connect op=fetch-add service=ud rate=2M \
-                     spread=round-robin memory=1M memory-at=cuda:0";
+                     spread=round-robin memory=1M memory-at=cuda:0 lock-step=true";
         let values = "true 3 7 64 2048 49152 write uc shared per-qp ring 64:1,128:1 huge strict random hash 4:1 event cm \
-                      extended thread device 2M fixed 3s spread peermem";
+                      extended thread device 2M fixed 3s spread peermem zipf";
         for base in bases.split(' ') {
             let one = Settings::from([base.split_once('=').unwrap()]);
             for value in values.split(' ') {

@@ -29,6 +29,6 @@ pub use text::{is_near, listed, nearest};
 pub use units::{MemorySize, Rate, RateError, Size, TimeSpan};
 pub use words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, CrossRail, Domains, MrMode, Mtu,
-    Ordering, Pace, Pattern, PatternError, PollMode, RecvQueue, Spread, Timestamps, TouchOrder,
-    Warmup,
+    Ordering, Pace, Pattern, PatternError, PollMode, RecvQueue, Split, Spread, Timestamps,
+    TouchOrder, Warmup,
 };

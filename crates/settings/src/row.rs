@@ -10,7 +10,7 @@ use super::words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
     PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
 };
-use super::words::{PATTERNS, Pattern};
+use super::words::{PATTERNS, Pattern, SPLITS, Split};
 
 /// A setting, as a row of the table.
 #[derive(Debug)]
@@ -307,6 +307,7 @@ by_their_words!(
     Domains: Domains::names(),
     Timestamps: Timestamps::names(),
     Spread: Spread::names(),
+    Split: SPLITS.to_vec(),
     Rate: vec!["closed"],
     Arrivals: Arrivals::names(),
     Pace: Pace::names(),

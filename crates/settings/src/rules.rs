@@ -325,6 +325,23 @@ rules! {
         flags: "fan-out", says: "with a --pattern other than outcast",
         is_broken: |it| !matches!(it.pattern, Some(Pattern::Outcast(_))),
     }
+    CASE_REFUSED {
+        flags: "lock-step", says: "without --pattern ring or all-to-all: it is an all-reduce or an exchange of all nodes",
+        is_broken: |it| it.lock_step && !matches!(it.pattern, Some(Pattern::Ring | Pattern::AllToAll)),
+        hint: |_| "add --pattern ring or --pattern all-to-all, and --nodes".to_owned(),
+    }
+    CASE_REFUSED {
+        flags: "lock-step", says: "with --iters: nodes end their steps together, after a time",
+        is_broken: |it| it.lock_step && it.iterations_per_qp.is_some(),
+        hint: |_| "give --duration a time instead".to_owned(),
+    }
+    CASE_NO_EFFECT {
+        flags: "split compute", says: "without --lock-step", is_broken: |it| !it.lock_step,
+    }
+    Rule::IGNORED {
+        flags: "split", says: "with --pattern ring: its chunks are equal",
+        is_broken: |it| it.lock_step && it.pattern == Some(Pattern::Ring),
+    }
     NOT_SET_UP {
         flags: "verify", is_broken: |it| it.is_set_up() && it.verify,
     }
@@ -628,6 +645,14 @@ rules! {
         },
     }
     Rule::NO_EFFECT {
+        flags: "signal-every post-list no-latency",
+        says: "with --lock-step: each message has its own time and its own completion", is_broken: |it| it.lock_step,
+    }
+    Rule::REFUSED {
+        flags: "lock-step", says: "with{}", is_broken: |it| !excluded_by_lock_step(it).is_empty(),
+        values: |it| format!(" {}", listed(&excluded_by_lock_step(it))), hint: |_| "leave one of them out".to_owned(),
+    }
+    Rule::NO_EFFECT {
         flags: "tx-depth signal-every post-list", says: "with --ping-pong: each QP has one message under way",
         is_broken: |it| it.ping_pong,
     }
@@ -705,6 +730,30 @@ fn excluded_by_ping_pong(settings: &Settings) -> Vec<&'static str> {
     conflicts
         .into_iter()
         .filter(|(is_given, _)| *is_given && settings.ping_pong)
+        .map(|(_, flag)| flag)
+        .collect()
+}
+
+/// What flows in lock-step have beside it and cannot be with: what a message needs shows in completions of receives, at the
+/// worker that posts it.
+fn excluded_by_lock_step(settings: &Settings) -> Vec<&'static str> {
+    let conflicts = [
+        (!settings.op.profile().receives, "--op without receives (take send or write-imm)"),
+        (!settings.service.is_reliable(), "--service uc or ud"),
+        (settings.bidirectional, "--bidirectional"),
+        (settings.ping_pong, "--ping-pong"),
+        (!settings.rate.is_closed(), "--rate"),
+        (settings.spread != Spread::Own, "--spread"),
+        (settings.size_mix.is_some(), "--size-mix"),
+        (share_a_cq(settings), "--cq shared and several --workers"),
+        (
+            settings.poll != PollMode::Busy && settings.workers > 1,
+            "--poll event and several --workers",
+        ),
+    ];
+    conflicts
+        .into_iter()
+        .filter(|(is_given, _)| *is_given && settings.lock_step)
         .map(|(_, flag)| flag)
         .collect()
 }

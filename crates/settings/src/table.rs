@@ -16,7 +16,7 @@ use super::units::TimeSpan;
 use super::words::Pattern;
 use super::words::{
     Arrivals, AtomicTarget, CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Ordering, Pace,
-    PollMode, RecvQueue, Spread, Timestamps, TouchOrder, Warmup,
+    PollMode, RecvQueue, Split, Spread, Timestamps, TouchOrder, Warmup,
 };
 
 /// The largest number that programs which read JSON's numbers as `double`, such as jq, keep as it is.
@@ -100,6 +100,25 @@ settings! {
         flag: "fan-out", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "all others",
         range: (1, 4_095), id: Id::Letter('O'), column: "fan-out",
         title: "fan-out", label: "{} receiver|{} receivers",
+    }
+    /// With --pattern ring or all-to-all: nodes move in steps, as collectives do. ring is an all-reduce, all-to-all an
+    /// exchange of --size bytes at each node; a step begins when all that it needs has arrived
+    lock_step: bool = false => {
+        flag: "lock-step", heading: NODES, scope: Scope::Case, takes: Takes::Switch, id: Id::Letter('k'),
+        title: "lock-step", label: "in lock-step", is_quiet: true,
+    }
+    /// With --lock-step and --pattern all-to-all: shares of the nodes in each buffer: equal, zipf (the n-th node of the list
+    /// gets 1/n as much as the first), hot-K (the first K nodes get half of it)
+    split: Split = Split::Equal => {
+        flag: "split", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "equal", id: Id::Word,
+        column: "split",
+        title: "split of buffers", label: "split {}", is_quiet: true,
+    }
+    /// With --lock-step: pause between two iterations, in which a program would compute
+    compute: Option<TimeSpan> = None => {
+        flag: "compute", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
+        column: "compute",
+        title: "pause to compute", label: "pauses of {}",
     }
     /// Completion queues: shared (one for all; workers share its lock), per-worker (best for several workers),
     /// per-qp (costs a poll for each QP)

@@ -501,6 +501,67 @@ as_text!(Pattern, {
     "description": "`pairs`, `ring`, `incast`, `incast:NODE`, `outcast`, `outcast:NODE`, `all-to-all`, `bisection` or `loop`",
 });
 
+/// How a node's buffer is split among the nodes in an all-to-all exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Split {
+    /// All nodes get the same.
+    #[default]
+    Equal,
+    /// The n-th node of the list gets 1/n of what the first gets (G. K. Zipf, 1935).
+    Zipf,
+    /// The first nodes of the list, so many, get half of it together, and the others the rest.
+    Hot(u32),
+}
+
+pub(crate) const SPLITS: [&str; 3] = ["equal", "zipf", "hot-1"];
+
+impl Split {
+    /// Bytes of the buffer for the node with this number.
+    pub fn bytes_for(self, buffer_bytes: u32, node: u32, nodes: u32) -> u32 {
+        let share = match self {
+            Split::Zipf => {
+                let all: f64 = (1..=nodes).map(|rank| 1.0 / f64::from(rank)).sum();
+                1.0 / f64::from(node + 1) / all
+            }
+            Split::Hot(hot) if hot < nodes => {
+                let alike = if node < hot { hot } else { nodes - hot };
+                0.5 / f64::from(alike)
+            }
+            Split::Equal | Split::Hot(_) => 1.0 / f64::from(nodes.max(1)),
+        };
+        (f64::from(buffer_bytes) * share).round() as u32
+    }
+}
+
+impl FromStr for Split {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Split, String> {
+        match (text, text.strip_prefix("hot-")) {
+            ("equal", _) => Ok(Split::Equal),
+            ("zipf", _) => Ok(Split::Zipf),
+            (_, Some(count)) if !count.starts_with('+') => match count.parse() {
+                Ok(hot) if hot > 0 => Ok(Split::Hot(hot)),
+                _ => Err(format!("`{text}` names no number of nodes: write hot-1, hot-2, …")),
+            },
+            _ => Err(format!("a split is equal, zipf or hot-K, such as hot-2, not `{text}`")),
+        }
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Split::Equal => f.pad("equal"),
+            Split::Zipf => f.pad("zipf"),
+            Split::Hot(hot) => write!(f, "hot-{hot}"),
+        }
+    }
+}
+
+as_text!(Split, { "type": "string", "description": "`equal`, `zipf` or `hot-K`" });
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -550,6 +611,24 @@ mod tests {
         let node = Some("[::1]:18600");
         assert_eq!((incast.word(), incast.node()), ("incast", node));
         assert_eq!(incast.to_string().parse(), Ok(incast));
+    }
+
+    #[test]
+    fn splits_are_read_back_and_give_each_node_its_share() {
+        for (word, of_four) in [
+            ("equal", [300, 300, 300, 300]),
+            ("zipf", [576, 288, 192, 144]),
+            ("hot-1", [600, 200, 200, 200]),
+            ("hot-3", [200, 200, 200, 600]),
+            ("hot-4", [300, 300, 300, 300]),
+        ] {
+            let split: Split = word.parse().unwrap();
+            assert_eq!(split.to_string(), word);
+            assert_eq!([0, 1, 2, 3].map(|node| split.bytes_for(1_200, node, 4)), of_four, "{word}");
+        }
+        for word in ["", "hot", "hot-", "hot-0", "hot-+1", "hot--1", "even"] {
+            assert!(word.parse::<Split>().is_err(), "{word}");
+        }
     }
 
     #[test]

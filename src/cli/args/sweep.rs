@@ -263,7 +263,7 @@ Examples:
 
 /// Options of a sweep that an acceptance does not take, by their ids: its stages have patterns and runs of their own.
 pub const NOT_OF_ACCEPT: &str = "host config quick why against beside pairs max_pairs perftest_limit slo knee loss_search rails_up columns \
-                                 only_problems fail_if fail_victim pattern fan-in fan-out bidirectional ping-pong runs rate";
+                                 only_problems fail_if fail_victim pattern fan-in fan-out lock-step split compute bidirectional ping-pong runs rate";
 
 #[derive(Debug, Args)]
 #[command(after_help = ACCEPT_AFTER_HELP)]
