@@ -14,6 +14,7 @@ use results::model::{
 use settings::{ConnectMode, Stop};
 
 use super::links::{Clocks, Furthest, Member, Span, together};
+use super::lock_step;
 use super::nodes::{Node, place_of};
 use super::report_check;
 
@@ -136,6 +137,7 @@ pub(crate) fn assemble(
     });
     let windows = windows(case, &reports, &learnt.clocks);
     let of_ends = doubts_of_ends(case, &reports, &learnt.clocks);
+    run.lock_step = lock_step::of_run(case, nodes, &reports);
     add_counters(nodes, &mut reports, &mut run);
     add_flows(case, nodes, &mut reports, of_ends, &mut run);
     add_doubts(nodes, &mut reports, &mut run);
@@ -546,6 +548,7 @@ mod tests {
             receive_queues: None,
             memory: None,
             errors: 0,
+            steps: None,
             posted_in_all: counts[0].to_vec(),
             received_in_all: counts[1].to_vec(),
             qps: 0,

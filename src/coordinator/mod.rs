@@ -7,6 +7,7 @@ mod beside;
 pub(crate) mod check;
 pub mod interface;
 mod links;
+mod lock_step;
 mod nodes;
 mod quick;
 pub mod ranks;

@@ -114,7 +114,8 @@ fn slowest<'a>(cases: &'a [Case], results: &[CaseResult]) -> Option<(usize, &'a 
 fn slow_flow(sweeper: &Sweeper<'_>, case: &Case) -> Case {
     let meshes = Mesh::of_file(&sweeper.outcome.result);
     let mesh = meshes.iter().find(|mesh| mesh.matrix.cases.contains(&case.id));
-    let Some(mesh) = mesh.filter(|_| case.pattern.is_some()) else {
+    // In lock-step a flow waits for the others.
+    let Some(mesh) = mesh.filter(|_| case.pattern.is_some() && !case.lock_step) else {
         return case.clone();
     };
     let place: Option<Place> = mesh.outliers.first().map(|outlier| outlier.place);

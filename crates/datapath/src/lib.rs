@@ -3,6 +3,7 @@
 
 mod geometry;
 mod layout;
+mod lock_step;
 mod operation;
 mod qp_context;
 mod report;
@@ -14,10 +15,12 @@ mod worker_threads;
 
 pub use geometry::Geometry;
 pub use layout::{Layout, Numbered, Peers, Regions, Sizes, received_bytes, sends_inline};
+pub use lock_step::{LockStep, StepPart};
 pub use operation::{RemoteMemory, initiator_access, send_opcode, target_access};
 pub use qp_context::{QpContext, Receiver, Sender, SharedReceives};
 pub use report::{
     FailedCompletion, GapSamples, Mismatch, Place, QpReport, Trouble, WorkerLoad, WorkerReport,
+    WorkerSteps,
 };
 pub use schedule::TOLERATED_NS;
 pub use shared::{Activity, Counts, Phase, Shared, WindowEdges, WindowProgress};

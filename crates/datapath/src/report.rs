@@ -39,7 +39,20 @@ pub struct WorkerReport {
     pub notices: Option<Recorder>,
     /// An open loop's part; `None` of a closed loop.
     pub load: Option<WorkerLoad>,
+    /// Its part in lock-step; `None` of other flows.
+    pub steps: Option<WorkerSteps>,
     pub trouble: Trouble,
+}
+
+/// What a worker saw of flows in lock-step.
+pub struct WorkerSteps {
+    /// How long steps and iterations of the node took that began in the window, at the one worker that records them: from what
+    /// one needs until what the next one needs is there.
+    pub step: Option<Recorder>,
+    /// Of iterations, without pauses.
+    pub iteration: Option<Recorder>,
+    /// The last steps that the flow ended, by number: nanoseconds until all messages on the worker's QPs were acknowledged.
+    pub times: Vec<(u64, u32)>,
 }
 
 /// What a worker offered in an open loop.

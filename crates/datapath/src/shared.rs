@@ -11,7 +11,7 @@ use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
 use crate::operation::mix;
-use crate::{Geometry, QpContext, SharedReceives};
+use crate::{Geometry, QpContext, SharedReceives, StepPart};
 
 /// What the workers do. They read it once per pass over their CQs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ pub struct Shared {
     pub(super) clock: Clock,
     /// The device's, where latencies end at its stamps.
     pub(super) stamp_clock: Option<StampClock>,
+    /// In lock-step: its part of the node's streams.
+    pub(super) lock_step: Option<StepPart>,
     pub(super) digits: Digits,
     /// This end answers what comes.
     pub(super) answers: bool,
@@ -149,6 +151,7 @@ impl Shared {
             shared_receives: None,
             clock,
             stamp_clock: None,
+            lock_step: None,
             digits,
             phase: CachePadded::new(AtomicU32::new(Phase::Idle as u32)),
             failed: CachePadded::new(AtomicBool::new(false)),
@@ -197,6 +200,11 @@ impl Shared {
     pub fn with_stamps(mut self, clock: Option<StampClock>) -> Self {
         self.stamp_clock = clock;
         self
+    }
+
+    /// Moves its messages in lock-step with the other ends of its node.
+    pub fn set_lock_step(&mut self, part: Option<StepPart>) {
+        self.lock_step = part;
     }
 
     pub fn flow(&self) -> &Settings {

@@ -2,7 +2,8 @@
 //! allocates nothing, takes no lock, prints nothing and makes no system call except those of verbs.
 //!
 //! Each source of messages, a feed, has its loop: in `posting` those of closed loops, whose QPs are each their own source or have
-//! one together, in `feed_planned` that of an open loop, in `feed_ping_pong` that of a ping-pong. A new feed is a constant of
+//! one together, in `feed_planned` that of an open loop, in `feed_ping_pong` that of a ping-pong, in
+//! `feed_lock_step` that of steps. A new feed is a constant of
 //! `feed` and its kinds in [`Kind`], a file `feed_NAME`, and a branch wherever it differs: see `FEED` in `pass`, `completed`,
 //! `fill` and `enter`.
 
@@ -18,6 +19,7 @@ use crate::{Geometry, Phase, Shared, Trouble, WorkerReport};
 mod clocks;
 mod completions;
 mod edges;
+mod feed_lock_step;
 mod feed_ping_pong;
 mod feed_planned;
 mod planned_qps;
@@ -26,6 +28,7 @@ mod source;
 mod window;
 
 use clocks::{Pace, Stamps};
+use feed_lock_step::Steps;
 use planned_qps::PlannedQps;
 use source::{Source, Turns};
 use window::{NEVER, Window, WorkerCounts, WorkerQps};
@@ -66,6 +69,8 @@ pub(super) struct Worker<
     paced: PlannedQps<'s>,
     /// Used with `feed::PING_PONG`, else empty.
     turns: Turns,
+    /// Used with `feed::LOCK_STEP`, else empty.
+    steps: Steps<'s>,
     /// With latencies that end at the device's stamps.
     stamps: Option<Box<Stamps>>,
     worker_qps: WorkerQps<'s>,
@@ -97,6 +102,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 _ => PlannedQps::default(),
             },
             turns: Turns::new(shared),
+            steps: Steps::new(shared, place.worker),
             stamps: if LATENCY && shared.sends() { Stamps::new(shared) } else { None },
             worker_qps: WorkerQps::new(shared, place.worker, |qp: usize| {
                 LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp))
@@ -185,6 +191,9 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         if FEED == feed::PING_PONG && self.turns.awaits_bytes && self.look_at_bytes() {
             pass = Pass::Found;
         }
+        if FEED == feed::LOCK_STEP {
+            self.take_steps();
+        }
         if FEED == feed::PLANNED {
             self.post_due(most_found);
         } else if pass == Pass::Empty {
@@ -231,12 +240,14 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     fn is_catching_up(&self) -> bool {
         self.window.is_catching_up()
             || FEED == feed::PLANNED && self.paced.wake_raw() <= self.shared.clock.raw()
+            || FEED == feed::LOCK_STEP && self.steps.resumes_raw <= self.shared.clock.raw()
     }
 
     fn edge_raw(&self) -> Option<u64> {
         let edge_raw = match FEED {
             feed::PLANNED => self.window.edge_raw.min(self.paced.wake_raw()),
             feed::PING_PONG => self.window.edge_raw.min(self.turns.look_raw),
+            feed::LOCK_STEP => self.window.edge_raw.min(self.steps.resumes_raw),
             _ => self.window.edge_raw,
         };
         Some(edge_raw).filter(|&edge_raw| edge_raw != NEVER)
@@ -344,6 +355,8 @@ mod feed {
     pub(super) const PLANNED: u8 = 2;
     /// Each follows the answer to the one before (`feed_ping_pong`).
     pub(super) const PING_PONG: u8 = 3;
+    /// A step follows what has come of the one before (`feed_lock_step`).
+    pub(super) const LOCK_STEP: u8 = 4;
 }
 
 /// The kind of a worker: the const parameters of its code, as values. Each kind has a loop of its own.
@@ -387,6 +400,7 @@ impl Kind {
             contended,
             feed: match (flow.is_closed_loop(), flow.spread) {
                 _ if flow.ping_pong => feed::PING_PONG,
+                _ if flow.lock_step => feed::LOCK_STEP,
                 (false, _) if shared.sends() => feed::PLANNED,
                 (_, Spread::Own) => feed::OWN,
                 // Workers that share a CQ are no sources.
@@ -396,11 +410,12 @@ impl Kind {
         }
     }
 
-    /// Calls the visitor with the parameters of this kind. Of the 32 combinations only the 18 that flows need are compiled.
+    /// Calls the visitor with the parameters of this kind. Of the 40 combinations only the 20 that flows need are compiled.
     pub(super) fn visit<V: KindVisitor>(self, visitor: V) -> V::Out {
         with_const!(VERIFY = self.verify; match self.feed {
             // The rules of settings allow no others.
             feed::PING_PONG => visitor.visit::<VERIFY, true, false, { feed::PING_PONG }>(),
+            feed::LOCK_STEP => visitor.visit::<VERIFY, true, false, { feed::LOCK_STEP }>(),
             // Open loops always record latencies.
             feed::PLANNED => with_const!(CONTENDED = self.contended;
                 visitor.visit::<VERIFY, true, CONTENDED, { feed::PLANNED }>()),
@@ -471,13 +486,13 @@ mod tests {
     #[test]
     fn a_kind_gets_its_own_parameters_and_what_no_flow_needs_is_not_compiled() {
         let mut compiled = BTreeSet::new();
-        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED, feed::PING_PONG] {
+        for feed in [feed::OWN, feed::SOURCE, feed::PLANNED, feed::PING_PONG, feed::LOCK_STEP] {
             for bits in 0..8 {
                 let [verify, latency, contended] = [1, 2, 4].map(|bit| bits & bit != 0);
                 let kind = Kind { verify, latency, contended, feed };
                 let found = kind.visit(Parameters);
                 let expected = match feed {
-                    feed::PING_PONG => (verify, true, false, feed),
+                    feed::PING_PONG | feed::LOCK_STEP => (verify, true, false, feed),
                     _ => (
                         verify,
                         latency || feed == feed::PLANNED,
@@ -489,6 +504,6 @@ mod tests {
                 compiled.insert(found);
             }
         }
-        assert_eq!(compiled.len(), 18);
+        assert_eq!(compiled.len(), 20);
     }
 }

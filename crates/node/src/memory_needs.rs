@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use datapath::{Geometry, Layout, Receiver, Sender, WORKER_BYTES_PER_QP};
+use datapath::{Geometry, Layout, LockStep, Receiver, Sender, WORKER_BYTES_PER_QP};
 use machine::host::memory_text;
 use metrics::{latency::digits_for, timeline};
 use plan::{Case, Side, Sweep};
@@ -276,7 +276,13 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     } else {
         0
     };
+    let of_steps = if flow.lock_step {
+        qps * LockStep::BYTES_PER_QP as u64 + workers * LockStep::BYTES_PER_WORKER as u64
+    } else {
+        0
+    };
     MemoryNeeds::default()
+        .with(Kind::Workers, of_steps)
         .with(Kind::Buffers, buffers)
         .with(Kind::WorkRequests, rings.saturating_mul(qps))
         .with(Kind::WorkRequests, srq.prebuilt)

@@ -46,7 +46,7 @@ pub fn effective_workers(flow: &Settings) -> usize {
 
 /// Latency recorders of an end that sends: one per QP, or per QP and worker if all workers share a CQ. In an open loop
 /// there are as many for the times from the post, and one per QP for lateness; with the device's stamps one per worker for
-/// the times from there.
+/// the times from there, and in lock-step those of steps and of iterations.
 pub(crate) fn recorders(flow: &Settings) -> usize {
     let workers = match flow.cq {
         CqMode::Shared => effective_workers(flow),
@@ -57,7 +57,8 @@ pub(crate) fn recorders(flow: &Settings) -> usize {
         Timestamps::Cpu => 0,
         Timestamps::Device => effective_workers(flow),
     };
-    notices + if flow.is_closed_loop() { each } else { 2 * each + flow.qps as usize }
+    let steps = if flow.lock_step { 2 } else { 0 };
+    notices + steps + if flow.is_closed_loop() { each } else { 2 * each + flow.qps as usize }
 }
 
 /// Quantities that a flow takes at one end.

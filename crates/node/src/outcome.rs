@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use datapath::{Layout, QpReport, Trouble, WindowEdges, WorkerReport, received_bytes};
+use datapath::{Layout, QpReport, Trouble, WindowEdges, WorkerReport, WorkerSteps, received_bytes};
 use machine::{
     control_groups::CpuQuota,
     device::{Lossless, pcie_payload_gbit_per_s},
@@ -14,7 +14,7 @@ use metrics::{
 };
 use protocol::handshake::ClockOffset;
 use protocol::message::NodeFailure;
-use protocol::node_report::{DeviceCounters, DeviceKind, EndReport};
+use protocol::node_report::{DeviceCounters, DeviceKind, EndReport, EndSteps};
 use results::{
     model::{
         Bandwidth, Device, Doubt, DoubtKind, Fairness, FlowResult, Latency, Limits, Narrower,
@@ -59,10 +59,34 @@ pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> End
         receive_queues: roles.receives.then(|| receive_queues(flow, objects)),
         memory: objects.memory().cloned(),
         errors: end.troubles().map(Trouble::errors).sum(),
+        steps: (flow.lock_step && roles.sends).then(|| steps(end)),
         posted_in_all: sums(end, |qp| qp.posted_in_all),
         received_in_all: sums(end, |qp| qp.received_in_all),
         qps: 0,
         failure: end.failure().as_ref().map(NodeFailure::from),
+    }
+}
+
+/// The steps of an end that sends. Where several workers send its messages, the last of them ends a step.
+fn steps(end: &FlowEnd) -> EndSteps {
+    let of_workers: Vec<&WorkerSteps> =
+        end.reports.iter().filter_map(|worker| worker.steps.as_ref()).collect();
+    let mut times: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
+    for (step, ns) in of_workers.iter().flat_map(|worker| &worker.times) {
+        let (workers, longest) = times.entry(*step).or_default();
+        (*workers, *longest) = (*workers + 1, (*longest).max(*ns));
+    }
+    let sampled = |of: fn(&WorkerSteps) -> Option<&Recorder>| {
+        of_workers.iter().find_map(|worker| of(worker)).and_then(Recorder::latency)
+    };
+    EndSteps {
+        step_ns: sampled(|worker| worker.step.as_ref()),
+        iteration_ns: sampled(|worker| worker.iteration.as_ref()),
+        times: times
+            .into_iter()
+            .filter(|(_, (workers, _))| *workers == of_workers.len())
+            .map(|(step, (_, ns))| (step, ns))
+            .collect(),
     }
 }
 

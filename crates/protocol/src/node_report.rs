@@ -106,6 +106,9 @@ pub struct EndReport {
     pub memory: Option<EndMemory>,
     /// Errors that its workers met.
     pub errors: u64,
+    /// Where it sends in lock-step: its steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<EndSteps>,
     /// Messages posted on each QP since it was made.
     pub posted_in_all: Vec<u64>,
     /// Messages received on each QP since it was made.
@@ -115,6 +118,17 @@ pub struct EndReport {
     /// Where ends fail alone: why it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<NodeFailure>,
+}
+
+/// The steps of an end that sends in lock-step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndSteps {
+    /// Times of the node's steps and iterations, at the end that records them.
+    pub step_ns: Option<Latency>,
+    /// Without pauses.
+    pub iteration_ns: Option<Latency>,
+    /// The last steps that it ended, by number: nanoseconds from what the step needs until its messages were acknowledged.
+    pub times: Vec<(u64, u32)>,
 }
 
 /// What a device counted over a window.
@@ -388,6 +402,7 @@ mod tests {
             receive_queues: None,
             memory: None,
             errors: 0,
+            steps: None,
             posted_in_all: vec![1 << 40; qps as usize],
             received_in_all: vec![1 << 40; qps as usize],
             qps: 0,

@@ -1,13 +1,22 @@
 //! Probabilities of Student's t and gamma distributions; and what a few values say of where they lie and how far from the
 //! others a value may lie by chance, whatever a few of them are: the median, the median absolute deviation, the reach of a tail.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{Binomial, ContinuousCDF, DiscreteCDF, StudentsT};
 use statrs::function::gamma::{gamma_lr, gamma_ur};
 
 /// The t that a share `tail` (below one half) of Student's distribution of so many degrees of freedom is above; infinite where
 /// there is none.
 pub fn t_quantile(tail: f64, degrees: f64) -> f64 {
     StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| -t.inverse_cdf(tail))
+}
+
+/// The probability of so many successes or more in so many trials, each of which succeeds with this chance; 1 where that is no
+/// probability.
+pub fn binomial_at_least(successes: u64, trials: u64, chance: f64) -> f64 {
+    match (Binomial::new(chance, trials), successes.checked_sub(1)) {
+        (Ok(binomial), Some(below)) => binomial.sf(below),
+        _ => 1.0,
+    }
 }
 
 /// Probabilities that a gamma variable of this shape and of scale 1 is at most, and above, `x`, each with its own relative
@@ -118,6 +127,16 @@ pub fn reach(others: &[f64], scatter: Scatter, tests: usize, chance: f64) -> f64
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of three coins two show heads or more in four of eight cases.
+    #[test]
+    fn successes_beyond_chance() {
+        for (successes, expected) in [(0, 1.0), (1, 0.875), (2, 0.5), (3, 0.125), (4, 0.0)] {
+            let found = binomial_at_least(successes, 3, 0.5);
+            assert!((found - expected).abs() < 1e-12, "{successes}: {found}");
+        }
+        assert_eq!(binomial_at_least(1, 3, 2.0), 1.0);
+    }
 
     #[test]
     fn quantiles_are_those_of_the_tables() {

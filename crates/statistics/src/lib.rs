@@ -13,7 +13,7 @@ mod tests;
 
 pub use arrivals::{LEAST_GAPS, Shares, gaps_p_value, is_starved, poisson_at_most, shares};
 pub use deals::Unit;
-pub use distributions::{Scatter, median, reach, spread, t_quantile};
+pub use distributions::{Scatter, binomial_at_least, median, reach, spread, t_quantile};
 pub use judgement::{
     Answer, Figures, Judgement, Pooled, Question, Reach, Unsettled, Verdicts, can_tell,
     fewest_a_side, judge, verdicts,

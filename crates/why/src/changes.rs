@@ -283,9 +283,9 @@ fn with(evidence: &Evidence<'_>, change: impl Fn(&mut Settings) -> Option<()>) -
     Some(case)
 }
 
-/// Whether it is asked how much moves, not how long a message takes.
+/// Whether it is asked how much moves, not how long a message takes; in lock-step steps set how much is under way.
 fn is_throughput(settings: &Settings) -> bool {
-    !settings.ping_pong && settings.is_closed_loop() && !settings.is_set_up()
+    !settings.ping_pong && !settings.lock_step && settings.is_closed_loop() && !settings.is_set_up()
 }
 
 /// `None` where nothing would be left.

@@ -55,10 +55,14 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             if FEED == feed::PING_PONG {
                 self.came_to_receive(completion, id, seen_raw);
             }
+            if FEED == feed::LOCK_STEP {
+                self.came_in_step(completion, id);
+            }
         } else {
             match FEED {
                 feed::PING_PONG => self.left(id, seen_raw),
                 feed::SOURCE => self.sent_from_source(id, seen_raw),
+                feed::LOCK_STEP => self.sent_in_step(id, seen_raw),
                 _ => self.sent(id, seen_raw),
             }
         }

@@ -315,6 +315,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     }
 
     pub(in super::super) fn into_report(mut self) -> WorkerReport {
+        let steps_ended = self.steps_ended();
         for (qp, messages) in self.paced.posted() {
             if let Some(worker_qp) = self.worker_qps.get_mut(qp) {
                 worker_qp.tally.posted += messages;
@@ -339,6 +340,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             qps: self.worker_qps.into_reports(equal_bytes),
             notices: self.stamps.map(|stamps| stamps.into_notices()),
             load,
+            steps: self.steps.into_report(steps_ended),
             trouble: self.trouble,
         }
     }

@@ -197,6 +197,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
         match FEED {
             feed::SOURCE => self.fill_from_source(),
             feed::PING_PONG => self.fill_ping_pong(),
+            feed::LOCK_STEP => self.take_steps(),
             feed::PLANNED => {
                 let now_raw = self.shared.clock.raw();
                 self.paced.start(now_raw);

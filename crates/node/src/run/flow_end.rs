@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datapath::{Geometry, Mismatch, Phase, QpContext, Shared, Trouble, WorkerReport};
+use datapath::{
+    Geometry, LockStep, Mismatch, Phase, QpContext, Shared, StepPart, Trouble, WorkerReport,
+};
 use metrics::{Clock, latency::digits_for};
 use plan::{Flow, Side};
 use protocol::{
@@ -11,7 +13,7 @@ use protocol::{
     link::Link,
     message::{CmListening, Drained, EndArray},
 };
-use settings::{ConnectMode, Stop, Timestamps};
+use settings::{ConnectMode, Stop, TimeSpan, Timestamps};
 use verbs::{StampClock, cm::CmId};
 
 use crate::{
@@ -232,6 +234,31 @@ impl FlowEnd {
     /// The errors that the workers met.
     pub(crate) fn troubles(&self) -> impl Iterator<Item = &Trouble> + Clone {
         self.reports.iter().map(|report| &report.trouble)
+    }
+}
+
+/// Has the ends of a node move in lock-step.
+pub(super) fn join_steps(ends: &mut [FlowEnd]) {
+    let qps_of = |side: Side| {
+        let of_side = ends.iter().filter(|end| end.side == side);
+        of_side.map(|end| end.flow.qps as usize).sum::<usize>()
+    };
+    let (arriving, leaving) = (qps_of(Side::Target), qps_of(Side::Initiator));
+    let steps = ends.iter().map(|end| end.flow.steps).max().unwrap_or(1);
+    let pause_ns = ends.iter().find_map(|end| end.flow.compute).map_or(0, TimeSpan::ns);
+    let node = Arc::new(LockStep::new(arriving, leaving, steps, pause_ns));
+    let (mut next_arriving, mut next_leaving) = (0, arriving);
+    for end in ends {
+        let next = match end.side {
+            Side::Target => &mut next_arriving,
+            Side::Initiator => &mut next_leaving,
+        };
+        let part = StepPart { node: Arc::clone(&node), first: *next };
+        *next += end.flow.qps as usize;
+        // Its workers have not begun, so that nobody else has it.
+        if let Some(shared) = Arc::get_mut(&mut end.shared) {
+            shared.set_lock_step(Some(part));
+        }
     }
 }
 

@@ -356,7 +356,10 @@ impl<'a> Run<'a> {
     }
 
     /// Starts the workers of these ends, and tells that they are ready.
-    fn start_workers(&mut self, ends: Vec<FlowEnd>, kept: Kept) -> Result<(), RunFailure> {
+    fn start_workers(&mut self, mut ends: Vec<FlowEnd>, kept: Kept) -> Result<(), RunFailure> {
+        if self.case.lock_step {
+            flow_end::join_steps(&mut ends);
+        }
         let pool = if ends.iter().any(|end| end.objects.workers() > 0) {
             let cores = self.resources.cores_for(self.workers());
             let parts = ends.iter().map(|end| end.objects.worker_specs());

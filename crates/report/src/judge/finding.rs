@@ -105,8 +105,9 @@ impl Finding {
 }
 
 /// Nodes, paths and rails that are slow or lose packets.
-pub(super) const SLOW_OR_LOSSY: [&str; 10] = [
+pub(super) const SLOW_OR_LOSSY: [&str; 11] = [
     "slow_node",
+    "straggler",
     "slow_sender",
     "slow_receiver",
     "slow_path",

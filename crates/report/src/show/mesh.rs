@@ -40,7 +40,7 @@ pub fn write(report: &Findings, out: &mut dyn Write) -> io::Result<()> {
             continue;
         }
         write!(out, "\n{}\n", matrix.title)?;
-        if !is_fan {
+        if !is_fan && !matrix.settings.lock_step {
             for line in picture(matrix, &mesh.outliers) {
                 writeln!(out, "{line}")?;
             }

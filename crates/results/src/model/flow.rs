@@ -178,15 +178,20 @@ impl Latency {
         flows: &[FlowResult],
         of: fn(&FlowResult) -> Option<&Latency>,
     ) -> Option<Latency> {
-        let (first, others) = flows.split_first()?;
-        let first_latency = of(first)?;
-        let mut histogram = first_latency.histogram().ok()?;
-        let mut overflows = first_latency.overflows;
-        for flow in others {
-            if flow.recorded_one_in() != first.recorded_one_in() {
-                return None;
-            }
-            let latency = of(flow)?;
+        let first = flows.first()?;
+        let latencies: Option<Vec<&Latency>> = flows
+            .iter()
+            .map(|flow| of(flow).filter(|_| flow.recorded_one_in() == first.recorded_one_in()))
+            .collect();
+        Latency::together(&latencies?)
+    }
+
+    /// All times in one distribution; `None` without any, and where a histogram is missing.
+    pub fn together(all: &[&Latency]) -> Option<Latency> {
+        let (first, others) = all.split_first()?;
+        let mut histogram = first.histogram().ok()?;
+        let mut overflows = first.overflows;
+        for latency in others {
             histogram.add(&latency.histogram().ok()?).ok()?;
             overflows = overflows.saturating_add(latency.overflows);
         }

@@ -6,6 +6,7 @@ mod comparison;
 mod config;
 mod distribution;
 mod flow;
+mod lock_step;
 mod run;
 mod search;
 mod stage;
@@ -26,6 +27,7 @@ pub use flow::{
     Narrower, NotKeptBy, QpResult, QpTimeline, ReceiveQueues, Received, RegisteredBy, StarvedQp,
     Timeline, Totals, Window, gbit_per_s, in_one_line, mmsg_per_s, saturating_sum,
 };
+pub use lock_step::{LockStep, StepsOfNode};
 pub use run::{
     Connect, ConnectStep, Failure, LossUnknown, LossUnknownReason, NodeClock, NodeFact, NodeResult,
     NodeState, PathEvent, PathEventKind, Run, WorkerResult,

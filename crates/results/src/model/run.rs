@@ -9,6 +9,7 @@ use settings::names;
 
 use super::distribution::Latency;
 use super::flow::FlowResult;
+use super::lock_step::LockStep;
 
 /// One run of a case, with fresh QPs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +38,9 @@ pub struct Run {
     /// `connect`: how fast QPs were set up; the run's flows are then the traffic beside it. `null` for other
     /// operations.
     pub connect: Option<Connect>,
+    /// With `lock_step`: its steps; left out of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_step: Option<LockStep>,
 }
 
 impl Run {

@@ -6,7 +6,9 @@ use settings::{Pattern, Settings};
 
 use crate::observe::Metric;
 use crate::observe::standing::{self, Standing};
-use results::model::{CaseResult, FlowResult, NodeResult, PathEventKind, ResultFile, Run};
+use results::model::{
+    CaseResult, FlowResult, LockStep, NodeResult, PathEventKind, ResultFile, Run,
+};
 use statistics::median;
 
 /// The flows of all cases of a pattern whose settings are equal: one case, or the rounds of `pairs`.
@@ -25,6 +27,8 @@ pub struct Matrix {
     /// CPU time of each node's workers over the length of their windows, 0 to 1, the median over the runs: with `poll busy`
     /// less than 1 was taken by others. `None` where it is not known.
     pub cpu: Vec<Option<f64>>,
+    /// The steps of each run that counts, in lock-step.
+    pub steps: Vec<LockStep>,
     /// Whether nodes have the embedded device, whose figures are those of their CPUs.
     pub is_embedded: bool,
 }
@@ -131,6 +135,12 @@ impl Matrix {
             nodes: nodes.into_iter().map(str::to_owned).collect(),
             cells: cells.into_values().collect(),
             cpu: cpu.iter().map(|shares| median(shares)).collect(),
+            steps: cases
+                .iter()
+                .flat_map(|case| &case.runs)
+                .filter(|run| standing::of_run(run).has_figures())
+                .filter_map(|run| run.lock_step.clone())
+                .collect(),
             is_embedded: cases.iter().any(|case| case.runs.iter().any(Run::is_on_embedded_device)),
         }
     }

@@ -1,6 +1,7 @@
 //! What the runs of a pattern say of nodes and of the paths between them: flows without a figure, nodes and paths that are slow
 //! with where to look, how alike the others are, and curves over fan-in. All of it is made from a result file; nothing is stored.
 
+mod lock_step;
 mod matrix;
 mod outliers;
 
@@ -53,6 +54,12 @@ impl Mesh {
     }
 
     pub fn new(matrix: Matrix) -> Mesh {
+        if matrix.settings.lock_step {
+            // Flows in lock-step are equally fast, whoever of them is slow.
+            let mut findings = matrix.without_figures();
+            findings.extend(matrix.of_steps());
+            return Mesh { findings, outliers: Vec::new(), lossy: Vec::new(), matrix };
+        }
         let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
         Mesh { findings: matrix.findings(&outliers, &lossy), outliers, lossy, matrix }
     }
