@@ -42,6 +42,7 @@ impl<'a> Network<'a> {
             nodes: (0..NODES).map(|node| node.to_string()).collect(),
             cells: cells.collect(),
             cpu: vec![None; NODES],
+            steps: Vec::new(),
             is_embedded: false,
         };
         let mut network = Network {

@@ -115,7 +115,7 @@ settings! {
         title: "split of buffers", label: "split {}", is_quiet: true,
     }
     /// With --lock-step: pause between two iterations, in which a program would compute
-    compute: Option<TimeSpan> = None => {
+    compute_seconds: Option<TimeSpan> = None => {
         flag: "compute", heading: NODES, scope: Scope::Case, takes: Takes::List, default: "", id: Id::Word,
         column: "compute",
         title: "pause to compute", label: "pauses of {}",

@@ -245,7 +245,7 @@ pub(super) fn join_steps(ends: &mut [FlowEnd]) {
     };
     let (arriving, leaving) = (qps_of(Side::Target), qps_of(Side::Initiator));
     let steps = ends.iter().map(|end| end.flow.steps).max().unwrap_or(1);
-    let pause_ns = ends.iter().find_map(|end| end.flow.compute).map_or(0, TimeSpan::ns);
+    let pause_ns = ends.iter().find_map(|end| end.flow.compute_seconds).map_or(0, TimeSpan::ns);
     let node = Arc::new(LockStep::new(arriving, leaving, steps, pause_ns));
     let (mut next_arriving, mut next_leaving) = (0, arriving);
     for end in ends {

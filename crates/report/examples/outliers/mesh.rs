@@ -110,6 +110,7 @@ fn matrix(setup: &Setup, rng: &mut Rng) -> Matrix {
         nodes: (0..nodes).map(|node| format!("node{node}")).collect(),
         cells,
         cpu: vec![None; nodes],
+        steps: Vec::new(),
         is_embedded: false,
     }
 }
