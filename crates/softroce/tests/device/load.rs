@@ -9,7 +9,7 @@
 //! - Requests of one QP take effect in their order: a READ gets what was there before the requests behind it, also if
 //!   these change it before it is answered, and what those before it have left.
 
-use softroce::transport::{Operation, QpEvent, SendRequest, State, Status};
+use softroce::transport::{Operation, QpEvent, SendRequest, State};
 
 use crate::support::end::{End, Plan, pair, post, request};
 
@@ -82,26 +82,6 @@ fn lists_of_a_thousand_qps_all_arrive() {
     server.succeeds(2 * CROWD_QPS * LIST);
 }
 
-#[test]
-fn pauses_of_one_qp_look_at_no_other() {
-    const PAUSES: u8 = 6;
-    let mut plan = Plan {
-        qps: CROWD_QPS,
-        memory_bytes: 1 << 16,
-        send_wrs: 4,
-        recv_wrs: 4,
-        ..Plan::on(1, "delay=2us")
-    };
-    plan.deliveries.rnr_retry = PAUSES;
-    let (from, to) = pair(&plan);
-    // No receive is posted: a receiver that is not ready asks for a pause, again and again.
-    from.post(0, Operation::Send, &[from.sge(0, 64)]);
-    assert_eq!(from.completion().status, Status::RnrRetryExceededError);
-    assert_eq!(to.counter("rnr_naks_sent"), u64::from(PAUSES) + 1);
-    let checks = from.counter("timer_checks");
-    assert!((PAUSES.into()..CROWD_QPS as u64).contains(&checks), "{checks}");
-}
-
 /// Fifteen packets.
 const FAULTY_BYTES: usize = 60 << 10;
 
@@ -156,44 +136,6 @@ fn a_context_that_is_not_in_the_cache_costs_its_time() {
         });
         assert_eq!(took_us, takes_us, "{faults}");
         from.counts("qp_cache_misses", misses);
-    }
-}
-
-#[test]
-fn a_qp_is_slow_by_itself_and_messages_of_odd_lengths_cost_more() {
-    const MTU: usize = 4096;
-    // Bytes of the WRITEs of the first QP and then of the second, and when each is complete, on links that take 2 µs: after the
-    // way there and back, of 4 µs, and what the limit adds.
-    for (faults, writes, expected_ns) in [
-        ("", [&[64, 64][..], &[64]], [4000, 4000, 4000]),
-        // The second QP does not wait for the first.
-        ("qp_rate=1M", [&[64, 64], &[64]], [5000, 5000, 6000]),
-        // 992 bits with all headers.
-        ("qp_rate=992M:bits", [&[64, 64], &[64]], [5000, 5000, 6000]),
-        ("qp_rate=1M", [&[3 * MTU], &[64, 64]], [5000, 6000, 7000]),
-        // The device comes first, for both alike: its last packet leaves after 3 µs.
-        ("tx.pps=1M,qp_rate=1M", [&[64, 64], &[64]], [6000, 7000, 8000]),
-        // Each two packets are answered before the next two leave, whatever the other QP does.
-        ("qp_window=8192", [&[6 * MTU], &[2 * MTU, MTU]], [4000, 8000, 12_000]),
-        ("qp_window=1", [&[64, 64], &[64]], [4000, 4000, 8000]),
-        // Its last packet costs more, however long the message is.
-        ("unaligned=5us", [&[3 * MTU, 3 * MTU + 64], &[MTU]], [4000, 4000, 4000]),
-        ("unaligned=5us", [&[3 * MTU + 1], &[65, 64]], [9000, 14_000, 14_000]),
-    ] {
-        let plan = Plan { qps: 2, ..Plan::on(1, "delay=2us") };
-        let (from, to) = pair_with(&plan, [faults, ""]);
-        let world = from.plan.world.as_ref().unwrap();
-        let start_ns = world.now_ns();
-        for (qp, bytes) in
-            writes.iter().enumerate().flat_map(|(qp, of_qp)| of_qp.iter().map(move |it| (qp, *it)))
-        {
-            from.post(qp, to.write_to(0), &[from.sge(0, bytes)]);
-        }
-        let completed_ns = expected_ns.map(|_| {
-            from.succeeds(1);
-            world.now_ns() - start_ns
-        });
-        assert_eq!(completed_ns, expected_ns, "{faults}");
     }
 }
 

@@ -75,6 +75,8 @@ psn=0 len=8 | len=8 | 4: > SEND_ONLY len=8 | `psn=` is missing.
 +67.108864ms | +67.108865ms | 5: +67.108865ms  wc send RETRY_EXC_ERR | No line expects a: wc send RETRY_EXC_ERR qp=0 id=1, \
     +67.108864 ms from the start, -0.000001 ms from this line.
 +67.108864ms  wc send RETRY_EXC_ERR | | 6: state ERR | Expected ERR, found RTS.
++67.108864ms  wc send RETRY_EXC_ERR | recv len=8 ; +67.108864ms wc send RETRY_EXC_ERR ; +1us wc recv WR_FLUSH_ERR \
+    | 5: +1us wc recv WR_FLUSH_ERR | No line expects a: wc recv WR_FLUSH_ERR qp=0 id=1
 memory 0 data=00*8 | wc recv WR_FLUSH_ERR | 8: wc recv WR_FLUSH_ERR | It did not come, and nothing else comes.
 RETRY_EXC_ERR | SUCCESS | 5: +67.108864ms  wc send SUCCESS | Expected send SUCCESS, found send RETRY_EXC_ERR.
 state ERR | event QP_FATAL | 6: event QP_FATAL | It did not come, and nothing else comes.

@@ -70,16 +70,13 @@ pub fn play(case: &Case) -> Result<(), Failure> {
 
 impl Player {
     fn new(set_up: &[Line]) -> Result<Player, String> {
-        let (networks, devices): (Vec<&Line>, Vec<&Line>) =
-            set_up.iter().partition(|line| line.verb == "network");
-        let link: Vec<String> = networks
-            .iter()
+        let of_verb = |verb| set_up.iter().filter(move |line| line.verb == verb);
+        let link: Vec<String> = of_verb("network")
             .flat_map(|line| line.fields.0.iter().map(|(name, value)| format!("{name}={value}")))
             .collect();
         let link: Faults = link.join(",").parse().map_err(|problem| format!("{problem}"))?;
         let world = Arc::new(World::new(1, link.transmit));
-        let devices = devices
-            .iter()
+        let devices = of_verb("device")
             .map(|line| Device::new(&world, line))
             .collect::<Result<Vec<Device>, String>>()?;
         let (first, others) = devices.split_first().ok_or("A script begins with `device`.")?;
@@ -168,15 +165,15 @@ impl Player {
                 && (line.verb != "wc"
                     || seen.words.split(' ').next() == line.words.first().map(String::as_str))
         };
+        if line.verb == "wc" {
+            // Its program polls: what it has posted leaves, before the devices do what else there is to do.
+            let end = &self.devices[line.device].end;
+            let _ = [&end.cq, &end.recv_cq].map(Cq::has_some);
+            self.see();
+        }
         if let Some(after_ns) = line.after_ns {
             self.line_ns += after_ns;
-            if line.verb == "wc" && after_ns == 0 {
-                // Its program polls at once, before the devices do what else there is to do.
-                let end = &self.devices[line.device].end;
-                let _ = [&end.cq, &end.recv_cq].map(Cq::has_some);
-                self.see();
-            }
-            if !self.seen.iter().any(is_such) {
+            if after_ns > 0 || !self.seen.iter().any(is_such) {
                 self.pass()?;
             }
         } else {
