@@ -202,7 +202,7 @@ fn measure(port: &Port, clock: &Clock, case: &Case, cores: &[usize]) -> Outcome<
     let of_qps = reports.iter().flat_map(|report| &report.qps);
     let messages: u64 = of_qps.clone().map(|qp| qp.completed).sum();
     let samples: u64 =
-        of_qps.filter_map(|qp| qp.latency.as_ref()).map(latency::Recorder::count).sum();
+        of_qps.filter_map(|qp| qp.latency.as_ref()).map(latency::Samples::count).sum();
     // The figure is worthless if messages are missing. A message posted in the window has a sample even if it
     // completes later.
     let signalled = u64::from(case.signal_every);

@@ -454,7 +454,7 @@ fn sums(case: &Case, workers: &[WorkerReport]) -> QpSums {
         received_bytes: sum(&|qp| qp.received_bytes),
         posted_in_all: sum(&|qp| qp.posted_in_all),
         received_in_all: sum(&|qp| qp.received_in_all),
-        latencies: sum(&|qp| qp.latency.as_ref().map_or(0, metrics::Recorder::count)),
+        latencies: sum(&|qp| qp.latency.as_ref().map_or(0, metrics::Samples::count)),
     }
 }
 

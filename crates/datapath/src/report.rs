@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use metrics::latency::Recorder;
+use metrics::latency::Samples;
 use settings::Op;
 use verbs::{VerbsError, WcStatus};
 
@@ -36,7 +36,7 @@ pub struct WorkerReport {
     /// Its counts of each QP of the run, by index.
     pub qps: Vec<QpReport>,
     /// From the device's stamp of a completion until the worker saw it, with stamps.
-    pub notices: Option<Recorder>,
+    pub notices: Option<Samples>,
     /// An open loop's part; `None` of a closed loop.
     pub load: Option<WorkerLoad>,
     /// Its part in lock-step; `None` of other flows.
@@ -71,9 +71,9 @@ pub struct WorkerLoad {
     pub recorded_one_in: u64,
     pub gaps: GapSamples,
     /// By index of the QP: from post to completion seen; `None` of a QP that it does not serve.
-    pub service: Vec<Option<Recorder>>,
+    pub service: Vec<Option<Samples>>,
     /// How late it posted, for each QP on which it posts, by index.
-    pub lateness: Vec<(usize, Recorder)>,
+    pub lateness: Vec<(usize, Samples)>,
 }
 
 /// Samples of the times between posts.
@@ -102,7 +102,7 @@ pub struct QpReport {
     /// Messages received since the QP was made.
     pub received_in_all: u64,
     /// Latencies of messages posted in the window; `None` where this worker records none.
-    pub latency: Option<Recorder>,
+    pub latency: Option<Samples>,
 }
 
 // Errors of a run that workers met: failed completions, refused posts and wrong payloads.

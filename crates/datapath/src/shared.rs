@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 use metrics::Clock;
-use metrics::latency::{Digits, LiveCounters, Samples};
+use metrics::latency::{Digits, LiveCounters, SampleCounters, Samples};
 use settings::{CqMode, Settings};
 use verbs::{StampClock, Wakeup};
 
@@ -360,9 +360,14 @@ impl Shared {
         self.qp_counts.read(of_qps);
     }
 
-    /// A recorder of a QP's latencies; call it on the thread that records.
-    pub(super) fn new_samples(&self, qp: usize, worker: usize) -> Samples {
-        let samples = Samples::new(self.digits);
+    /// A recorder of a QP's latencies in a worker's counters.
+    pub(super) fn new_samples(
+        &self,
+        counters: &Arc<SampleCounters>,
+        qp: usize,
+        worker: usize,
+    ) -> Samples {
+        let samples = counters.recorder();
         // Of a QP that all workers serve, one at random is looked at.
         let chosen = mix(qp as u64) as usize % self.counters.len().max(1);
         if !self.contended() || worker == chosen {

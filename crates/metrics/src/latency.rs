@@ -3,11 +3,12 @@
 //! since the last look can be had while they are written.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize};
 
 use hdrhistogram::Histogram;
 use results::model::{Latency, can_tell};
+use zerocopy::FromZeros;
 
 /// A monotonic clock whose readings are cheap (about 9 ns with a usable time-stamp counter, 22 ns
 /// without). On x86 making the first one of a process calibrates the counter for up to 200 ms, so make it
@@ -136,7 +137,7 @@ impl Default for Clock {
 /// The longest latency that is told apart, in nanoseconds; longer ones count as overflows.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 
-/// Memory that all recorders of a run may take before they become coarser, in bytes.
+/// Memory that histograms of all recorders of a run may take before they become coarser, in bytes.
 pub const MEMORY_LIMIT_BYTES: usize = 64 << 20;
 
 /// How finely latencies are told apart.
@@ -148,57 +149,111 @@ pub enum Digits {
     Three,
 }
 
+/// A recorder has at most so many blocks.
+const MOST_BLOCKS: usize = 32;
+
 impl Digits {
-    /// Two to this power counters cover each power of two, and how many there are in all.
+    /// Two to this power counters cover each power of two and make a block, and how many blocks there are in all.
     fn cut(self) -> (u32, usize) {
         match self {
-            Digits::Two => (7, 30 << 7),
-            Digits::Three => (10, 27 << 10),
+            Digits::Two => (7, 30),
+            Digits::Three => (10, 27),
         }
     }
 
-    /// Memory of one recorder, in bytes.
+    /// Blocks of a recorder whose memory is there before the first sample. Of many recorders only what latencies of
+    /// one QP mostly lie in, from the shortest to 16 times as much.
+    fn ready_blocks(self) -> usize {
+        match self {
+            Digits::Two => 4,
+            Digits::Three => 27,
+        }
+    }
+
+    /// Memory of one recorder, in bytes: of many recorders without the blocks that rare latencies take.
     pub fn recorder_bytes(self) -> usize {
-        self.cut().1 * 8
+        let (half_magnitude, _) = self.cut();
+        (MOST_BLOCKS + (self.ready_blocks() << half_magnitude)) * size_of::<AtomicU32>()
     }
 }
 
-/// The finest resolution with which that many recorders stay within [`MEMORY_LIMIT_BYTES`].
+/// The finest resolution with which histograms of that many recorders stay within [`MEMORY_LIMIT_BYTES`].
 pub fn digits_for(histograms: usize) -> Digits {
-    if histograms.saturating_mul(Digits::Three.recorder_bytes()) <= MEMORY_LIMIT_BYTES {
+    let (half_magnitude, blocks) = Digits::Three.cut();
+    let histogram_bytes = (blocks << half_magnitude) * size_of::<u64>();
+    if histograms.saturating_mul(histogram_bytes) <= MEMORY_LIMIT_BYTES {
         Digits::Three
     } else {
         Digits::Two
     }
 }
 
+/// The counters of a thread's recorders. Latencies of a QP mostly lie within a few powers of two, and each of these has a
+/// block of counters: a recorder takes one with its first sample there. There is room for all, which takes memory when
+/// it is first used, as zeroed pages do.
+pub struct SampleCounters {
+    digits: Digits,
+    half_magnitude: u32,
+    /// Numbers of the blocks of each recorder; 0 where it has none.
+    blocks: Box<[AtomicU32]>,
+    /// The low bits of the counters, apart from the high ones, so that what samples touch is small. Only the thread of
+    /// their recorder writes them, with plain stores; others may read.
+    low: Box<[AtomicU32]>,
+    high: Box<[AtomicU16]>,
+    /// How many recorders and blocks have been given out. Block 0 is nobody's.
+    recorders: AtomicUsize,
+    taken: AtomicU32,
+}
+
+impl SampleCounters {
+    /// Room for so many recorders. Pages that samples will need are touched here, so make it on the thread that records:
+    /// they are then on that thread's NUMA node, and few samples pay for a page fault.
+    pub fn new(digits: Digits, recorders: usize) -> Arc<SampleCounters> {
+        const PAGE: usize = 4096 / size_of::<AtomicU32>();
+        let (half_magnitude, blocks) = digits.cut();
+        let room = (1 + recorders * blocks) << half_magnitude;
+        let counters = SampleCounters {
+            digits,
+            half_magnitude,
+            blocks: zeroed(recorders * MOST_BLOCKS),
+            low: zeroed(room),
+            high: zeroed(room),
+            recorders: AtomicUsize::new(0),
+            taken: AtomicU32::new(1),
+        };
+        let ready = (1 + recorders * digits.ready_blocks()) << half_magnitude;
+        for page in [&*counters.blocks, counters.low.get(..ready).unwrap_or_default()] {
+            page.iter().step_by(PAGE).for_each(|first| first.store(0, Relaxed));
+        }
+        Arc::new(counters)
+    }
+
+    /// The next recorder; those beyond the room record nothing.
+    pub fn recorder(self: &Arc<SampleCounters>) -> Samples {
+        let number = self.recorders.fetch_add(1, Relaxed);
+        let first = number * MOST_BLOCKS;
+        Samples { counters: LiveCounters { first, counters: Arc::clone(self) }, overflows: 0 }
+    }
+}
+
+/// Zeros, in pages that take no memory before they are used.
+fn zeroed<T: FromZeros>(length: usize) -> Box<[T]> {
+    #[expect(clippy::expect_used, reason = "as with any box: no memory")]
+    <[T]>::new_box_zeroed_with_elems(length).expect("memory for recorders")
+}
+
 /// Latencies of one QP while its worker runs: counters cut exactly as the histogram's, without its
 /// running totals, which the counters give afterwards. A sample costs a third of the histogram's own
 /// `record`.
 pub struct Samples {
-    digits: Digits,
-    /// Two to this power counters cover each power of two.
-    half_magnitude: u32,
-    /// The low halves of the counters, apart from the high ones, so that what each sample touches is half
-    /// as large and stays in the L1 cache. Only this recorder writes them, with plain stores; others may read.
-    low: Arc<[AtomicU32]>,
-    high: Box<[u32]>,
+    counters: LiveCounters,
     overflows: u64,
 }
 
 impl Samples {
-    /// No samples yet. All memory is touched here, so make it on the thread that records: the pages are
-    /// then on that thread's NUMA node and no sample pays for a page fault.
+    /// No samples yet, in counters of its own.
     pub fn new(digits: Digits) -> Self {
-        let (half_magnitude, length) = digits.cut();
-        let low: Arc<[AtomicU32]> = (0..length).map(|_| AtomicU32::new(0)).collect();
-        let mut high = vec![0; length].into_boxed_slice();
-        // Pages that were only allocated would come with the first sample of each.
-        for count in std::hint::black_box(&low).iter() {
-            count.store(0, Relaxed);
-        }
-        std::hint::black_box(&mut high).fill(0);
-        Samples { digits, half_magnitude, low, high, overflows: 0 }
+        SampleCounters::new(digits, 1).recorder()
     }
 
     /// Adds a sample. One above [`HIGHEST_NS`] is counted there, and as an overflow.
@@ -209,42 +264,56 @@ impl Samples {
             self.overflows += 1;
             value = HIGHEST_NS;
         }
-        let one_by_one = (2 << self.half_magnitude) - 1;
-        let bucket = (63 - self.half_magnitude) - (value | one_by_one).leading_zeros();
-        let index = (u64::from(bucket) << self.half_magnitude) + (value >> bucket);
-        if let Some(count) = self.low.get(index as usize) {
+        let LiveCounters { first, counters } = &self.counters;
+        let half_magnitude = counters.half_magnitude;
+        let one_by_one = (2 << half_magnitude) - 1;
+        let bucket = (63 - half_magnitude) - (value | one_by_one).leading_zeros();
+        let index = ((u64::from(bucket) << half_magnitude) + (value >> bucket)) as usize;
+        let Some(block) = counters.blocks.get(first + (index >> half_magnitude)) else {
+            return;
+        };
+        let number = match block.load(Relaxed) {
+            0 => counters.take(block),
+            number => number,
+        };
+        let place = counters.place(number, index);
+        if let Some(count) = counters.low.get(place) {
             let next = count.load(Relaxed).wrapping_add(1);
             count.store(next, Relaxed);
             if next == 0 {
-                self.carry(index as usize);
+                counters.carry(place);
             }
-        }
-    }
-
-    #[cold]
-    fn carry(&mut self, index: usize) {
-        if let Some(count) = self.high.get_mut(index) {
-            *count = count.saturating_add(1);
         }
     }
 
     /// The counters, to be read while samples are added.
     pub fn live(&self) -> LiveCounters {
-        LiveCounters { half_magnitude: self.half_magnitude, low: Arc::clone(&self.low) }
+        self.counters.clone()
     }
 
-    /// The samples as a histogram.
-    pub fn into_recorder(self) -> Recorder {
-        let mut recorder = Recorder::new(self.digits);
-        for (index, (low, &high)) in (0_u64..).zip(self.low.iter().zip(&self.high)) {
-            let count = u64::from(high) << 32 | u64::from(low.load(Relaxed));
-            if count > 0 {
-                let (value, _) = counted_from(index, self.half_magnitude);
-                recorder.histogram.saturating_record_n(value, count);
-            }
+    pub fn count(&self) -> u64 {
+        self.counters.counts().map(|(_, count)| count).sum()
+    }
+}
+
+impl SampleCounters {
+    #[cold]
+    fn take(&self, block: &AtomicU32) -> u32 {
+        let number = self.taken.fetch_add(1, Relaxed);
+        block.store(number, Relaxed);
+        number
+    }
+
+    #[cold]
+    fn carry(&self, place: usize) {
+        if let Some(count) = self.high.get(place) {
+            count.store(count.load(Relaxed).saturating_add(1), Relaxed);
         }
-        recorder.overflows = self.overflows;
-        recorder
+    }
+
+    /// The place of a recorder's counter `index` in block `number`.
+    fn place(&self, number: u32, index: usize) -> usize {
+        ((number as usize) << self.half_magnitude) | index & ((1 << self.half_magnitude) - 1)
     }
 }
 
@@ -254,18 +323,52 @@ fn counted_from(index: u64, half_magnitude: u32) -> (u64, u64) {
     ((index - (bucket << half_magnitude)) << bucket, 1 << bucket)
 }
 
-/// The counters of a recorder that is being written.
+/// The counters of a recorder, which may be being written.
 #[derive(Clone)]
 pub struct LiveCounters {
-    half_magnitude: u32,
-    low: Arc<[AtomicU32]>,
+    /// Its first place in `counters.blocks`.
+    first: usize,
+    counters: Arc<SampleCounters>,
 }
 
 impl LiveCounters {
     /// The largest value that the counter at `index` counts, in nanoseconds.
     fn highest_ns(&self, index: u64) -> u64 {
-        let (value, width) = counted_from(index, self.half_magnitude);
+        let (value, width) = counted_from(index, self.counters.half_magnitude);
         value + (width - 1)
+    }
+
+    /// How many counters there are.
+    fn len(&self) -> usize {
+        let (half_magnitude, blocks) = self.counters.digits.cut();
+        blocks << half_magnitude
+    }
+
+    /// The index and the place of each counter of the blocks that it has.
+    fn places(&self) -> impl Iterator<Item = (usize, usize)> {
+        let half_magnitude = self.counters.half_magnitude;
+        let own = self.counters.blocks.get(self.first..self.first + MOST_BLOCKS);
+        own.unwrap_or_default()
+            .iter()
+            .map(|block| block.load(Relaxed))
+            .enumerate()
+            .filter(|(_, number)| *number > 0)
+            .flat_map(move |(block, number)| {
+                let first = block << half_magnitude;
+                (first..first + (1 << half_magnitude))
+                    .map(move |index| (index, self.counters.place(number, index)))
+            })
+    }
+
+    /// Values that were counted, the smallest of each counter, and how often.
+    fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let SampleCounters { half_magnitude, low, high, .. } = &*self.counters;
+        self.places().filter_map(move |(index, place)| {
+            let low = low.get(place)?.load(Relaxed);
+            let high = high.get(place)?.load(Relaxed);
+            let count = u64::from(high) << u32::BITS | u64::from(low);
+            (count > 0).then(|| (counted_from(index as u64, *half_magnitude).0, count))
+        })
     }
 }
 
@@ -305,23 +408,20 @@ impl Recorder {
         self.overflows = 0;
     }
 
-    /// Adds all samples of another recorder.
-    pub fn merge(&mut self, other: &Recorder) {
-        // The bounds are the same in every recorder, so there is no value that does not fit.
-        let added = self.histogram.add(&other.histogram);
-        debug_assert!(added.is_ok());
-        self.overflows += other.overflows;
+    /// Adds all samples of a QP.
+    fn add(&mut self, samples: &Samples) {
+        for (value, count) in samples.counters.counts() {
+            self.histogram.saturating_record_n(value, count);
+        }
+        self.overflows += samples.overflows;
     }
 
-    /// All samples of several recorders in one; `None` of none. The distribution is what counts:
+    /// All samples of several QPs in one; `None` of none. The distribution is what counts:
     /// percentiles are read from this, never averaged.
-    pub fn merged<'a>(recorders: impl IntoIterator<Item = &'a Recorder>) -> Option<Recorder> {
+    pub fn merged<'a>(samples: impl IntoIterator<Item = &'a Samples>) -> Option<Recorder> {
         let mut merged: Option<Recorder> = None;
-        for recorder in recorders {
-            match &mut merged {
-                Some(merged) => merged.merge(recorder),
-                None => merged = Some(recorder.clone()),
-            }
+        for of_qp in samples {
+            merged.get_or_insert_with(|| Recorder::new(of_qp.counters.counters.digits)).add(of_qp);
         }
         merged
     }
@@ -357,34 +457,45 @@ pub struct IntervalLatency {
 impl IntervalLatency {
     /// The first interval begins now. All memory is taken here.
     pub fn new(recorders: Vec<LiveCounters>) -> IntervalLatency {
-        let counters = recorders.iter().map(|recorder| recorder.low.len()).max().unwrap_or(0);
-        IntervalLatency {
+        let counters = recorders.iter().map(LiveCounters::len).max().unwrap_or(0);
+        let mut latency = IntervalLatency {
             of_recorders: recorders
                 .into_iter()
                 .map(|recorder| {
-                    let counts = recorder.low.iter().map(|count| count.load(Relaxed)).collect();
+                    let counts = vec![0; recorder.len()].into();
                     (recorder, counts)
                 })
                 .collect(),
             interval: vec![0; counters].into(),
+        };
+        latency.look();
+        latency
+    }
+
+    /// Counts what came since the last look; returns how many samples.
+    fn look(&mut self) -> u64 {
+        self.interval.fill(0);
+        let mut samples = 0;
+        for (recorder, last_counts) in &mut self.of_recorders {
+            for (index, place) in recorder.places() {
+                if let Some(count) = recorder.counters.low.get(place)
+                    && let Some(last) = last_counts.get_mut(index)
+                    && let Some(sum) = self.interval.get_mut(index)
+                {
+                    let now = count.load(Relaxed);
+                    // The counter may have passed 2^32 once.
+                    let grown = u64::from(now.wrapping_sub(std::mem::replace(last, now)));
+                    *sum += grown;
+                    samples += grown;
+                }
+            }
         }
+        samples
     }
 
     /// The 99th percentile of the interval that ends now, in nanoseconds; `None` of too few samples.
     pub fn p99_ns(&mut self) -> Option<u64> {
-        self.interval.fill(0);
-        let mut samples = 0_u64;
-        for (recorder, last_counts) in &mut self.of_recorders {
-            for ((count, last), sum) in
-                recorder.low.iter().zip(last_counts.iter_mut()).zip(&mut self.interval)
-            {
-                let now = count.load(Relaxed);
-                // The counter may have passed 2^32 once.
-                let grown = u64::from(now.wrapping_sub(std::mem::replace(last, now)));
-                *sum += grown;
-                samples += grown;
-            }
-        }
+        let samples = self.look();
         let (recorder, _) = self.of_recorders.first()?;
         // As the histogram does: the smallest value that 99 % do not exceed.
         let mut rank = samples - samples / 100;
@@ -473,14 +584,13 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_what_the_limit_assumes() {
+    fn counters_are_those_of_the_histogram() {
         for digits in [Digits::Two, Digits::Three] {
-            let counters = Recorder::new(digits).histogram.distinct_values();
-            assert_eq!(counters * 8, digits.recorder_bytes());
-            let samples = Samples::new(digits);
-            assert_eq!((samples.low.len(), samples.high.len()), (counters, counters));
+            let histogram = Recorder::new(digits).histogram;
+            assert_eq!(histogram.distinct_values(), Samples::new(digits).counters.len());
+            assert!(digits.cut().1 <= MOST_BLOCKS);
         }
-        let most = MEMORY_LIMIT_BYTES / Digits::Three.recorder_bytes();
+        let most = MEMORY_LIMIT_BYTES / (27 << 10) / 8;
         assert_eq!(digits_for(most), Digits::Three);
         assert_eq!(digits_for(most + 1), Digits::Two);
         assert_eq!(digits_for(usize::MAX), Digits::Two);
@@ -489,11 +599,22 @@ mod tests {
     #[test]
     fn a_counter_passes_two_to_the_power_of_32() {
         let mut samples = Samples::new(Digits::Three);
-        samples.low[5].store(u32::MAX - 1, Relaxed);
+        samples.record(5);
+        let (_, place) = samples.counters.places().nth(5).unwrap();
+        samples.counters.counters.low[place].store(u32::MAX - 1, Relaxed);
         (0..3).for_each(|_| samples.record(5));
-        let recorder = samples.into_recorder();
+        assert_eq!(samples.count(), (1 << 32) + 1);
+        let recorder = Recorder::merged([&samples]).unwrap();
         assert_eq!(recorder.histogram().count_at(5), (1 << 32) + 1);
         assert_eq!(recorder.count(), (1 << 32) + 1);
+    }
+
+    #[test]
+    fn what_is_beyond_the_room_is_not_recorded() {
+        let counters = SampleCounters::new(Digits::Two, 1);
+        let mut recorders = [counters.recorder(), counters.recorder()];
+        recorders.iter_mut().for_each(|samples| samples.record(7));
+        assert_eq!(recorders.map(|samples| samples.count()), [1, 0]);
     }
 
     #[test]
@@ -535,26 +656,37 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn merging_equals_recording_all_into_one(parts in proptest::collection::vec(latencies(), 1..5)) {
-            let recorders: Vec<_> = parts.iter().map(|part| recorded(Digits::Three, part)).collect();
-            let merged = Recorder::merged(&recorders).unwrap();
-            let one = recorded(Digits::Three, &parts.concat());
-            prop_assert_eq!(merged.histogram(), one.histogram());
-            prop_assert_eq!(merged.overflows(), one.overflows());
-            prop_assert_eq!(merged.count() as usize, parts.concat().len());
-        }
-
-        #[test]
-        fn samples_give_the_histogram_that_recording_gives(mut values in latencies(), digits in 0..2) {
-            values.extend([0, 1, 2047, 2048, 4095, HIGHEST_NS - 1, HIGHEST_NS, u64::MAX]);
+        fn merged_samples_are_the_histogram_that_recording_gives(
+            mut parts in proptest::collection::vec(latencies(), 1..5), digits in 0..2,
+        ) {
+            parts[0].extend([0, 1, 2047, 2048, 4095, HIGHEST_NS - 1, HIGHEST_NS, u64::MAX]);
             let digits = if digits == 0 { Digits::Two } else { Digits::Three };
-            let mut samples = Samples::new(digits);
-            values.iter().for_each(|&value| samples.record(value));
-            let (ours, expected) = (samples.into_recorder(), recorded(digits, &values));
+            let counters = SampleCounters::new(digits, parts.len());
+            let mut of_qps: Vec<_> = parts.iter().map(|_| counters.recorder()).collect();
+            let longest = parts.iter().map(Vec::len).max().unwrap();
+            // In turns, so that their blocks lie between each other's.
+            for index in 0..longest {
+                for (samples, part) in of_qps.iter_mut().zip(&parts) {
+                    part.get(index).into_iter().for_each(|&value| samples.record(value));
+                }
+            }
+            for (samples, part) in of_qps.iter().zip(&parts) {
+                prop_assert_eq!(samples.count() as usize, part.len());
+                let alone = Recorder::merged([samples]).unwrap();
+                let expected = recorded(digits, part);
+                prop_assert_eq!(alone.histogram(), expected.histogram());
+            }
+            let ours = Recorder::merged(&of_qps).unwrap();
+            let expected = recorded(digits, &parts.concat());
             prop_assert_eq!(ours.histogram(), expected.histogram());
             prop_assert_eq!(ours.histogram().max(), expected.histogram().max());
             prop_assert_eq!(ours.histogram().min(), expected.histogram().min());
-            prop_assert_eq!(ours.count(), values.len() as u64);
+            for percent in 0..=1000 {
+                let quantile = f64::from(percent) / 1000.0;
+                let [ours, expected] =
+                    [&ours, &expected].map(|it| it.histogram().value_at_quantile(quantile));
+                prop_assert_eq!(ours, expected);
+            }
             prop_assert_eq!(ours.overflows(), expected.overflows());
         }
 
@@ -583,7 +715,8 @@ mod tests {
             digits in 0..2,
         ) {
             let digits = if digits == 0 { Digits::Two } else { Digits::Three };
-            let mut of_qps = [Samples::new(digits), Samples::new(digits)];
+            let counters = SampleCounters::new(digits, 2);
+            let mut of_qps = [counters.recorder(), counters.recorder()];
             let mut interval = IntervalLatency::new(of_qps.iter().map(Samples::live).collect());
             prop_assert_eq!(interval.p99_ns(), None);
             before.iter().for_each(|&ns| of_qps[0].record(ns));
@@ -593,7 +726,7 @@ mod tests {
                 of_qps[place % 2].record(ns);
                 alone.record(ns);
             }
-            let expected = alone.into_recorder().histogram().value_at_quantile(0.99);
+            let expected = Recorder::merged([&alone]).unwrap().histogram().value_at_quantile(0.99);
             prop_assert_eq!(interval.p99_ns(), Some(expected));
             prop_assert_eq!(interval.p99_ns(), None);
         }

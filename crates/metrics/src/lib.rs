@@ -11,6 +11,6 @@ pub mod timeline;
 pub use driver_counters::{
     CNPS_IGNORED, CNPS_OBEYED, CNPS_SENT, ECN_MARKED, EMBEDDED_DRIVER, concerns_rdma, counts_pauses,
 };
-pub use latency::{Clock, Digits, IntervalLatency, Recorder, Samples, digits_for};
+pub use latency::{Clock, Digits, IntervalLatency, Recorder, SampleCounters, Samples, digits_for};
 pub use node_state::StateTimeline;
 pub use timeline::{QpTimeline, Timeline};

@@ -269,10 +269,9 @@ fn of_traffic(flow: &Settings, side: Side, device: DeviceKind) -> MemoryNeeds {
     let cq_bytes = of_cq(flow, device, needs.cq_entries);
     let works = roles.sends || roles.receives;
     let workers = if works { effective_workers(flow) as u64 } else { 0 };
-    // Each worker converts its recorders to histograms one at a time, which takes the memory of one more.
-    let histograms = recorders(flow) as u64 + workers;
     let latencies = if !flow.no_latency && roles.sends {
-        histograms.saturating_mul(digits_for(recorders(flow)).recorder_bytes() as u64)
+        let recorders = recorders(flow);
+        recorders as u64 * digits_for(recorders).recorder_bytes() as u64
     } else {
         0
     };

@@ -113,7 +113,7 @@ pub fn check_posts(flow: &Settings) -> Result<(), RunFailure> {
         return Ok(());
     }
     let message = format!(
-        "--verify can count 3 million WRs at most, but there are {} QPs of {ring} WRs",
+        "--verify can count 9 million WRs at most, but there are {} QPs of {ring} WRs",
         flow.qps
     );
     Err(RunFailure::refused(message, "lower --qps or --tx-depth"))

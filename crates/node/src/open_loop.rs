@@ -1,7 +1,10 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
-use metrics::{Clock, latency::Recorder};
+use metrics::{
+    Clock,
+    latency::{Recorder, Samples},
+};
 use results::model::{
     Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
 };
@@ -58,7 +61,7 @@ impl<'a> OpenLoop<'a> {
         })
     }
 
-    fn service_recorders(&self, qp: usize) -> impl Iterator<Item = &Recorder> {
+    fn service_recorders(&self, qp: usize) -> impl Iterator<Item = &Samples> {
         self.workers.iter().filter_map(move |load| load.service.get(qp)?.as_ref())
     }
 

@@ -10,6 +10,11 @@ use super::words::{Ordering, Pace, RecvQueue};
 
 /// Receives of a QP by default.
 const RECEIVES_OF_A_QP: u32 = 512;
+/// Receives that an end posts at least on all of its QPs together, where each may have [`RECEIVES_OF_A_QP`]: those that
+/// arrive in the milliseconds in which its worker may have no core.
+const RECEIVES_OF_AN_END: u32 = 65_536;
+/// Receives for each message that a QP may have in flight.
+const RECEIVES_OF_A_MESSAGE: u32 = 4;
 
 /// The size of datagrams by default, or less with a smaller MTU: usual path MTUs have room for it.
 const DATAGRAM_BYTES: u32 = 1_024;
@@ -186,11 +191,16 @@ impl Settings {
         usual.max(self.signal_every).max(self.post_list)
     }
 
-    /// Receives when no number is asked for. Those of an SRQ are as many as all senders can have in flight, so that none
-    /// waits for a receive.
+    /// Receives when no number is asked for. A QP has several for each message that its peer can have in flight, since
+    /// that sends the next one before the worker has posted a receive again, and more where there are few QPs. Those of
+    /// an SRQ are as many as all senders can have in flight, so that none waits for a receive.
     pub fn fitted_rx_depth(&self) -> u32 {
         match self.recv_queue {
-            RecvQueue::PerQp => RECEIVES_OF_A_QP,
+            RecvQueue::PerQp => {
+                let part = RECEIVES_OF_AN_END / self.qps.max(1);
+                let in_flight = self.tx_depth.saturating_mul(RECEIVES_OF_A_MESSAGE);
+                part.max(in_flight).min(RECEIVES_OF_A_QP)
+            }
             RecvQueue::Shared => {
                 self.qps.saturating_mul(self.tx_depth).clamp(RECEIVES_OF_A_QP, MOST_SHARED_RECEIVES)
             }
@@ -372,6 +382,24 @@ mod tests {
         assert_eq!(flags(differing(&timed)), ["size"]);
         let depths = ["16", "64"].map(|depth| Settings::from([("tx-depth", depth)]));
         assert_eq!(flags(telling_apart(&depths)), ["tx-depth"]);
+    }
+
+    #[test]
+    fn receives_of_a_qp_follow_what_can_be_in_flight() {
+        for (qps, depth, receives) in [
+            ("1", "1", 512),
+            ("128", "1", 512),
+            ("1024", "1", 64),
+            ("1024", "32", 128),
+            ("1024", "128", 512),
+            ("1024", "4096", 512),
+            ("131072", "1", 4),
+        ] {
+            let settings = Settings::from([("qps", qps), ("tx-depth", depth)]);
+            assert_eq!(settings.rx_depth, receives, "{qps} QPs, {depth} in flight");
+        }
+        let given = Settings::from([("qps", "1024"), ("tx-depth", "1"), ("rx-depth", "300")]);
+        assert_eq!(given.rx_depth, 300);
     }
 
     #[test]

@@ -144,7 +144,7 @@ settings! {
     /// Queue pairs; with --op connect, the QPs set up in each round
     qps: u32 = 1 => {
         flag: "qps", short: Some('q'), heading: QUEUES, takes: Takes::List, default: "1",
-        range: (1, 65_536), id: Id::Head, column: "qps",
+        range: (1, 131_072), id: Id::Head, column: "qps",
         title: "QPs", label: "{} QP|{} QPs",
     }
     /// With --op connect: QPs that carry traffic (RDMA WRITEs) while others are set up; 0 for none
@@ -180,7 +180,7 @@ settings! {
     /// table says `receiver not ready`
     rx_depth: u32 = FITTED => {
         flag: "rx-depth", short: Some('r'), heading: QUEUES, takes: Takes::List,
-        default: "512, with --recv-queue shared as many as senders can have in flight, up to 16384",
+        default: "512, above 128 QPs the larger of 65536 / -q and 4 x -t, up to 512; with --recv-queue shared as many as senders can have in flight, up to 16384",
         range: DEPTH, id: Id::Letter('r'), column: "rx",
         title: "receive depth", label: "receive depth {}", may_follow: true,
     }

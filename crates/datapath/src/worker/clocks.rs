@@ -2,7 +2,7 @@
 //! the device's, which stamps completions.
 
 use metrics::Clock;
-use metrics::latency::{Recorder, Samples};
+use metrics::latency::Samples;
 use verbs::{StampClock, VerbsError};
 
 use crate::Shared;
@@ -163,7 +163,7 @@ impl Stamps {
     }
 
     /// Times from the device's stamp until the worker saw the completion.
-    pub(super) fn into_notices(self) -> Recorder {
-        self.notices.into_recorder()
+    pub(super) fn into_notices(self) -> Samples {
+        self.notices
     }
 }

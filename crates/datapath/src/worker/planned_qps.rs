@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering::Acquire;
 
-use metrics::latency::Samples;
+use metrics::latency::{SampleCounters, Samples};
 
 use super::window::{NEVER, away_after_raw};
 use crate::schedule::{Earliest, GapSampler, Schedule};
@@ -157,6 +157,8 @@ impl<'s> PlannedQps<'s> {
         let ticks_per_second = clock.raw_after(0, 1_000_000_000) as f64;
         let mean_gap_raw = ticks_per_second / rate * qps.max(1) as f64;
         let own_gap_raw = mean_gap_raw / mine.len().max(1) as f64;
+        let served = if is_shared { qps } else { mine.len() };
+        let counters = SampleCounters::new(shared.digits, mine.len() + served);
         PlannedQps {
             own: mine
                 .iter()
@@ -188,13 +190,13 @@ impl<'s> PlannedQps<'s> {
                     queue_full_messages: 0,
                     queue_full_raw: 0,
                     late_with_room: 0,
-                    lateness: Samples::new(shared.digits),
+                    lateness: counters.recorder(),
                 })
                 .collect(),
             next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
             service: (0..qps)
-                .map(|qp| (is_shared || mine.contains(&qp)).then(|| Samples::new(shared.digits)))
+                .map(|qp| (is_shared || mine.contains(&qp)).then(|| counters.recorder()))
                 .collect(),
             from_raw: NEVER,
             last_raw: NEVER,
@@ -305,9 +307,9 @@ impl<'s> PlannedQps<'s> {
             late_with_room: own.iter().map(|planned_qp| planned_qp.late_with_room).sum(),
             recorded_one_in: self.sampling.one_in(),
             gaps: self.gaps.into_samples(),
-            service: self.service.into_iter().map(|it| it.map(Samples::into_recorder)).collect(),
+            service: self.service.into(),
             lateness: (self.own.into_iter())
-                .map(|planned_qp| (planned_qp.qp, planned_qp.lateness.into_recorder()))
+                .map(|planned_qp| (planned_qp.qp, planned_qp.lateness))
                 .collect(),
         }
     }

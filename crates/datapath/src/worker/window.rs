@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use metrics::Clock;
-use metrics::latency::Samples;
+use metrics::latency::{SampleCounters, Samples};
 use settings::Stop;
 
 use crate::shared::Counters;
@@ -203,6 +203,10 @@ impl<'s> WorkerQps<'s> {
     /// For a worker that records the latencies of the QPs for which `records` is true.
     pub(super) fn new(shared: &'s Shared, worker: usize, records: impl Fn(usize) -> bool) -> Self {
         let tallies = vec![Tally::default(); shared.qp_contexts.len()];
+        let is_recorded =
+            |(qp, qp_context): (usize, &QpContext)| qp_context.sender.is_some() && records(qp);
+        let recorders = shared.qp_contexts.iter().enumerate().filter(|it| is_recorded(*it));
+        let counters = SampleCounters::new(shared.digits, recorders.count());
         WorkerQps {
             qps: shared
                 .qp_contexts
@@ -214,8 +218,8 @@ impl<'s> WorkerQps<'s> {
                     sender: qp_context.sender.as_ref(),
                     tally: Tally::default(),
                     completed,
-                    samples: (qp_context.sender.is_some() && records(qp))
-                        .then(|| shared.new_samples(qp, worker)),
+                    samples: is_recorded((qp, qp_context))
+                        .then(|| shared.new_samples(&counters, qp, worker)),
                 })
                 .collect(),
             at_start: tallies.clone(),
@@ -268,7 +272,7 @@ impl<'s> WorkerQps<'s> {
                     swaps_made: end.swaps_made.saturating_sub(start.swaps_made),
                     posted_in_all: worker_qp.tally.posted,
                     received_in_all: worker_qp.tally.received,
-                    latency: worker_qp.samples.map(Samples::into_recorder),
+                    latency: worker_qp.samples,
                 }
             })
             .collect()

@@ -9,7 +9,7 @@
 //! [`Tables`]: a device's QPs by number and its memory by key.
 //!
 //! A QP number begins with the device's slot. The other 19 of its 24 bits are drawn, so that strangers cannot guess
-//! it, and packets of a QP that is gone do not reach a new one. The low 16 bits, which no two QPs share, lead to the
+//! it, and packets of a QP that is gone do not reach a new one. The low 18 bits, which no two QPs share, lead to the
 //! QP.
 //!
 //! [`Owned`]: what becomes of open devices when the process forks and when it exits.
@@ -277,9 +277,9 @@ impl Core {
 pub(crate) struct Tables {
     pub(crate) memories: Memories,
     qps: Vec<Option<Arc<QpContext>>>,
-    free: Vec<u16>,
+    free: Vec<u32>,
     /// By the low bits of a number: the place in `qps` after [`NOWHERE`].
-    places: Box<[u16]>,
+    places: Box<[u32]>,
     numbers: Unguessable,
     /// Numbers of the QPs that went last. A connection manager still remembers them, and rejects a new QP that has one.
     former: VecDeque<u32>,
@@ -290,16 +290,16 @@ pub(crate) struct Tables {
 /// QP numbers 0 and 1 are reserved, and small ones look like mistakes.
 const FIRST_LOW: u32 = 0x11;
 /// The low bits of 0xffffff, which multicast has, are no QP's.
-const LAST_LOW: u32 = 0xfffe;
-const LOW_BITS: u32 = 0xffff;
+const LAST_LOW: u32 = 0x3_fffe;
+const LOW_BITS: u32 = 0x3_ffff;
 /// No QP has these low bits.
-const NOWHERE: u16 = 0;
+const NOWHERE: u32 = 0;
 /// Numbers of QPs that are gone and not drawn again soon: 7,000 a second, for as long as a connection is remembered.
 const FORMER: usize = 4096;
-/// Draws until one of them is taken all the same: where nearly all numbers are in use, no other may be left.
+/// Draws until one of them is taken all the same.
 const DRAWS: usize = 16;
-/// The most QPs of a device.
-pub const MAX_QPS: usize = (LAST_LOW - FIRST_LOW + 1) as usize;
+/// The most QPs of a device: half as many as there are low bits, so that free ones are drawn soon.
+pub const MAX_QPS: usize = 1 << 17;
 
 fn low_bits(number: u32) -> usize {
     (number & LOW_BITS) as usize
@@ -325,7 +325,7 @@ impl Tables {
     /// The place in `qps` of the QP whose number has these low bits.
     fn place(&self, number: u32) -> Option<usize> {
         let place = *self.places.get(low_bits(number))?;
-        usize::from(place).checked_sub(1)
+        (place as usize).checked_sub(1)
     }
 
     /// The first bits of all QP numbers.
@@ -352,18 +352,18 @@ impl Tables {
             Some(place) => place,
             None if self.qps.len() < MAX_QPS => {
                 self.qps.push(None);
-                (self.qps.len() - 1) as u16
+                (self.qps.len() - 1) as u32
             }
             None => return None,
         };
         let number = self.free_number();
         let qp = make(number);
-        *self.qps.get_mut(usize::from(place))? = Some(Arc::clone(&qp));
+        *self.qps.get_mut(place as usize)? = Some(Arc::clone(&qp));
         *self.places.get_mut(low_bits(number))? = place + 1;
         Some(qp)
     }
 
-    /// A number whose low bits no QP has. There is one; while it is the last, finding it takes milliseconds.
+    /// A number whose low bits no QP has.
     fn free_number(&mut self) -> u32 {
         let mut draws = 0;
         loop {
@@ -393,7 +393,7 @@ impl Tables {
             && let Some(way) = self.places.get_mut(low_bits(number))
         {
             (*qp, *way) = (None, NOWHERE);
-            self.free.push(place as u16);
+            self.free.push(place as u32);
             self.remember(number);
         }
     }
@@ -652,9 +652,9 @@ mod tests {
         // All but one place is taken, and all numbers that lead to it are former ones.
         let last = tables.free_number() & LOW_BITS;
         for (low, place) in tables.places.iter_mut().enumerate() {
-            *place = u16::from(low as u32 != last);
+            *place = u32::from(low as u32 != last);
         }
-        let numbers = (0..8).map(|high| with_slot(high << 16 | last, 0));
+        let numbers = (0..2).map(|high| with_slot(high << 18 | last, 0));
         tables.former.extend(numbers);
         let number = tables.free_number();
         assert!(tables.former.contains(&number));
