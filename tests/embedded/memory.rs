@@ -60,7 +60,9 @@ fn what_is_told_is_what_is_taken() {
         // Both ends send.
         "--op send -b -q 1024 -t 128 -s 64 -n 64",
         // Recorders of all workers for all QPs.
-        "--op write -q 512 --workers 8 -t 16 -s 64 -n 64",
+        "--op write -q 4096 --workers 4 -t 16 -s 64 -n 64",
+        // Receives that follow the send depth, and most of it recorders and objects.
+        "--op send -q 8192 -t 1 -s 64 -n 64",
         // Payloads.
         "--op read -q 32 -t 8 -s 4M -n 8",
         "--op send --verify -q 16 -t 8 --rx-depth 8 -s 1M -n 16",

@@ -110,7 +110,7 @@ fn moderation_by_default_divides_the_depth_and_is_not_where_latency_is_recorded(
 fn what_makes_no_sense_names_the_flag_that_mends_it() {
     for (text, flag) in [
         ("qps = 0", "qps"),
-        ("qps = [1, 65537]", "qps"),
+        ("qps = [1, 131073]", "qps"),
         ("size = 0", "size"),
         ("workers = 0", "workers"),
         ("workers = 1025", "workers"),
