@@ -82,7 +82,7 @@ fn receives_that_are_shared_take_less_memory_and_the_result_tells() {
     let (own, shared) = (of(RecvQueue::PerQp), of(RecvQueue::Shared));
     assert_eq!([own.queues, shared.queues], [256, 1]);
     assert_eq!([own.receives, shared.receives], [65_536, 256 * 4]);
-    assert_eq!(own.buffer_bytes, 128 * shared.buffer_bytes);
+    assert_eq!(own.buffer_bytes, 64 * shared.buffer_bytes);
     for (per_qp, of_srq) in
         [(own.allocated_bytes, shared.allocated_bytes), (own.queue_bytes, shared.queue_bytes)]
     {
