@@ -48,9 +48,9 @@ pub struct WorkerReport {
 pub struct WorkerSteps {
     /// How long steps and iterations of the node took that began in the window, at the one worker that records them: from what
     /// one needs until what the next one needs is there.
-    pub step: Option<Recorder>,
+    pub step: Option<Samples>,
     /// Of iterations, without pauses.
-    pub iteration: Option<Recorder>,
+    pub iteration: Option<Samples>,
     /// The last steps that the flow ended, by number: nanoseconds until all messages on the worker's QPs were acknowledged.
     pub times: Vec<(u64, u32)>,
 }

@@ -9,7 +9,7 @@ use machine::{
     surroundings::{Bond, both_functions, other_function},
 };
 use metrics::{
-    self, Clock, EMBEDDED_DRIVER, counters::Growth, latency::Recorder, limits::protocol_efficiency,
+    self, Clock, EMBEDDED_DRIVER, Recorder, Samples, counters::Growth, limits::protocol_efficiency,
     steady::drift,
 };
 use protocol::handshake::ClockOffset;
@@ -76,8 +76,8 @@ fn steps(end: &FlowEnd) -> EndSteps {
         let (workers, longest) = times.entry(*step).or_default();
         (*workers, *longest) = (*workers + 1, (*longest).max(*ns));
     }
-    let sampled = |of: fn(&WorkerSteps) -> Option<&Recorder>| {
-        of_workers.iter().find_map(|worker| of(worker)).and_then(Recorder::latency)
+    let sampled = |of: fn(&WorkerSteps) -> Option<&Samples>| {
+        Recorder::merged(of_workers.iter().find_map(|worker| of(worker)))?.latency()
     };
     EndSteps {
         step_ns: sampled(|worker| worker.step.as_ref()),

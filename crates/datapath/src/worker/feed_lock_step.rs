@@ -44,7 +44,7 @@ impl<'s> Steps<'s> {
     pub(super) fn into_report(self, ended: u64) -> Option<WorkerSteps> {
         self.part?;
         let [step, iteration] = match self.samples {
-            Some(samples) => samples.map(|it| Some(it.into_recorder())),
+            Some(samples) => samples.map(Some),
             None => [None, None],
         };
         Some(WorkerSteps { step, iteration, times: self.times.before(ended) })
