@@ -261,7 +261,7 @@ mod tests {
 
     /// How long blocks of 1 MiB take, in ns, by the share of the background.
     fn blocks(points: &[(&str, u64)]) -> ResultFile {
-        let flow = |name: &str, own: &[(&str, serde_json::Value)]| FlowConfig {
+        let config_of = |name: &str, own: &[(&str, serde_json::Value)]| FlowConfig {
             name: name.to_owned(),
             settings: own.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect(),
             ..FlowConfig::default()
@@ -270,8 +270,8 @@ mod tests {
             let settings: Settings =
                 [("op", "write"), ("size", "1M"), ("rate", *share)].into_iter().collect();
             let flows = vec![
-                flow("block", &[("rate", json!("closed"))]),
-                flow("background", &[("size_bytes", json!(65_536))]),
+                config_of("block", &[("rate", json!("closed"))]),
+                config_of("background", &[("size_bytes", json!(65_536))]),
             ];
             let results = flows.iter().map(|flow| FlowResult {
                 latency_ns: Some(Latency { p50: Some(*p50_ns), ..Latency::default() }),

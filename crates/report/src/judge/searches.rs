@@ -140,11 +140,11 @@ fn lowest_that_broke(search: &LoadSearch, upper: Option<f64>) -> String {
         let figures = [("p50", trial.p50_ns), ("p99", trial.p99_ns), ("p99.9", trial.p99_9_ns)];
         let known =
             figures.into_iter().filter_map(|(name, ns)| Some(format!("{name} {}", in_micros(ns?))));
-        let figures = match trial.losses {
+        let shown = match trial.losses {
             Some(losses) => format!("{losses} lost or sent again"),
             None => known.collect::<Vec<_>>().join(", "),
         };
-        format!(": even the lowest, {}, had {figures}", rate_text(trial.asked_per_second))
+        format!(": even the lowest, {}, had {shown}", rate_text(trial.asked_per_second))
     });
     match (latencies, upper) {
         (Some(latencies), _) => latencies,
