@@ -17,7 +17,7 @@ macro_rules! carried {
     };
 }
 
-carried! { "first-day" "kv-cache" "incast" "storage" "qp-scaling" "interference" }
+carried! { "first-day" "kv-cache" "experts" "incast" "storage" "qp-scaling" "interference" }
 
 /// Begins the path of a stage's file of flows: `--config recipe:kv-cache/pairwise`.
 const SCHEME: &str = "recipe:";

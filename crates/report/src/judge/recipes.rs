@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use settings::Settings;
+use settings::{Settings, Split};
 
 use super::finding::percent;
 use super::findings::of_run;
@@ -26,6 +26,7 @@ pub fn answer(recipe: &str, files: &[&ResultFile]) -> String {
     let found = match recipe {
         "first-day" => first_day(&cases),
         "kv-cache" => kv_cache(files),
+        "experts" => experts(&cases),
         "incast" => incast(&cases),
         "qp-scaling" => qp_scaling(&cases),
         "storage" => neighbours(&cases, "small reads", "large writes"),
@@ -157,6 +158,30 @@ fn kv_cache(files: &[&ResultFile]) -> Option<String> {
     })
 }
 
+/// How much longer an iteration takes where nodes get different parts.
+fn experts(cases: &[&CaseResult]) -> Option<String> {
+    let by_split = cases.iter().filter_map(|case| {
+        let steps = case.runs.iter().filter_map(|run| run.lock_step.as_ref());
+        let times = steps.filter_map(|steps| Some(steps.iteration_ns.as_ref()?.p50? as f64));
+        Some((settings(case).split, median(&times.collect::<Vec<f64>>())?))
+    });
+    let by_split: Vec<(Split, f64)> = by_split.collect();
+    let (_, even) = by_split.iter().find(|(split, _)| *split == Split::Equal)?;
+    let (split, uneven) = by_split.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let [even_text, uneven_text] = [even, uneven].map(|ns| Metric::P50Ns.text(*ns));
+    Some(if *uneven <= even * (1.0 + NOTABLE) {
+        format!(
+            "uneven experts cost nothing here: an exchange takes {even_text}, or {uneven_text} at worst."
+        )
+    } else {
+        let times = uneven / even;
+        format!(
+            "uneven experts cost most with the split {split}: an exchange takes {uneven_text}, {times:.1} times as long as \
+             with equal parts ({even_text})."
+        )
+    })
+}
+
 fn incast(cases: &[&CaseResult]) -> Option<String> {
     let worst = cases.iter().filter_map(|alone| {
         let own = settings(alone);
@@ -234,7 +259,7 @@ fn neighbours(cases: &[&CaseResult], victim: &str, neighbour: &str) -> Option<St
 mod tests {
     use std::fmt::Write as _;
 
-    use results::model::{CaseConfig, FlowConfig, FlowResult, Latency, Totals};
+    use results::model::{CaseConfig, FlowConfig, FlowResult, Latency, LockStep, Totals};
     use results::sample::{self, cases, mesh::Mesh};
     use serde_json::json;
 
@@ -284,6 +309,20 @@ mod tests {
         cases(made.collect())
     }
 
+    /// How long an exchange takes, in ns, by the split of its buffers.
+    fn exchanges(points: &[(&str, u64)]) -> ResultFile {
+        let made = points.iter().map(|(split, p50_ns)| {
+            let words = [("pattern", "all-to-all"), ("lock-step", "true"), ("split", *split)];
+            let settings: Settings = words.into_iter().collect();
+            let iteration_ns = Some(Latency { p50: Some(*p50_ns), ..Latency::default() });
+            let lock_step = Some(LockStep { iteration_ns, ..LockStep::default() });
+            let run = Run { lock_step, ..sample::run(Vec::new()) };
+            let config = CaseConfig::from(settings);
+            CaseResult { id: (*split).to_owned(), config, ..sample::case(vec![run]) }
+        });
+        cases(made.collect())
+    }
+
     #[test]
     fn each_recipe_has_an_answer() {
         let mut slow = Mesh::new(6).incast(&[5]);
@@ -301,6 +340,7 @@ mod tests {
                 vec![blocks(&[("25%", 1_000_000), ("50%", 1_500_000), ("90%", 3_100_000)])],
             ),
             ("kv-cache", vec![blocks(&[("25%", 1_000_000), ("90%", 1_010_000)])]),
+            ("experts", vec![exchanges(&[("equal", 4_000_000), ("zipf", 9_000_000)])]),
             ("incast", vec![Mesh::new(6).incast(&[1, 5])]),
             ("incast", vec![slow]),
             ("qp-scaling", vec![by_qps("1:0.5 64:2 16384:0.7")]),
