@@ -151,8 +151,8 @@ impl Request {
             }
         }
         let width = screen(&std::io::stdout()).columns;
-        let text = answer(self.recipe.name, &files.iter().collect::<Vec<_>>());
-        let lines = wrapped(&format!("Answer: {text}"), width);
+        let sentence = answer(self.recipe.name, &files.iter().collect::<Vec<_>>());
+        let lines = wrapped(&format!("Answer: {sentence}"), width);
         print(&format!("\n{}\n", lines.join("\n")))?;
         if failed.is_empty() {
             return Ok(());
@@ -255,8 +255,8 @@ impl Request {
 
 /// A command of a stage as the program reads it.
 fn parsed(words: &[String]) -> Result<(Cli, ArgMatches), Failure> {
-    let matches = args::command().try_get_matches_from(words).map_err(refused)?;
-    let mut cli = Cli::from_arg_matches(&matches).map_err(refused)?;
+    let matches = args::command().try_get_matches_from(words).map_err(|error| refused(&error))?;
+    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| refused(&error))?;
     let typed = Some(command_line(words.iter().cloned()));
     match &mut cli.command {
         None => cli.run.typed = typed,
@@ -267,7 +267,7 @@ fn parsed(words: &[String]) -> Result<(Cli, ArgMatches), Failure> {
     Ok((cli, matches))
 }
 
-fn refused(error: clap::Error) -> Failure {
+fn refused(error: &clap::Error) -> Failure {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     match error.kind() {

@@ -22,10 +22,7 @@ pub(super) fn of_run(
     }
     let ends: Vec<&EndReport> = reports.iter().flat_map(|(_, report)| &report.ends).collect();
     let steps: Vec<&EndSteps> = ends.iter().filter_map(|end| end.steps.as_ref()).collect();
-    let together = |of: fn(&EndSteps) -> Option<&Latency>| {
-        Latency::together(&steps.iter().filter_map(|it| of(it)).collect::<Vec<_>>())
-    };
-    let iteration_ns = together(|it| it.iteration_ns.as_ref());
+    let iteration_ns = together(steps.iter().filter_map(|it| it.iteration_ns.as_ref()));
     let members: BTreeSet<u32> = case.flows.iter().map(|flow| flow.from).collect();
     let mean_ns = iteration_ns.as_ref().map(|it| it.mean).filter(|mean| *mean > 0.0);
     let flows: Vec<FlowTimes<'_>> = ends
@@ -43,7 +40,7 @@ pub(super) fn of_run(
         steps_of_iteration: case.flows.first().map_or(1, |flow| flow.steps),
         bus_gbit_per_s: mean_ns.map(|ns| f64::from(case.size_bytes) * 8.0 / ns * factor),
         share_of_ideal: ideal_ns(case, &ends).zip(mean_ns).map(|(ideal, mean)| ideal / mean),
-        step_ns: together(|it| it.step_ns.as_ref()),
+        step_ns: together(steps.iter().filter_map(|it| it.step_ns.as_ref())),
         iteration_ns,
         compared_steps,
         nodes: members
@@ -58,6 +55,10 @@ pub(super) fn of_run(
             })
             .collect(),
     })
+}
+
+fn together<'a>(times: impl Iterator<Item = &'a Latency>) -> Option<Latency> {
+    Latency::together(&times.collect::<Vec<_>>())
 }
 
 /// What a buffer's size over the time is multiplied by, for the bandwidth of a link in one direction to come out (nccl-tests,
@@ -201,7 +202,7 @@ mod tests {
         let of_flows =
             [([0, 1], times(3, 30)), ([1, 2], slow), ([2, 3], slow), ([3, 0], times(5, 2))];
         let mut flows: Vec<FlowTimes<'_>> =
-            of_flows.iter().map(|(ends, times)| (*ends, times.as_slice())).collect();
+            of_flows.iter().map(|(ends, kept)| (*ends, kept.as_slice())).collect();
         let (steps, of_nodes) = compared(&flows);
         let last = |node| of_nodes.get(&node).map(|it| it.0);
         // The last step was alike for nodes 0 and 1: none of them was last.

@@ -332,7 +332,7 @@ impl Searching<'_> {
             }
             let by_latency = judge(&run, load, &self.found.limits);
             let judged = match self.goal {
-                Goal::ZeroLoss => by_latency.and_then(|trial| judge_losses(&run, trial)),
+                Goal::ZeroLoss => by_latency.and_then(|trial| judge_losses(&run, &trial)),
                 Goal::Slo(_) | Goal::Knee(_) => by_latency,
             };
             match judged {
@@ -442,7 +442,7 @@ fn judge(run: &Run, load: u64, limits: &[LatencyLimit]) -> Result<Trial, String>
 ///
 /// # Errors
 /// It is not known whether something was lost, and why.
-fn judge_losses(run: &Run, trial: Trial) -> Result<Trial, String> {
+fn judge_losses(run: &Run, trial: &Trial) -> Result<Trial, String> {
     let are_counted = run.flows.iter().all(|flow| flow.delivery.is_some());
     if let Some(unknown) = run.loss_unknown.first().filter(|_| !are_counted) {
         return Err(format!("packets that are sent again cannot be seen at {}", unknown.words()));
@@ -462,7 +462,7 @@ fn judge_losses(run: &Run, trial: Trial) -> Result<Trial, String> {
         }
         outcome => outcome,
     };
-    Ok(Trial { outcome, losses: Some(losses), ..trial })
+    Ok(Trial { outcome, losses: Some(losses), ..trial.clone() })
 }
 
 fn lateness_p99(flow: &FlowResult) -> Option<u64> {

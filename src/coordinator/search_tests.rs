@@ -231,7 +231,7 @@ fn messages_that_are_lost_or_pile_up_break_a_load() {
         let mut run = run_of(&[10_000; 1_000], LoadVerdict::Kept);
         change(&mut run);
         let trial = judge(&run, 1_000, &[]).unwrap();
-        judge_losses(&run, trial).map(|trial| trial.outcome)
+        judge_losses(&run, &trial).map(|trial| trial.outcome)
     };
     let lost = |lost| Some(Delivery { lost, ..Delivery::default() });
     let set = |verdict| move |run: &mut Run| run.flows[0].load.as_mut().unwrap().verdict = verdict;

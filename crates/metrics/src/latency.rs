@@ -364,9 +364,9 @@ impl LiveCounters {
     fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let SampleCounters { half_magnitude, low, high, .. } = &*self.counters;
         self.places().filter_map(move |(index, place)| {
-            let low = low.get(place)?.load(Relaxed);
-            let high = high.get(place)?.load(Relaxed);
-            let count = u64::from(high) << u32::BITS | u64::from(low);
+            let low_part = low.get(place)?.load(Relaxed);
+            let high_part = high.get(place)?.load(Relaxed);
+            let count = u64::from(high_part) << u32::BITS | u64::from(low_part);
             (count > 0).then(|| (counted_from(index as u64, *half_magnitude).0, count))
         })
     }

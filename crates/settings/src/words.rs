@@ -521,8 +521,8 @@ impl Split {
     pub fn bytes_for(self, buffer_bytes: u32, node: u32, nodes: u32) -> u32 {
         let share = match self {
             Split::Zipf => {
-                let all: f64 = (1..=nodes).map(|rank| 1.0 / f64::from(rank)).sum();
-                1.0 / f64::from(node + 1) / all
+                let sum: f64 = (1..=nodes).map(|rank| 1.0 / f64::from(rank)).sum();
+                1.0 / f64::from(node + 1) / sum
             }
             Split::Hot(hot) if hot < nodes => {
                 let alike = if node < hot { hot } else { nodes - hot };

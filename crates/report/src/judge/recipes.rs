@@ -160,12 +160,12 @@ fn kv_cache(files: &[&ResultFile]) -> Option<String> {
 
 /// How much longer an iteration takes where nodes get different parts.
 fn experts(cases: &[&CaseResult]) -> Option<String> {
-    let by_split = cases.iter().filter_map(|case| {
+    let medians = cases.iter().filter_map(|case| {
         let steps = case.runs.iter().filter_map(|run| run.lock_step.as_ref());
         let times = steps.filter_map(|steps| Some(steps.iteration_ns.as_ref()?.p50? as f64));
         Some((settings(case).split, median(&times.collect::<Vec<f64>>())?))
     });
-    let by_split: Vec<(Split, f64)> = by_split.collect();
+    let by_split: Vec<(Split, f64)> = medians.collect();
     let (_, even) = by_split.iter().find(|(split, _)| *split == Split::Equal)?;
     let (split, uneven) = by_split.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
     let [even_text, uneven_text] = [even, uneven].map(|ns| Metric::P50Ns.text(*ns));

@@ -187,8 +187,8 @@ impl Latency {
     }
 
     /// All times in one distribution; `None` without any, and where a histogram is missing.
-    pub fn together(all: &[&Latency]) -> Option<Latency> {
-        let (first, others) = all.split_first()?;
+    pub fn together(latencies: &[&Latency]) -> Option<Latency> {
+        let (first, others) = latencies.split_first()?;
         let mut histogram = first.histogram().ok()?;
         let mut overflows = first.overflows;
         for latency in others {

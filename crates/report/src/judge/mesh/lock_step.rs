@@ -54,18 +54,15 @@ impl Matrix {
         found
     }
 
+    fn over_runs(&self, figure: fn(&LockStep) -> Option<f64>) -> Option<f64> {
+        median(&self.steps.iter().filter_map(figure).collect::<Vec<_>>())
+    }
+
     fn times(&self, first: &LockStep) -> Finding {
-        let p50 = |of: fn(&LockStep) -> Option<&Latency>| {
-            let of_runs = self.steps.iter().filter_map(|run| of(run)?.p50);
-            median(&of_runs.map(|ns| ns as f64).collect::<Vec<_>>())
-        };
-        let figure = |of: fn(&LockStep) -> Option<f64>| {
-            median(&self.steps.iter().filter_map(of).collect::<Vec<_>>())
-        };
-        let step_ns = p50(|run| run.step_ns.as_ref());
-        let iteration_ns = p50(|run| run.iteration_ns.as_ref());
-        let bus = figure(|run| run.bus_gbit_per_s);
-        let share = figure(|run| run.share_of_ideal);
+        let step_ns = self.over_runs(|run| p50(run.step_ns.as_ref()));
+        let iteration_ns = self.over_runs(|run| p50(run.iteration_ns.as_ref()));
+        let bus = self.over_runs(|run| run.bus_gbit_per_s);
+        let share = self.over_runs(|run| run.share_of_ideal);
         let mut text = match (iteration_ns, step_ns, first.steps_of_iteration) {
             (Some(iteration), Some(step), steps @ 2..) => format!(
                 "An iteration takes {} µs (p50), each of its {steps} steps {} µs",
@@ -128,6 +125,10 @@ impl Matrix {
                 .with("usual_ns", usual_ns),
         )
     }
+}
+
+fn p50(times: Option<&Latency>) -> Option<f64> {
+    times?.p50.map(|ns| ns as f64)
 }
 
 fn micros(ns: f64) -> String {
