@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use metrics::convergence;
 use node::outcome::apart_doubt;
 use plan::{Case, Flow, FlowDevice, Side};
 use protocol::failure::RunFailure;
@@ -155,6 +156,17 @@ pub(crate) fn assemble(
             .find(|(node, _)| *node == 1)
             .and_then(|(_, report)| report.set_up.take());
         run.connect = Some(connect(case, set_up, other.unwrap_or_default()));
+    }
+    if !case.is_set_up() {
+        let link_down_ns: Vec<(i64, i64)> =
+            reports.iter().flat_map(|(_, report)| &report.link_down_ns).copied().collect();
+        run.convergence = convergence(&config, &run.flows, &link_down_ns);
+    }
+    if case.flows.iter().any(|flow| flow.has_on_times()) {
+        // Throughput changes as flows come and go.
+        for flow in &mut run.flows {
+            flow.window.doubts.retain(|doubt| doubt.kind != DoubtKind::Drift);
+        }
     }
     let failure = step_failure.or_else(|| empty_window(case, &run));
     run.complete = failure.is_none();

@@ -211,11 +211,11 @@ fn check_sent(flow: &Flow, end: &EndReport, sent: &FlowResult, is_set_up: bool) 
             Some(ROUNDING)
         }
         Stop::DurationNs(ns) => {
-            let wanted = ns as f64 * 1e-9;
+            let wanted = flow.on_ns(ns) as f64 * 1e-9;
             let is_long = (seconds / wanted - 1.0).abs() <= LENGTH_MATTERS + ROUNDING;
             ensure(is_off || is_long, || {
                 format!(
-                    "its window has {seconds} s, and -D is {wanted} s, and it says nothing of it"
+                    "its window has {seconds} s instead of {wanted} s, and it says nothing of it"
                 )
             })?;
             (!is_off).then_some(3.0 * LENGTH_MATTERS)
@@ -234,7 +234,12 @@ fn check_sent(flow: &Flow, end: &EndReport, sent: &FlowResult, is_set_up: bool) 
     check_latencies(flow, end, sent)?;
     check_load(flow, sent)?;
     check_fairness(flow, sent)?;
-    check_over_time(sent, if is_set_up || is_off { f64::INFINITY } else { seconds })?;
+    let length = match flow.stop() {
+        _ if is_set_up || is_off => f64::INFINITY,
+        Stop::DurationNs(ns) if flow.has_on_times() => ns as f64 * 1e-9,
+        _ => seconds,
+    };
+    check_over_time(sent, length)?;
     if let Some(limits) = &sent.limits {
         let efficiency = limits.protocol_efficiency;
         ensure(limits.link_gbit_per_s > 0.0 && efficiency > 0.0 && efficiency <= 1.0, || {
@@ -333,7 +338,7 @@ fn check_load(flow: &Flow, sent: &FlowResult) -> Check {
     };
     ensure_near("its load (messages/s)", Some(load.asked_per_second), Some(wanted), ROUNDING)?;
     let Stop::DurationNs(ns) = flow.stop() else { return Ok(()) };
-    check_offered(load, flow, wanted, ns as f64 * 1e-9)?;
+    check_offered(load, flow, wanted, ns)?;
     let achieved = mmsg_per_s(sent.totals.messages, sent.window.seconds).unwrap_or(0.0) * 1e6;
     ensure_near("messages/s achieved", Some(load.achieved_per_second), Some(achieved), ROUNDING)?;
     for (what, count) in [
@@ -350,13 +355,17 @@ fn check_load(flow: &Flow, sent: &FlowResult) -> Check {
     Ok(())
 }
 
-fn check_offered(load: &Load, flow: &Flow, wanted: f64, seconds: f64) -> Check {
+fn check_offered(load: &Load, flow: &Flow, wanted: f64, window_ns: u64) -> Check {
+    let seconds = flow.on_ns(window_ns) as f64 * 1e-9;
+    let stretches = flow.on_times().map_or(1, |times| times.until(window_ns).count());
     let (offered, mean) = (load.offered as f64, wanted * seconds);
     let slack = match flow.arrivals {
         Arrivals::Fixed => 0.0,
         Arrivals::Poisson => DEVIATIONS * mean.sqrt(),
     };
-    ensure((offered - mean).abs() <= slack + f64::from(flow.qps) + 1.0, || {
+    // Each stretch may have one of each QP more or less.
+    let rounded = f64::from(flow.qps) * stretches as f64;
+    ensure((offered - mean).abs() <= slack + rounded + 1.0, || {
         format!("{offered} messages were offered, and --rate makes about {mean:.0}")
     })?;
     let rate = Some(offered / seconds);

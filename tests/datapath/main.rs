@@ -13,6 +13,7 @@ mod limits;
 mod loopback_node;
 mod null_services;
 mod open_loop;
+mod pauses;
 mod queueing;
 mod spreading;
 mod steadiness;

@@ -50,7 +50,7 @@ const LIES: &str = "
 -b --mtu 1024 | ends/0/mtu_bytes=512 | the path MTU: 512, and --mtu is 1024
 -b --no-latency | ends/0/sent/latency_ns={\"count\":0,\"min\":0,\"mean\":0,\"stddev\":0,\"max\":0,\"overflows\":0} | latency: the result has no histogram
 -b --op compare-swap -s 8 | ends/0/sent/swaps_made=7777 | exchanges: 7777, and its QPs have
--b -n - -D 500ms | ends/0/sent/window/seconds=0.01; ends/0/doubts=[] | its window has 0.01 s, and -D is 0.5 s, and it says nothing of it
+-b -n - -D 500ms | ends/0/sent/window/seconds=0.01; ends/0/doubts=[] | its window has 0.01 s instead of 0.5 s, and it says nothing of it
 -b -n - -D 500ms --rate 200 --op write | ends/0/sent/load/offered=1000 | 1000 messages were offered, and --rate makes about 100
 -b -n - -D 500ms --rate 200 --op write | ends/0/sent/load/never_sent=1000 | it has 1000 messages never sent of
 -b -n - -D 500ms --rate 200 --op write | ends/0/sent/load/asked_per_second=2000.0 | its load (messages/s): 2000, and

@@ -27,6 +27,7 @@ mod nodes;
 mod on_hardware;
 mod outputs;
 mod own_networks;
+mod pauses;
 mod process_limits;
 mod recipes;
 mod send;

@@ -22,6 +22,7 @@ mod edges;
 mod feed_lock_step;
 mod feed_ping_pong;
 mod feed_planned;
+mod pauses;
 mod planned_qps;
 mod posting;
 mod source;
@@ -29,6 +30,7 @@ mod window;
 
 use clocks::{Pace, Stamps};
 use feed_lock_step::Steps;
+use pauses::Pauses;
 use planned_qps::PlannedQps;
 use source::{Source, Turns};
 use window::{NEVER, Window, WorkerCounts, WorkerQps};
@@ -40,6 +42,8 @@ enum Mode {
     Run,
     /// The next WRs, while the budget lasts.
     Budget,
+    /// Nothing until the flow is on again; slots are kept until then.
+    Paused,
     /// Only the rest of an open slot, so that everything posted completes.
     Close,
 }
@@ -49,7 +53,8 @@ pub const WORKER_BYTES_PER_QP: usize = WorkerQps::BYTES_PER_QP
     + QpCounts::BYTES_PER_QP
     + Source::BYTES_PER_QP
     + PlannedQps::BYTES_PER_QP
-    + Turns::BYTES_PER_QP;
+    + Turns::BYTES_PER_QP
+    + Pauses::BYTES_PER_QP;
 
 /// The worker of one flow; [`Kind`] chooses the parameters.
 pub(super) struct Worker<
@@ -71,6 +76,8 @@ pub(super) struct Worker<
     turns: Turns,
     /// Used with `feed::LOCK_STEP`, else empty.
     steps: Steps<'s>,
+    /// Of a flow that is not on all the time.
+    pauses: Option<Box<Pauses>>,
     /// With latencies that end at the device's stamps.
     stamps: Option<Box<Stamps>>,
     worker_qps: WorkerQps<'s>,
@@ -103,6 +110,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             },
             turns: Turns::new(shared),
             steps: Steps::new(shared, place.worker),
+            pauses: Pauses::new(shared),
             stamps: if LATENCY && shared.sends() { Stamps::new(shared) } else { None },
             worker_qps: WorkerQps::new(shared, place.worker, |qp: usize| {
                 LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp))
@@ -245,10 +253,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 
     fn edge_raw(&self) -> Option<u64> {
         let edge_raw = match FEED {
-            feed::PLANNED => self.window.edge_raw.min(self.paced.wake_raw()),
-            feed::PING_PONG => self.window.edge_raw.min(self.turns.look_raw),
-            feed::LOCK_STEP => self.window.edge_raw.min(self.steps.resumes_raw),
-            _ => self.window.edge_raw,
+            feed::PLANNED => self.window.due_raw.min(self.paced.wake_raw()),
+            feed::PING_PONG => self.window.due_raw.min(self.turns.look_raw),
+            feed::LOCK_STEP => self.window.due_raw.min(self.steps.resumes_raw),
+            _ => self.window.due_raw,
         };
         Some(edge_raw).filter(|&edge_raw| edge_raw != NEVER)
     }

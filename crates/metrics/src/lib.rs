@@ -1,5 +1,6 @@
 //! Figures and where they come from: clock, histograms, device counters, protocol limits.
 
+mod convergence;
 pub mod counters;
 mod driver_counters;
 pub mod latency;
@@ -8,6 +9,7 @@ pub mod node_state;
 pub mod steady;
 pub mod timeline;
 
+pub use convergence::convergence;
 pub use driver_counters::{
     CNPS_IGNORED, CNPS_OBEYED, CNPS_SENT, ECN_MARKED, EMBEDDED_DRIVER, concerns_rdma, counts_pauses,
 };

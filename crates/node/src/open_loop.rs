@@ -36,7 +36,7 @@ pub(crate) struct OpenLoop<'a> {
     workers: Vec<&'a WorkerLoad>,
     asked_per_second: f64,
     arrivals: Arrivals,
-    /// Length of the window that was planned; `None` if it ended with something else.
+    /// For how long it was to be on in the window; `None` if it ended with something else.
     planned_seconds: Option<f64>,
     /// The part of their windows for which the workers were away.
     away_part: f64,
@@ -49,7 +49,7 @@ impl<'a> OpenLoop<'a> {
         let loads = end.reports.iter().filter_map(|it| it.load.as_ref());
         let is_timed = end.shared.edges() != WindowEdges::OF_PHASE;
         let length = match flow.stop() {
-            settings::Stop::DurationNs(ns) => Some(ns as f64 * 1e-9),
+            settings::Stop::DurationNs(ns) => Some(flow.on_ns(ns) as f64 * 1e-9),
             settings::Stop::MessagesPerQp(_) => None,
         };
         Some(OpenLoop {

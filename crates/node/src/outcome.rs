@@ -141,9 +141,9 @@ fn tell_timeline(
         interval_seconds,
         at_seconds: samples.clone().map(|it| at_seconds(it.at_ns)).collect(),
         messages: samples.map(|sample| sample.messages).collect(),
-        longest_stall_seconds: Some(
-            sampled.longest_stall_ns().max(stall_ns(&end.reports, clock)) as f64 / 1e9,
-        ),
+        // A pause would be the longest.
+        longest_stall_seconds: (!end.flow.has_on_times())
+            .then(|| sampled.longest_stall_ns().max(stall_ns(&end.reports, clock)) as f64 / 1e9),
     });
 }
 
@@ -505,6 +505,8 @@ pub(crate) fn quota_doubt(
 pub struct Windows {
     /// Length of each window; `None` for a worker without one.
     lengths_seconds: Vec<Option<f64>>,
+    /// For how long the flow was on in each.
+    on_seconds: Vec<Option<f64>>,
     doubts: Vec<Doubt>,
 }
 
@@ -540,7 +542,13 @@ impl Windows {
                         .chain(backlog_doubt(asked_seconds, away_before_seconds))
                         .collect()
                 };
-                Windows { lengths_seconds, doubts }
+                let on_seconds = workers
+                    .iter()
+                    .map(|worker| {
+                        worker.window_raw.map(|window| on_seconds(flow, end, window, clock))
+                    })
+                    .collect();
+                Windows { lengths_seconds, on_seconds, doubts }
             }
             Stop::MessagesPerQp(_) => {
                 let common = workers
@@ -548,7 +556,8 @@ impl Windows {
                     .filter_map(|worker| worker.window_raw)
                     .reduce(|one, two| (one.0.min(two.0), one.1.max(two.1)))
                     .map(|(opened, closed)| seconds(opened, closed));
-                Windows { lengths_seconds: vec![common; workers.len()], doubts: Vec::new() }
+                let lengths_seconds = vec![common; workers.len()];
+                Windows { on_seconds: lengths_seconds.clone(), lengths_seconds, doubts: Vec::new() }
             }
         };
         windows.doubts.extend(away.flatten());
@@ -561,10 +570,10 @@ impl Windows {
     }
 
     /// The time by which to divide the sum of `counts` (one per worker) so that each worker's count is divided by its
-    /// own window and the rates are added. The mean window if nothing was counted.
+    /// own window, as far as the flow was on in it, and the rates are added. The mean window if nothing was counted.
     pub fn seconds_for(&self, counts: impl IntoIterator<Item = u64>) -> f64 {
         let (mut sum, mut per_second) = (0.0, 0.0);
-        for (count, seconds) in counts.into_iter().zip(&self.lengths_seconds) {
+        for (count, seconds) in counts.into_iter().zip(&self.on_seconds) {
             if let Some(seconds) = seconds.filter(|seconds| *seconds > 0.0) {
                 sum += count as f64;
                 per_second += count as f64 / seconds;
@@ -573,12 +582,26 @@ impl Windows {
         if per_second > 0.0 {
             return sum / per_second;
         }
-        let known: Vec<f64> = self.lengths_seconds.iter().flatten().copied().collect();
+        let known: Vec<f64> = self.on_seconds.iter().flatten().copied().collect();
         match known.len() {
             0 => 0.0,
             count => known.iter().sum::<f64>() / count as f64,
         }
     }
+}
+
+/// For how long a flow was on in a worker's window. Before the nominal one opens, it is on if it is at the opening.
+fn on_seconds(flow: &Settings, end: &FlowEnd, (opened, closed): (u64, u64), clock: &Clock) -> f64 {
+    let on_ns = match (flow.on_times(), end.shared.edges()) {
+        (None, _) | (_, WindowEdges::OF_PHASE) => clock.ns_between(opened, closed),
+        (Some(times), edges) => {
+            let [from_ns, to_ns] =
+                [opened, closed].map(|raw| clock.ns_between(edges.opens_raw, raw));
+            let before_ns = clock.ns_between(opened, edges.opens_raw);
+            times.on_ns(from_ns..to_ns) + if times.is_on_at_first() { before_ns } else { 0 }
+        }
+    };
+    on_ns as f64 * 1e-9
 }
 
 /// For how long a worker was away within its window: no longer than its thread was off its core. A pass that takes so long,
@@ -684,7 +707,11 @@ mod tests {
 
     #[test]
     fn each_count_is_divided_by_its_own_window_and_rates_are_added() {
-        let windows = |lengths_seconds| Windows { lengths_seconds, doubts: Vec::new() };
+        let windows = |on_seconds: Vec<Option<f64>>| Windows {
+            lengths_seconds: on_seconds.clone(),
+            on_seconds,
+            doubts: Vec::new(),
+        };
         let none = windows(Vec::new());
         let windows = windows(vec![Some(1.0), Some(0.5), None]);
         let seconds = windows.seconds_for([100, 50, 0]);

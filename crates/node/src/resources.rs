@@ -37,6 +37,8 @@ pub struct NodeResources {
     numa_nodes: Vec<Option<u32>>,
     cores: Cores,
     clock: Clock,
+    /// When its ports were open.
+    opened_raw: u64,
 }
 
 impl NodeResources {
@@ -45,7 +47,9 @@ impl NodeResources {
     /// # Errors
     /// No port or no cores as asked for.
     pub fn open(options: NodeOptions, route: Option<Route>) -> Result<NodeResources, RunFailure> {
+        let clock = Clock::new();
         let rails = Rails::open(&options, route)?;
+        let opened_raw = clock.raw();
         let numa_nodes: Vec<_> = rails.ports.iter().map(numa_node_of).collect();
         let in_turn = rails_in_turn(&numa_nodes);
         let of_workers = in_turn
@@ -62,7 +66,8 @@ impl NodeResources {
             options,
             route,
             others: Mutex::default(),
-            clock: Clock::new(),
+            clock,
+            opened_raw,
         })
     }
 
@@ -211,6 +216,22 @@ impl NodeResources {
     /// The clock of all its runs.
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// When faults of its ports let no packet through: from and until, in nanoseconds after a reading of the clock.
+    pub(crate) fn link_down_ns(&self, since_raw: u64) -> Vec<(i64, i64)> {
+        let since_open_ns = self.clock.ns_between(self.opened_raw, since_raw);
+        let of_ports = self.rails.ports.iter().filter_map(|port| port.embedded.as_ref()?.faults);
+        let periods = of_ports
+            .flat_map(|faults| [faults.down, faults.transmit.blackhole, faults.receive.blackhole])
+            .flatten()
+            .map(|period| {
+                let begins_ns = period.after_ns as i64 - since_open_ns as i64;
+                (begins_ns, begins_ns.saturating_add_unsigned(period.lasts_ns))
+            });
+        let mut different: Vec<(i64, i64)> = periods.collect();
+        different.dedup();
+        different
     }
 
     /// The requested cores, or else those of the device's NUMA node.

@@ -251,7 +251,7 @@ const MAX_QPS: u32 = 16_384;
 const MAX_INLINE_BYTES: u32 = 912;
 
 /// Settings of receive queues and buffers that perftest has in other forms, or not at all.
-const ONLY_HERE: [&str; 15] = [
+const ONLY_HERE: [&str; 18] = [
     "recv-queue",
     "sges",
     "mr",
@@ -265,6 +265,9 @@ const ONLY_HERE: [&str; 15] = [
     "timestamps",
     "memory",
     "pace",
+    "start",
+    "stop",
+    "on",
     // 6.29 has flow labels, 4.5 has not.
     "flow-label",
     "udp-sport",

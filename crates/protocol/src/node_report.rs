@@ -66,6 +66,9 @@ pub struct NodeReport {
     pub machine_cpu_seconds: Option<f64>,
     /// What it and its devices did over the time of its window.
     pub state: Option<NodeState>,
+    /// When faults of its devices let no packet through: from and until, in nanoseconds after the opening of its windows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link_down_ns: Vec<(i64, i64)>,
     /// Where set-up was measured: what came of it.
     pub set_up: Option<SetUpReport>,
     /// Reasons to doubt all that it measured; the coordinator knows the node.

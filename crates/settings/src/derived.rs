@@ -328,7 +328,7 @@ mod tests {
     /// Two settings that differ in this one alone, to which it applies.
     fn apart(row: &'static Row) -> [Settings; 2] {
         let bases = "op=send pattern=incast pattern=outcast op=connect op=fetch-add service=ud rate=2M \
-                     spread=round-robin memory=1M memory-at=cuda:0 lock-step=true";
+                     spread=round-robin memory=1M memory-at=cuda:0 lock-step=true on=1s";
         let values = "true 3 7 64 2048 49152 write uc shared per-qp ring 64:1,128:1 huge strict random hash 4:1 event cm \
                       extended thread device 2M fixed 3s spread peermem zipf";
         for base in bases.split(' ') {

@@ -7,6 +7,7 @@
 mod derived;
 mod given;
 mod lists;
+mod on_times;
 mod op;
 mod places;
 mod row;
@@ -20,6 +21,7 @@ mod words;
 pub use derived::{NO_VALUE, Stop, differing, telling_apart};
 pub use given::{Given, GivenError};
 pub use lists::{QpNumbers, QpWeights, RangeError, SizeMix, SmoothTurns};
+pub use on_times::OnTimes;
 pub use op::{ATOMIC_BYTES, Access, LARGEST_MTU_BYTES, Op, Profile, Service, Workload};
 pub use places::{GpuMaker, MemoryAt, MemoryPlace, PlaceError, Register};
 pub use row::{Id, Scope, SettingError, Takes};

@@ -5,11 +5,13 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::derived::Stop;
 use super::lists::{QpWeights, SizeMix};
 use super::op::{ATOMIC_BYTES, LARGEST_MTU_BYTES, Service};
 use super::row::{Scope, Takes};
 use super::table::{ROWS, Row, Settings};
 use super::text::listed;
+use super::units::TimeSpan;
 use super::words::{
     CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Pace, Pattern, PollMode, RecvQueue,
     Spread, Timestamps, TouchOrder,
@@ -271,6 +273,9 @@ const NOT_ON_GPU: Rule = Rule {
 /// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
 const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
 
+/// A worker looks at the clock once a pass, which takes some microseconds.
+const SHORTEST_TURN_NS: u64 = 10_000;
+
 /// A rule on what the send queue holds.
 const ABOVE_DEPTH: Rule =
     Rule { says: "above --tx-depth{}", values: |it| format!(" {}", it.tx_depth), ..Rule::REFUSED };
@@ -281,6 +286,20 @@ const NOT_OF_DEVICE: Rule = Rule {
     hint: |_| {
         "take --pace worker, or --op send or write with a rate in messages or bits".to_owned()
     },
+    ..Rule::REFUSED
+};
+
+/// A rule on flows that pause: a freed slot is kept by the worker that saw it.
+const NOT_SHARED: Rule = Rule {
+    says: "when workers share a CQ: each worker pauses the QPs whose completions it sees",
+    hint: |_| "take --cq per-worker or per-qp, or --workers 1".to_owned(),
+    ..Rule::REFUSED
+};
+
+/// A rule on pauses that a worker would not keep.
+const TOO_SHORT: Rule = Rule {
+    says: "below 10us: workers look at the clock once a poll",
+    hint: |_| "give --{flag} at least 10us".to_owned(),
     ..Rule::REFUSED
 };
 
@@ -296,6 +315,10 @@ rules! {
     }
     CASE_NO_EFFECT {
         flags: "rate", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
+    }
+    CASE_NO_EFFECT {
+        flags: "start stop on off", says: "on --op connect: its traffic goes on as long as the set-ups",
+        is_broken: Settings::is_set_up,
     }
     CASE_NO_EFFECT {
         flags: "ping-pong", says: "on --op connect: its traffic is a closed loop", is_broken: Settings::is_set_up,
@@ -644,6 +667,39 @@ rules! {
             format!(": each of {} would have {kbit_per_s}", settings.qps)
         },
     }
+
+    // When a flow is on.
+    Rule::NO_EFFECT {
+        flags: "start stop on off", says: "with --iters: they are times in a window, which --duration gives",
+        is_broken: |it| it.iterations_per_qp.is_some(),
+    }
+    Rule::NO_EFFECT {
+        flags: "off", says: "without --on: the flow never pauses", is_broken: |it| it.on_seconds.is_none(),
+    }
+    Rule::REFUSED {
+        flags: "on", says: "without --off: give the length of the pauses too",
+        is_broken: |it| it.on_seconds.is_some() && it.off_seconds.is_none(),
+        hint: |_| "give --off a time, or leave --on out".to_owned(),
+    }
+    TOO_SHORT { flags: "on", is_broken: |it| is_short(it.on_seconds) }
+    TOO_SHORT { flags: "off", is_broken: |it| is_short(it.off_seconds) }
+    Rule::REFUSED {
+        flags: "start", says: "at or after the end of the window{}",
+        is_broken: |it| it.start_seconds.is_some_and(|start| start.ns() >= window_ns(it)),
+        values: window_text, hint: |_| "give --start less, or --duration more".to_owned(),
+    }
+    Rule::REFUSED {
+        flags: "stop", says: "unless it is after --start and before the end of the window{}",
+        is_broken: |it| it.stop_seconds.is_some_and(|stop| {
+            let start_ns = it.start_seconds.map_or(0, TimeSpan::ns);
+            !(start_ns + 1..window_ns(it)).contains(&stop.ns())
+        }),
+        values: window_text, hint: |_| "change --stop, --start or --duration, or leave --stop out".to_owned(),
+    }
+    NOT_SHARED { flags: "start", is_broken: |it| it.start_seconds.is_some() && share_a_cq(it) }
+    NOT_SHARED { flags: "stop", is_broken: |it| it.stop_seconds.is_some() && share_a_cq(it) }
+    NOT_SHARED { flags: "on", is_broken: |it| it.on_seconds.is_some() && share_a_cq(it) }
+
     Rule::NO_EFFECT {
         flags: "signal-every post-list no-latency",
         says: "with --lock-step: each message has its own time and its own completion", is_broken: |it| it.lock_step,
@@ -687,6 +743,22 @@ fn fitting_outstanding() -> String {
     "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out".to_owned()
 }
 
+fn is_short(span: Option<TimeSpan>) -> bool {
+    span.is_some_and(|span| span.ns() < SHORTEST_TURN_NS)
+}
+
+/// Length of the window; no end where messages end it, of which another rule speaks.
+fn window_ns(settings: &Settings) -> u64 {
+    match settings.stop() {
+        Stop::DurationNs(ns) => ns,
+        Stop::MessagesPerQp(_) => u64::MAX,
+    }
+}
+
+fn window_text(settings: &Settings) -> String {
+    settings.duration_seconds.map_or(String::new(), |span| format!(", which is {span} long"))
+}
+
 fn share_a_cq(settings: &Settings) -> bool {
     settings.cq == CqMode::Shared && settings.workers > 1
 }
@@ -726,6 +798,7 @@ fn excluded_by_ping_pong(settings: &Settings) -> Vec<&'static str> {
         (settings.verify && settings.is_answered(), "--verify on send or write"),
         (settings.memory_bytes.is_some() && settings.is_answered(), "--memory on send or write"),
         (settings.ud_fan_out, "--ud-fan-out"),
+        (settings.has_on_times(), "--start, --stop or --on"),
     ];
     conflicts
         .into_iter()

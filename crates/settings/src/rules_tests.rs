@@ -16,7 +16,9 @@ const EXAMPLES: &str = "\
     qps=65536 tx-depth=65536|rate=1M pace=device|rate=1M|rate=1M spread=hash|rate=1M iters=1
     memory-at=cuda:0 op=fetch-add|memory-at=cuda:0 inline=8|memory-at=rocm:0 ping-pong=true op=write
     rate=50% pace=device|ping-pong=true|ping-pong=true verify=true|ping-pong=true op=write|rate=1M pace=device op=read|rate=1M pace=device size=1G
-    lock-step=true|lock-step=true pattern=ring iters=1|lock-step=true pattern=ring|lock-step=true pattern=ring op=write";
+    lock-step=true|lock-step=true pattern=ring iters=1|lock-step=true pattern=ring|lock-step=true pattern=ring op=write
+    op=connect on=1ms off=1ms|on=1ms off=1ms iters=1|off=1ms|on=1ms|on=1us off=1ms|on=1ms off=1us|start=5s|start=2s stop=2s
+    start=1s workers=2|stop=1s workers=2|on=1ms off=1ms workers=2";
 
 fn settings(words: &str) -> Settings {
     words.split(' ').filter_map(|it| it.split_once('=')).collect()

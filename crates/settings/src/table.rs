@@ -378,6 +378,26 @@ settings! {
         flag: "seed", heading: LOAD, default: "1", range: (0, MAX_EXACT_IN_JSON),
         title: "seed", label: "seed {}", is_quiet: true, may_differ: true,
     }
+    /// Begin a flow this long after the window opens
+    start_seconds: Option<TimeSpan> = None => {
+        flag: "start", heading: LOAD, takes: Takes::One("TIME"), default: "before the window",
+        title: "start", label: "from {}",
+    }
+    /// End a flow this long after the window opens
+    stop_seconds: Option<TimeSpan> = None => {
+        flag: "stop", heading: LOAD, takes: Takes::One("TIME"), default: "with the window",
+        title: "stop", label: "until {}",
+    }
+    /// Send for this long, pause for --off, and so on
+    on_seconds: Option<TimeSpan> = None => {
+        flag: "on", heading: LOAD, takes: Takes::One("TIME"), default: "all the time",
+        title: "on", label: "on for {}",
+    }
+    /// Pause for this long after each --on
+    off_seconds: Option<TimeSpan> = None => {
+        flag: "off", heading: LOAD, takes: Takes::One("TIME"),
+        title: "off", label: "off for {}",
+    }
     /// Length of the measurement: 5s, 500ms, 2m; a bare number is seconds
     duration_seconds: Option<TimeSpan> = None => {
         flag: "duration", short: Some('D'), heading: RUN, scope: Scope::Case, takes: Takes::One("TIME"), default: "5s",

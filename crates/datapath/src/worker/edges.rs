@@ -39,6 +39,10 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         if FEED == feed::PLANNED {
             self.paced.expect_window(edges, self.window.seen_raw);
         }
+        self.expect_pauses(match edges {
+            WindowEdges::OF_PHASE => self.window.seen_raw,
+            edges => edges.opens_raw,
+        });
         if edges == WindowEdges::OF_PHASE {
             self.window.attended_raw = self.window.seen_raw;
             self.open_window();
@@ -47,7 +51,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let length_raw = edges.closes_raw.saturating_sub(edges.opens_raw);
         self.window.give_up_raw = edges.opens_raw + length_raw / GIVE_UP_PARTS;
         self.window.state = WindowState::Ahead;
-        self.window.edge_raw = edges.opens_raw;
+        self.window.set_edge(edges.opens_raw);
     }
 
     /// Called after a pass that found nothing.
@@ -88,10 +92,21 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         if now_raw.saturating_sub(self.window.attended_raw) > self.window.away_after_raw {
             self.was_away(now_raw);
         }
+        if now_raw >= self.window.due_raw {
+            self.is_due(now_raw);
+        }
+        self.window.attended_raw = now_raw;
+    }
+
+    /// An edge of the window has passed, or an instant at which the flow turns on or off.
+    #[cold]
+    fn is_due(&mut self, now_raw: u64) {
         if now_raw >= self.window.edge_raw {
             self.reach_edge(now_raw);
         }
-        self.window.attended_raw = now_raw;
+        if now_raw >= self.window.turn_raw {
+            self.turn(now_raw);
+        }
     }
 
     #[cold]
@@ -154,7 +169,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 self.window.state = WindowState::CatchingUp;
                 // Then nothing is left of the backlog.
                 self.window.give_up_raw = self.window.give_up_raw.min(now_raw + away_raw);
-                self.window.edge_raw = NEVER;
+                self.window.set_edge(NEVER);
                 self.window.seen_before = self.counts.seen();
                 // The current pass began before the edge.
                 self.window.pass_was_full = true;
@@ -165,7 +180,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 self.close_window(self.window.attended_raw);
             }
             WindowState::None | WindowState::CatchingUp | WindowState::Closed => {
-                self.window.edge_raw = NEVER;
+                self.window.set_edge(NEVER);
             }
         }
     }
@@ -194,7 +209,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.worker_qps.window_opens();
         let start_raw = self.window.attended_raw;
         self.window.state = WindowState::Open;
-        self.window.edge_raw = self.window.edges.closes_raw;
+        self.window.set_edge(self.window.edges.closes_raw);
         self.window.record_until_raw = NEVER;
         self.window.start_raw = Some(start_raw);
         self.window.cpu_seconds = self.cpu_seconds();
@@ -215,8 +230,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Closes the window with the counts so far, if it is open.
     pub(super) fn close_window(&mut self, end_raw: u64) {
         let was_open = self.window.state == WindowState::Open;
+        self.window.set_turn(NEVER);
         self.window.state = WindowState::Closed;
-        self.window.edge_raw = NEVER;
+        self.window.set_edge(NEVER);
         self.window.late_raw = NEVER;
         self.window.away_after_raw = NEVER;
         if was_open {
@@ -264,7 +280,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
                 let mode = if counted { Mode::Budget } else { Mode::Run };
                 if failed {
                     self.mode = Mode::Silent;
-                } else if self.mode != mode {
+                } else if ![mode, Mode::Paused].contains(&self.mode) {
                     self.mode = mode;
                     self.fill();
                 }
@@ -305,6 +321,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
     /// Closes a window that has no end instant: that of a `counted` run ends with its last completion, any other with
     /// the last look at the CQs.
     fn end_window(&mut self, counted: bool) {
+        self.window.set_turn(NEVER);
         if self.window.is_watched() {
             self.close_window(if counted {
                 self.window.seen_raw

@@ -265,8 +265,9 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         let now_raw = self.shared.clock.raw();
         self.paced.last_raw = match self.paced.from_raw {
             NEVER => 0,
-            _ => self.paced.until_raw.min(now_raw),
+            _ => self.paced.last_raw.min(self.paced.until_raw).min(now_raw),
         };
+        self.paced.begins_raw = NEVER;
         let has_backlog = self.paced.has_backlog();
         if has_backlog {
             let give_up_raw = self.shared.clock.raw_after(now_raw, AFTER_WINDOW_NS);
@@ -287,7 +288,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
         self.has_entered(Phase::Drain);
     }
 
-    /// Counts what was planned in the window and is not posted as never sent. What it has waited so far is the least
+    /// Counts what was planned in the window until now and is not posted as never sent. What it has waited so far is the least
     /// that its latency can be.
     #[cold]
     pub(super) fn give_up(&mut self, now_raw: u64) {

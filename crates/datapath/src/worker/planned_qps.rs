@@ -41,6 +41,8 @@ pub(super) struct PlannedQps<'s> {
     pub(super) until_raw: u64,
     /// No message is planned from here on.
     pub(super) last_raw: u64,
+    /// When the flow is on again; never where it is on.
+    pub(super) begins_raw: u64,
     /// While the backlog of a closed window is posted: when that is given up.
     pub(super) give_up_raw: Option<u64>,
     pub(super) gaps: GapSampler,
@@ -200,6 +202,7 @@ impl<'s> PlannedQps<'s> {
                 .collect(),
             from_raw: NEVER,
             last_raw: NEVER,
+            begins_raw: NEVER,
             gaps: GapSampler::new(flow.arrivals, own_gap_raw, clock, shared.seed),
             sampling: Sampling::new(ticks_per_second / own_gap_raw, shared.seed),
             longest_raw: clock.raw_after(0, LONGEST_NS),
@@ -210,8 +213,11 @@ impl<'s> PlannedQps<'s> {
         }
     }
 
+    /// Begins to plan, also anew.
     pub(super) fn start(&mut self, start_raw: u64) {
+        self.gaps.interrupt();
         for (own, planned_qp) in (0..).zip(&mut self.own) {
+            (planned_qp.backlog_raw, planned_qp.away_raw) = (None, 0..0);
             planned_qp.schedule.start(start_raw);
             self.next.set(own, planned_qp.schedule.next_raw());
         }
@@ -288,7 +294,11 @@ impl<'s> PlannedQps<'s> {
             return 0;
         }
         let next_raw = self.next.first().time;
-        if next_raw < self.last_raw { next_raw.saturating_sub(self.wake_early_raw) } else { NEVER }
+        let planned_raw = if next_raw < self.last_raw { next_raw } else { NEVER };
+        match planned_raw.min(self.begins_raw) {
+            NEVER => NEVER,
+            due_raw => due_raw.saturating_sub(self.wake_early_raw),
+        }
     }
 
     /// Whether a message planned before `last_raw` is not posted.

@@ -195,6 +195,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
 
     pub(super) fn fill(&mut self) {
         match FEED {
+            _ if self.pauses.is_some() => self.fill_with_pauses(),
             feed::SOURCE => self.fill_from_source(),
             feed::PING_PONG => self.fill_ping_pong(),
             feed::LOCK_STEP => self.take_steps(),
@@ -301,6 +302,10 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
             Mode::Close => {
                 self.close_open(qp, qp_context, sender, slot);
             }
+            Mode::Paused => {
+                self.close_open(qp, qp_context, sender, slot);
+                self.hold(qp, slot);
+            }
         }
     }
 
@@ -367,7 +372,7 @@ impl<const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const FEED:
     }
 
     #[inline]
-    fn post_from_source(&mut self) {
+    pub(super) fn post_from_source(&mut self) {
         while matches!(self.mode, Mode::Run | Mode::Budget)
             && let Some(next) = self.source.next_slot()
         {

@@ -65,6 +65,10 @@ pub(super) struct Window {
     pub(super) edges: WindowEdges,
     /// The next instant at which the state changes.
     pub(super) edge_raw: u64,
+    /// When the flow turns on or off next; never where it is on all the time.
+    pub(super) turn_raw: u64,
+    /// The earlier of `edge_raw` and `turn_raw`.
+    pub(super) due_raw: u64,
     /// When it last found its CQs empty, or had taken a batch from them.
     pub(super) attended_raw: u64,
     /// When it last polled completions. The window of a run with a message count ends then.
@@ -105,6 +109,8 @@ impl Window {
             state: WindowState::None,
             edges: WindowEdges::OF_PHASE,
             edge_raw: NEVER,
+            turn_raw: NEVER,
+            due_raw: NEVER,
             attended_raw: 0,
             seen_raw: 0,
             record_until_raw: 0,
@@ -127,6 +133,16 @@ impl Window {
             empty_polls: 0,
             blocked: 0,
         }
+    }
+
+    pub(super) fn set_edge(&mut self, edge_raw: u64) {
+        self.edge_raw = edge_raw;
+        self.due_raw = edge_raw.min(self.turn_raw);
+    }
+
+    pub(super) fn set_turn(&mut self, turn_raw: u64) {
+        self.turn_raw = turn_raw;
+        self.due_raw = self.edge_raw.min(turn_raw);
     }
 
     /// Whether each look at the CQs must be timed.

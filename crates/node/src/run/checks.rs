@@ -12,7 +12,7 @@ use protocol::{
     failure::RunFailure,
     message::{Drained, Message, RunMessage},
 };
-use settings::Settings;
+use settings::{Settings, Stop};
 use verbs::{AsyncEvent, AsyncEvents, Context};
 
 use crate::run::{FlowEnd, Run, State};
@@ -349,7 +349,12 @@ fn stall_limit(flow: &Settings) -> Duration {
     // A gap of 30 mean gaps never comes.
     let rate = flow.rate.messages_per_second(flow.mean_bytes());
     let gap = rate.map_or(0.0, |rate| 30.0 / rate);
-    Duration::from_secs_f64((10.0 + gives_up + crossing + gap).min(3600.0))
+    let moves = Duration::from_secs_f64((10.0 + gives_up + crossing + gap).min(3600.0));
+    let pause_ns = match (flow.on_times(), flow.stop()) {
+        (Some(times), Stop::DurationNs(window_ns)) => times.longest_off_ns(window_ns),
+        _ => 0,
+    };
+    moves + Duration::from_nanos(pause_ns)
 }
 
 fn stalled(flow: &Settings, counts: Counts, limit: Duration) -> RunFailure {

@@ -475,7 +475,10 @@ impl<'a> Run<'a> {
                 for ((detector, is_steady), end) in
                     steady.iter_mut().zip(flow_end::senders(&run.ends))
                 {
-                    *is_steady |= if end.flow.is_closed_loop() {
+                    let is_on = end.flow.on_times().is_none_or(|times| times.is_on_at_first());
+                    *is_steady |= if !is_on {
+                        true
+                    } else if end.flow.is_closed_loop() {
                         detector.push(ns, end.shared.counts().completed)
                     } else {
                         elapsed >= OPEN_LOOP_WARM_UP
@@ -696,6 +699,8 @@ impl<'a> Run<'a> {
         let clock = self.resources.clock();
         let engine_cores =
             self.resources.port().context.engine_cores().map(|cores| CoreList(cores).to_string());
+        let timed = self.ends.iter().find(|end| end.is_timed());
+        let opens_raw = timed.map(|end| end.shared.edges().opens_raw).filter(|raw| *raw > 0);
         let sampled = self.ends.iter().zip(notes.sampled);
         let mut ends: Vec<EndReport> =
             sampled.map(|(end, sampled)| end_report(end, sampled, clock)).collect();
@@ -717,6 +722,7 @@ impl<'a> Run<'a> {
             engine_cores,
             machine_cpu_seconds: notes.cpu_times.machine_seconds,
             state: notes.state,
+            link_down_ns: opens_raw.map_or_else(Vec::new, |raw| self.resources.link_down_ns(raw)),
             set_up: notes.set_up,
             doubts: notes.doubts,
         })))?;

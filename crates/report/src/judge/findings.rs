@@ -7,6 +7,7 @@ use settings::{Row, Settings, listed, telling_apart};
 
 use super::caveats::caveats;
 use super::check::Check;
+use super::convergence::convergence;
 use super::finding::{Finding, Subject, add_command};
 use super::mesh::{Mesh, fans};
 use super::problems::{Figures, of_few_runs, problems, runs};
@@ -47,6 +48,7 @@ impl Findings {
         findings.extend(searches(&result.cases));
         let are_met = findings.iter().all(|finding| !finding.is_problem());
         findings.extend(caveats(result));
+        findings.extend(convergence(result));
         findings.extend(self::findings(&[result]));
         if !are_met || meshes.iter().flat_map(|mesh| &mesh.findings).any(Finding::is_problem) {
             findings.retain(|finding| finding.id != NOTHING_WRONG);

@@ -6,8 +6,9 @@ use std::fmt::Write as _;
 use super::*;
 use crate::judge::finding::Severity;
 use results::model::{
-    CaseConfig, Connect, Delivery, DoubtKind, EndMemory, FlowConfig, FlowResult, Latency,
-    LoadVerdict, LockStep, NodeResult, PathEvent, PathEventKind, RegisteredBy, StepsOfNode, Totals,
+    CaseConfig, Connect, Convergence, Delivery, DoubtKind, EndMemory, FlowConfig, FlowResult,
+    Latency, LinkEvent, LoadVerdict, LockStep, NodeResult, PathEvent, PathEventKind, RegisteredBy,
+    StepsOfNode, Totals,
 };
 use results::sample::mesh::{Mesh as Network, Slow};
 use results::sample::{self, cases, doubt, fairness, has, load_of, node_state, qp_timeline, with};
@@ -312,6 +313,28 @@ fn caveats_of_all() -> Vec<(&'static str, ResultFile)> {
     let mut software = one_machine.clone();
     let peer = &mut software.nodes[1].devices[0];
     (peer.library, peer.name, peer.faults) = ("libibverbs".to_owned(), "rxe0".to_owned(), None);
+    let mut comes_and_goes = sample::result();
+    let starts = |seconds, unknown: Option<&str>| Convergence {
+        at_seconds: 2.5,
+        starts: vec!["f3".to_owned(), "f4".to_owned()],
+        flows: 4,
+        seconds,
+        unknown: unknown.map(str::to_owned),
+        ..Convergence::default()
+    };
+    let returns = Convergence {
+        at_seconds: 4.0,
+        link: Some(LinkEvent::Returns),
+        flows: 4,
+        unknown: Some("nothing was moved".to_owned()),
+        ..Convergence::default()
+    };
+    comes_and_goes.cases.truncate(1);
+    let again = comes_and_goes.cases[0].runs[0].clone();
+    comes_and_goes.cases[0].runs.push(again);
+    for (run, seconds) in comes_and_goes.cases[0].runs.iter_mut().zip([0.03, 0.12]) {
+        run.convergence = vec![starts(Some(seconds), None), returns.clone()];
+    }
     let mut unknown = sample::result();
     let losses = &mut unknown.cases[1].runs[0].loss_unknown;
     let at = |node: &str| with(&losses[0], &format!("node={node}; driver=null"));
@@ -327,6 +350,7 @@ fn caveats_of_all() -> Vec<(&'static str, ResultFile)> {
         ("one software device at both ends", one_machine),
         ("two software devices", software),
         ("losses are not known at many nodes", unknown),
+        ("flows come and go", comes_and_goes),
     ]
 }
 

@@ -3,6 +3,7 @@
 mod caveats;
 pub mod check;
 pub mod compare;
+mod convergence;
 pub(crate) mod evenness;
 pub mod finding;
 pub mod findings;

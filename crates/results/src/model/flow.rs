@@ -561,8 +561,8 @@ pub fn in_one_line<T: Serialize, S: Serializer>(figures: &[T], out: S) -> Result
 /// The time in which one end measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
-    /// Length of the measurement window, in seconds. With several workers, whose windows may differ, it is the sum of their
-    /// messages over the sum of their rates.
+    /// Length of the measurement window, in seconds; of a flow with `--start`, `--stop` or `--on` the time in it for which it
+    /// was on. With several workers, whose windows may differ, it is the sum of their messages over the sum of their rates.
     pub seconds: f64,
     /// Length of the warm-up before the window, in seconds.
     pub warmup_seconds: f64,

@@ -4,6 +4,7 @@
 
 mod comparison;
 mod config;
+mod convergence;
 mod distribution;
 mod flow;
 mod lock_step;
@@ -19,6 +20,7 @@ pub use comparison::{
 pub use config::{
     CLIENT, CaseConfig, CheckRound, FORWARD, FlowConfig, REVERSE, SERVER, WireKind, subject,
 };
+pub use convergence::{Convergence, LinkEvent};
 pub use distribution::{
     BEYOND, Bandwidth, HistogramError, Latency, Percentile, can_tell, fewest_samples, percentile,
 };

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use settings::names;
 
+use super::convergence::Convergence;
 use super::distribution::Latency;
 use super::flow::FlowResult;
 use super::lock_step::LockStep;
@@ -41,6 +42,10 @@ pub struct Run {
     /// With `lock_step`: its steps; left out of others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_step: Option<LockStep>,
+    /// How long flows took to share evenly again, after each flow that began or ended and each fault of a link, of the first
+    /// 100 events; left out if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convergence: Vec<Convergence>,
 }
 
 impl Run {

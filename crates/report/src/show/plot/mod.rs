@@ -120,9 +120,13 @@ const KINDS: [Kind; 12] = [
         intro: "The least steady runs, with their slowest interval and longest stall; and each QP of the least even \
                 runs.",
         draw: |from| {
-            [timeline::figures(from.sums), queue_pairs::over_time_figures(from.sums)]
-                .concat()
-                .into()
+            [
+                timeline::flows_figures(from.results),
+                timeline::figures(from.sums),
+                queue_pairs::over_time_figures(from.sums),
+            ]
+            .concat()
+            .into()
         },
     },
     Kind {

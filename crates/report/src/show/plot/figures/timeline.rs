@@ -1,7 +1,9 @@
 //! Figure: throughput over the time of a run in as many intervals as have room, with its slowest interval and its
 //! longest stall: the least steady run of each of the least steady flows.
 
-use results::model::{Bandwidth, Run, Timeline};
+use results::load::Loaded;
+use results::model::{Bandwidth, CaseResult, Run, Timeline};
+use settings::Settings;
 
 use crate::observe::Observation;
 use crate::show::plot::{
@@ -12,6 +14,8 @@ use crate::show::plot::{
     rows::{Groups, OfRun, Sample, Sides},
 };
 
+/// Lines of a chart of flows; of more, the first.
+const MOST_LINES: usize = 8;
 /// Flows that are drawn; of more, the least steady.
 const MOST_FLOWS: usize = 6;
 const MOST_ROWS: usize = 60;
@@ -28,15 +32,7 @@ struct Sampled<'a> {
 fn sampled<'a>(sample: &Sample<'a>, counted: &Observation<'a>) -> Option<Sampled<'a>> {
     let moved = counted.moved?;
     let timeline = moved.timeline.as_ref()?;
-    let gbit = sample.observed.flow.settings.mean_bytes() * 8.0 / 1e9;
-    let mut from = 0.0;
-    let mut intervals = Vec::with_capacity(timeline.at_seconds.len());
-    for (&to, &messages) in timeline.at_seconds.iter().zip(&timeline.messages) {
-        if to > from && to.is_finite() {
-            intervals.push(Interval { from, to, gbit_per_s: messages as f64 * gbit / (to - from) });
-            from = to;
-        }
-    }
+    let intervals = intervals(timeline, &sample.observed.flow.settings);
     let steadiness = match moved.load {
         Some(_) => steadiness_of_arrivals(&timeline.messages),
         None => steadiness_of_rates(intervals.iter().map(|it| it.gbit_per_s)),
@@ -50,6 +46,19 @@ fn sampled<'a>(sample: &Sample<'a>, counted: &Observation<'a>) -> Option<Sampled
         intervals,
         steadiness,
     })
+}
+
+fn intervals(timeline: &Timeline, settings: &Settings) -> Vec<Interval> {
+    let gbit = settings.mean_bytes() * 8.0 / 1e9;
+    let mut from = 0.0;
+    let mut intervals = Vec::with_capacity(timeline.at_seconds.len());
+    for (&to, &messages) in timeline.at_seconds.iter().zip(&timeline.messages) {
+        if to > from && to.is_finite() {
+            intervals.push(Interval { from, to, gbit_per_s: messages as f64 * gbit / (to - from) });
+            from = to;
+        }
+    }
+    intervals
 }
 
 /// The figure; none without samples.
@@ -96,6 +105,72 @@ pub fn figures<'a>(results: impl Into<Sides<'a>>) -> Vec<Figure> {
         "The least steady run of each flow: payload that completed at the node that posts it.";
     let timeline = picture.named("timeline", "Throughput over time", caption);
     std::iter::once(timeline).chain(state).collect()
+}
+
+/// Flows of cases in which flows come and go, of the first run with such an event; none without one.
+pub fn flows_figures(results: &[Loaded]) -> Vec<Figure> {
+    let all_cases = results.iter().flat_map(|loaded| &loaded.result.cases);
+    let with_events = all_cases.filter_map(|case| {
+        let run = case.runs.iter().find(|run| run.complete && !run.convergence.is_empty())?;
+        Some((case, run))
+    });
+    let cases: Vec<(&CaseResult, &Run)> = with_events.take(MOST_FLOWS).collect();
+    if cases.is_empty() {
+        return Vec::new();
+    }
+    let charts: Vec<Chart> = cases.iter().map(|(case, run)| chart_of_flows(case, run)).collect();
+    let events =
+        cases.iter().flat_map(|(case, run)| run.convergence.iter().map(move |it| (case, it)));
+    let table = Table::from_rows(
+        "Time until shares were even again",
+        events.take(MOST_ROWS),
+        &[
+            ("Case", &|(case, _)| Cell::text(&case.id)),
+            ("at (s)", &|(_, event)| Cell::number(event.at_seconds, 3)),
+            ("Event", &|(_, event)| Cell::text(event.event())),
+            ("Flows", &|(_, event)| Cell::number(f64::from(event.flows), 0)),
+            ("even after (ms)", &|(_, event)| Cell::number(event.seconds.map(|it| it * 1e3), 0)),
+            ("Remark", &|(_, event)| Cell::text(event.unknown.as_deref().unwrap_or_default())),
+        ],
+    );
+    let event = Key::new(
+        KeyMark::Line,
+        SeriesStyle::of_rule(2),
+        "a flow starts or stops, or a link fails or returns",
+    );
+    let picture = Picture {
+        keys: marks::keys_of_charts(&charts, &[]).into_iter().chain([event]).collect(),
+        charts,
+        tables: vec![table],
+        ..Picture::default()
+    };
+    let caption = "Even: each flow in a closed loop is within 10 % of an equal share for five intervals in a row.";
+    vec![picture.named("flows-over-time", "Flows over time", caption)]
+}
+
+/// The lines of a run's first flows, and its events.
+fn chart_of_flows(case: &CaseResult, run: &Run) -> Chart {
+    let sampled_flows = run.flows.iter().enumerate().filter_map(|(index, flow)| {
+        Some((&flow.name, intervals(flow.timeline.as_ref()?, &case.config.flow(index))))
+    });
+    let flows: Vec<_> = sampled_flows.take(MOST_LINES).collect();
+    let drawn: Vec<&Interval> = flows.iter().flat_map(|(_, intervals)| intervals).collect();
+    let most = drawn.iter().map(|it| it.gbit_per_s).fold(0.0, f64::max);
+    let end_ns = drawn.iter().map(|it| it.to).fold(0.0, f64::max) * 1e9;
+    let events = run.convergence.iter().map(|it| Mark::Rule(Rule::upright(it.at_seconds * 1e9)));
+    let lines = flows.iter().enumerate().map(|(number, (name, intervals))| {
+        let joined = columns(intervals).into_iter();
+        Mark::Line(Series {
+            name: (*name).clone(),
+            style: style(number),
+            points: joined.map(|(one, ..)| Point::at(one.middle_ns(), one.gbit_per_s)).collect(),
+            ..Series::default()
+        })
+    });
+    let x = Axis::new("time in the window", Scale::linear(0.0, end_ns), Unit::Nanoseconds);
+    let y = Axis::new("Gb/s", Scale::from_zero(most), Unit::Rate("Gb/s"));
+    let heading = format!("{}, run {}", case.id, run.run);
+    Chart { heading, ..Chart::new(x, y, events.chain(lines).collect()) }
 }
 
 /// Names of the line, of the slowest interval, and of a stall.
