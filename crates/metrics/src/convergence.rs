@@ -196,8 +196,11 @@ mod tests {
 
     use super::*;
 
-    /// A case of a window of 1 s with intervals of 10 ms, and its flows: each with its settings and what it moves in an interval.
-    fn case(of_flows: &[(&[(&str, &str)], &dyn Fn(u32) -> u64)]) -> (CaseConfig, Vec<FlowResult>) {
+    /// A flow: its settings, and what it moves in the interval with this number.
+    type Moved<'a> = (&'a [(&'a str, &'a str)], &'a dyn Fn(u32) -> u64);
+
+    /// A case of a window of 1 s with intervals of 10 ms, and its flows.
+    fn case(of_flows: &[Moved<'_>]) -> (CaseConfig, Vec<FlowResult>) {
         let settings = Settings::from([("duration", "1s")]);
         let mut config = CaseConfig { settings: settings.clone(), ..CaseConfig::default() };
         let mut flows = Vec::new();
@@ -219,7 +222,7 @@ mod tests {
     }
 
     fn found(
-        of_flows: &[(&[(&str, &str)], &dyn Fn(u32) -> u64)],
+        of_flows: &[Moved<'_>],
         link_down_ms: &[(i64, i64)],
     ) -> Vec<(String, u32, Result<u64, String>)> {
         let (config, flows) = case(of_flows);
@@ -252,20 +255,20 @@ mod tests {
         // Alone it has all from the interval on in which it has nine tenths of it.
         let alone = |at: u32| if at < 50 { 50 } else { (60 + 10 * u64::from(at - 50)).min(100) };
         let stops = |at: u32| if at < 50 { 50 } else { 0 };
-        let event = ("500 f2 stops".to_owned(), 1, Ok(30));
-        assert_eq!(found(&[(&[], &alone), (&[("stop", "500ms")], &stops)], &[]), [event]);
+        let stopped = ("500 f2 stops".to_owned(), 1, Ok(30));
+        assert_eq!(found(&[(&[], &alone), (&[("stop", "500ms")], &stops)], &[]), [stopped]);
     }
 
     #[test]
     fn what_cannot_be_said_is_not_known_and_why() {
         let even = |_| 50;
         let uneven = |_| 70;
-        let unknown = |of_flows: &[(&[(&str, &str)], &dyn Fn(u32) -> u64)]| {
+        let unknown = |of_flows: &[Moved<'_>]| {
             let mut events = found(of_flows, &[]);
             events.pop().unwrap().2.unwrap_err()
         };
-        let late = ("start", "950ms");
-        assert!(unknown(&[(&[], &even), (&[late], &even)]).contains("5 intervals of 0.01 s"));
+        let too_late = ("start", "950ms");
+        assert!(unknown(&[(&[], &even), (&[too_late], &even)]).contains("5 intervals of 0.01 s"));
         let late = ("start", "500ms");
         assert!(unknown(&[(&[], &even), (&[late], &uneven)]).contains("not within 10 %"));
         assert_eq!(unknown(&[(&[], &|_| 0), (&[late], &|_| 0)]), "nothing was moved");
@@ -279,7 +282,7 @@ mod tests {
     #[test]
     fn a_link_that_fails_and_returns_is_two_events_and_what_is_close_is_one() {
         let fails = |at: u32| if (30..52).contains(&at) { 0 } else { 50 };
-        let both: [(&[(&str, &str)], &dyn Fn(u32) -> u64); 2] = [(&[], &fails), (&[], &fails)];
+        let both: [Moved<'_>; 2] = [(&[], &fails), (&[], &fails)];
         let nothing = Err("nothing was moved".to_owned());
         assert_eq!(
             found(&both, &[(300, 500), (302, 503), (-900, -400), (1200, 1400)]),

@@ -823,6 +823,7 @@ fn excluded_by_lock_step(settings: &Settings) -> Vec<&'static str> {
             settings.poll != PollMode::Busy && settings.workers > 1,
             "--poll event and several --workers",
         ),
+        (settings.has_on_times(), "--start, --stop or --on"),
     ];
     conflicts
         .into_iter()
