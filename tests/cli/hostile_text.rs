@@ -39,7 +39,7 @@ fn is_tame(ran: &Ended) -> String {
 
 /// Texts that a reader parses.
 const READ: &str = "started_at rate arrivals pace op cq poll connect post poll_api domains timestamps spread warmup \
-                    histogram recv_queue mr memory_at register ordering touch_order atomic_target service";
+                    histogram recv_queue mr memory_at register ordering touch_order atomic_target service split";
 
 /// Puts the text before every text that a reader does not parse itself.
 fn poison(value: &mut Value, key: &str) {
