@@ -182,8 +182,8 @@ const MAX_DEPTH: u64 = 24;
 const FREE_CONTAINERS: u64 = 1024;
 const BYTES_PER_CONTAINER: u64 = 40;
 
-/// Elements: a number for each of the most QPs that there are, and one for so many bytes.
-const FREE_ELEMENTS: u64 = 128 << 10;
+/// Elements: two numbers for each of the most QPs that there are, and one for so many bytes.
+const FREE_ELEMENTS: u64 = 256 << 10;
 const BYTES_PER_ELEMENT: u64 = 8;
 
 /// What a text has more of than it may.
