@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034
 build_packages=(gcc libc6-dev pkg-config libibverbs-dev librdmacm-dev)
 # shellcheck disable=SC2034
-test_packages=(binutils dpkg-dev elfutils rpm shellcheck ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin fio iproute2 util-linux python3-mpi4py python3-pyverbs python3-yaml chromium-headless-shell fonts-dejavu-core librsvg2-bin)
+test_packages=(binutils dpkg-dev elfutils rpm shellcheck ibverbs-utils rdmacm-utils perftest ucx-utils libfabric-bin fio iproute2 util-linux python3-mpi4py libopenmpi-dev mpich libmpich-dev python3-pyverbs python3-yaml chromium-headless-shell fonts-dejavu-core librsvg2-bin)
 
 is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
 

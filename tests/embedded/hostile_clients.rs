@@ -35,9 +35,9 @@ fn a_server_that_got_no_threads_for_a_while_serves_on() {
     let server = Server::embedded("-d soft0");
     let pid = server.program.pid();
     let process = Some(Pid::from_raw(pid as i32).unwrap());
-    // Room for what a program allocates, but not for a stack.
+    // Room for what a program allocates, but not for a stack, which has 2 MiB.
     let now = memory_bytes(pid, "VmSize:").unwrap();
-    let none = Rlimit { current: Some(now + (1 << 20)), maximum: None };
+    let none = Rlimit { current: Some(now + (15 << 17)), maximum: None };
     let before = prlimit(process, Resource::As, none).unwrap();
     // Some find the stack of a thread that has ended.
     let idles: Vec<TcpStream> = (0..64).map(|index| idle(&server, [127, 0, 1, index])).collect();
