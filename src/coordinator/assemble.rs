@@ -12,7 +12,7 @@ use results::model::{
     CaseConfig, Connect, Delivery, Device, Doubt, DoubtKind, EndMemory, Failure, FlowConfig,
     FlowResult, NodeResult, REVERSE, Run, WireKind, gbit_per_s, mmsg_per_s, saturating_sum,
 };
-use settings::{ConnectMode, Stop};
+use settings::ConnectMode;
 
 use super::links::{Clocks, Furthest, Member, Span, together};
 use super::lock_step;
@@ -257,7 +257,7 @@ fn doubts_of_ends(
                 doubts.push(doubt.clone());
             }
         }
-        if matches!(flow.stop(), Stop::DurationNs(_)) && !case.is_set_up() {
+        if flow.window_ns().is_some() && !case.is_set_up() {
             let with_clocks: Vec<_> = ends
                 .iter()
                 .filter_map(|(node, _, end)| {
@@ -539,13 +539,13 @@ impl Arrived {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use plan::Side;
     use results::model::{Limits, QpResult, Received, Totals};
 
     use super::*;
 
-    fn end_report(side: Side, counts: [&[u64]; 2]) -> EndReport {
+    pub(in crate::coordinator) fn end_report(side: Side, counts: [&[u64]; 2]) -> EndReport {
         EndReport {
             flow: 0,
             side,

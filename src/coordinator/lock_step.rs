@@ -130,6 +130,7 @@ mod tests {
     use results::model::{FlowResult, Limits};
     use settings::Given;
 
+    use super::super::assemble::tests::end_report;
     use super::*;
 
     /// An end that sends, whose port has this speed.
@@ -138,23 +139,9 @@ mod tests {
             Limits { link_gbit_per_s: gbit_per_s, protocol_efficiency: 0.5, ..Limits::default() };
         EndReport {
             flow,
-            side: Side::Initiator,
-            mtu_bytes: 1024,
-            outstanding_reads: 0,
-            wire: None,
             sent: Some(FlowResult { limits: Some(limits), ..FlowResult::default() }),
-            window_ns: None,
-            shared_ns: None,
-            doubts: Vec::new(),
-            received: None,
-            receive_queues: None,
-            memory: None,
-            errors: 0,
             steps: Some(EndSteps::default()),
-            posted_in_all: Vec::new(),
-            received_in_all: Vec::new(),
-            qps: 0,
-            failure: None,
+            ..end_report(Side::Initiator, [&[], &[]])
         }
     }
 

@@ -337,7 +337,7 @@ fn check_load(flow: &Flow, sent: &FlowResult) -> Check {
         (Some(_), None) => return Err("it tells of no load, and the case has one".into()),
     };
     ensure_near("its load (messages/s)", Some(load.asked_per_second), Some(wanted), ROUNDING)?;
-    let Stop::DurationNs(ns) = flow.stop() else { return Ok(()) };
+    let Some(ns) = flow.window_ns() else { return Ok(()) };
     check_offered(load, flow, wanted, ns)?;
     let achieved = mmsg_per_s(sent.totals.messages, sent.window.seconds).unwrap_or(0.0) * 1e6;
     ensure_near("messages/s achieved", Some(load.achieved_per_second), Some(achieved), ROUNDING)?;

@@ -284,11 +284,7 @@ fn measure(
     clocks: &Clocks,
     observer: &mut dyn Observer,
 ) -> Result<Vec<(u64, f64)>, StepFailure> {
-    let limit = match case.stop() {
-        Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
-        Stop::MessagesPerQp(_) => None,
-    };
-    observer.phase("measure", limit);
+    observer.phase("measure", case.window_ns().map(Duration::from_nanos));
     for (member, at_ns) in links.members.iter().zip(clocks.opening()) {
         member.node.send(RunMessage::Open { at_ns, live_latency: observer.shows_latency() })?;
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use results::model::{CaseConfig, Convergence, FlowResult, LinkEvent, Timeline};
 use results::text::seconds_text;
-use settings::{OnTimes, Stop};
+use settings::OnTimes;
 
 /// Intervals in a row for which shares must be even.
 const HOLDS: usize = 5;
@@ -67,7 +67,7 @@ pub fn convergence(
     flows: &[FlowResult],
     link_down_ns: &[(i64, i64)],
 ) -> Vec<Convergence> {
-    let Stop::DurationNs(window_ns) = config.stop() else {
+    let Some(window_ns) = config.window_ns() else {
         return Vec::new();
     };
     let timelines = flows.iter().filter_map(|flow| flow.timeline.as_ref());

@@ -48,15 +48,12 @@ impl<'a> OpenLoop<'a> {
         let asked_per_second = flow.planned_rate().messages_per_second(flow.mean_bytes())?;
         let loads = end.reports.iter().filter_map(|it| it.load.as_ref());
         let is_timed = end.shared.edges() != WindowEdges::OF_PHASE;
-        let length = match flow.stop() {
-            settings::Stop::DurationNs(ns) => Some(flow.on_ns(ns) as f64 * 1e-9),
-            settings::Stop::MessagesPerQp(_) => None,
-        };
+        let on_ns = flow.window_ns().map(|window_ns| flow.on_ns(window_ns));
         Some(OpenLoop {
             workers: loads.collect(),
             asked_per_second,
             arrivals: flow.arrivals,
-            planned_seconds: length.filter(|_| is_timed),
+            planned_seconds: on_ns.filter(|_| is_timed).map(|ns| ns as f64 * 1e-9),
             away_part: away_part(&end.reports, clock),
         })
     }

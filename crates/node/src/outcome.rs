@@ -277,8 +277,9 @@ fn received(flow: &Settings, end: &FlowEnd, clock: &Clock) -> Received {
         bytes: (end.reports.iter().flat_map(|worker| &worker.qps))
             .map(|qp| qp.received_bytes)
             .sum(),
-        window_seconds: matches!(flow.stop(), Stop::DurationNs(_))
-            .then(|| windows.seconds_for(of_workers))
+        window_seconds: flow
+            .window_ns()
+            .map(|_| windows.seconds_for(of_workers))
             .filter(|&seconds| seconds > 0.0),
     }
 }

@@ -2,11 +2,11 @@
 //! which settings the flows of a sweep differ, beyond what follows.
 
 use super::lists::SizeMix;
-use super::op::{ATOMIC_BYTES, Service, Workload};
+use super::op::{ATOMIC_BYTES, LARGEST_MTU_BYTES, Service, Workload};
 use super::row::Id;
 use super::table::{FITTED, ROWS, Row, Settings};
 use super::units::{Rate, Size, TimeSpan};
-use super::words::{Ordering, Pace, RecvQueue};
+use super::words::{CqMode, Mtu, Ordering, Pace, RecvQueue};
 
 /// Receives of a QP by default.
 const RECEIVES_OF_A_QP: u32 = 512;
@@ -123,6 +123,36 @@ impl Settings {
             (Some(messages), _) => Stop::MessagesPerQp(messages),
             (None, span) => Stop::DurationNs(span.unwrap_or(TimeSpan::USUAL).ns()),
         }
+    }
+
+    /// How long the window is; `None` where messages end the measurement.
+    pub fn window_ns(&self) -> Option<u64> {
+        match self.stop() {
+            Stop::DurationNs(ns) => Some(ns),
+            Stop::MessagesPerQp(_) => None,
+        }
+    }
+
+    /// The longest datagram, as far as the path is known before a device is opened.
+    pub(crate) fn longest_datagram_bytes(&self) -> u32 {
+        self.mtu.map_or(LARGEST_MTU_BYTES, Mtu::bytes)
+    }
+
+    /// WRs that the send queues of a worker's QPs hold, of the worker with the fewest.
+    pub(crate) fn wrs_of_a_worker(&self) -> u64 {
+        let workers = self.workers.clamp(1, self.qps.max(1));
+        self.wrs_of(self.qps / workers)
+    }
+
+    /// WRs that can be outstanding on the QPs of one CQ.
+    pub(crate) fn cq_entries(&self) -> u64 {
+        let qps = match self.cq {
+            CqMode::Shared => self.qps,
+            CqMode::PerWorker => self.qps.div_ceil(self.workers),
+            CqMode::PerQp => 1,
+        };
+        let receives = if self.op.profile().receives { self.receives_of(qps) } else { 0 };
+        u64::from(qps) * u64::from(self.tx_depth) + receives
     }
 
     /// Ends the measurement otherwise; a time is at most [`TimeSpan::MAX`].

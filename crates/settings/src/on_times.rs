@@ -81,6 +81,24 @@ impl OnTimes {
     }
 }
 
+// What rules say of these times.
+
+/// A worker looks at the clock once a pass, which takes some microseconds.
+const SHORTEST_TURN_NS: u64 = 10_000;
+
+pub(super) fn is_short(span: Option<TimeSpan>) -> bool {
+    span.is_some_and(|span| span.ns() < SHORTEST_TURN_NS)
+}
+
+/// Whether a window has an end that is not after this time; of one that messages end another rule speaks.
+pub(super) fn ends_by(settings: &Settings, span: TimeSpan) -> bool {
+    settings.window_ns().is_some_and(|window_ns| window_ns <= span.ns())
+}
+
+pub(super) fn window_text(settings: &Settings) -> String {
+    settings.duration_seconds.map_or(String::new(), |span| format!(", which is {span} long"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

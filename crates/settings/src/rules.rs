@@ -5,16 +5,16 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::derived::Stop;
 use super::lists::{QpWeights, SizeMix};
+use super::on_times::{ends_by, is_short, window_text};
 use super::op::{ATOMIC_BYTES, LARGEST_MTU_BYTES, Service};
 use super::row::{Scope, Takes};
 use super::table::{ROWS, Row, Settings};
 use super::text::listed;
 use super::units::TimeSpan;
 use super::words::{
-    CallStyle, ConnectMode, CqMode, Domains, MrMode, Mtu, Pace, Pattern, PollMode, RecvQueue,
-    Spread, Timestamps, TouchOrder,
+    CallStyle, ConnectMode, CqMode, Domains, MrMode, Pace, Pattern, PollMode, RecvQueue, Spread,
+    Timestamps, TouchOrder,
 };
 
 /// A rule that settings break.
@@ -247,7 +247,7 @@ const TOO_LONG: Rule = Rule {
         None => format!(", of at most {LARGEST_MTU_BYTES} bytes with the largest MTU"),
     },
     hint: |settings| {
-        let most = most_bytes(settings);
+        let most = settings.longest_datagram_bytes();
         format!(
             "give --{{flag}} at most {most} bytes; over uc and rc messages take several packets"
         )
@@ -272,9 +272,6 @@ const NOT_ON_GPU: Rule = Rule {
 
 /// Entries of a CQ: `ibv_create_cq(3)` takes a C `int`.
 const MOST_CQ_ENTRIES: u64 = i32::MAX as u64;
-
-/// A worker looks at the clock once a pass, which takes some microseconds.
-const SHORTEST_TURN_NS: u64 = 10_000;
 
 /// A rule on what the send queue holds.
 const ABOVE_DEPTH: Rule =
@@ -589,9 +586,9 @@ rules! {
         flags: "outstanding", says: "above the send queues of a worker's QPs{}",
         is_broken: |settings| {
             settings.outstanding
-                .is_some_and(|wrs| u64::from(wrs) > of_worker(settings))
+                .is_some_and(|wrs| u64::from(wrs) > settings.wrs_of_a_worker())
         },
-        values: |it| format!(": {} WRs", of_worker(it)), hint: |_| fitting_outstanding(),
+        values: |it| format!(": {} WRs", it.wrs_of_a_worker()), hint: |_| fitting_outstanding(),
     }
     Rule::NO_EFFECT {
         flags: "timestamps", says: "with --no-latency: only latencies use time stamps", is_broken: |it| it.no_latency,
@@ -611,8 +608,8 @@ rules! {
     }
     Rule::REFUSED {
         flags: "qps", says: "with more WRs on one CQ than a CQ can have{}",
-        is_broken: |it| it.cq_depth.is_none() && cq_entries(it) > MOST_CQ_ENTRIES,
-        values: |it| format!(": it would need {} entries", cq_entries(it)),
+        is_broken: |it| it.cq_depth.is_none() && it.cq_entries() > MOST_CQ_ENTRIES,
+        values: |it| format!(": it would need {} entries", it.cq_entries()),
         hint: |_| "lower --qps, --tx-depth or --rx-depth, or take --cq per-qp".to_owned(),
     }
     Rule::NO_EFFECT {
@@ -685,14 +682,13 @@ rules! {
     TOO_SHORT { flags: "off", is_broken: |it| is_short(it.off_seconds) }
     Rule::REFUSED {
         flags: "start", says: "at or after the end of the window{}",
-        is_broken: |it| it.start_seconds.is_some_and(|start| start.ns() >= window_ns(it)),
+        is_broken: |it| it.start_seconds.is_some_and(|start| ends_by(it, start)),
         values: window_text, hint: |_| "give --start less, or --duration more".to_owned(),
     }
     Rule::REFUSED {
         flags: "stop", says: "unless it is after --start and before the end of the window{}",
         is_broken: |it| it.stop_seconds.is_some_and(|stop| {
-            let start_ns = it.start_seconds.map_or(0, TimeSpan::ns);
-            !(start_ns + 1..window_ns(it)).contains(&stop.ns())
+            stop.ns() <= it.start_seconds.map_or(0, TimeSpan::ns) || ends_by(it, stop)
         }),
         values: window_text, hint: |_| "change --stop, --start or --duration, or leave --stop out".to_owned(),
     }
@@ -722,13 +718,8 @@ rules! {
     }
 }
 
-/// The longest datagram, as far as the path is known before a device is opened.
-fn most_bytes(settings: &Settings) -> u32 {
-    settings.mtu.map_or(LARGEST_MTU_BYTES, Mtu::bytes)
-}
-
 fn is_too_long(settings: &Settings) -> bool {
-    settings.service == Service::Ud && settings.size_bytes > most_bytes(settings)
+    settings.service == Service::Ud && settings.size_bytes > settings.longest_datagram_bytes()
 }
 
 fn is_atomic(settings: &Settings) -> bool {
@@ -743,93 +734,64 @@ fn fitting_outstanding() -> String {
     "change --outstanding, --tx-depth or --signal-every, or leave --outstanding out".to_owned()
 }
 
-fn is_short(span: Option<TimeSpan>) -> bool {
-    span.is_some_and(|span| span.ns() < SHORTEST_TURN_NS)
-}
-
-/// Length of the window; no end where messages end it, of which another rule speaks.
-fn window_ns(settings: &Settings) -> u64 {
-    match settings.stop() {
-        Stop::DurationNs(ns) => ns,
-        Stop::MessagesPerQp(_) => u64::MAX,
-    }
-}
-
-fn window_text(settings: &Settings) -> String {
-    settings.duration_seconds.map_or(String::new(), |span| format!(", which is {span} long"))
-}
-
 fn share_a_cq(settings: &Settings) -> bool {
     settings.cq == CqMode::Shared && settings.workers > 1
 }
 
-/// WRs that the send queues of a worker's QPs hold, of the worker with the fewest.
-fn of_worker(settings: &Settings) -> u64 {
-    let workers = settings.workers.clamp(1, settings.qps.max(1));
-    settings.wrs_of(settings.qps / workers)
-}
-
-/// WRs that can be outstanding on the QPs of one CQ.
-fn cq_entries(settings: &Settings) -> u64 {
-    let qps = match settings.cq {
-        CqMode::Shared => settings.qps,
-        CqMode::PerWorker => settings.qps.div_ceil(settings.workers),
-        CqMode::PerQp => 1,
-    };
-    let receives = if settings.op.profile().receives { settings.receives_of(qps) } else { 0 };
-    u64::from(qps) * u64::from(settings.tx_depth) + receives
+/// The words of what is given, of a list that only counts where something `is_on`.
+fn given(is_on: bool, list: &[(bool, &'static str)]) -> Vec<&'static str> {
+    list.iter().filter(|(is_given, _)| is_on && *is_given).map(|(_, flag)| *flag).collect()
 }
 
 /// What a ping-pong has beside it and cannot be with.
 fn excluded_by_ping_pong(settings: &Settings) -> Vec<&'static str> {
-    let conflicts = [
-        (settings.bidirectional, "--bidirectional"),
-        (!settings.rate.is_closed(), "--rate"),
-        (settings.spread != Spread::Own, "--spread"),
-        (settings.size_mix.is_some(), "--size-mix"),
-        (settings.no_latency, "--no-latency"),
-        (settings.timestamps == Timestamps::Device, "--timestamps device"),
-        (share_a_cq(settings), "--cq shared and several --workers"),
-        (
-            settings.poll != PollMode::Busy && settings.awaits_bytes(),
-            "--poll event or adaptive on write",
-        ),
-        // What the target answers has a number in its last byte, and one place in memory.
-        (settings.verify && settings.is_answered(), "--verify on send or write"),
-        (settings.memory_bytes.is_some() && settings.is_answered(), "--memory on send or write"),
-        (settings.ud_fan_out, "--ud-fan-out"),
-        (settings.has_on_times(), "--start, --stop or --on"),
-    ];
-    conflicts
-        .into_iter()
-        .filter(|(is_given, _)| *is_given && settings.ping_pong)
-        .map(|(_, flag)| flag)
-        .collect()
+    given(
+        settings.ping_pong,
+        &[
+            (settings.bidirectional, "--bidirectional"),
+            (!settings.rate.is_closed(), "--rate"),
+            (settings.spread != Spread::Own, "--spread"),
+            (settings.size_mix.is_some(), "--size-mix"),
+            (settings.no_latency, "--no-latency"),
+            (settings.timestamps == Timestamps::Device, "--timestamps device"),
+            (share_a_cq(settings), "--cq shared and several --workers"),
+            (
+                settings.poll != PollMode::Busy && settings.awaits_bytes(),
+                "--poll event or adaptive on write",
+            ),
+            // What the target answers has a number in its last byte, and one place in memory.
+            (settings.verify && settings.is_answered(), "--verify on send or write"),
+            (
+                settings.memory_bytes.is_some() && settings.is_answered(),
+                "--memory on send or write",
+            ),
+            (settings.ud_fan_out, "--ud-fan-out"),
+            (settings.has_on_times(), "--start, --stop or --on"),
+        ],
+    )
 }
 
 /// What flows in lock-step have beside it and cannot be with: what a message needs shows in completions of receives, at the
 /// worker that posts it.
 fn excluded_by_lock_step(settings: &Settings) -> Vec<&'static str> {
-    let conflicts = [
-        (!settings.op.profile().receives, "--op without receives (take send or write-imm)"),
-        (!settings.service.is_reliable(), "--service uc or ud"),
-        (settings.bidirectional, "--bidirectional"),
-        (settings.ping_pong, "--ping-pong"),
-        (!settings.rate.is_closed(), "--rate"),
-        (settings.spread != Spread::Own, "--spread"),
-        (settings.size_mix.is_some(), "--size-mix"),
-        (share_a_cq(settings), "--cq shared and several --workers"),
-        (
-            settings.poll != PollMode::Busy && settings.workers > 1,
-            "--poll event and several --workers",
-        ),
-        (settings.has_on_times(), "--start, --stop or --on"),
-    ];
-    conflicts
-        .into_iter()
-        .filter(|(is_given, _)| *is_given && settings.lock_step)
-        .map(|(_, flag)| flag)
-        .collect()
+    given(
+        settings.lock_step,
+        &[
+            (!settings.op.profile().receives, "--op without receives (take send or write-imm)"),
+            (!settings.service.is_reliable(), "--service uc or ud"),
+            (settings.bidirectional, "--bidirectional"),
+            (settings.ping_pong, "--ping-pong"),
+            (!settings.rate.is_closed(), "--rate"),
+            (settings.spread != Spread::Own, "--spread"),
+            (settings.size_mix.is_some(), "--size-mix"),
+            (share_a_cq(settings), "--cq shared and several --workers"),
+            (
+                settings.poll != PollMode::Busy && settings.workers > 1,
+                "--poll event and several --workers",
+            ),
+            (settings.has_on_times(), "--start, --stop or --on"),
+        ],
+    )
 }
 
 #[cfg(test)]

@@ -130,10 +130,7 @@ impl RunPlan {
                 ));
         }
         if let Ok(cores) = allowed_cores() {
-            let windows = sweep.cases.iter().filter_map(|case| match case.stop() {
-                Stop::DurationNs(ns) => Some(ns),
-                Stop::MessagesPerQp(_) => None,
-            });
+            let windows = sweep.cases.iter().filter_map(|case| case.window_ns());
             let nodes = nodes_here(&sweep.nodes, &ends.target) as usize;
             // A check asks what works, not how fast it is.
             let shortest = windows.min().filter(|_| args.check.is_none());

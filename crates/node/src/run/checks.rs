@@ -12,7 +12,7 @@ use protocol::{
     failure::RunFailure,
     message::{Drained, Message, RunMessage},
 };
-use settings::{Settings, Stop};
+use settings::Settings;
 use verbs::{AsyncEvent, AsyncEvents, Context};
 
 use crate::run::{FlowEnd, Run, State};
@@ -350,10 +350,8 @@ fn stall_limit(flow: &Settings) -> Duration {
     let rate = flow.rate.messages_per_second(flow.mean_bytes());
     let gap = rate.map_or(0.0, |rate| 30.0 / rate);
     let moves = Duration::from_secs_f64((10.0 + gives_up + crossing + gap).min(3600.0));
-    let pause_ns = match (flow.on_times(), flow.stop()) {
-        (Some(times), Stop::DurationNs(window_ns)) => times.longest_off_ns(window_ns),
-        _ => 0,
-    };
+    let on_times = flow.on_times().zip(flow.window_ns());
+    let pause_ns = on_times.map_or(0, |(times, window_ns)| times.longest_off_ns(window_ns));
     moves + Duration::from_nanos(pause_ns)
 }
 

@@ -150,7 +150,7 @@ impl FlowEnd {
 
     /// Whether its window has a duration.
     pub(crate) fn is_timed(&self) -> bool {
-        matches!(self.flow.stop(), Stop::DurationNs(_))
+        self.flow.window_ns().is_some()
     }
 
     pub(super) fn initiates(&self) -> bool {

@@ -452,10 +452,8 @@ impl<'a> Run<'a> {
         let is_auto = matches!(self.case.warmup, Warmup::AutoCapNs(_));
         let mut steady: Vec<_> = flow_end::senders(&self.ends)
             .map(|end| {
-                let window_s = match end.flow.stop() {
-                    Stop::DurationNs(ns) => ns as f64 / 1e9,
-                    Stop::MessagesPerQp(_) => f64::INFINITY,
-                };
+                let window_ns = end.flow.window_ns();
+                let window_s = window_ns.map_or(f64::INFINITY, |ns| ns as f64 / 1e9);
                 (SteadyDetector::before(window_s, end.flow.signal_every), false)
             })
             .collect();
@@ -753,15 +751,9 @@ impl<'a> Run<'a> {
 
     /// How long its windows are, where they are of one length.
     fn window(&self) -> Option<Duration> {
-        self.case
-            .flows
-            .iter()
-            .map(|flow| match flow.stop() {
-                Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
-                Stop::MessagesPerQp(_) => None,
-            })
-            .reduce(|one, other| one.filter(|_| one == other))
-            .flatten()
+        let windows = self.case.flows.iter().map(|flow| flow.window_ns());
+        let common = windows.reduce(|one, other| one.filter(|_| one == other)).flatten();
+        common.map(Duration::from_nanos)
     }
 
     /// Goes on as long as the link and this node's owner want it.

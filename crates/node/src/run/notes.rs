@@ -25,7 +25,6 @@ use protocol::{
     node_report::{DeviceCounters, SetUpReport},
 };
 use results::model::{Doubt, LossUnknown, NodeState};
-use settings::Stop;
 use softroce::transport::ENGINE_CPU_NS;
 use verbs::{Context, Port, interface_counters, kernel_driver};
 
@@ -171,13 +170,9 @@ impl Sampled {
         let counts = MOST_COUNTS / senders(ends).count().max(1);
         ends.iter()
             .map(|end| {
-                let window_ns = match end.flow.stop() {
-                    Stop::DurationNs(ns) => Some(ns),
-                    Stop::MessagesPerQp(_) => None,
-                };
                 end.initiates().then(|| Sampled {
                     flow: Timeline::default(),
-                    qps: QpTimeline::new(end.flow.qps as usize, counts, window_ns),
+                    qps: QpTimeline::new(end.flow.qps as usize, counts, end.flow.window_ns()),
                 })
             })
             .collect()

@@ -141,10 +141,7 @@ fn rounds(
     tally: &mut Tally,
 ) -> Result<(), EarlyEnd> {
     let stop = run.case.stop();
-    let limit = match stop {
-        Stop::DurationNs(ns) => Some(Duration::from_nanos(ns)),
-        Stop::MessagesPerQp(_) => None,
-    };
+    let limit = run.case.window_ns().map(Duration::from_nanos);
     phase(run, "set up", limit)?;
     let has_traffic = run.case.has_traffic();
     let started = Instant::now();
