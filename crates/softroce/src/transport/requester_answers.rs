@@ -392,6 +392,9 @@ impl Requester {
         if self.timer_entry.hasten(timers, work.qp.number, due_ns) {
             work.core.activity.timer_at(due_ns);
         }
+        if due_ns == u64::MAX {
+            self.timer_entry.idle(timers, work.qp.number);
+        }
     }
 
     /// Handles the QP's entry of this time, which has been taken, as far as timers are believed: until `until_ns`.

@@ -424,30 +424,42 @@ impl HandledUntil {
     }
 }
 
-/// The entries: due time in nanoseconds, and QP number.
+/// When QPs are due.
 #[derive(Default)]
-pub(crate) struct Timers(Lock<BTreeSet<(u64, u32)>>);
+pub(crate) struct Timers {
+    /// Due time in nanoseconds, and QP number.
+    entries: Lock<BTreeSet<(u64, u32)>>,
+    /// How many there are, readable without the lock.
+    count: AtomicUsize,
+}
+
+/// With more entries than this, those of QPs that await nothing are removed at once: else each is a look at a QP that
+/// has left the caches. With fewer they stay until they are due, since most QPs await something again before.
+const MOST_IDLE_ENTRIES: usize = 1024;
 
 impl Timers {
     /// Moves a QP's entry from `before_ns` to `due_ns`; each is `u64::MAX` for none.
     pub(crate) fn replace(&self, qpn: u32, before_ns: u64, due_ns: u64) {
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         entries.remove(&(before_ns, qpn));
         if due_ns != u64::MAX {
             entries.insert((due_ns, qpn));
         }
+        self.count.store(entries.len(), Ordering::Relaxed);
     }
 
     /// Takes the earliest entry that is due: its time and its QP.
     pub(crate) fn take_due(&self, now_ns: u64) -> Option<(u64, u32)> {
-        let mut entries = self.0.lock();
+        let mut entries = self.entries.lock();
         let (due_ns, _) = *entries.first()?;
-        (due_ns <= now_ns).then(|| entries.pop_first()).flatten()
+        let taken = (due_ns <= now_ns).then(|| entries.pop_first()).flatten();
+        self.count.store(entries.len(), Ordering::Relaxed);
+        taken
     }
 
     /// When the earliest is due; `u64::MAX` if there is none.
     pub(crate) fn earliest_ns(&self) -> u64 {
-        self.0.lock().first().map_or(u64::MAX, |(due_ns, _)| *due_ns)
+        self.entries.lock().first().map_or(u64::MAX, |(due_ns, _)| *due_ns)
     }
 }
 
@@ -478,6 +490,14 @@ impl Entry {
     pub(crate) fn was_taken(&mut self, due_ns: u64) {
         if self.due_ns == due_ns {
             *self = Entry::default();
+        }
+    }
+
+    /// Called when the QP awaits nothing.
+    pub(crate) fn idle(&mut self, timers: &Timers, qpn: u32) {
+        let is_there = self.due_ns != u64::MAX;
+        if is_there && timers.count.load(Ordering::Relaxed) > MOST_IDLE_ENTRIES {
+            self.remove(timers, qpn);
         }
     }
 
@@ -572,6 +592,24 @@ mod tests {
         assert!(entry.hasten(&timers, 7, 20));
         entry.remove(&timers, 7);
         assert_eq!(timers.earliest_ns(), u64::MAX);
+    }
+
+    #[test]
+    fn of_qps_that_await_nothing_a_bounded_number_keeps_an_entry() {
+        let timers = Timers::default();
+        for qpn in 0..3 * MOST_IDLE_ENTRIES as u32 {
+            let mut entry = Entry::default();
+            entry.hasten(&timers, qpn, u64::from(qpn));
+            entry.idle(&timers, qpn);
+            // Once more, of one that has gone.
+            entry.idle(&timers, qpn);
+        }
+        let due = std::iter::from_fn(|| timers.take_due(u64::MAX));
+        assert!(due.map(|(_, qpn)| qpn).eq(0..MOST_IDLE_ENTRIES as u32));
+        let mut entry = Entry::default();
+        entry.hasten(&timers, 1, 5);
+        entry.idle(&timers, 1);
+        assert_eq!(timers.earliest_ns(), 5, "there is room again");
     }
 
     #[test]
