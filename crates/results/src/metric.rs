@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::{Connect, FlowResult, Latency, Run};
+use crate::model::{Connect, FlowResult, Latency, LockStep, Run};
 use crate::numbers::{exact, fixed, rate_text, time_text};
 
 /// What is known of a metric; [`Metric`] has a function for each, which says what it is.
@@ -42,6 +42,9 @@ enum Source {
     SetUp(fn(&Connect) -> Option<f64>),
     /// The times of a run's set-ups; unknown if they are too few.
     SetUpTimes(fn(&Latency) -> Option<u64>),
+    Steps(fn(&LockStep) -> Option<f64>),
+    /// The times of a run's steps; unknown if they are too few.
+    StepTimes(fn(&Latency) -> Option<u64>),
     /// A case's searches over loads, which runs have not.
     Search,
 }
@@ -150,6 +153,22 @@ metrics! {
         name: "highest_load_per_s", short: ["load", "load"], noun: "load", unit: "/s",
         title: "Highest load within a latency limit", axis: "messages a second", column: ("highest load (k/s)", 1, 1e3),
         margin: Some(0.05), higher_is_better: true, is_of_offer: false, source: Source::Search,
+    }
+    /// Bus bandwidth of iterations in lock-step, in 10^9 bits a second.
+    BusGbitPerS => {
+        name: "bus_gbit_per_s", short: ["bus", "busbw"], noun: "bus bandwidth", unit: "Gb/s", title: "Bus bandwidth",
+        axis: "Gb/s", column: ("bus Gb/s", 3, 1.0), margin: Some(0.03), higher_is_better: true,
+        source: Source::Steps(|steps| steps.bus_gbit_per_s),
+    }
+    /// Half of the steps in lock-step took at most this, in nanoseconds.
+    StepP50Ns => {
+        name: "step_p50_ns", short: ["step-p50", "step-p50"], noun: "p50 of steps", unit: "ns", title: "Median step time",
+        axis: "step p50", column: ("step p50 (µs)", 2, 1e3), margin: Some(0.03), source: Source::StepTimes(|times| times.p50),
+    }
+    /// 99 % of the steps in lock-step took at most this, in nanoseconds.
+    StepP99Ns => {
+        name: "step_p99_ns", short: ["step", "step-p99"], noun: "p99 of steps", unit: "ns", title: "p99 step time",
+        axis: "step p99", column: ("step p99 (µs)", 2, 1e3), margin: Some(0.10), source: Source::StepTimes(|times| times.p99),
     }
     /// Rounds of set-up that were measured.
     SetupRounds => {
@@ -362,6 +381,16 @@ impl Metric {
         matches!(self.row().source, Source::SetUp(_) | Source::SetUpTimes(_))
     }
 
+    /// Whether it is of steps, which only runs in lock-step have.
+    pub fn is_of_steps(self) -> bool {
+        matches!(self.row().source, Source::Steps(_) | Source::StepTimes(_))
+    }
+
+    /// Whether it is of a whole run, and of no flow of it.
+    pub fn is_of_run(self) -> bool {
+        self.is_of_setup() || self.is_of_steps()
+    }
+
     /// Whether it is of the searches of a case, and of no run.
     pub fn is_of_search(self) -> bool {
         matches!(self.row().source, Source::Search)
@@ -372,17 +401,19 @@ impl Metric {
         self.row().is_of_offer
     }
 
-    /// The figure of a run's flow, or of the run's set-ups; `None` when it was not measured.
+    /// The figure of a run's flow, or of the run's set-ups or steps; `None` when it was not measured.
     pub fn of(self, run: &Run, flow: Option<&FlowResult>) -> Option<f64> {
         match self.row().source {
             Source::Flow(figure) => figure(flow?),
             Source::Nodes(figure) => figure(run, flow?),
             Source::SetUp(figure) => figure(run.connect.as_ref()?),
+            Source::Steps(figure) => figure(run.lock_step.as_ref()?),
             Source::Search => None,
             Source::Latency(figure)
             | Source::Lateness(figure)
             | Source::Seen(figure)
-            | Source::SetUpTimes(figure) => figure(self.samples(run, flow)?).map(|ns| ns as f64),
+            | Source::SetUpTimes(figure)
+            | Source::StepTimes(figure) => figure(self.samples(run, flow)?).map(|ns| ns as f64),
         }
     }
 
@@ -391,12 +422,14 @@ impl Metric {
         self.samples(run, flow).is_some()
     }
 
-    fn samples<'a>(self, run: &'a Run, flow: Option<&'a FlowResult>) -> Option<&'a Latency> {
+    /// The samples that it is a figure of; `None` where it is of none.
+    pub fn samples<'a>(self, run: &'a Run, flow: Option<&'a FlowResult>) -> Option<&'a Latency> {
         match self.row().source {
             Source::Latency(_) => flow?.latency_ns.as_ref(),
             Source::Lateness(_) => flow?.lateness_ns.as_ref(),
             Source::Seen(_) => flow?.notice_ns.as_ref(),
             Source::SetUpTimes(_) => run.connect.as_ref()?.setup_ns.as_ref(),
+            Source::StepTimes(_) => run.lock_step.as_ref()?.step_ns.as_ref(),
             _ => None,
         }
     }

@@ -24,7 +24,8 @@ Launch both sides in turns, at least {} times each, better 10 times; otherwise c
 With --across time nights are compared with nights, an hour or more apart.
 Both sides need the case without failed runs, with the same host, device, link, MTU, faults and
 settings. The median of a file's runs counts.
-Metrics: {}; connections and setup are from --op connect, load is from --slo, --knee and --loss-search.
+Metrics: {}; connections and setup are from --op connect, load is from --slo, --knee and --loss-search, bus and step are
+from --lock-step.
 
 Examples:
   rocebench compare results/base results/new

@@ -643,13 +643,18 @@ fn conditions_apply(conditions: &[Condition], sweep: &Sweep) -> Result<(), Failu
     let cases = &sweep.cases;
     for condition in conditions {
         let metric = condition.metric;
-        let of_latency = metric.unit() == "ns" && !metric.is_of_setup();
+        let of_latency = metric.unit() == "ns" && !metric.is_of_run();
         let mut flows = cases.iter().flat_map(|case| &case.flows);
         let (why, hint) = if metric.is_of_setup() {
             if cases.iter().any(|case| case.is_set_up()) {
                 continue;
             }
             ("is about set-up, but no case measures it", "add --op connect")
+        } else if metric.is_of_steps() {
+            if cases.iter().any(|case| case.lock_step) {
+                continue;
+            }
+            ("is about steps, but no case has them", "add --lock-step")
         } else if cases.iter().all(|case| case.flows.is_empty()) {
             ("is about traffic, but --traffic-qps 0 has none", "raise --traffic-qps")
         } else if of_latency && flows.all(|flow| flow.no_latency) {
@@ -738,6 +743,7 @@ mod tests {
         let quiet = ("no-latency=true", "--no-latency records none");
         for (condition, flags, words) in [
             ("connections<100", "", of_set_up),
+            ("step>1ms", "", "--fail-if step>1ms is about steps"),
             ("gbit<1", none, "--fail-if gbit<1 is about traffic"),
             ("p99>20us", quiet.0, quiet.1),
             ("jain<0.9", "qps=1", "every flow has only one"),

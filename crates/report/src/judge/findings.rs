@@ -181,7 +181,7 @@ impl<'a> Compared<'a> {
 
 /// Throughput of all flows together, the worst latency of a flow.
 pub fn of_run(run: &Run, metric: Metric) -> Option<f64> {
-    if metric.is_of_setup() {
+    if metric.is_of_run() {
         return metric.of(run, None);
     }
     let figures: Vec<f64> =

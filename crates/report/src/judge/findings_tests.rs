@@ -7,8 +7,7 @@ use super::*;
 use crate::judge::finding::Severity;
 use results::model::{
     CaseConfig, Connect, Convergence, Delivery, DoubtKind, EndMemory, FlowConfig, FlowResult,
-    Latency, LinkEvent, LoadVerdict, LockStep, NodeResult, PathEvent, PathEventKind, RegisteredBy,
-    StepsOfNode, Totals,
+    Latency, LinkEvent, LoadVerdict, NodeResult, PathEvent, PathEventKind, RegisteredBy, Totals,
 };
 use results::sample::mesh::{Mesh as Network, Slow};
 use results::sample::{self, cases, doubt, fairness, has, load_of, node_state, qp_timeline, with};
@@ -481,30 +480,16 @@ fn meshes() -> Vec<(&'static str, ResultFile)> {
     let gone = (1..4).flat_map(|node| [(0, node), (node, 0)]);
     let fan = Network::new(9).with(Slow::Sends(3, 0.6));
     let open = |slow| Network::quiet(8).with(slow).flag("rate", "20%").pairs();
-    let in_step = |last_in: [u64; 4], slow_ns| {
-        let ring = Network::quiet(4).flag("op", "send").flag("lock-step", "true").ring();
-        each_run(ring, |run| {
-            let nodes = last_in.into_iter().zip(1..).map(|(last_in, number)| StepsOfNode {
-                name: format!("node{number}"),
-                last_in,
-                median_ns: Some(if number == 3 { slow_ns } else { 20_000.0 }),
-            });
-            let times = |p50| Some(Latency { p50: Some(p50), ..Latency::default() });
-            run.lock_step = Some(LockStep {
-                steps_of_iteration: 6,
-                step_ns: times(21_500),
-                iteration_ns: times(130_000),
-                bus_gbit_per_s: Some(6.05),
-                share_of_ideal: Some(0.643),
-                compared_steps: last_in.iter().sum(),
-                nodes: nodes.collect(),
-            });
-        })
-    };
+    let slow_in_step = each_run(Network::lock_step([10, 12, 204, 30], 51_000.0), |run| {
+        run.lock_step.as_mut().unwrap().share_of_ideal = Some(0.643);
+    });
     vec![
-        ("a node holds up the others in lock-step", in_step([10, 12, 204, 30], 51_000.0)),
-        ("no node holds up the others in lock-step", in_step([60, 62, 72, 62], 21_000.0)),
-        ("a node is last by little in lock-step", in_step([10, 12, 204, 30], 21_000.0)),
+        ("a node holds up the others in lock-step", slow_in_step),
+        (
+            "no node holds up the others in lock-step",
+            Network::lock_step([60, 62, 72, 62], 21_000.0),
+        ),
+        ("a node is last by little in lock-step", Network::lock_step([10, 12, 204, 30], 21_000.0)),
         ("all are alike", Network::new(8).pairs()),
         ("all are alike in an open loop", Network::new(4).flag("rate", "20%").pairs()),
         ("all scatter", Network::new(8).noise(0.3).runs(1).pairs()),

@@ -41,14 +41,14 @@ struct Measured<'a> {
     runs: Vec<(&'a Run, Option<&'a FlowResult>)>,
 }
 
-/// Judges all flows of a sweep, and set-up where conditions are about it; where nothing is demanded each must have a figure.
+/// Judges all flows of a sweep, and set-up or steps where conditions are about them; where nothing is demanded each must have a figure.
 pub fn judge<'a>(file: &'a ResultFile, demands: &Demands) -> Vec<Suite<'a>> {
     groups(file)
         .into_iter()
         .map(|cases| {
             let flows = cases.iter().flat_map(|case| flows(case));
-            let set_ups = cases.iter().filter_map(|case| set_up(case, demands));
-            let measured = each_once(flows.chain(set_ups));
+            let whole_runs = cases.iter().filter_map(|case| whole_run(case, demands));
+            let measured = each_once(flows.chain(whole_runs));
             let usual = medians(&measured);
             let mut judged: Vec<Judged> =
                 (measured.iter()).map(|flow| flow.judged(demands, &usual)).collect();
@@ -105,13 +105,14 @@ fn flow_at<'a>(run: &'a Run, index: usize, name: &str) -> Option<&'a FlowResult>
     run.flows.get(index).filter(|flow| flow.name == name).or_else(|| run.flow(name))
 }
 
-/// Set-up, as far as conditions are about it, or where nothing else of the case could be judged.
-fn set_up<'a>(case: &'a CaseResult, demands: &Demands) -> Option<Measured<'a>> {
-    let is_asked = demands.fail_if.iter().any(|it| it.metric.is_of_setup());
+/// Set-up or steps, as far as conditions are about them, or where nothing else of the case could be judged.
+fn whole_run<'a>(case: &'a CaseResult, demands: &Demands) -> Option<Measured<'a>> {
+    let is_asked = demands.fail_if.iter().any(|it| it.metric.is_of_run());
     let is_alone = case.config.flows.is_empty() && demands.below.is_none();
     let runs = case.runs.iter().filter(|run| standing::run_counts(run));
-    (case.config.is_set_up() && (is_asked || is_alone)).then(|| Measured {
-        name: "set-up",
+    let has_steps = case.config.lock_step;
+    ((case.config.is_set_up() || has_steps) && (is_asked || is_alone)).then(|| Measured {
+        name: if has_steps { "steps" } else { "set-up" },
         settings: None,
         runs: runs.map(|run| (run, None)).collect(),
     })
@@ -170,7 +171,7 @@ impl Measured<'_> {
     fn is_asked(&self, metric: Metric) -> bool {
         match &self.settings {
             Some(settings) if metric == Metric::Fairness => settings.qps > 1,
-            settings => metric.is_of_setup() == settings.is_none(),
+            settings => metric.is_of_run() == settings.is_none(),
         }
     }
 
@@ -209,7 +210,11 @@ impl Measured<'_> {
     /// Why a figure of it is not known.
     fn unknown(&self, metric: Metric) -> String {
         let name = metric.short_name();
-        let timed = if metric.is_of_setup() { "rounds" } else { "messages" };
+        let timed = match metric {
+            _ if metric.is_of_setup() => "rounds",
+            _ if metric.is_of_steps() => "steps",
+            _ => "messages",
+        };
         if metric == Metric::PercentOfLimit {
             "its link speed is unknown: give Gb or %median".to_owned()
         } else if self.runs.iter().any(|(run, flow)| metric.has_samples(run, *flow)) {

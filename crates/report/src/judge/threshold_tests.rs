@@ -193,6 +193,14 @@ fn each_case_has_a_median_of_its_own() {
 }
 
 #[test]
+fn steps_are_judged_once_for_all_flows() {
+    let file = Mesh::lock_step([60, 62, 72, 62], 21_000.0);
+    assert_eq!(fails_if(&file, &["step-p50>22us", "bus<6", "gbit<0.1"]), None);
+    let text = fails_if(&file, &["step>25us"]).unwrap();
+    starts(&text, "1 of 5 flows fails: steps: step 30.0 µs, above 25.0 µs");
+}
+
+#[test]
 fn a_flow_is_judged_by_its_runs_of_all_rounds() {
     let mut file = Mesh::quiet(4).with(Slow::Pair(2, 1, 0.5)).pairs();
     has(sentence(&file, "90%").unwrap(), ["1 of 12 flows fails"]);

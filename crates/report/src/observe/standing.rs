@@ -260,13 +260,10 @@ impl<'a> Observed<'a> {
         self.runs.iter().filter(|observation| observation.counts())
     }
 
-    /// A figure in each run that counts and has it. Figures of set-up are the case's, and stand at its first flow.
+    /// A figure in each run that counts and has it.
     pub fn values(&self, metric: Metric) -> Vec<f64> {
-        if metric.is_of_setup() && !self.flow.is_first() {
-            Vec::new()
-        } else {
-            self.counted().filter_map(|it| it.value(metric)).collect()
-        }
+        let counted = self.counted().filter(|_| self.flow.has(metric));
+        counted.filter_map(|it| it.value(metric)).collect()
     }
 
     /// The median over the runs that count; `None` where none has it.

@@ -318,7 +318,7 @@ impl Row {
         self.add("to", flow.config.map(|config| &config.to))
     }
 
-    /// A flow's figures; those of set-up, which is the run's, with its first flow alone. What the flow has under the same name
+    /// A flow's figures; those of the whole run with its first flow alone. What the flow has under the same name
     /// stays.
     fn add_metrics(
         &mut self,
@@ -330,9 +330,8 @@ impl Row {
             if self.0.contains_key(metric.name()) {
                 continue;
             }
-            let is_elsewhere = metric.is_of_setup() && !flow.is_first();
             let figure = metric.of(observation.run, observation.moved);
-            self.add(metric.name(), figure.filter(|_| !is_elsewhere))?;
+            self.add(metric.name(), figure.filter(|_| flow.has(*metric)))?;
         }
         Ok(())
     }

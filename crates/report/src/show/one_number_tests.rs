@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use results::{
     load::{Found, Loaded},
-    model::{CaseResult, DoubtKind, FlowResult, Load, Run, WorkerResult},
+    model::{CaseResult, DoubtKind, FlowResult, Load, LockStep, Run, WorkerResult},
     sample::{self, doubt, fairness, limits, node},
     text::Screen,
 };
@@ -49,7 +49,13 @@ fn runs() -> impl Strategy<Value = (Run, bool)> {
             flow.lateness_ns = flow.latency_ns.clone();
             flow.load = Some(Load { offered_per_second: mmsg * 2e6, ..Load::default() });
             flow.window.doubts.extend(kind.map(doubt));
+            let steps = LockStep {
+                bus_gbit_per_s: Some(gbit),
+                step_ns: flow.latency_ns.clone(),
+                ..LockStep::default()
+            };
             let mut run = sample::run(vec![flow]);
+            run.lock_step = Some(steps);
             (run.complete, run.interrupted) = (complete, interrupted);
             run.nodes = vec![results::model::NodeResult {
                 name: "client".to_owned(),
@@ -111,7 +117,7 @@ proptest! {
             if let Some(compared) = compared {
                 prop_assert_eq!(compared.base_median, expected, "{}", metric.name());
             }
-            if let (Some(expected), false) = (expected.filter(|it| *it > 0.0), metric.is_of_setup()) {
+            if let (Some(expected), false) = (expected.filter(|it| *it > 0.0), metric.is_of_run()) {
                 let unit = if metric.unit() == "ns" { "ns" } else { "" };
                 let fails = |relation: &str, limit: f64| {
                     let condition = format!("{}{relation}{limit:.9}{unit}", metric.short_name());

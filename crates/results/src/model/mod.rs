@@ -44,6 +44,8 @@ use settings::Settings;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
+use crate::metric::Metric;
+
 /// The version that this program writes, and the only one that it reads.
 pub const SCHEMA_VERSION: u32 = 2;
 
@@ -306,6 +308,11 @@ impl CaseFlow<'_> {
     /// Whether it is the first of its case: its row also has what belongs to the whole run.
     pub fn is_first(&self) -> bool {
         self.index == 0
+    }
+
+    /// Whether a figure stands in its row: one of the whole run stands in the first.
+    pub fn has(&self, metric: Metric) -> bool {
+        self.is_first() || !metric.is_of_run()
     }
 }
 

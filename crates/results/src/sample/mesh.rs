@@ -116,6 +116,30 @@ impl Mesh {
         self.one("ring", flows.collect())
     }
 
+    /// A ring of four in lock-step: the steps of each run in which each node was last, and how long flows of the third took.
+    pub fn lock_step(last_in: [u64; 4], slow_ns: f64) -> ResultFile {
+        let mut file = Mesh::quiet(4).flag("op", "send").flag("lock-step", "true").ring();
+        let nodes = last_in.into_iter().zip(0..).map(|(last_in, index)| StepsOfNode {
+            name: name(index),
+            last_in,
+            median_ns: Some(if index == 2 { slow_ns } else { 20_000.0 }),
+        });
+        let times = |p50, p99| Latency { count: 1000, p50, p99, ..Latency::default() };
+        let steps = LockStep {
+            steps_of_iteration: 6,
+            step_ns: Some(times(Some(21_500), Some(30_000))),
+            iteration_ns: Some(times(Some(130_000), None)),
+            bus_gbit_per_s: Some(6.05),
+            share_of_ideal: None,
+            compared_steps: last_in.iter().sum(),
+            nodes: nodes.collect(),
+        };
+        for run in file.cases.iter_mut().flat_map(|case| &mut case.runs) {
+            run.lock_step = Some(steps.clone());
+        }
+        file
+    }
+
     /// A case for each fan-in: so many nodes from the second one on send to the first one.
     pub fn incast(&self, fan_ins: &[usize]) -> ResultFile {
         let cases = fan_ins.iter().map(|&fan_in| {

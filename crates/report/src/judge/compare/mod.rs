@@ -145,8 +145,7 @@ fn case(
         found.notes.extend(of_share(&flow, launches));
         let keeps_up = keeps_up(name, launches);
         for metric in &options.metrics {
-            let is_elsewhere = metric.is_of_setup() && !flow.is_first();
-            if !(is_elsewhere || metric.is_of_offer() && keeps_up) {
+            if flow.has(*metric) && !(metric.is_of_offer() && keeps_up) {
                 add_metric(&mut found, *metric, name, launches, options);
             }
         }

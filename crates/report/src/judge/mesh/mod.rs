@@ -19,6 +19,7 @@ use matrix::median_of;
 use results::model::{CaseResult, FlowConfig, FlowResult, Latency, ResultFile, Run};
 use statistics::median;
 
+pub(crate) use lock_step::NodeInSteps;
 pub use matrix::{Cell, Figures, Matrix, groups, title};
 pub use outliers::{Lossy, Outlier, Place, floor};
 pub(super) use outliers::{Observed, PATH_RUNS, Rule, paths, tail};
@@ -55,10 +56,11 @@ impl Mesh {
 
     pub fn new(matrix: Matrix) -> Mesh {
         if matrix.settings.lock_step {
-            // Flows in lock-step are equally fast, whoever of them is slow.
+            // Flows in lock-step are equally fast, whoever of them is slow: steps show it.
             let mut findings = matrix.without_figures();
             findings.extend(matrix.of_steps());
-            return Mesh { findings, outliers: Vec::new(), lossy: Vec::new(), matrix };
+            let outliers = matrix.straggler().into_iter().collect();
+            return Mesh { findings, outliers, lossy: Vec::new(), matrix };
         }
         let (outliers, lossy) = (matrix.outliers(), matrix.lossy());
         Mesh { findings: matrix.findings(&outliers, &lossy), outliers, lossy, matrix }

@@ -111,7 +111,9 @@ const KINDS: [Kind; 12] = [
         heading: "Latency",
         needs: "a run that counts and has latencies (no --no-latency)",
         intro: "Right: the slowest 1 in 100, 1,000, 10,000 messages.",
-        draw: |from| specs::LATENCY.figures(from.sums).into(),
+        draw: |from| {
+            [specs::LATENCY, specs::STEPS].map(|spec| spec.figures(from.sums)).concat().into()
+        },
     },
     Kind {
         id: "over-time",

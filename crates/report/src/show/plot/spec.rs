@@ -194,6 +194,7 @@ impl Spec {
         };
         let title = match (metric.unit(), &self.x) {
             ("ns", X::Setting(..)) => "time",
+            ("ns", _) if metric.is_of_steps() => "time of a step",
             ("ns", _) => "latency",
             _ => metric.axis(),
         };
@@ -221,10 +222,10 @@ impl Spec {
             X::Percentile => Series {
                 points: samples
                     .clone()
-                    .flat_map(latency_tail)
+                    .flat_map(|sample| latency_tail(sample, metric))
                     .map(|(x, ns)| Point::at(x, ns))
                     .collect(),
-                hollow: samples.flat_map(uncounted_tail).collect(),
+                hollow: samples.flat_map(|sample| uncounted_tail(sample, metric)).collect(),
                 ..Series::default()
             },
             X::RateOver(_, _, words) => over_rates(line, metric, rate, words, is_last),
@@ -558,9 +559,7 @@ impl Spec {
         shown.sort();
         match self.x {
             X::RateOver(..) => shown.insert(0, rate),
-            X::Percentile => {
-                shown = vec![Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs];
-            }
+            X::Percentile => shown.clear(),
             X::Setting(..) => {}
         }
         shown.extend(self.columns);

@@ -26,10 +26,21 @@ pub const LATENCY: Spec = Spec {
     title: "Latency percentiles",
     caption: "Latency: from the post (with --rate from the planned time) until the program sees the completion; for \
               ping-pongs half of the round trip.",
-    rows: |sides| Sample::with_latency(sides),
+    rows: |sides| Sample::with_times(sides, Metric::P99Ns),
     x: X::Percentile,
     y: &[Y::Log(Metric::P99Ns)],
+    columns: &[Metric::P50Ns, Metric::P99Ns, Metric::P99_9Ns, Metric::MaxNs],
     ..Spec::USUAL
+};
+
+pub const STEPS: Spec = Spec {
+    id: "step-percentiles",
+    title: "Percentiles of steps in lock-step",
+    caption: "Time of a step: from when a node has what the step needs until it has what the next one needs, of all nodes.",
+    rows: |sides| Sample::with_times(sides, Metric::StepP99Ns),
+    y: &[Y::Log(Metric::StepP99Ns)],
+    columns: &[Metric::StepP50Ns, Metric::StepP99Ns, Metric::BusGbitPerS],
+    ..LATENCY
 };
 
 pub const RATE_BY_QPS: Spec = Spec {

@@ -9,11 +9,13 @@ use settings::Settings;
 
 use crate::judge::{
     finding::Finding,
-    mesh::{Matrix as MeshMatrix, Mesh, Outlier, Place, fans},
+    mesh::{Matrix as MeshMatrix, Mesh, NodeInSteps, Outlier, Place, fans},
 };
 use crate::observe::Metric;
 use crate::show::plot::{
-    draw::{DIVERGING, INK, Key, KeyMark, Marker, SERIES, Scale, SeriesStyle, WORSE, style, text},
+    draw::{
+        DIVERGING, INK, Key, KeyMark, Marker, SERIES, Scale, SeriesStyle, Unit, WORSE, style, text,
+    },
     figure::{Cell, CellsOf, Drawn, Figure, Picture, Table},
     figures::node_names::{Names, Order},
     marks::{Axis, Chart, Dot, Fill, Mark, Matrix, MatrixCell, Rule, Shade, Shades, Tile},
@@ -141,11 +143,13 @@ impl<'a> Subject<'a> {
         let map = |metric, id: &str| {
             Some(map_figure(&Norm::new(self, metric)?, format!("{id}-{number}")))
         };
-        let strip = Norm::new(self, usual);
+        // In lock-step all have one rate.
+        let strip = Norm::new(self, usual).filter(|_| !self.matrix.settings.lock_step);
         let drawn = [
             is_map.then(|| map(usual, "nodes-map")).flatten(),
             has_late.then(|| map(Metric::P99Ns, "nodes-p99-map")).flatten(),
             strip.map(|norm| strip_figure(&norm, format!("nodes-strip-{number}"))),
+            steps_figure(self, format!("nodes-steps-{number}")),
         ];
         drawn.into_iter().flatten().collect()
     }
@@ -394,6 +398,39 @@ fn strip_table(norm: &Norm<'_>, [from, to]: &[Side; 2]) -> Table {
     let shown = columns.into_iter().filter(|(name, _)| *name != RACK || !racks.is_empty());
     let nodes = 0..matrix.nodes.len();
     Table::from_rows("Medians of each node over its peers", nodes, &shown.collect::<Vec<_>>())
+}
+
+/// In lock-step: how often each node was last, and how long its flows took.
+fn steps_figure(subject: &Subject<'_>, id: String) -> Option<Figure> {
+    let Subject { matrix, names, .. } = subject;
+    let mut nodes = matrix.nodes_in_steps();
+    nodes.sort_by_key(|node| matrix.nodes.iter().position(|name| name == node.name));
+    let steps = Some(matrix.compared_steps() as f64).filter(|steps| *steps > 0.0)?;
+    let percent = |node: &NodeInSteps<'_>| 100.0 * node.last_in as f64 / steps;
+    let dots = (0..).zip(&nodes).map(|(place, node)| {
+        let (share, time) = (percent(node), Metric::P50Ns.text(node.ns));
+        let hint =
+            format!("{}: last in {share:.0} % of the steps, its flows took {time}", node.name);
+        Mark::Dot(Dot::new("last", (f64::from(place), share), style(0), hint))
+    });
+    let x = Axis {
+        parts: subject.racks.clone(),
+        ..Axis::columns(names.title("node"), names.labels.clone())
+    };
+    let y = Axis::new("last in % of the steps", Scale::from_zero(100.0), Unit::Plain);
+    let columns: [CellsOf<'_, &NodeInSteps<'_>>; 4] = [
+        ("node", &|node| Cell::text(node.name)),
+        ("last in (steps)", &|node| Cell::number(Some(node.last_in as f64), 0)),
+        ("of the steps (%)", &|node| Cell::number(Some(percent(node)), 1)),
+        ("its flows (µs)", &|node| Cell::number(Some(node.ns / 1e3), 2)),
+    ];
+    let picture = Picture {
+        charts: vec![Chart::new(x, y, dots.collect())],
+        tables: vec![Table::from_rows("Steps of each node", &nodes, &columns)],
+        ..subject.picture()
+    };
+    let caption = "How often a node's flows, to it and from it, took longest together, of the last steps of each run.";
+    Some(picture.named(id, subject.title("Who was last"), caption))
 }
 
 /// Figures over the median at which a colour ends and the next begins, in percent. 100 is the median.

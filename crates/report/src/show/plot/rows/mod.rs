@@ -144,13 +144,14 @@ impl<'a> Sample<'a> {
         Sample::some(sides, |it| it.is_set_up() && it.observed.flow.is_first())
     }
 
-    /// Those that moved data and recorded latencies.
-    pub(crate) fn with_latency(sides: impl Into<Sides<'a>>) -> Vec<Sample<'a>> {
+    /// Those that moved data and have the times that the metric is a figure of.
+    pub(crate) fn with_times(sides: impl Into<Sides<'a>>, metric: Metric) -> Vec<Sample<'a>> {
         let mut samples = Sample::transfers(sides);
         samples.retain(|sample| {
-            sample.observed.runs.iter().any(|run| {
-                let latency = run.moved.and_then(|moved| moved.latency_ns.as_ref());
-                run.standing.has_figures() && latency.is_some_and(|latency| latency.count > 0)
+            let mut runs = sample.observed.runs.iter().filter(|_| sample.observed.flow.has(metric));
+            runs.any(|run| {
+                let times = metric.samples(run.run, run.moved);
+                run.standing.has_figures() && times.is_some_and(|times| times.count > 0)
             })
         });
         samples
@@ -190,10 +191,10 @@ const POINTS_A_DECADE: f64 = 16.0;
 
 /// The quantiles from the median on, as 1 / (1 - q), with the latencies of all launches in nanoseconds, as far as samples can
 /// tell them.
-pub(crate) fn latency_tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
+pub(crate) fn latency_tail(sample: &Sample<'_>, metric: Metric) -> Vec<(f64, f64)> {
     let counted = sample.counted();
     let latencies: Vec<&Latency> = counted
-        .filter_map(|run| run.moved?.latency_ns.as_ref())
+        .filter_map(|run| metric.samples(run.run, run.moved))
         .filter(|it| it.count > 0)
         .collect();
     let mut histograms = latencies.iter().filter_map(|it| it.histogram().ok());
@@ -208,12 +209,10 @@ pub(crate) fn latency_tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
 }
 
 /// The same of each run that does not count, a few percentiles.
-pub(crate) fn uncounted_tail(sample: &Sample<'_>) -> Vec<(f64, f64)> {
-    let percentiles = [(2.0, Metric::P50Ns), (100.0, Metric::P99Ns), (1000.0, Metric::P99_9Ns)];
-    let runs = sample.uncounted();
-    runs.flat_map(|run| percentiles.map(|(x, metric)| Some((x, run.value(metric)?))))
-        .flatten()
-        .collect()
+pub(crate) fn uncounted_tail(sample: &Sample<'_>, metric: Metric) -> Vec<(f64, f64)> {
+    let runs = sample.uncounted().filter_map(|run| metric.samples(run.run, run.moved));
+    let percentiles = runs.flat_map(|times| of_percentiles(vec![times]));
+    percentiles.filter(|(x, _)| [2.0, 100.0, 1000.0].contains(x)).collect()
 }
 
 /// The run in the middle by its p99, with the percentiles that it has.
@@ -317,6 +316,7 @@ fn sum_of_run(run: &Run, config: &FlowConfig) -> Run {
         interrupted: run.interrupted,
         failure: run.failure.clone(),
         flows: vec![sum],
+        lock_step: run.lock_step.clone(),
         ..Run::default()
     }
 }
@@ -372,7 +372,7 @@ mod tests {
     fn tail_of(case: CaseResult) -> Vec<(f64, f64)> {
         let loaded = sample::file(vec![case]);
         let flow = loaded.result.cases[0].flows().next().unwrap();
-        latency_tail(&Sample::new(&loaded, flow, false))
+        latency_tail(&Sample::new(&loaded, flow, false), Metric::P99Ns)
     }
 
     #[test]

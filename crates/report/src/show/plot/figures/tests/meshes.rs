@@ -127,6 +127,19 @@ fn open_loops_are_told_by_p99_and_closed_ones_where_it_tells_more() {
 }
 
 #[test]
+fn in_lock_step_it_is_drawn_who_was_last_and_how_long_steps_took() {
+    let results = [loaded(Mesh::lock_step([10, 12, 204, 30], 51_000.0))];
+    let figures = of(&results, &Racks::default());
+    assert_eq!(ids(&figures), ["nodes-steps-1"]);
+    has(&figures[0].svg, ["node3: last in 80 % of the steps, its flows took 51.0 µs"]);
+    let steps = specs::STEPS.figures(&rows::of_patterns(&results)[..]);
+    assert_eq!(ids(&steps), ["step-percentiles"]);
+    for figure in figures.iter().chain(&steps) {
+        assert_eq!(unfit(figure), [""; 0], "{}", figure.id);
+    }
+}
+
+#[test]
 fn without_a_median_nothing_is_drawn() {
     let mut file = Mesh::new(8).all_to_all();
     for flow in file.cases[0].runs.iter_mut().flat_map(|run| &mut run.flows) {
