@@ -68,12 +68,15 @@ fn bus_factor(pattern: Option<&Pattern>, nodes: usize) -> f64 {
     if pattern == Some(&Pattern::Ring) { 2.0 * others } else { others }
 }
 
-/// The least time of an iteration: that of the port with most to send or to receive for its speed. `None` if a speed is unknown.
+/// The least time of an iteration: that of the port with most to send or to receive for its speed, of ports whose speed is known.
 fn ideal_ns(case: &Case, ends: &[&EndReport]) -> Option<f64> {
     let mut of_ports: BTreeMap<(Side, u32, Option<&str>), f64> = BTreeMap::new();
     for end in ends.iter().filter(|end| end.side == Side::Initiator) {
-        let flow = case.flows.get(end.flow as usize)?;
-        let gbit_per_s = end.sent.as_ref()?.limits.as_ref()?.payload_gbit_per_s();
+        let limits = end.sent.as_ref().and_then(|sent| sent.limits.as_ref());
+        let Some((flow, limits)) = case.flows.get(end.flow as usize).zip(limits) else {
+            continue;
+        };
+        let gbit_per_s = limits.payload_gbit_per_s();
         let messages = f64::from(flow.qps) * f64::from(flow.steps);
         let ns = f64::from(flow.size_bytes) * messages * 8.0 / gbit_per_s;
         for (side, node) in [(Side::Initiator, flow.from), (Side::Target, flow.to)] {

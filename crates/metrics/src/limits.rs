@@ -43,6 +43,10 @@ pub enum Wire {
     InfiniBand,
     /// InfiniBand with a global route header.
     InfiniBandGrh,
+    /// RoCE v2 over UDP and IPv4, of which no link layer counts: the embedded device.
+    UdpIpv4,
+    /// The same over IPv6.
+    UdpIpv6,
 }
 
 impl Wire {
@@ -52,6 +56,8 @@ impl Wire {
         match self {
             Wire::RoceIpv4 => ethernet_bytes(IPV4_BYTES, transport_bytes),
             Wire::RoceIpv6 => ethernet_bytes(IPV6_BYTES, transport_bytes),
+            Wire::UdpIpv4 => IPV4_BYTES + UDP_BYTES + transport_bytes + ICRC_BYTES,
+            Wire::UdpIpv6 => IPV6_BYTES + UDP_BYTES + transport_bytes + ICRC_BYTES,
             Wire::InfiniBand => LRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES,
             Wire::InfiniBandGrh => {
                 LRH_BYTES + GRH_BYTES + transport_bytes + ICRC_BYTES + VCRC_BYTES
@@ -141,7 +147,7 @@ mod tests {
     #[test]
     fn each_packet_has_its_headers() {
         use Service::{Rc, Uc, Ud};
-        use Wire::{InfiniBand, InfiniBandGrh, RoceIpv4, RoceIpv6};
+        use Wire::{InfiniBand, InfiniBandGrh, RoceIpv4, RoceIpv6, UdpIpv4, UdpIpv6};
         for (op, service, size, mtu, wire, expected) in [
             (Op::Send, Rc, 4096, 1024, RoceIpv4, 4 * (1024 + 82)),
             (Op::Write, Rc, 4096, 1024, RoceIpv4, 4 * (1024 + 82) + 16),
@@ -158,6 +164,8 @@ mod tests {
             (Op::Send, Rc, 2048, 2048, RoceIpv6, 2048 + 102),
             (Op::Send, Rc, 2048, 2048, InfiniBand, 2048 + 26),
             (Op::Send, Rc, 2048, 2048, InfiniBandGrh, 2048 + 66),
+            (Op::Send, Rc, 2048, 2048, UdpIpv4, 2048 + 44),
+            (Op::Send, Rc, 2048, 2048, UdpIpv6, 2048 + 64),
         ] {
             let bytes = wire_bytes((op, service), size, mtu, wire);
             assert_eq!(bytes, expected, "{op} {service} {size} {mtu} {wire:?}");

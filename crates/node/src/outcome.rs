@@ -376,7 +376,8 @@ fn worker_result(
 }
 
 fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
-    let link_gbit_per_s = objects.port().info.link_gbit_per_s?;
+    let of_faults = planted_gbit_per_s(objects.port()).filter(|_| !flow.op.profile().fetches);
+    let link_gbit_per_s = objects.port().info.link_gbit_per_s.or(of_faults)?;
     let efficiency = protocol_efficiency(
         (flow.op.transfer(), flow.service),
         flow.sizes().map(|(bytes, weight)| (bytes.into(), weight)),
@@ -393,6 +394,12 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
         narrower: narrower.filter(|it| it.payload_gbit_per_s < link_gbit_per_s * efficiency),
     };
     Some(Limits { share_of_limit: gbit_per_s.and_then(|rate| limits.share_of(rate)), ..limits })
+}
+
+/// The rate of the link that faults give the embedded device for what it sends to all peers.
+fn planted_gbit_per_s(port: &Port) -> Option<f64> {
+    let faults = port.embedded.as_ref()?.faults.filter(|faults| faults.peer.is_none())?;
+    Some(faults.transmit.rate_bits_per_s? / 1e9)
 }
 
 /// What carries least of a port's payload behind its link: its PCIe lanes, or with one QP a member of a bond.

@@ -392,11 +392,14 @@ impl VerbsObjects {
 
     /// The headers of its packets.
     pub fn wire(&self) -> Wire {
-        match (self.port.info.link_layer, self.port.gid) {
+        let is_ipv6 = self.port.gid.is_some_and(|entry| entry.gid.address().is_ipv6());
+        match (self.port.info.link_layer, self.port.embedded.is_some()) {
             (LinkLayer::Infiniband, _) if self.port.wants_grh => Wire::InfiniBandGrh,
             (LinkLayer::Infiniband, _) => Wire::InfiniBand,
-            (_, Some(entry)) if entry.gid.address().is_ipv6() => Wire::RoceIpv6,
-            (_, _) => Wire::RoceIpv4,
+            (_, true) if is_ipv6 => Wire::UdpIpv6,
+            (_, true) => Wire::UdpIpv4,
+            (_, false) if is_ipv6 => Wire::RoceIpv6,
+            (_, false) => Wire::RoceIpv4,
         }
     }
 }

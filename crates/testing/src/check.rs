@@ -124,9 +124,9 @@ fn check_flow(place: &str, settings: &Settings, config: &FlowConfig, flow: &Flow
     let least = 1.0 / f64::from(settings.qps);
     assert_eq!(jain.is_some(), settings.qps > 1, "{place}: Jain");
     assert!((least - 1e-9..=1.0 + 1e-9).contains(&jain.unwrap_or(1.0)), "{place}: Jain {jain:?}");
-    // The embedded device has no link whose speed would be a limit.
+    // The embedded device has no link whose speed would be a limit, but with a rate among its faults.
     let embedded = config.from_device.as_deref().unwrap().starts_with("soft");
-    assert_eq!(flow.limits.is_none(), embedded, "{place}");
+    assert!(flow.limits.is_some() || embedded, "{place}");
     if let Some(limits) = &flow.limits {
         assert!(limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0, "{place}");
     }

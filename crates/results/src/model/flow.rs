@@ -467,7 +467,8 @@ pub struct ReceiveQueues {
 /// What the link allows, and how much of it was reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
-    /// Speed of the link, in 10^9 bits a second, headers and gaps included.
+    /// Speed of the link, in 10^9 bits a second, headers and gaps included; of the embedded device the rate in `--faults`, which
+    /// counts IP packets.
     pub link_gbit_per_s: f64,
     /// Payload bytes over all bytes on the wire, 0 to 1.
     pub protocol_efficiency: f64,

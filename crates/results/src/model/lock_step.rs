@@ -19,8 +19,8 @@ pub struct LockStep {
     /// there are. It is `size_bytes` over the time, times (n - 1)/n, of an all-reduce twice that (nccl-tests,
     /// doc/PERFORMANCE.md).
     pub bus_gbit_per_s: Option<f64>,
-    /// The shortest time of an iteration that the slowest link allows, over the mean iteration, 0 to 1; `null` if a link's
-    /// speed is unknown.
+    /// The shortest time of an iteration that the slowest link allows, over the mean iteration, 0 to 1: of links whose speed is
+    /// known. `null` without one, as on the embedded device without a rate in `--faults`.
     pub share_of_ideal: Option<f64>,
     /// Steps in which nodes are compared: the last ones that all flows have ended, 256 at most.
     pub compared_steps: u64,
