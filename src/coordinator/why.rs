@@ -13,7 +13,7 @@ use report::observe::standing;
 use results::Metric;
 use results::model::{CaseResult, Run};
 use results::numbers::for_people;
-use settings::{ConnectMode, Stop, Warmup};
+use settings::{ConnectMode, Settings, Stop, Warmup};
 use statistics::median;
 use why::{Change, FIRST_RUNS, Laboratory, Port, Request, Situation, Step, diagnose};
 
@@ -60,7 +60,8 @@ impl WhyRequest {
     }
 }
 
-/// Explains the only case of a sweep. Its first runs are those of its result.
+/// Explains the only case of a sweep. Its first runs are those of its result. Where a node holds up the others in lock-step, they
+/// show which, and a flow of it is explained.
 ///
 /// # Errors
 /// The sweep ended before the answer; what was found so far is in the result.
@@ -69,10 +70,18 @@ pub(super) fn explain_case(
     request: WhyRequest,
 ) -> Result<(), StopReason> {
     let sweep = Arc::clone(&sweeper.sweep);
-    match sweep.cases.first() {
-        Some(case) => explain(sweeper, (0, case), true, request),
-        None => Ok(()),
+    let Some(case) = sweep.cases.first() else {
+        return Ok(());
+    };
+    if !case.lock_step {
+        return explain(sweeper, (0, case), true, request);
     }
+    let timed_case = request.with_window(case, request.window.max(FIRST_WINDOW));
+    for number in 1..=FIRST_RUNS {
+        sweeper.run(0, &timed_case, number, FIRST_RUNS)?;
+    }
+    let slow = slow_flow(sweeper, case);
+    explain(sweeper, (0, &slow), false, request)
 }
 
 /// Explains the slowest case of a sweep that has run; of nodes the flow that they say is slow.
@@ -83,7 +92,8 @@ pub(super) fn explain_slowest(
     sweeper: &mut Sweeper<'_>,
     request: WhyRequest,
 ) -> Result<(), StopReason> {
-    let Some((index, case)) = slowest(&sweeper.sweep.cases, &sweeper.outcome.result.cases)
+    let sweep = Arc::clone(&sweeper.sweep);
+    let Some((index, case)) = slowest(&sweep.cases, &sweeper.outcome.result.cases)
         .map(|(index, case)| (index, slow_flow(sweeper, case)))
     else {
         sweeper
@@ -110,16 +120,18 @@ fn slowest<'a>(cases: &'a [Case], results: &[CaseResult]) -> Option<(usize, &'a 
     least.map(|(_, index, case)| (index, case))
 }
 
-/// Of a pattern the flow of the slow node or path, alone; else the case.
-fn slow_flow(sweeper: &Sweeper<'_>, case: &Case) -> Case {
+/// Of a pattern the flow of the slow node or path, alone; else the case, as in lock-step without a slow node.
+fn slow_flow(sweeper: &mut Sweeper<'_>, case: &Case) -> Case {
     let meshes = Mesh::of_file(&sweeper.outcome.result);
     let mesh = meshes.iter().find(|mesh| mesh.matrix.cases.contains(&case.id));
-    // In lock-step a flow waits for the others.
-    let Some(mesh) = mesh.filter(|_| case.pattern.is_some() && !case.lock_step) else {
+    let Some(mesh) = mesh.filter(|it| {
+        let waits_for_others = case.lock_step && it.outliers.is_empty();
+        case.pattern.is_some() && !waits_for_others
+    }) else {
         return case.clone();
     };
     let place: Option<Place> = mesh.outliers.first().map(|outlier| outlier.place);
-    let quantity = mesh.matrix.quantity();
+    let quantity = mesh.outliers.first().map_or(mesh.matrix.quantity(), |it| it.quantity);
     let cells =
         mesh.matrix.cells.iter().filter(|cell| place.is_none_or(|it| it.has(cell.from, cell.to)));
     let slow = cells.filter_map(|cell| Some((cell.figures.of(quantity)?, cell)));
@@ -138,11 +150,22 @@ fn slow_flow(sweeper: &Sweeper<'_>, case: &Case) -> Case {
     let mut alone = case.clone();
     alone.flows = of_cell.or(case.flows.first()).cloned().into_iter().collect();
     for flow in &mut alone.flows {
+        let names = sweeper.sweep.nodes.names();
+        let [from, to] =
+            [flow.from, flow.to].map(|node| names.get(node as usize).map_or("", String::as_str));
+        sweeper.observer.note(&format!("why: the slowest flow is that from {from} to {to}"));
         Flow::FORWARD.clone_into(&mut flow.name);
-        flow.settings.pattern = None;
+        flow.steps = 0;
+        leave_pattern(&mut flow.settings);
     }
-    alone.settings.pattern = None;
+    leave_pattern(&mut alone.settings);
     alone
+}
+
+/// Makes it a flow of its own, which waits for no other.
+fn leave_pattern(settings: &mut Settings) {
+    (settings.pattern, settings.lock_step) = (None, false);
+    settings.drop_idle();
 }
 
 /// Explains a case, and stores the answer at its place in the results.

@@ -1,7 +1,7 @@
 //! `rocebench why` that ends early keeps what it found.
 
 use serde_json::Value;
-use testing::process::{Ended, Program, Signal};
+use testing::process::{Ended, Program, STEP, Signal};
 use testing::program::{Server, call};
 
 const SLOW: &str = "-d soft0 --faults delay=3ms --op write -q 1 -t 4 -s 64K --timeout 18";
@@ -23,6 +23,21 @@ fn an_interrupted_experiment_keeps_what_was_found() {
     let diagnosis = ended_in_an_experiment(program, interrupt, "interrupted");
     assert_eq!(diagnosis["ended_by"], "it was interrupted", "{diagnosis}");
     assert!(diagnosis["value"].as_f64() > Some(0.0), "{diagnosis}");
+}
+
+#[test]
+fn in_lock_step_a_flow_of_the_node_that_holds_up_the_others_is_explained() {
+    let faults = "node[0-3]:rate=20M;node2:rate=200K";
+    let lock_step = "--pattern ring --lock-step -s 2K -D 2s --warmup 500ms --timeout 18 --why";
+    let program =
+        call(&format!("mesh --nodes local:4 -d soft0 --faults {faults} {lock_step}")).start();
+    program.await_line(0, "why: the slowest flow is that", STEP * 2);
+    // It may have been explained by now.
+    program.signal(Signal::Interrupt);
+    let ended = program.wait().says(&["node2"]);
+    let case = &ended.cases()[0];
+    assert!(case["runs"][0]["lock_step"].is_object(), "{case}");
+    assert_eq!(case["diagnosis"]["metric"], "gbit_per_s", "{case}");
 }
 
 #[test]

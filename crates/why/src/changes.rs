@@ -183,7 +183,7 @@ changes! {
     OtherDirection: "other_direction", "the other direction", |evidence| {
         let mut case = evidence.case.clone();
         for flow in &mut case.flows {
-            (!flow.bidirectional).then_some(())?;
+            (!flow.bidirectional && !flow.lock_step).then_some(())?;
             (flow.from, flow.to) = (flow.to, flow.from);
             (flow.from_device, flow.to_device) = (flow.to_device.take(), flow.from_device.take());
         }
@@ -191,7 +191,7 @@ changes! {
     };
     OneFlow: "one_flow", "the first flow alone", |evidence| {
         let mut case = evidence.case.clone();
-        (case.flows.len() > 1).then(|| case.flows.truncate(1))?;
+        (case.flows.len() > 1 && !case.lock_step).then(|| case.flows.truncate(1))?;
         Some(case)
     };
     LoopAtInitiator: "loop_at_initiator", "the initiator's adapter to itself", |evidence| looped(evidence, true);
@@ -339,7 +339,7 @@ fn on_ports(evidence: &Evidence<'_>, [port, label]: [u32; 2]) -> Option<Case> {
 }
 
 fn write(settings: &mut Settings) -> Option<()> {
-    (!settings.ping_pong).then_some(())?;
+    (!settings.ping_pong && !settings.lock_step).then_some(())?;
     settings.op = Workload::Transfer(Op::Write);
     settings.drop_idle();
     Some(())

@@ -216,11 +216,19 @@ impl<'a> Evidence<'a> {
 /// The metric that says how fast a case is: what it moves, or how soon a message is through where one waits for it.
 pub(crate) fn metric(case: &Case) -> Metric {
     let is_latency = case.flows.iter().any(|flow| flow.ping_pong || !flow.is_closed_loop());
-    if is_latency { Metric::P50Ns } else { Metric::GbitPerS }
+    match (is_latency, case.lock_step) {
+        (true, _) => Metric::P50Ns,
+        // Pauses between iterations take no part in it.
+        (_, true) => Metric::BusGbitPerS,
+        _ => Metric::GbitPerS,
+    }
 }
 
 /// A run's figure of all flows together: the sum of what they move, or the highest latency.
 pub(crate) fn speed(run: &Run, metric: Metric) -> Option<f64> {
+    if metric.is_of_run() {
+        return metric.of(run, None);
+    }
     let of_flows = run.flows.iter().map(|flow| metric.of(run, Some(flow)));
     let figures: Vec<f64> = of_flows.collect::<Option<_>>()?;
     let figure = match metric {
