@@ -78,6 +78,29 @@ fn any_node_may_die_or_fall_silent_and_the_others_figures_are_kept() {
     }
 }
 
+/// In lock-step all others wait for the one that is gone.
+#[test]
+fn a_dead_node_ends_a_lock_step_and_its_steps_are_kept() {
+    for (deed, words) in
+        [(Signal::Kill, "closed the connection"), (Signal::Stop, "has been silent")]
+    {
+        let servers = servers();
+        let [_, victim, _] = names(&servers);
+        let steps = "--pattern ring --lock-step -s 3000 --timeout 18 --warmup 0 -D 60s";
+        let client = call(&format!("mesh --nodes {} {steps}", names(&servers).join(","))).start();
+        (0..3).for_each(|node| client.has_moved(0, "measure", node));
+        servers[1].program.signal(deed);
+        let ended = client.wait().exits(1).says(&[words]);
+        let errors = ended.stderr().lines().filter(|line| line.starts_with("rocebench: error"));
+        assert_eq!(errors.count(), 1, "{}", ended.stderr());
+        let run = ended.runs().remove(0);
+        let (failure, lock_step) = (run.failure.unwrap(), run.lock_step.unwrap());
+        assert!(!run.complete && failure.message.contains(victim), "{failure:?}");
+        assert!(lock_step.step_ns.unwrap().count > 0);
+        assert_eq!(lock_step.nodes.len(), 3);
+    }
+}
+
 /// The same servers are three nodes again and again, also after Ctrl-C in a run.
 #[test]
 fn ctrl_c_keeps_the_figures_of_all_nodes() {

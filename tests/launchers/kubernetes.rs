@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use testing::process::{Ended, Signal};
@@ -109,6 +109,14 @@ fn free_port() -> String {
     free.local_addr().unwrap().port().to_string()
 }
 
+/// What runs in the pod with this number, as `worker-1` and so on.
+fn pod_of(index: u32) -> Command {
+    let mut program = command(super::job::PROGRAM);
+    program.env("JOB_COMPLETION_INDEX", index.to_string());
+    program.env("NODE_NAME", format!("worker-{}", index + 1));
+    program
+}
+
 /// Three pods of a manifest's job, which run the first of these containers with more options.
 fn pods(manifest: &str, containers: &str, options: &[&str]) -> Vec<Ended> {
     let _jobs = one_at_a_time();
@@ -143,14 +151,7 @@ fn pods(manifest: &str, containers: &str, options: &[&str]) -> Vec<Ended> {
     arguments.retain(|word| !word.starts_with("--port="));
     arguments.push(&port);
     arguments.extend(options);
-    let started: Vec<Job> = (0..3)
-        .map(|index: u32| {
-            let mut program = command(super::job::PROGRAM);
-            program.env("JOB_COMPLETION_INDEX", index.to_string());
-            program.env("NODE_NAME", format!("worker-{}", index + 1));
-            Job::start(program, &arguments)
-        })
-        .collect();
+    let started: Vec<Job> = (0..3).map(|index| Job::start(pod_of(index), &arguments)).collect();
     let ended: Vec<Ended> = started.into_iter().map(|pod_job| pod_job.ended().exits(0)).collect();
     assert!(!ended[0].stdout.is_empty() && ended[1..].iter().all(|it| it.stdout.is_empty()));
     ended
@@ -168,6 +169,29 @@ fn the_job_of_the_manifest_runs() {
 fn the_init_containers_of_the_template_are_one_check() {
     let ended = pods(INIT, "initContainers", &["--dry-run"]);
     ended[0].shows(&["3 rounds of pairs"]);
+}
+
+/// The rank that holds up the others in lock-step is named: its packets are so slow that no busy machine has a say.
+#[test]
+fn ranks_move_in_lock_step() {
+    let _jobs = one_at_a_time();
+    let mesh = format!(
+        "mesh --out results --ranks 3 --rank-0 127.0.0.1 --port {} --pattern ring --lock-step -s 1500 -D 2s --warmup 500ms \
+         --timeout 18 --poll event --faults",
+        free_port()
+    );
+    let started =
+        ["rate=20M", "rate=20M", "rate=200K"].into_iter().zip(0..).map(|(faults, index)| {
+            let words: Vec<&str> = mesh.split_whitespace().chain([faults]).collect();
+            Job::start(pod_of(index), &words)
+        });
+    let jobs: Vec<Job> = started.collect();
+    let ended: Vec<Ended> = jobs.into_iter().map(|pod_job| pod_job.ended().exits(0)).collect();
+    let lock_step = ended[0].runs().remove(0).lock_step.unwrap();
+    assert!(lock_step.step_ns.is_some() && lock_step.share_of_ideal.is_some(), "{lock_step:?}");
+    let findings = ended[0].json()["findings"].as_array().unwrap();
+    let straggler = findings.iter().find(|finding| finding["id"] == "straggler").unwrap();
+    assert_eq!(straggler["subject"]["nodes"][0], "worker-3");
 }
 
 /// Who is there is told while others are waited for, and whoever is there ends when it is told to.
