@@ -417,7 +417,7 @@ fn steps_figure(subject: &Subject<'_>, id: String) -> Option<Figure> {
         parts: subject.racks.clone(),
         ..Axis::columns(names.title("node"), names.labels.clone())
     };
-    let y = Axis::new("last in % of the steps", Scale::from_zero(100.0), Unit::Plain);
+    let y = Axis::new("last in % of the steps", Scale::linear(0.0, 100.0), Unit::Plain);
     let columns: [CellsOf<'_, &NodeInSteps<'_>>; 4] = [
         ("node", &|node| Cell::text(node.name)),
         ("last in (steps)", &|node| Cell::number(Some(node.last_in as f64), 0)),
