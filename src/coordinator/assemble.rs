@@ -162,8 +162,8 @@ pub(crate) fn assemble(
             reports.iter().flat_map(|(_, report)| &report.link_down_ns).copied().collect();
         run.convergence = convergence(&config, &run.flows, &link_down_ns);
     }
-    if case.flows.iter().any(|flow| flow.has_on_times()) {
-        // Throughput changes as flows come and go.
+    if !run.convergence.is_empty() {
+        // Throughput changes as flows come and go, and as links fail and return.
         for flow in &mut run.flows {
             flow.window.doubts.retain(|doubt| doubt.kind != DoubtKind::Drift);
         }

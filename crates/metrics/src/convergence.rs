@@ -183,10 +183,7 @@ fn until_even(sharing: &[&Member<'_>], part_ns: Range<u64>, interval: f64) -> Re
             return Ok((number + 1 - HOLDS) as f64 * interval);
         }
     }
-    Err(format!(
-        "shares were not within 10 % for {HOLDS} intervals of {} in a row",
-        seconds_text(interval)
-    ))
+    Err(format!("not within 10 % for {HOLDS} intervals of {} in a row", seconds_text(interval)))
 }
 
 #[cfg(test)]

@@ -32,12 +32,19 @@ pub struct NodeResources {
     options: NodeOptions,
     route: Option<Route>,
     /// Ports that flows have asked for besides.
-    others: Mutex<Vec<(FlowDevice, Port)>>,
+    others: Mutex<Vec<OtherPort>>,
     /// NUMA nodes of the rails.
     numa_nodes: Vec<Option<u32>>,
     cores: Cores,
     clock: Clock,
     /// When its ports were open.
+    opened_raw: u64,
+}
+
+/// A port that a flow asks for by name.
+struct OtherPort {
+    device: FlowDevice,
+    port: Port,
     opened_raw: u64,
 }
 
@@ -136,13 +143,14 @@ impl NodeResources {
             return Ok(port.clone());
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, port)) = others.iter().find(|(known, _)| known == device) {
-            return Ok(port.clone());
+        if let Some(known) = others.iter().find(|other| other.device == *device) {
+            return Ok(known.port.clone());
         }
         let request =
             PortRequest { ib_port: device.ib_port, ..self.options.request(Some(&device.name)) };
         let port = select_or_embedded(self.options.library, &request, self.route)?;
-        others.push((device.clone(), port.clone()));
+        let opened_raw = self.clock.raw();
+        others.push(OtherPort { device: device.clone(), port: port.clone(), opened_raw });
         Ok(port)
     }
 
@@ -220,18 +228,22 @@ impl NodeResources {
 
     /// When faults of its ports let no packet through: from and until, in nanoseconds after a reading of the clock.
     pub(crate) fn link_down_ns(&self, since_raw: u64) -> Vec<(i64, i64)> {
-        let since_open_ns = self.clock.ns_between(self.opened_raw, since_raw);
-        let of_ports = self.rails.ports.iter().filter_map(|port| port.embedded.as_ref()?.faults);
-        let periods = of_ports
-            .flat_map(|faults| [faults.down, faults.transmit.blackhole, faults.receive.blackhole])
-            .flatten()
-            .map(|period| {
-                let begins_ns = period.after_ns as i64 - since_open_ns as i64;
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = self.rails.ports.iter().map(|port| (port, self.opened_raw));
+        let of_flows = others.iter().map(|other| (&other.port, other.opened_raw));
+        let mut periods = Vec::new();
+        for (port, opened_raw) in own.chain(of_flows) {
+            let Some(faults) = port.embedded.as_ref().and_then(|embedded| embedded.faults) else {
+                continue;
+            };
+            let opened_ns = self.clock.ns_between(opened_raw, since_raw) as i64;
+            let of_port = [faults.down, faults.transmit.blackhole, faults.receive.blackhole];
+            periods.extend(of_port.into_iter().flatten().map(|period| {
+                let begins_ns = period.after_ns as i64 - opened_ns;
                 (begins_ns, begins_ns.saturating_add_unsigned(period.lasts_ns))
-            });
-        let mut different: Vec<(i64, i64)> = periods.collect();
-        different.dedup();
-        different
+            }));
+        }
+        periods
     }
 
     /// The requested cores, or else those of the device's NUMA node.

@@ -23,38 +23,34 @@ pub(super) fn convergence(result: &ResultFile) -> Vec<Finding> {
             .collect();
         let more = first.convergence.len().saturating_sub(MOST_EVENTS);
         parts.extend((more > 0).then(|| format!("{more} more events are in the file")));
-        let text = format!("Shares were even ({}): {}.", case.id, parts.join("; "));
-        let found = Finding::note("convergence", Subject::case(&case.id), text);
-        let seconds: Vec<f64> = all_seconds(&runs).collect();
+        let text = format!("Shares of flows ({}): {}.", case.id, parts.join("; "));
+        let events: Vec<&Convergence> = runs.iter().flat_map(|run| &run.convergence).collect();
+        let seconds: Vec<f64> = events.iter().filter_map(|event| event.seconds).collect();
         let slowest = seconds.iter().copied().reduce(f64::max);
-        let events: usize = runs.iter().map(|run| run.convergence.len()).sum();
         Some(
-            found.with("events", events).with("known", seconds.len()).with("most_seconds", slowest),
+            Finding::note("convergence", Subject::case(&case.id), text)
+                .with("events", events.len())
+                .with("known", seconds.len())
+                .with("most_seconds", slowest),
         )
     });
     found.take(MOST_CASES).collect()
-}
-
-fn all_seconds<'a>(runs: &'a [&Run]) -> impl Iterator<Item = f64> + 'a {
-    runs.iter().flat_map(|run| &run.convergence).filter_map(|event| event.seconds)
 }
 
 fn time(seconds: f64) -> String {
     time_text(seconds * 1e9)
 }
 
-/// `30 ms after flow2 starts at 1 s`, over all runs.
+/// `flow2 starts at 1 s, even after 30 ms`, over all runs.
 fn after(number: usize, event: &Convergence, runs: &[&Run]) -> String {
     let of_runs = runs.iter().filter_map(|run| run.convergence.get(number)?.seconds);
     let [least, most] = [f64::min, f64::max].map(|extreme| of_runs.clone().reduce(extreme));
-    let what = format!("after {} at {}", event.event(), time(event.at_seconds));
-    match (least, most, &event.unknown) {
-        (Some(least), Some(most), _) if least < most => {
-            format!("{} to {} {what}", time(least), time(most))
+    let became = match (least, most) {
+        (Some(least), Some(most)) if least < most => {
+            format!("even after {} to {}", time(least), time(most))
         }
-        (Some(only), ..) => format!("{} {what}", time(only)),
-        (None, _, why) => {
-            format!("not known {what} ({})", why.as_deref().unwrap_or("not measured"))
-        }
-    }
+        (Some(only), _) => format!("even after {}", time(only)),
+        (None, _) => event.unknown.clone().unwrap_or_default(),
+    };
+    format!("{} at {}, {became}", event.event(), time(event.at_seconds))
 }
