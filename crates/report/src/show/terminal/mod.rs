@@ -165,8 +165,8 @@ impl<W: Write> Table<W> {
         Ok(())
     }
 
-    /// A row: what was measured, its figures, its name, and what is to be known of it: all of it where there is room, else the
-    /// gravest with the number of others.
+    /// A row: what was measured, its figures, its name, and what is to be known of it: all of it where there is room, else its
+    /// name and the gravest with the number of others, or that alone.
     fn row(
         &mut self,
         columns: &Columns,
@@ -184,19 +184,11 @@ impl<W: Write> Table<W> {
             _ => line = bracketed(line, figures.trim_end()),
         }
         line.truncate(line.trim_end().len());
-        let names = [(Mark::Plain, name.to_owned())];
-        let mut remarks: Vec<Remark> =
-            names.iter().filter(|(_, text)| !text.is_empty()).chain(row_remarks).cloned().collect();
-        let length: usize = remarks.iter().map(|(_, text)| text.chars().count() + 2).sum();
+        let of_name = Some((Mark::Plain, name.to_owned())).filter(|_| !name.is_empty());
+        let mut remarks: Vec<Remark> = of_name.into_iter().chain(row_remarks.to_vec()).collect();
         let room = self.screen.columns.saturating_sub(line.chars().count());
-        if length > room.saturating_add(1) && remarks.len() > 1 {
-            let gravest = remarks
-                .iter()
-                .enumerate()
-                .max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
-            let (mark, text) =
-                gravest.map_or((Mark::Plain, String::new()), |(_, remark)| remark.clone());
-            remarks = vec![(mark, format!("{text} +{}", remarks.len() - 1))];
+        if length(&remarks) > room {
+            remarks = shortened(name, row_remarks, room).unwrap_or(remarks);
         }
         if !remarks.is_empty() {
             let painted = remarks.iter().map(|(mark, text)| self.screen.painted(*mark, text));
@@ -205,6 +197,31 @@ impl<W: Write> Table<W> {
         }
         writeln!(self.out, "{line}")
     }
+}
+
+/// How much of a line remarks take, with what is before and between them.
+fn length(remarks: &[Remark]) -> usize {
+    remarks.iter().map(|(_, text)| text.chars().count() + 2).sum::<usize>().saturating_sub(1)
+}
+
+/// The name of a row, if need be without the ends of its flow, and the gravest of its remarks for all of them; that one alone
+/// where there is no room for a name. `None` of a name without remarks that has no room.
+fn shortened(name: &str, row_remarks: &[Remark], room: usize) -> Option<Vec<Remark>> {
+    let in_order = row_remarks.iter().enumerate();
+    let gravest = in_order.max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
+    let for_all = gravest.map(|(_, (mark, text))| match row_remarks.len() - 1 {
+        0 => (*mark, text.clone()),
+        others => (*mark, format!("{text} +{others}")),
+    });
+    let first_word = name.split(' ').next().unwrap_or_default();
+    for part in [name, first_word].into_iter().filter(|part| !part.is_empty()) {
+        let named = [(Mark::Plain, part.to_owned())].into_iter().chain(for_all.clone());
+        let remarks: Vec<Remark> = named.collect();
+        if length(&remarks) <= room {
+            return Some(remarks);
+        }
+    }
+    for_all.map(|remark| vec![remark])
 }
 
 fn padded(column: &Column, cell: &str) -> String {

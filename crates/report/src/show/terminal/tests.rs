@@ -296,3 +296,19 @@ fn stamps_of_all_flows_are_put_together() {
     run.flows[1].notice_ns = None;
     assert_eq!(together(&run.flows).notice_ns, None);
 }
+
+#[test]
+fn a_row_keeps_its_name_as_long_as_there_is_room() {
+    let remarks =
+        [(Mark::Plain, "run 2"), (Mark::Doubtful, "resent 6")].map(|(mark, it)| (mark, it.into()));
+    for (room, expected) in [
+        (34, "block1 node0 → node1, resent 6 +1"),
+        (33, "block1, resent 6 +1"),
+        (19, "resent 6 +1"),
+    ] {
+        let shown = shortened("block1 node0 → node1", &remarks, room).unwrap();
+        let texts: Vec<String> = shown.into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts.join(", "), expected);
+    }
+    assert_eq!(shortened("alone", &[], 3), None);
+}
