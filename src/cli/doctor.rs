@@ -15,7 +15,7 @@ use crate::{
         },
         signals::stop_flag,
         sweep::plan::RunPlan,
-        terminal::{Failure, print, print_json, start_logging_beside_findings},
+        terminal::{Failure, print, print_json, screen, start_logging_beside_findings},
     },
     coordinator::ranks::Ranks,
     doctor::{
@@ -59,6 +59,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
     };
     let stop = stop_flag().map_err(Failure::failed)?;
     let (quiet, all_reasons) = (args.speech.quiet, args.speech.verbose > 0);
+    let columns = screen(&std::io::stdout()).columns;
     let (mut unwritten, mut is_first) = (None, true);
     let report = examine(&examination, &stop, &mut |event| {
         let is_well =
@@ -67,7 +68,7 @@ pub fn run(mut args: DoctorArgs) -> Result<(), Failure> {
         if args.json || unwritten.is_some() || quiet && (is_well || is_section) {
             return;
         }
-        let text = event_lines(&event, all_reasons);
+        let text = event_lines(&event, all_reasons, columns);
         let text = if is_first { text.trim_start() } else { &text };
         is_first = false;
         unwritten = print(text).err();

@@ -1,4 +1,4 @@
-//! An examination and an inventory as text of 100 columns.
+//! An examination and an inventory as text of at most 100 columns.
 
 use std::fmt::Write as _;
 
@@ -10,12 +10,17 @@ use super::inventory::{DeviceEntry, Inventory, PortEntry};
 const STATE_WIDTH: usize = 9;
 const LABEL_WIDTH: usize = 20;
 
+/// Columns of a line at least: below them text would stand in a strip.
+const LEAST_WIDTH: usize = 60;
+
 /// The lines of an event: of a finding one with its state and what was found; for a problem also why it matters and how
-/// to mend it. With `all_reasons` every finding has its reason.
-pub fn event_lines(event: &ExaminationEvent<'_>, all_reasons: bool) -> String {
+/// to mend it. With `all_reasons` every finding has its reason. Lines fit a screen of `columns`, if that is not very narrow.
+pub fn event_lines(event: &ExaminationEvent<'_>, all_reasons: bool, columns: usize) -> String {
     match event {
         ExaminationEvent::Section(text) => format!("\n{}\n", capitalised(text)),
-        ExaminationEvent::Finding(finding) => finding_text(finding, all_reasons, WIDTH),
+        ExaminationEvent::Finding(finding) => {
+            finding_text(finding, all_reasons, columns.clamp(LEAST_WIDTH, WIDTH))
+        }
     }
 }
 

@@ -67,7 +67,7 @@ fn first_day(persona: &PersonaMachine) -> String {
                 let remedy = finding.remedy.as_deref().unwrap_or_default();
                 writeln!(text, "broken   {}\n  try: {remedy}", finding.label()).unwrap();
             }
-            event => text += &doctor_text::event_lines(&event, false),
+            event => text += &doctor_text::event_lines(&event, false, usize::MAX),
         },
     )
     .unwrap();
