@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use plan::{Case, Goal, Searches};
 use results::model::{
-    BEYOND, FlowResult, Latency, LatencyLimit, LoadSearch, LoadVerdict, NotKeptBy, PathEventKind,
-    Run, SearchEnd, Trial, TrialOutcome, can_tell, fewest_samples,
+    BEYOND, FlowResult, Latency, LatencyLimit, Load, LoadSearch, LoadVerdict, NotKeptBy,
+    PathEventKind, Run, SearchEnd, Trial, TrialOutcome, can_tell, fewest_samples,
 };
-use settings::{Stop, TimeSpan};
+use settings::{Arrivals, Stop, TimeSpan};
 
 use super::interface::TrialStart;
 use super::search_bounds::{Bounds, Next, Rule};
@@ -45,7 +45,7 @@ pub(super) fn run_case(
         return Ok(());
     };
     // A failed closed loop has told why.
-    let Some(maximum) = maximum(sweeper, case) else {
+    let Some(closed_loop) = ClosedLoop::new(sweeper, case) else {
         return Ok(());
     };
     let span = match template.stop() {
@@ -54,20 +54,31 @@ pub(super) fn run_case(
     };
     for goal in &searches.goals {
         let mut trials = CaseTrials { sweeper, index, case, template };
-        let (found, done) = search(goal, maximum, span, &mut trials);
+        let (found, done) = search(goal, closed_loop, span, &mut trials);
         publish(sweeper, case, found);
         done?;
     }
     Ok(())
 }
 
-/// Messages a second of the closed loop: those of the slower direction, the median of its runs.
-fn maximum(sweeper: &Sweeper<'_>, case: &Case) -> Option<f64> {
-    let entry = sweeper.outcome.result.cases.last().filter(|entry| entry.id == case.id)?;
-    median_per_second(entry.runs.iter(), |run: &Run| {
-        let rates: Option<Vec<f64>> = run.flows.iter().map(FlowResult::mmsg_per_s).collect();
-        rates?.into_iter().reduce(f64::min)
-    })
+/// What the closed loop of a case came to.
+#[derive(Clone, Copy)]
+struct ClosedLoop {
+    /// Messages a second: those of the slower direction, the median of its runs.
+    per_second: f64,
+    /// Something was lost or sent again: a load without its bursts may be higher.
+    is_lossy: bool,
+}
+
+impl ClosedLoop {
+    fn new(sweeper: &Sweeper<'_>, case: &Case) -> Option<ClosedLoop> {
+        let entry = sweeper.outcome.result.cases.last().filter(|entry| entry.id == case.id)?;
+        let per_second = median_per_second(entry.runs.iter(), |run: &Run| {
+            let rates: Option<Vec<f64>> = run.flows.iter().map(FlowResult::mmsg_per_s).collect();
+            rates?.into_iter().reduce(f64::min)
+        })?;
+        Some(ClosedLoop { per_second, is_lossy: entry.runs.iter().any(|run| losses(run) > 0) })
+    }
 }
 
 fn publish(sweeper: &mut Sweeper<'_>, case: &Case, found: LoadSearch) {
@@ -136,11 +147,11 @@ enum Cut {
     Stopped(StopReason),
 }
 
-/// Searches for a goal, up to `maximum` messages a second, by trials of a length. What was found so far is there also
+/// Searches for a goal, up to the rate of the closed loop, by trials of a length. What was found so far is there also
 /// where the sweep cannot go on.
 fn search(
     goal: &Goal,
-    maximum: f64,
+    closed_loop: ClosedLoop,
     span: TimeSpan,
     trials: &mut dyn Trials,
 ) -> (LoadSearch, Result<(), StopReason>) {
@@ -150,10 +161,11 @@ fn search(
         trials,
         found: LoadSearch {
             asked: goal.to_string(),
-            maximum_per_second: maximum,
+            maximum_per_second: closed_loop.per_second,
             trial_seconds: seconds(span),
             ..LoadSearch::default()
         },
+        goes_beyond: closed_loop.is_lossy && *goal == Goal::ZeroLoss,
         beside_windows: Duration::ZERO,
     };
     let done = searching.run();
@@ -191,6 +203,8 @@ struct Searching<'a> {
     span: TimeSpan,
     trials: &'a mut dyn Trials,
     found: LoadSearch,
+    /// The closed loop's rate is no limit.
+    goes_beyond: bool,
     /// What trials took beside their windows, all together.
     beside_windows: Duration,
 }
@@ -216,6 +230,10 @@ impl Searching<'_> {
         loop {
             let (load, is_short) = match bounds.next() {
                 Next::Try { load, is_short } => (load, is_short),
+                Next::Over(SearchEnd::AllKeep) if self.goes_beyond => {
+                    bounds.raise();
+                    continue;
+                }
                 Next::Over(end) => return self.ended(end, lowest, &bounds),
             };
             let trial = self.trial(load, is_short, Some(&bounds))?;
@@ -447,12 +465,7 @@ fn judge_losses(run: &Run, trial: &Trial) -> Result<Trial, String> {
     if let Some(unknown) = run.loss_unknown.first().filter(|_| !are_counted) {
         return Err(format!("packets that are sent again cannot be seen at {}", unknown.words()));
     }
-    let events = (run.path_events.iter())
-        .filter(|event| event.kind.is_loss() || event.kind == PathEventKind::ReceiverNotReady)
-        .map(|event| event.count);
-    let messages =
-        run.flows.iter().filter_map(|flow| flow.delivery.as_ref()).map(|delivery| delivery.lost);
-    let losses = events.chain(messages).fold(0, u64::saturating_add);
+    let losses = losses(run);
     let mut loads = run.flows.iter().filter_map(|flow| flow.load.as_ref());
     let outcome = match trial.outcome {
         TrialOutcome::Kept
@@ -460,9 +473,29 @@ fn judge_losses(run: &Run, trial: &Trial) -> Result<Trial, String> {
         {
             TrialOutcome::Broke
         }
+        // Messages that were late came in bursts, and even those lost nothing.
+        TrialOutcome::NotKept if losses == 0 && loads.all(was_offered) => TrialOutcome::Kept,
         outcome => outcome,
     };
     Ok(Trial { outcome, losses: Some(losses), ..trial.clone() })
+}
+
+/// Messages that a run lost, and what the devices counted of packets lost or sent again.
+fn losses(run: &Run) -> u64 {
+    let events = (run.path_events.iter())
+        .filter(|event| event.kind.is_loss() || event.kind == PathEventKind::ReceiverNotReady)
+        .map(|event| event.count);
+    let messages =
+        run.flows.iter().filter_map(|flow| flow.delivery.as_ref()).map(|delivery| delivery.lost);
+    events.chain(messages).fold(0, u64::saturating_add)
+}
+
+/// Whether messages were posted in the window, if not at their times, and did not pile up.
+fn was_offered(load: &Load) -> bool {
+    let offered = load.offered as f64;
+    let missing = offered * (1.0 - load.achieved_per_second / load.offered_per_second);
+    matches!(load.not_kept_by, None | Some(NotKeptBy::Gaps | NotKeptBy::Lateness))
+        && !Load::is_overload(Arrivals::Poisson, offered, missing)
 }
 
 fn lateness_p99(flow: &FlowResult) -> Option<u64> {

@@ -115,6 +115,14 @@ impl Bounds {
         }
     }
 
+    /// Goes on above the highest load, which keeps the limits.
+    pub(super) fn raise(&mut self) {
+        self.kept = self.highest;
+        self.highest = self.highest.saturating_mul(4);
+        self.broke = self.highest.saturating_add(1);
+        self.is_bracketed = false;
+    }
+
     /// The highest load that keeps the limits for sure below the lowest that breaks them for sure, and that one.
     pub(super) fn found(&self) -> (Option<u64>, Option<u64>) {
         let upper = self

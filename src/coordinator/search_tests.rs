@@ -49,9 +49,13 @@ fn knee() -> Goal {
     Goal::Knee("3".parse().unwrap())
 }
 
+fn lossless(per_second: f64) -> ClosedLoop {
+    ClosedLoop { per_second, is_lossy: false }
+}
+
 /// What a search with trials of a second finds.
 fn found(goal: &Goal, maximum: f64, trials: &mut impl Trials) -> LoadSearch {
-    search(goal, maximum, second(), trials).0
+    search(goal, lossless(maximum), second(), trials).0
 }
 
 fn bounds(found: &LoadSearch) -> (f64, f64) {
@@ -80,7 +84,7 @@ fn up_to_300_000(load: u64) -> Run {
 #[test]
 fn a_search_finds_the_load_of_its_limit() {
     let mut trials = fake(|load, _| Ok(up_to_300_000(load)));
-    let (found, done) = search(&slo("p99<20us"), 1_000_000.0, second(), &mut trials);
+    let (found, done) = search(&slo("p99<20us"), lossless(1e6), second(), &mut trials);
     assert!(done.is_ok());
     assert_eq!((found.end, found.note.as_deref()), (SearchEnd::Found, None));
     let (lower, upper) = bounds(&found);
@@ -183,7 +187,7 @@ fn a_trial_that_fails_is_made_once_more() {
         ..4 => Ok(kept_but(200)),
         _ => Ok(failed()),
     });
-    let (stopped, done) = search(&slo("p99<20us"), 1e6, second(), &mut failing);
+    let (stopped, done) = search(&slo("p99<20us"), lossless(1e6), second(), &mut failing);
     assert!(done.is_ok(), "the sweep goes on");
     assert_eq!((stopped.end, stopped.trials.len()), (SearchEnd::Stopped, 5));
     assert!(stopped.note.is_some_and(|note| note.contains("boom")));
@@ -198,7 +202,7 @@ fn a_search_that_is_interrupted_keeps_what_it_has() {
             12 => halt.take().unwrap(),
             _ => Ok(up_to_300_000(load)),
         });
-        let (found, done) = search(&slo("p99<20us"), 1e6, second(), &mut trials);
+        let (found, done) = search(&slo("p99<20us"), lossless(1e6), second(), &mut trials);
         assert!(matches!(done, Err(StopReason::Interrupted)));
         assert_eq!((found.end, found.trials.len()), (SearchEnd::Stopped, 11));
     }
@@ -225,6 +229,20 @@ fn the_highest_load_without_losses_is_where_most_trials_have_none() {
     }
 }
 
+/// A closed loop whose bursts lose so much that it moves a tenth of what a steady load does.
+#[test]
+fn the_rate_of_a_closed_loop_that_loses_is_no_limit() {
+    let mut trials = fake(|load, _| {
+        let verdict = if load > 300_000 { LoadVerdict::Overloaded } else { LoadVerdict::Kept };
+        Ok(run_of(&[10_000; 1_000], verdict))
+    });
+    let closed_loop = ClosedLoop { is_lossy: true, ..lossless(30_000.0) };
+    let (found, _) = search(&Goal::ZeroLoss, closed_loop, second(), &mut trials);
+    assert_eq!((found.end, found.maximum_per_second), (SearchEnd::Found, 30_000.0));
+    let (lower, upper) = bounds(&found);
+    assert!(lower <= 300_000.0 && upper > 300_000.0 && upper - lower < 4_000.0, "{lower} {upper}");
+}
+
 #[test]
 fn messages_that_are_lost_or_pile_up_break_a_load() {
     let outcome = |change: &dyn Fn(&mut Run)| {
@@ -239,6 +257,14 @@ fn messages_that_are_lost_or_pile_up_break_a_load() {
     assert_eq!(outcome(&|run| run.flows[0].delivery = lost(0)), Ok(TrialOutcome::Kept));
     assert_eq!(outcome(&|run| run.flows[0].delivery = lost(1)), Ok(TrialOutcome::Broke));
     assert_eq!(outcome(&set(LoadVerdict::Overloaded)), Ok(TrialOutcome::Broke));
+    let late = |by| {
+        move |run: &mut Run| {
+            let load = run.flows[0].load.as_mut().unwrap();
+            (load.verdict, load.not_kept_by) = (LoadVerdict::NotKept, Some(by));
+        }
+    };
+    assert_eq!(outcome(&late(NotKeptBy::Gaps)), Ok(TrialOutcome::Kept));
+    assert_eq!(outcome(&late(NotKeptBy::NotPosted)), Ok(TrialOutcome::NotKept));
     let unseen = |run: &mut Run| {
         run.loss_unknown.push(LossUnknown {
             node: "client".into(),
@@ -299,7 +325,7 @@ fn search_of(seed: u64, is_knee: bool, is_poisson: bool) -> (LoadSearch, Queued,
     let capacity = 1e9 / service_ns as f64;
     let maximum = if is_poisson { capacity } else { capacity * (1.05 + rng.f64()) };
     let span = TimeSpan::from_ns(span_ns).unwrap();
-    let (found, done) = search(&goal, maximum, span, &mut queue);
+    let (found, done) = search(&goal, lossless(maximum), span, &mut queue);
     assert!(done.is_ok());
     let limit = &found.limits[0];
     let (quantile, below_ns) = (limit.percentile / 100.0, limit.below_ns as f64);

@@ -30,6 +30,7 @@ mod own_networks;
 mod pauses;
 mod process_limits;
 mod recipes;
+mod searches;
 mod send;
 mod soak;
 mod stage;

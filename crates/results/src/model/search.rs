@@ -13,7 +13,8 @@ pub struct LoadSearch {
     pub limits: Vec<LatencyLimit>,
     /// `--knee`: p99 at 10 % load, in nanoseconds; the limit is a multiple of it. `null` otherwise.
     pub reference_p99_ns: Option<u64>,
-    /// Messages a second of the closed loop with the same settings; the search tries no higher load.
+    /// Messages a second of the closed loop with the same settings. The search tries no higher load, but with `--loss-search`
+    /// where the closed loop lost something.
     pub maximum_per_second: f64,
     /// The highest load that certainly kept the limits, in messages a second; `null` if none did.
     pub lower_per_second: Option<f64>,
