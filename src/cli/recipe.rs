@@ -11,15 +11,14 @@ use std::{
 use clap::{ArgMatches, FromArgMatches as _, error::ErrorKind};
 
 use crate::cli::{
-    args::{self, Cli, Command, RecipeAction, RecipeArgs, RecipeRunArgs},
-    doctor, mesh, options_of,
+    args::{self, Cli, Command, DoctorArgs, RecipeAction, RecipeArgs, RecipeRunArgs},
+    doctor, options_of,
     signals::stop_flag_or_unread,
     sweep::{
         command_line, execute,
         plan::{DefaultNodes, RunPlan},
     },
     terminal::{Failure, print, screen, start_logging},
-    why,
 };
 use plan::{
     Devices,
@@ -122,10 +121,11 @@ struct Request {
 impl Request {
     fn run(&self) -> Result<(), Failure> {
         let stages = self.stages()?;
+        let mut jobs = Vec::new();
         for (stage, words) in &stages {
-            parsed(words)
-                .and_then(check)
+            let job = StageJob::new(words)
                 .map_err(|failure| failure.without_hint(&format!("stage {}", stage.name)))?;
+            jobs.push(job);
         }
         if self.args.dry_run {
             return print(&self.dry_run(&stages));
@@ -134,12 +134,12 @@ impl Request {
         let stop = stop_flag_or_unread().map_err(Failure::failed)?;
         let begun = utc_now();
         let (mut files, mut failed) = (Vec::new(), Vec::new());
-        for (index, (stage, words)) in stages.iter().enumerate() {
+        for (index, ((stage, words), job)) in stages.iter().zip(jobs).enumerate() {
             let left = self.left(&stages[index..]);
             let (number, count, name) = (index + 1, stages.len(), &stage.name);
             let command = command_line(words.iter().cloned()).join(" ");
             print(&format!("\nStage {number} of {count}{left}: {name}\n$ {command}\n"))?;
-            if let Err(failure) = run_stage(words) {
+            if let Err(failure) = job.run() {
                 failure.print();
                 failed.push(name.as_str());
             }
@@ -253,20 +253,6 @@ impl Request {
     }
 }
 
-/// A command of a stage as the program reads it.
-fn parsed(words: &[String]) -> Result<(Cli, ArgMatches), Failure> {
-    let matches = args::command().try_get_matches_from(words).map_err(|error| refused(&error))?;
-    let mut cli = Cli::from_arg_matches(&matches).map_err(|error| refused(&error))?;
-    let typed = Some(command_line(words.iter().cloned()));
-    match &mut cli.command {
-        None => cli.run.typed = typed,
-        Some(Command::Mesh(args)) => args.run.typed = typed,
-        Some(Command::Why(args)) => args.run.typed = typed,
-        Some(_) => {}
-    }
-    Ok((cli, matches))
-}
-
 fn refused(error: &clap::Error) -> Failure {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
@@ -276,25 +262,35 @@ fn refused(error: &clap::Error) -> Failure {
     }
 }
 
-/// Refuses what would be refused when it runs, as far as that is known without devices.
-fn check((cli, _): (Cli, ArgMatches)) -> Result<(), Failure> {
-    let (run, nodes) = match cli.command {
-        None => (cli.run, DefaultNodes::TwoEnds),
-        Some(Command::Why(args)) => (args.run, DefaultNodes::TwoEnds),
-        Some(Command::Mesh(args)) => (args.run, DefaultNodes::Pairs),
-        Some(_) => return Ok(()),
-    };
-    RunPlan::new(run, &nodes).map(drop)
+/// The command of a stage, ready to run.
+enum StageJob {
+    Sweep(Box<RunPlan>),
+    Doctor(Box<DoctorArgs>),
 }
 
-fn run_stage(words: &[String]) -> Result<(), Failure> {
-    let (cli, matches) = parsed(words)?;
-    match cli.command {
-        None => execute(RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?),
-        Some(Command::Mesh(args)) => mesh::run(*args, &matches),
-        Some(Command::Why(args)) => why::run(*args, &matches),
-        Some(Command::Doctor(args)) => doctor::run(args),
-        Some(_) => Err(Failure::bad_input("a recipe measures: sweep, mesh, why or doctor")),
+impl StageJob {
+    /// Refuses what would be refused when it runs, as far as that is known without devices.
+    fn new(words: &[String]) -> Result<StageJob, Failure> {
+        let matches = args::command().try_get_matches_from(words);
+        let mut cli = matches
+            .and_then(|matches| Cli::from_arg_matches(&matches))
+            .map_err(|error| refused(&error))?;
+        match cli.command {
+            None => {
+                cli.run.typed = Some(command_line(words.iter().cloned()));
+                let plan = RunPlan::new(cli.run, &DefaultNodes::TwoEnds)?;
+                Ok(StageJob::Sweep(Box::new(plan)))
+            }
+            Some(Command::Doctor(args)) => Ok(StageJob::Doctor(Box::new(args))),
+            Some(_) => Err(Failure::bad_input("a stage of a recipe is a sweep or `doctor`")),
+        }
+    }
+
+    fn run(self) -> Result<(), Failure> {
+        match self {
+            StageJob::Sweep(plan) => execute(*plan),
+            StageJob::Doctor(args) => doctor::run(*args),
+        }
     }
 }
 

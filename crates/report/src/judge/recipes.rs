@@ -7,8 +7,8 @@ use settings::{Settings, Split};
 use super::finding::percent;
 use super::findings::of_run;
 use crate::observe::format::{counted, human_size};
-use crate::observe::{Metric, Observed, standing::run_counts};
-use results::model::{CaseResult, ResultFile, Run};
+use crate::observe::{Metric, standing::run_counts};
+use results::model::{CaseFlow, CaseResult, ResultFile, Run};
 use statistics::median;
 
 /// Begins the names of flows that carry blocks of a KV cache.
@@ -44,26 +44,22 @@ pub fn answer(recipe: &str, files: &[&ResultFile]) -> String {
     format!("{text} Take it with care: {doubtful} of {of} have no run that counts.")
 }
 
-/// The median of a case over the runs that count, or where none does over all whole ones.
-fn typical(case: &CaseResult, metric: Metric) -> Option<f64> {
-    typical_of(case, run_counts, metric).or_else(|| typical_of(case, |run| run.complete, metric))
+/// The median of a figure over the runs of a case that count, or where none does over all whole ones.
+fn typical_of(case: &CaseResult, figure: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    let median_over = |is_taken: fn(&Run) -> bool| {
+        let runs = case.runs.iter().filter(|run| is_taken(run));
+        median(&runs.filter_map(&figure).collect::<Vec<f64>>())
+    };
+    median_over(run_counts).or_else(|| median_over(|run| run.complete))
 }
 
-fn typical_of(case: &CaseResult, is_taken: fn(&Run) -> bool, metric: Metric) -> Option<f64> {
-    let runs = case.runs.iter().filter(|run| is_taken(run));
-    median(&runs.filter_map(|run| of_run(run, metric)).collect::<Vec<f64>>())
+fn typical(case: &CaseResult, metric: Metric) -> Option<f64> {
+    typical_of(case, |run| of_run(run, metric))
 }
 
 /// The same of one flow.
-fn typical_of_flow(flow: &Observed<'_>, metric: Metric) -> Option<f64> {
-    flow.median(metric).or_else(|| {
-        let runs = flow.runs.iter().filter(|observation| observation.run.complete);
-        median(&runs.filter_map(|run| run.value(metric)).collect::<Vec<f64>>())
-    })
-}
-
-fn flow_name<'a>(flow: &Observed<'a>) -> &'a str {
-    flow.flow.config.map_or("", |config| &config.name)
+fn typical_of_flow(flow: &CaseFlow<'_>, metric: Metric) -> Option<f64> {
+    typical_of(flow.case, |run| metric.of(run, Some(flow.result(run)?)))
 }
 
 /// The case with the highest figure, and the figure.
@@ -101,13 +97,14 @@ fn first_day(cases: &[&CaseResult]) -> Option<String> {
         format!("a message of {bytes} takes {} at least", Metric::P50Ns.text(p50_ns))
     });
     let figures: Vec<String> = most.into_iter().chain(least).collect();
-    let mut text = figures.join(", and ");
-    let diagnosis = cases.iter().find_map(|case| Some((case, case.diagnosis.as_ref()?)));
-    if let Some((case, diagnosis)) = diagnosis {
+    let diagnosed = cases.iter().find_map(|case| Some((case, case.diagnosis.as_ref()?)));
+    let slowest = diagnosed.map(|(case, diagnosis)| {
         let reason = diagnosis.answer.trim_end_matches('.');
-        text += &format!("; of the slowest case, {}: {reason}", case.id);
-    }
-    (!text.is_empty()).then(|| text + ".")
+        format!("The slowest case is {}. {reason}", case.id)
+    });
+    let moved = Some(figures.join(", and ")).filter(|text| !text.is_empty());
+    let sentences: Vec<String> = moved.into_iter().chain(slowest).collect();
+    (!sentences.is_empty()).then(|| sentences.join(". ") + ".")
 }
 
 /// How long a block took, by background, in one stage and at one size.
@@ -120,15 +117,15 @@ struct Block<'a> {
 
 fn blocks(file: &ResultFile) -> impl Iterator<Item = Block<'_>> {
     file.cases.iter().filter_map(move |case| {
-        let flows: Vec<Observed<'_>> = Observed::of_case(case).collect();
-        let background = flows.iter().find(|flow| flow_name(flow) == BACKGROUND)?;
-        let share = background.flow.settings.rate.share()?;
+        let flows: Vec<CaseFlow<'_>> = case.flows().collect();
+        let background = flows.iter().find(|flow| flow.name() == BACKGROUND)?;
+        let share = background.settings.rate.share()?;
         let slowest = (flows.iter())
-            .filter(|flow| flow_name(flow).starts_with(BLOCK))
+            .filter(|flow| flow.name().starts_with(BLOCK))
             .filter_map(|flow| Some((flow, typical_of_flow(flow, Metric::P50Ns)?)))
             .max_by(|(_, one), (_, other)| one.total_cmp(other));
         let (flow, p50_ns) = slowest?;
-        Some(Block { file, size_bytes: flow.flow.settings.size_bytes.into(), share, p50_ns })
+        Some(Block { file, size_bytes: flow.settings.size_bytes.into(), share, p50_ns })
     })
 }
 
@@ -161,9 +158,10 @@ fn kv_cache(files: &[&ResultFile]) -> Option<String> {
 /// How much longer an iteration takes where nodes get different parts.
 fn experts(cases: &[&CaseResult]) -> Option<String> {
     let medians = cases.iter().filter_map(|case| {
-        let steps = case.runs.iter().filter_map(|run| run.lock_step.as_ref());
-        let times = steps.filter_map(|steps| Some(steps.iteration_ns.as_ref()?.p50? as f64));
-        Some((settings(case).split, median(&times.collect::<Vec<f64>>())?))
+        let p50_ns = typical_of(case, |run| {
+            Some(run.lock_step.as_ref()?.iteration_ns.as_ref()?.p50? as f64)
+        });
+        Some((settings(case).split, p50_ns?))
     });
     let by_split: Vec<(Split, f64)> = medians.collect();
     let (_, even) = by_split.iter().find(|(split, _)| *split == Split::Equal)?;
@@ -250,7 +248,7 @@ fn neighbours(cases: &[&CaseResult], victim: &str, neighbour: &str) -> Option<St
         )
     } else {
         format!(
-            "beside {neighbour} {noun} of {victim} is {times:.1} times worse than alone{doubt}."
+            "{victim} suffer most beside {neighbour}: {noun} is {times:.1} times worse than alone{doubt}."
         )
     })
 }
@@ -309,16 +307,19 @@ mod tests {
         cases(made.collect())
     }
 
-    /// How long an exchange takes, in ns, by the split of its buffers.
+    /// How long an exchange takes, in ns, by the split of its buffers; a second run of each was stopped.
     fn exchanges(points: &[(&str, u64)]) -> ResultFile {
         let made = points.iter().map(|(split, p50_ns)| {
             let words = [("pattern", "all-to-all"), ("lock-step", "true"), ("split", *split)];
             let settings: Settings = words.into_iter().collect();
-            let iteration_ns = Some(Latency { p50: Some(*p50_ns), ..Latency::default() });
-            let lock_step = Some(LockStep { iteration_ns, ..LockStep::default() });
-            let run = Run { lock_step, ..sample::run(Vec::new()) };
+            let [run, stopped] = [*p50_ns, 1].map(|p50_ns| {
+                let iteration_ns = Some(Latency { p50: Some(p50_ns), ..Latency::default() });
+                let lock_step = Some(LockStep { iteration_ns, ..LockStep::default() });
+                Run { lock_step, ..sample::run(Vec::new()) }
+            });
+            let runs = vec![run, Run { interrupted: true, ..stopped }];
             let config = CaseConfig::from(settings);
-            CaseResult { id: (*split).to_owned(), config, ..sample::case(vec![run]) }
+            CaseResult { id: (*split).to_owned(), config, ..sample::case(runs) }
         });
         cases(made.collect())
     }
