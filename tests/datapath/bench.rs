@@ -2,7 +2,7 @@
 //! order that follows from a seed, the device's servers take the times that the test sets, and time passes only from one
 //! event to the next. What is measured is therefore exact: the expected value is computed from what the device served.
 
-use node::outcome::{apart_doubt, end_report};
+use node::outcome::{PortFacts, apart_doubt, end_report};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -434,7 +434,8 @@ impl Over {
             let flow = Flow::forward(shared.flow().clone());
             let end =
                 FlowEnd { number: 0, flow, side, shared, objects, reports, unconnected: None };
-            end_report(&end, sampled, &self.clock)
+            let ports = [PortFacts::new(end.objects.port())];
+            end_report(&end, sampled, &ports, &self.clock)
         };
         let sampled =
             self.sampled.unwrap_or_else(|| Sampled { flow: Timeline::default(), qps: None });

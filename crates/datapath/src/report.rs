@@ -72,7 +72,7 @@ pub struct WorkerLoad {
     pub gaps: GapSamples,
     /// By index of the QP: from post to completion seen; `None` of a QP that it does not serve.
     pub service: Vec<Option<Samples>>,
-    /// How late it posted, for each QP on which it posts, by index.
+    /// How late it posted, for each QP on which it posts, in the order of their indices.
     pub lateness: Vec<(usize, Samples)>,
 }
 

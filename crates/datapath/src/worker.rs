@@ -113,7 +113,7 @@ impl<'s, const VERIFY: bool, const LATENCY: bool, const CONTENDED: bool, const F
             pauses: Pauses::new(shared),
             stamps: if LATENCY && shared.sends() { Stamps::new(shared) } else { None },
             worker_qps: WorkerQps::new(shared, place.worker, |qp: usize| {
-                LATENCY && !shared.answers && (CONTENDED || spec.qps.contains(&qp))
+                LATENCY && !shared.answers && (CONTENDED || spec.qps.binary_search(&qp).is_ok())
             }),
             counts: WorkerCounts::default(),
             pace: Pace::new(),
@@ -331,7 +331,7 @@ pub struct ThreadSpec {
 pub struct WorkerSpec {
     /// The CQs that it polls, in turn.
     pub cqs: Vec<Arc<CompletionQueue>>,
-    /// Indices of the QPs that it starts. Their completions come to it unless the CQ is shared.
+    /// Indices of the QPs that it starts, in order. Their completions come to it unless the CQ is shared.
     pub qps: Vec<usize>,
 }
 

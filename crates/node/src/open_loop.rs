@@ -1,10 +1,7 @@
 //! What the workers of an end offered in an open loop, and whether they kept its schedule.
 
 use datapath::{TOLERATED_NS, WindowEdges, WorkerLoad};
-use metrics::{
-    Clock,
-    latency::{Recorder, Samples},
-};
+use metrics::{Clock, latency::Recorder};
 use results::model::{
     Doubt, DoubtKind, Gaps, Latency, Load, LoadVerdict, NotKeptBy, Totals, percentile,
 };
@@ -58,36 +55,28 @@ impl<'a> OpenLoop<'a> {
         })
     }
 
-    fn service_recorders(&self, qp: usize) -> impl Iterator<Item = &Samples> {
-        self.workers.iter().filter_map(move |load| load.service.get(qp)?.as_ref())
-    }
-
     /// From post to completion seen, of a QP.
-    pub(crate) fn service_of(&self, qp: usize) -> Option<Latency> {
-        Recorder::merged(self.service_recorders(qp))?.latency()
+    pub(crate) fn service_of(&self, qp: usize) -> Option<Recorder> {
+        Recorder::merged(self.workers.iter().filter_map(|load| load.service.get(qp)?.as_ref()))
     }
 
     /// From post to completion seen.
-    pub(crate) fn service(&self) -> Option<Latency> {
-        Recorder::merged(self.workers.iter().flat_map(|load| load.service.iter().flatten()))?
-            .latency()
+    pub(crate) fn service(&self) -> Option<Recorder> {
+        Recorder::merged(self.workers.iter().flat_map(|load| load.service.iter().flatten()))
     }
 
     /// How late messages of a QP were posted.
     pub(crate) fn lateness_of(&self, qp: usize) -> Option<Recorder> {
-        let of_qp = self
-            .workers
-            .iter()
-            .flat_map(|load| &load.lateness)
-            .filter(|(of, _)| *of == qp)
-            .map(|(_, recorder)| recorder);
-        Recorder::merged(of_qp)
+        Recorder::merged(self.workers.iter().filter_map(|load| {
+            let place = load.lateness.binary_search_by_key(&qp, |(of, _)| *of).ok()?;
+            load.lateness.get(place).map(|(_, samples)| samples)
+        }))
     }
 
     /// How late messages were posted.
     pub(crate) fn lateness(&self) -> Option<Recorder> {
         Recorder::merged(
-            self.workers.iter().flat_map(|load| &load.lateness).map(|(_, recorder)| recorder),
+            self.workers.iter().flat_map(|load| &load.lateness).map(|(_, samples)| samples),
         )
     }
 
@@ -244,16 +233,20 @@ impl Late {
     }
 }
 
-/// Latencies of messages that were posted late, without the percentiles that the lateness spoils; `None` if it spoils the median.
-pub(crate) fn unspoilt(latency: &Recorder, lateness: Option<&Recorder>) -> Option<Latency> {
-    let percentiles = latency.latency()?;
+/// These figures of latencies of messages that were posted late, without the percentiles that the lateness spoils; `None` if it
+/// spoils the median.
+pub(crate) fn unspoilt(
+    figures: Latency,
+    latency: &Recorder,
+    lateness: Option<&Recorder>,
+) -> Option<Latency> {
     let Some(lateness) = lateness else {
-        return Some(percentiles);
+        return Some(figures);
     };
     if Late::spoils(latency, lateness, 0.5).is_some() {
         return None;
     }
-    Some(percentiles.with_percentiles(|of, ns| {
+    Some(figures.with_percentiles(|of, ns| {
         ns.filter(|_| Late::spoils(latency, lateness, of.quantile).is_none())
     }))
 }

@@ -33,12 +33,17 @@ use crate::{
     verbs_objects::VerbsObjects,
 };
 
-/// The report of a finished end; `sampled` is `None` if its window never opened.
-pub fn end_report(end: &FlowEnd, sampled: Option<Sampled>, clock: &Clock) -> EndReport {
+/// The report of a finished end; `sampled` is `None` if its window never opened. Its port is one of `ports`.
+pub fn end_report(
+    end: &FlowEnd,
+    sampled: Option<Sampled>,
+    ports: &[PortFacts],
+    clock: &Clock,
+) -> EndReport {
     let FlowEnd { number, flow, side, objects, .. } = end;
     let roles = objects.roles();
     let sent = sampled.map(|sampled| {
-        let mut sent = sent(flow, end, clock);
+        let mut sent = sent(flow, end, ports, clock);
         tell_timeline(end, clock, sampled.flow, &mut sent);
         sent.qp_timeline = sampled.qps.and_then(|qps| qp_timeline(qps, end));
         sent
@@ -179,7 +184,7 @@ fn qp_timeline(sampled: metrics::QpTimeline, end: &FlowEnd) -> Option<QpTimeline
 }
 
 /// What an end sent, wrote or read in its window, as a flow without name and ends.
-fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
+fn sent(flow: &Settings, end: &FlowEnd, ports: &[PortFacts], clock: &Clock) -> FlowResult {
     let windows = Windows::new(flow, end, clock);
     let messages = sums(end, |qp| qp.completed);
     let seconds = windows.seconds_for(
@@ -195,46 +200,44 @@ fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
     let swaps_made =
         (flow.op.profile().access == Access::Swap).then(|| sums(end, |qp| qp.swaps_made));
     let open_loop = OpenLoop::new(flow, end, clock);
-    let lateness_of = |qp: usize| open_loop.as_ref()?.lateness_of(qp);
     let objects = &end.objects;
-    let has_histograms = messages.len() <= QpResult::MOST_HISTOGRAMS;
-    let of_a_qp = |latency: Option<Latency>| match latency {
-        Some(latency) if !has_histograms => Some(Latency {
-            mean: latency.mean.round(),
-            stddev: latency.stddev.round(),
-            histogram: None,
-            ..latency
-        }),
-        latency => latency,
-    };
+    let latency_of: fn(&Recorder) -> Option<Latency> =
+        if messages.len() <= QpResult::MOST_HISTOGRAMS {
+            Recorder::latency
+        } else {
+            Recorder::latency_in_brief
+        };
     let qps: Vec<QpResult> = messages
         .iter()
         .zip(&bytes)
         .zip(objects.qps())
         .enumerate()
-        .map(|(index, ((&messages, &bytes), qp))| QpResult {
-            index: index as u32,
-            qpn: qp.qpn(),
-            udp_source_port: objects.udp_source_port(qp),
-            messages,
-            bytes,
-            gbit_per_s: gbit_per_s(
+        .map(|(index, ((&messages, &bytes), qp))| {
+            let lateness = open_loop.as_ref().and_then(|it| it.lateness_of(index));
+            let service = open_loop.as_ref().and_then(|it| it.service_of(index));
+            let latency = Recorder::merged(recorders(index));
+            QpResult {
+                index: index as u32,
+                qpn: qp.qpn(),
+                udp_source_port: objects.udp_source_port(qp),
+                messages,
                 bytes,
-                windows.seconds_for(
-                    end.reports
-                        .iter()
-                        .map(|worker| worker.qps.get(index).map_or(0, |counts| counts.completed)),
+                gbit_per_s: gbit_per_s(
+                    bytes,
+                    windows.seconds_for(
+                        end.reports.iter().map(|worker| {
+                            worker.qps.get(index).map_or(0, |counts| counts.completed)
+                        }),
+                    ),
                 ),
-            ),
-            latency_ns: of_a_qp(
-                Recorder::merged(recorders(index))
-                    .and_then(|merged| open_loop::unspoilt(&merged, lateness_of(index).as_ref())),
-            ),
-            service_ns: of_a_qp(open_loop.as_ref().and_then(|it| it.service_of(index))),
-            lateness_ns: of_a_qp(lateness_of(index).and_then(|it| it.latency())),
-            swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
-            // The coordinator knows what came.
-            lost: None,
+                latency_ns: latency
+                    .and_then(|it| open_loop::unspoilt(latency_of(&it)?, &it, lateness.as_ref())),
+                service_ns: service.as_ref().and_then(latency_of),
+                lateness_ns: lateness.as_ref().and_then(latency_of),
+                swaps_made: swaps_made.as_ref().and_then(|made| made.get(index).copied()),
+                // The coordinator knows what came.
+                lost: None,
+            }
         })
         .collect();
     let shares = match &flow.qp_weights {
@@ -242,20 +245,20 @@ fn sent(flow: &Settings, end: &FlowEnd, clock: &Clock) -> FlowResult {
         None => vec![1.0; qps.len()],
     };
     let merged = Recorder::merged((0..messages.len()).flat_map(recorders));
-    let service_ns = open_loop.as_ref().and_then(OpenLoop::service);
+    let service = open_loop.as_ref().and_then(OpenLoop::service);
     let lateness = open_loop.as_ref().and_then(OpenLoop::lateness);
     let latency_ns =
-        merged.as_ref().and_then(|merged| open_loop::unspoilt(merged, lateness.as_ref()));
+        merged.as_ref().and_then(|it| open_loop::unspoilt(it.latency()?, it, lateness.as_ref()));
     let notices = end.reports.iter().filter_map(|it| it.notices.as_ref());
     let notice_ns = Recorder::merged(notices).and_then(|all| all.latency());
     let (load, doubt) = open_loop
         .map(|it| it.load(&totals, seconds, merged.as_ref(), lateness.as_ref()))
         .map_or((None, None), |(load, doubt)| (Some(load), doubt));
     FlowResult {
-        limits: limits(flow, &end.objects, totals.gbit_per_s),
+        limits: limits(flow, &end.objects, ports, totals.gbit_per_s),
         totals,
         latency_ns,
-        service_ns,
+        service_ns: service.and_then(|it| it.latency()),
         lateness_ns: lateness.and_then(|it| it.latency()),
         notice_ns,
         swaps_made: swaps_made.map(|made| made.iter().sum()),
@@ -375,7 +378,13 @@ fn worker_result(
     }
 }
 
-fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> Option<Limits> {
+fn limits(
+    flow: &Settings,
+    objects: &VerbsObjects,
+    ports: &[PortFacts],
+    gbit_per_s: Option<f64>,
+) -> Option<Limits> {
+    let facts = ports.iter().find(|facts| facts.is_of(objects.port()))?;
     let of_faults = planted_gbit_per_s(objects.port()).filter(|_| !flow.op.profile().fetches);
     let link_gbit_per_s = objects.port().info.link_gbit_per_s.or(of_faults)?;
     let efficiency = protocol_efficiency(
@@ -385,7 +394,8 @@ fn limits(flow: &Settings, objects: &VerbsObjects, gbit_per_s: Option<f64>) -> O
         objects.wire(),
     );
     // What moved more was no limit, such as the PCIe link that a hypervisor makes up.
-    let narrower = narrower(objects.port(), flow.qps, efficiency)
+    let narrower = facts
+        .narrower(flow.qps, efficiency)
         .filter(|it| gbit_per_s.is_none_or(|rate| rate <= it.payload_gbit_per_s));
     let limits = Limits {
         link_gbit_per_s,
@@ -402,32 +412,48 @@ fn planted_gbit_per_s(port: &Port) -> Option<f64> {
     Some(faults.transmit.rate_bits_per_s? / 1e9)
 }
 
-/// What carries least of a port's payload behind its link: its PCIe lanes, or with one QP a member of a bond.
-fn narrower(port: &Port, qps: u32, efficiency: f64) -> Option<Narrower> {
-    let (root, name) = (port.context.root(), port.context.name());
-    let device = machine::device::read(root, name, port.info.port, None);
-    let lanes = device.pci_gtransfer_per_s.zip(device.pci_width_lanes);
-    let pcie = lanes.map(|(speed, lanes)| Narrower {
-        part: format!("PCIe {speed} GT/s x{lanes}"),
-        payload_gbit_per_s: pcie_payload_gbit_per_s(speed, lanes),
-    });
-    let bond = Bond::read(root, name, port.info.port).filter(|_| qps == 1);
-    let member = bond.map(|bond| Narrower {
-        part: format!("one member of {}", bond.name),
-        payload_gbit_per_s: bond.gbit_per_s_of_member * efficiency,
-    });
-    let known = pcie.into_iter().chain(member).filter(|part| part.payload_gbit_per_s > 0.0);
-    known.min_by(|one, other| one.payload_gbit_per_s.total_cmp(&other.payload_gbit_per_s))
+/// What the kernel's files say of a port in use, read once for all flows over it.
+pub struct PortFacts {
+    pub device: Device,
+    bond: Option<Bond>,
+}
+
+impl PortFacts {
+    pub fn new(port: &Port) -> PortFacts {
+        let bond = Bond::read(port.context.root(), port.context.name(), port.info.port);
+        PortFacts { device: device(port), bond }
+    }
+
+    pub fn is_of(&self, port: &Port) -> bool {
+        (&*self.device.name, self.device.port) == (port.context.name(), port.info.port)
+    }
+
+    /// What carries least of the port's payload behind its link: its PCIe lanes, or with one QP a member of a bond.
+    fn narrower(&self, qps: u32, efficiency: f64) -> Option<Narrower> {
+        let lanes = self.device.pci_gtransfer_per_s.zip(self.device.pci_width_lanes);
+        let pcie = lanes.map(|(speed, lanes)| Narrower {
+            part: format!("PCIe {speed} GT/s x{lanes}"),
+            payload_gbit_per_s: pcie_payload_gbit_per_s(speed, lanes),
+        });
+        let bond = self.bond.as_ref().filter(|_| qps == 1);
+        let member = bond.map(|bond| Narrower {
+            part: format!("one member of {}", bond.name),
+            payload_gbit_per_s: bond.gbit_per_s_of_member * efficiency,
+        });
+        let known = pcie.into_iter().chain(member).filter(|part| part.payload_gbit_per_s > 0.0);
+        known.min_by(|one, other| one.payload_gbit_per_s.total_cmp(&other.payload_gbit_per_s))
+    }
 }
 
 /// What of a port's surroundings keeps one function, or one QP, from having its link; with what to do.
 pub(crate) fn surroundings_note(port: &Port) -> Option<String> {
     let (root, name, number) = (port.context.root(), port.context.name(), port.info.port);
-    if let Some(bond) = Bond::read(root, name, number) {
+    let facts = PortFacts::new(port);
+    if let Some(bond) = &facts.bond {
         return Some(format!("{name}: {}: {}", bond.words(), Bond::ADVICE));
     }
     let (other, link) = (other_function(root, name, number)?, port.info.link_gbit_per_s?);
-    let pcie = narrower(port, 0, 1.0).filter(|pcie| pcie.payload_gbit_per_s < link)?;
+    let pcie = facts.narrower(0, 1.0).filter(|pcie| pcie.payload_gbit_per_s < link)?;
     let Narrower { part, payload_gbit_per_s } = pcie;
     let both = both_functions(name, &other);
     Some(format!(

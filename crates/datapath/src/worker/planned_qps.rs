@@ -198,7 +198,8 @@ impl<'s> PlannedQps<'s> {
             next: Earliest::new(mine.len()),
             full: Vec::with_capacity(mine.len()),
             service: (0..qps)
-                .map(|qp| (is_shared || mine.contains(&qp)).then(|| counters.recorder()))
+                .map(|qp| is_shared || mine.binary_search(&qp).is_ok())
+                .map(|is_served| is_served.then(|| counters.recorder()))
                 .collect(),
             from_raw: NEVER,
             last_raw: NEVER,

@@ -43,7 +43,7 @@ use crate::{
     connect_cm::{Listener, check_port},
     memory_place,
     needs::{EndRoles, effective_workers},
-    outcome::{self, end_report},
+    outcome::{self, PortFacts, end_report},
     resources::NodeResources,
     server::{ServerEvent, ServerLog},
     threads::NodeThreads,
@@ -687,11 +687,10 @@ impl<'a> Run<'a> {
         let is_kept = matches!(self.state, State::Finished(Some(_)));
         let mut notes = std::mem::take(&mut self.notes);
         notes.sampled.resize_with(self.ends.len(), || None);
-        let mut devices = vec![outcome::device(self.resources.port())];
-        for end in &self.ends {
-            let device = outcome::device(end.objects.port());
-            if !devices.iter().any(|known| known.is_port_of(&device)) {
-                devices.push(device);
+        let mut ports = vec![PortFacts::new(self.resources.port())];
+        for port in self.ends.iter().map(|end| end.objects.port()) {
+            if !ports.iter().any(|known| known.is_of(port)) {
+                ports.push(PortFacts::new(port));
             }
         }
         let clock = self.resources.clock();
@@ -701,7 +700,7 @@ impl<'a> Run<'a> {
         let opens_raw = timed.map(|end| end.shared.edges().opens_raw).filter(|raw| *raw > 0);
         let sampled = self.ends.iter().zip(notes.sampled);
         let mut ends: Vec<EndReport> =
-            sampled.map(|(end, sampled)| end_report(end, sampled, clock)).collect();
+            sampled.map(|(end, sampled)| end_report(end, sampled, &ports, clock)).collect();
         let mut workers = outcome::workers(&self.ends, clock);
         // The next run has the memory. Where the user is to hear of a failure, that does not wait for it.
         if !flushed && !is_kept {
@@ -711,7 +710,7 @@ impl<'a> Run<'a> {
         let kept = QPS_OF_A_MESSAGE / ends.len().max(1);
         let rest: Vec<Vec<QpResult>> = ends.iter_mut().map(|end| end.shorten(kept)).collect();
         self.link.send(RunMessage::Report(Box::new(NodeReport {
-            devices,
+            devices: ports.into_iter().map(|facts| facts.device).collect(),
             ends,
             workers,
             counters: notes.counters,

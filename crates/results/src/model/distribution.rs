@@ -55,6 +55,12 @@ impl Latency {
     /// What the file says of a distribution of nanoseconds, `overflows` of whose samples were above
     /// its upper end; `None` for an empty one.
     pub fn from_histogram(histogram: &Histogram<u64>, overflows: u64) -> Option<Latency> {
+        let figures = Latency::without_histogram(histogram, overflows)?;
+        Some(Latency { histogram: encode(histogram), ..figures })
+    }
+
+    /// The same without the histogram, which takes most of the time and of the room.
+    pub fn without_histogram(histogram: &Histogram<u64>, overflows: u64) -> Option<Latency> {
         if histogram.is_empty() {
             return None;
         }
@@ -65,7 +71,6 @@ impl Latency {
             stddev: histogram.stdev(),
             max: histogram.max(),
             overflows,
-            histogram: encode(histogram),
             ..Latency::default()
         };
         Some(without_percentiles.with_percentiles(|known, _| percentile(histogram, known.quantile)))
