@@ -204,8 +204,8 @@ fn length(remarks: &[Remark]) -> usize {
     remarks.iter().map(|(_, text)| text.chars().count() + 2).sum::<usize>().saturating_sub(1)
 }
 
-/// The name of a row, if need be without the ends of its flow, and the gravest of its remarks for all of them; that one alone
-/// where there is no room for a name. `None` of a name without remarks that has no room.
+/// The name of a row, if need be without the ends of its flow, and the gravest of its remarks for all of them, or their number;
+/// the gravest alone where there is no room for a name. `None` of a name without remarks that has no room.
 fn shortened(name: &str, row_remarks: &[Remark], room: usize) -> Option<Vec<Remark>> {
     let in_order = row_remarks.iter().enumerate();
     let gravest = in_order.max_by_key(|(place, (mark, _))| (*mark, Reverse(*place)));
@@ -221,7 +221,10 @@ fn shortened(name: &str, row_remarks: &[Remark], room: usize) -> Option<Vec<Rema
             return Some(remarks);
         }
     }
-    for_all.map(|remark| vec![remark])
+    let (mark, text) = for_all?;
+    let numbered = (mark, format!("{first_word} +{}", row_remarks.len()));
+    let has_room = !first_word.is_empty() && length(std::slice::from_ref(&numbered)) <= room;
+    Some(vec![if has_room { numbered } else { (mark, text) }])
 }
 
 fn padded(column: &Column, cell: &str) -> String {

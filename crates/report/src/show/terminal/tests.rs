@@ -304,7 +304,8 @@ fn a_row_keeps_its_name_as_long_as_there_is_room() {
     for (room, expected) in [
         (34, "block1 node0 → node1, resent 6 +1"),
         (33, "block1, resent 6 +1"),
-        (19, "resent 6 +1"),
+        (19, "block1 +2"),
+        (9, "resent 6 +1"),
     ] {
         let shown = shortened("block1 node0 → node1", &remarks, room).unwrap();
         let texts: Vec<String> = shown.into_iter().map(|(_, text)| text).collect();
