@@ -185,7 +185,7 @@ fn full_peer() -> Arc<Peer> {
 /// Counts an answer, and lets the QPs send that wait for it.
 fn answer(peer: &Peer, bytes: i64) -> Vec<u32> {
     peer.credit(bytes);
-    std::iter::from_fn(|| peer.next_waiting()).collect()
+    std::iter::from_fn(|| peer.next_waiting()).map(|(number, _)| number).collect()
 }
 
 /// The last answers come while a QP finds the window full.

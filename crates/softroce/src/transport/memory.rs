@@ -232,7 +232,8 @@ pub(crate) unsafe fn put(bytes: &[u8], to: *mut u8) {
         return;
     };
     if bytes.len() >= FETCHED_AHEAD_BYTES {
-        fetch_ahead(to.wrapping_add(bytes.len()));
+        // Those of a message's next packet, after its CRC: processors fetch ahead by themselves, but not into the next page.
+        fetch_ahead(to.wrapping_add(bytes.len()), FETCHED_AHEAD_BYTES);
     }
     // SAFETY: the caller vouches for the memory; it is not the receiver's own buffer, which is not registered.
     // The program may access it meanwhile, as during a device's DMA.
@@ -242,29 +243,28 @@ pub(crate) unsafe fn put(bytes: &[u8], to: *mut u8) {
     }
 }
 
-/// Tells the processor that the bytes from `to` on are probably written soon: those of a message's next packet, after
-/// its CRC. Processors fetch ahead by themselves, but not into the next page.
+/// Tells the processor that bytes are probably written soon.
 #[cfg(target_arch = "x86_64")]
-fn fetch_ahead(to: *mut u8) {
+pub(crate) fn fetch_ahead(from: *const u8, bytes: usize) {
     use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-    for line in (0..FETCHED_AHEAD_BYTES).step_by(CACHE_LINE_BYTES) {
+    for line in (0..bytes).step_by(CACHE_LINE_BYTES) {
         // SAFETY: a hint; it accesses no memory and causes no fault, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(to.wrapping_add(line).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(from.wrapping_add(line).cast()) };
     }
 }
 
 #[cfg(target_arch = "aarch64")]
-fn fetch_ahead(to: *mut u8) {
-    for line in (0..FETCHED_AHEAD_BYTES).step_by(CACHE_LINE_BYTES) {
+pub(crate) fn fetch_ahead(from: *const u8, bytes: usize) {
+    for line in (0..bytes).step_by(CACHE_LINE_BYTES) {
         // SAFETY: a hint; it accesses no memory and causes no fault, whatever the address.
         unsafe {
-            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) to.wrapping_add(line), options(nostack, preserves_flags, readonly));
+            std::arch::asm!("prfm pstl1keep, [{}]", in(reg) from.wrapping_add(line), options(nostack, preserves_flags, readonly));
         }
     }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn fetch_ahead(_to: *mut u8) {}
+pub(crate) fn fetch_ahead(_from: *const u8, _bytes: usize) {}
 
 /// Copies `bytes` into a scatter list from its byte `skip`; drops what does not fit.
 pub(crate) fn scatter(

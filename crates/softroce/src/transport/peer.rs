@@ -44,6 +44,9 @@ pub(crate) struct Peer {
     waiting_count: AtomicUsize,
 }
 
+/// So many turns take about as long as a QP on its way into the caches.
+const TURNS_AHEAD: usize = 3;
+
 impl Peer {
     /// A peer, assuming that its receive buffer is as large as ours.
     pub(crate) fn new(receive_buffer_bytes: usize) -> Peer {
@@ -189,15 +192,15 @@ impl Peer {
         !may_send
     }
 
-    /// The first QP of the queue, if the window is open.
-    pub(crate) fn next_waiting(&self) -> Option<u32> {
+    /// The first QP of the queue, if the window is open, and the one that comes [`TURNS_AHEAD`] later.
+    pub(crate) fn next_waiting(&self) -> Option<(u32, Option<u32>)> {
         if !self.has_waiting() || !self.is_open() {
             return None;
         }
         let mut line = self.waiting.lock();
-        let next = line.pop_front();
+        let next = line.pop_front()?;
         self.waiting_count.store(line.len(), Ordering::Relaxed);
-        next
+        Some((next, line.get(TURNS_AHEAD).copied()))
     }
 }
 
@@ -263,7 +266,7 @@ mod tests {
         peer.wait(7);
         assert_eq!(peer.next_waiting(), None);
         peer.credit(1);
-        assert_eq!(peer.next_waiting(), Some(7));
+        assert_eq!(peer.next_waiting(), Some((7, None)));
         assert_eq!(peer.next_waiting(), None);
     }
 

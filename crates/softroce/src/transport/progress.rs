@@ -267,7 +267,10 @@ impl Core {
             return;
         }
         let mut held = Held::new();
-        while let Some(number) = next {
+        while let Some((number, later)) = next {
+            if let Some(qp) = later.and_then(|soon| tables.qp(soon)) {
+                qp.fetch_ahead(tables);
+            }
             if let Some(qp) = tables.qp(number) {
                 qp.waits.store(false, Ordering::Relaxed);
                 let work = self.on(tables, qp, now);
@@ -399,7 +402,11 @@ pub(crate) enum Arrived<'a> {
 impl Core {
     /// Whether there is a QP of this number; counts a packet to one that there is not.
     pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
-        let known = tables.qp(qpn).is_some() || qpn == GSI_QPN;
+        let qp = tables.qp(qpn);
+        if let Some(qp) = qp {
+            qp.fetch_ahead(tables);
+        }
+        let known = qp.is_some() || qpn == GSI_QPN;
         if !known {
             self.statistics.unknown_qp.add(1);
         }
