@@ -40,7 +40,7 @@ pub fn complete(ended: &Ended) -> ResultFile {
         for run in &case.runs {
             let place = format!("{} run {}", case.id, run.run);
             assert!(run.complete, "{place}: {:?}", run.failure);
-            check_run(&place, &case.config, run);
+            check_run(&place, &result, &case.config, run);
         }
     }
     // Their cells, the tests of report compare with the JSON.
@@ -63,7 +63,7 @@ pub fn schema(json: &Value) {
     assert!(errors.is_empty(), "{errors:?}");
 }
 
-fn check_run(place: &str, config: &CaseConfig, run: &Run) {
+fn check_run(place: &str, result: &ResultFile, config: &CaseConfig, run: &Run) {
     assert!(run.failure.is_none() && !run.interrupted, "{place}");
     let names: Vec<&str> = run.flows.iter().map(|flow| &*flow.name).collect();
     let of_config: Vec<&str> = config.flows.iter().map(|flow| &*flow.name).collect();
@@ -74,7 +74,9 @@ fn check_run(place: &str, config: &CaseConfig, run: &Run) {
     }
     for (index, (flow, flow_config)) in run.flows.iter().zip(&config.flows).enumerate() {
         let settings = config.flow(index);
-        check_flow(&format!("{place} {}", flow.name), &settings, flow_config, flow);
+        let place = format!("{place} {}", flow.name);
+        check_flow(&place, &settings, flow_config, flow);
+        check_limits(&place, result, &settings, flow_config, flow);
     }
     for node in &run.nodes {
         check_workers(&format!("{place} {}", node.name), run, node);
@@ -124,13 +126,28 @@ fn check_flow(place: &str, settings: &Settings, config: &FlowConfig, flow: &Flow
     let least = 1.0 / f64::from(settings.qps);
     assert_eq!(jain.is_some(), settings.qps > 1, "{place}: Jain");
     assert!((least - 1e-9..=1.0 + 1e-9).contains(&jain.unwrap_or(1.0)), "{place}: Jain {jain:?}");
-    // The embedded device has no link whose speed would be a limit, but with a rate among its faults.
-    let embedded = config.from_device.as_deref().unwrap().starts_with("soft");
-    assert!(flow.limits.is_some() || embedded, "{place}");
+    check_latencies(place, settings, flow);
+}
+
+/// The embedded device has no link whose speed would be a limit, but one by a rate among its faults, for what it sends to all.
+fn check_limits(
+    place: &str,
+    result: &ResultFile,
+    settings: &Settings,
+    config: &FlowConfig,
+    flow: &FlowResult,
+) {
+    let name = config.from_device.as_deref().unwrap();
+    let devices = &result.node(&config.from).unwrap().devices;
+    let device = devices.iter().find(|device| device.name == name).unwrap();
+    let faults = device.faults.as_deref().unwrap_or_default();
+    let is_limited = faults.contains("tx.rate=") && !faults.contains("peer=");
+    let is_embedded = device.library == "embedded";
+    let has_limits = !is_embedded || is_limited && !settings.op.profile().fetches;
+    assert_eq!(flow.limits.is_some(), has_limits, "{place}: {faults}");
     if let Some(limits) = &flow.limits {
         assert!(limits.protocol_efficiency > 0.0 && limits.protocol_efficiency < 1.0, "{place}");
     }
-    check_latencies(place, settings, flow);
 }
 
 /// Each signalled WR is one sample; a batch that the window's edge cuts may give one more or none.
