@@ -3,6 +3,7 @@
 
 use machine::surroundings::Surroundings;
 use plan::{Case, Flow};
+use report::judge::findings::of_run;
 use report::observe::standing;
 use results::Metric;
 use results::model::{NodeFact, PathEventKind, Run};
@@ -226,16 +227,7 @@ pub(crate) fn metric(case: &Case) -> Metric {
 
 /// A run's figure of all flows together: the sum of what they move, or the highest latency.
 pub(crate) fn speed(run: &Run, metric: Metric) -> Option<f64> {
-    if metric.is_of_run() {
-        return metric.of(run, None);
-    }
-    let of_flows = run.flows.iter().map(|flow| metric.of(run, Some(flow)));
-    let figures: Vec<f64> = of_flows.collect::<Option<_>>()?;
-    let figure = match metric {
-        Metric::P50Ns => figures.into_iter().fold(0.0, f64::max),
-        _ => figures.iter().sum(),
-    };
-    (figure > 0.0).then_some(figure)
+    of_run(run, metric).filter(|figure| *figure > 0.0)
 }
 
 /// Losses of a run: gaps and time-outs, of the packets that its flows took. Senders count a gap once, receivers also each

@@ -38,7 +38,7 @@ use crate::net::{
     self, Claim, Count, Flow, Generation, GsoBatch, Inbox, Inboxes, Membership, Outage, Receiver,
     Requests, SLOTS, Transmitter, let_go, with_slot,
 };
-use crate::transport::memory::{Memories, Unguessable};
+use crate::transport::memory::{self, Memories, Unguessable};
 use crate::transport::peer::{Peer, entropy};
 use crate::transport::qp_state::QpContext;
 use crate::transport::timing::{Activity, Corked, HandledUntil, Timers};
@@ -301,6 +301,9 @@ const DRAWS: usize = 16;
 /// The most QPs of a device: half as many as there are low bits, so that free ones are drawn soon.
 pub const MAX_QPS: usize = 1 << 17;
 
+/// With fewer QPs than this their state stays in the caches.
+const MANY_QPS: usize = 1024;
+
 fn low_bits(number: u32) -> usize {
     (number & LOW_BITS) as usize
 }
@@ -336,6 +339,16 @@ impl Tables {
     pub(crate) fn qp(&self, number: u32) -> Option<&Arc<QpContext>> {
         let qp = self.qps.get(self.place(number)?)?.as_ref()?;
         (qp.number == number).then_some(qp)
+    }
+
+    /// As [`Tables::qp`], for work on it soon: where QPs are many the processor begins to fetch all of it.
+    #[inline]
+    pub(crate) fn qp_soon(&self, number: u32) -> Option<&Arc<QpContext>> {
+        let qp = self.qp(number)?;
+        if self.qp_count() > MANY_QPS {
+            memory::fetch_ahead(Arc::as_ptr(qp).cast(), size_of::<QpContext>());
+        }
+        Some(qp)
     }
 
     /// The number of QPs that there have been at most at a time.

@@ -268,8 +268,8 @@ impl Core {
         }
         let mut held = Held::new();
         while let Some((number, later)) = next {
-            if let Some(qp) = later.and_then(|soon| tables.qp(soon)) {
-                qp.fetch_ahead(tables);
+            if let Some(later) = later {
+                tables.qp_soon(later);
             }
             if let Some(qp) = tables.qp(number) {
                 qp.waits.store(false, Ordering::Relaxed);
@@ -402,11 +402,7 @@ pub(crate) enum Arrived<'a> {
 impl Core {
     /// Whether there is a QP of this number; counts a packet to one that there is not.
     pub(crate) fn knows(&self, tables: &Tables, qpn: u32) -> bool {
-        let qp = tables.qp(qpn);
-        if let Some(qp) = qp {
-            qp.fetch_ahead(tables);
-        }
-        let known = qp.is_some() || qpn == GSI_QPN;
+        let known = tables.qp_soon(qpn).is_some() || qpn == GSI_QPN;
         if !known {
             self.statistics.unknown_qp.add(1);
         }

@@ -19,15 +19,13 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
-use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use provider::Lock;
 
 use crate::transport::completion_queue::{Completion, CqContext, Status};
-use crate::transport::device::Tables;
-use crate::transport::memory::{self, Access, PdId};
+use crate::transport::memory::{Access, PdId};
 use crate::transport::peer::{Path, Peer, SourcePort};
 use crate::transport::sending_rate::SendingRate;
 use crate::transport::timing::Entry;
@@ -143,18 +141,7 @@ pub(crate) struct QpContext {
     pub(crate) responder: Lock<Responder>,
 }
 
-/// With fewer QPs than this their state stays in the caches.
-const MANY_QPS: usize = 1024;
-
 impl QpContext {
-    /// Has the processor fetch all of it, for work on it soon, where QPs are many.
-    #[inline]
-    pub(crate) fn fetch_ahead(&self, tables: &Tables) {
-        if tables.qp_count() > MANY_QPS {
-            memory::fetch_ahead(ptr::from_ref(self).cast(), size_of::<QpContext>());
-        }
-    }
-
     pub(crate) fn state(&self) -> State {
         State::from_number(self.state.load(Ordering::SeqCst)).unwrap_or(State::Err)
     }
